@@ -15,7 +15,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -24,14 +24,13 @@ from statistics import fmean, median
 import psutil
 
 from streamgauge.incremental.lasting import lasting
-from streamgauge.model.terms import Triple
 from streamgauge.oracle.judging.metrics import percentile
+from streamgauge.servers.broker.contract import Publication
 from streamgauge.suites.sepbm.adapters import start
 from streamgauge.suites.sepbm.configuration import Stored, read
-from streamgauge.suites.sepbm.contract import Heard, System
+from streamgauge.suites.sepbm.contract import ReceivedNotification, SepbmSystem
 
 Figures = dict[str, int | float | str]
-Operation = Callable[[Sequence[Triple]], object]
 
 
 @dataclass
@@ -53,12 +52,12 @@ class Pass:
         return found | {f"{label} channels told": self.told / len(self.wall)}
 
 
-def measured(system: System, operation: Operation, graphs: Sequence[tuple[Triple, ...]], ear: list[Heard]) -> Pass:
-    """Publish, or delete, one after the other."""
+def measured(system: SepbmSystem, publications: Iterable[Publication], ear: list[ReceivedNotification]) -> Pass:
+    """Feed publications one after the other."""
     found = Pass()
-    for graph in graphs:
+    for publication in publications:
         spent, called, clock = time.process_time(), time.monotonic_ns(), time.perf_counter()
-        operation(graph)
+        system.feed(publication)
         system.settle()
         found.wall.append(time.perf_counter() - clock)
         found.cpu.append(time.process_time() - spent)
@@ -72,14 +71,13 @@ def measured(system: System, operation: Operation, graphs: Sequence[tuple[Triple
 def run(configuration: Stored, name: str, options: Mapping[str, str], first: int | None) -> Figures:
     """All passes on one configuration."""
     graphs = [each.added for each in islice(configuration.sequence(), first) if each.added]
-    system, ear = start(name, options), list[Heard]()
+    system, ear = start(name, options), list[ReceivedNotification]()
     began = time.process_time()
     with lasting():
-        system.load(configuration)
+        system.start(configuration)
         loaded = time.process_time()
         for channel in configuration.channels:
-            system.create_channel(channel)
-            system.subscribe(channel.name, ear.append)
+            system.subscribe(channel, ear.append)
         asked = time.process_time()
     found: Figures = {
         "configuration": configuration.folder.name,
@@ -89,8 +87,10 @@ def run(configuration: Stored, name: str, options: Mapping[str, str], first: int
         "load, cpu s": loaded - began,
         "channels, cpu s": asked - loaded,
     }
-    for label, operation in (("publish", system.publish), ("delete", system.delete), ("again", system.publish)):
-        found |= measured(system, operation, graphs, ear).figures(label)
+    published = [Publication(number, graph, ()) for number, graph in enumerate(graphs, 1)]
+    deleted = [Publication(number, (), graph) for number, graph in enumerate(graphs, 1)]
+    for label, publications in (("publish", published), ("delete", deleted), ("again", published)):
+        found |= measured(system, publications, ear).figures(label)
     found["MiB"] = psutil.Process().memory_info().rss / 2**20
     system.close()
     return found

@@ -27,7 +27,7 @@ from streamgauge.oracle.judging.metrics import percentile
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.limits import LimitError, Limits
 from streamgauge.servers.broker.strategies import begin
-from streamgauge.suites.sepbm.generating import rules_of, university
+from streamgauge.suites.sepbm.generator import rules_of, university
 
 _LIMITS = Limits(lag=1_000_000, kept=1, waiting=100_000, rows=10_000, effort=500_000)
 

@@ -30,13 +30,14 @@ from streamgauge.engines import EngineError, dialect, evaluator, load, names, pr
 from streamgauge.formats.run import RunError, read_run, write_run
 from streamgauge.formats.stream import elements
 from streamgauge.formats.written import read_written
-from streamgauge.harness.record import Limits, program, record, task_of
+from streamgauge.harness.resources import machine, versions
+from streamgauge.harness.systems.pipe import RunLimits, program, record, task_of
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Clock, Semantics
 from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.query import fill, parse
 from streamgauge.semantics.profiles import profile
-from streamgauge.suites.experiments.running import link, machine, stream_facts, versions
+from streamgauge.suites.experiments.streams import link, stream_facts
 from streamgauge.workloads import load as load_workload
 from streamgauge.workloads import query_text
 
@@ -182,7 +183,7 @@ def measure(case: Case, stream: Path, seconds: int, out: Path) -> Run | str:
     except EngineError as error:
         return f"absent: {error}"
     task = task_of(header, dialect(load(case.engine)))
-    run = record(header, command, read_written(stream), Limits(LIMIT_S), task=task)
+    run = record(header, command, read_written(stream), RunLimits(LIMIT_S), task=task)
     write_run(folder, run)
     link(stream, folder / "stream")
     return run

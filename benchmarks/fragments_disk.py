@@ -32,7 +32,7 @@ SIX = 6
 LOADING = """
 import sys
 from pathlib import Path
-from streamgauge.servers.fragments.serving.loading import load
+from streamgauge.servers.fragments.writes.files import load
 from streamgauge.servers.fragments.storing.disk import DiskStore
 from streamgauge.servers.fragments.style import Style
 

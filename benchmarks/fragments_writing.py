@@ -21,11 +21,11 @@ from starlette.types import Message
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.annotations import method, methods
-from streamgauge.servers.fragments.serving.dataset import DataSet
-from streamgauge.servers.fragments.serving.face import Face, application
-from streamgauge.servers.fragments.serving.writing import Draft, Written, add
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.pages.dataset import DataSet
+from streamgauge.servers.fragments.pages.http import FragmentsApp, application
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Label, Style
+from streamgauge.servers.fragments.writes.draft import FactDraft, WriteResult, add
 
 TRAIN = "http://example.org/train#"
 PERIOD, LASTING = 10_000, 12_000
@@ -38,10 +38,10 @@ class Trains:
         self.departures, self.now = departures, 1_000_000
         self.data = DataSet("trains", MemoryStore(), style, lambda: self.now)
 
-    def cycle(self, number: int) -> Written:
+    def cycle(self, number: int) -> WriteResult:
         """Everything holds on for a while; 1% of it is something else."""
         self.now += PERIOD
-        draft = Draft(self.data)
+        draft = FactDraft(self.data)
         for name in ("delay", "platform"):
             draft.replace((None, f"<{TRAIN}{name}>", None), list(self.facts(name, number)))
         return draft.commit()
@@ -65,7 +65,7 @@ def trains(style: Style, departures: int) -> Trains:
 
 def anew(made: Trains, number: int) -> int:
     """Quads changed by a cycle that removes all and adds all again."""
-    draft = Draft(made.data)
+    draft = FactDraft(made.data)
     for name in ("delay", "platform"):
         draft.remove((None, f"<{TRAIN}{name}>", None))
     gone = draft.commit()
@@ -143,7 +143,7 @@ async def _all(got: asyncio.Semaphore, number: int) -> None:
         await got.acquire()
 
 
-async def _listen(app: Face, got: asyncio.Semaphore) -> None:
+async def _listen(app: FragmentsApp, got: asyncio.Semaphore) -> None:
     async def receive() -> Message:
         await asyncio.Event().wait()
         raise AssertionError

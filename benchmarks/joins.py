@@ -12,16 +12,15 @@ from dataclasses import dataclass, replace
 
 from rich.console import Console
 from rich.table import Table
-from tests.servers.fragments.fetching.fakes import trains
-from tests.servers.fragments.fetching.test_servers import HOST, Served
+from tests.servers.fragments.client.fakes import trains
+from tests.servers.fragments.client.test_servers import HOST, Served
 
 from streamgauge.model.algebra import Var
-from streamgauge.servers.fragments.fetching.contract import Binding
-from streamgauge.servers.fragments.fetching.joins import solve
-from streamgauge.servers.fragments.fetching.matching import bindings, substituted
-from streamgauge.servers.fragments.fetching.sources import open_source
-from streamgauge.servers.fragments.fetching.sources.fragments import Fragments
-from streamgauge.servers.fragments.fetching.web import Web
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
+from streamgauge.servers.fragments.client.contract import Binding
+from streamgauge.servers.fragments.client.joins import match_bindings, solve, with_terms
+from streamgauge.servers.fragments.client.sources import open_source
+from streamgauge.servers.fragments.client.sources.fragments import FragmentsSource
 from streamgauge.servers.fragments.quads import QuadPattern
 
 ID = Var("id")
@@ -41,25 +40,25 @@ class Cost:
     cpu: float
 
 
-async def row_by_row(patterns: Sequence[QuadPattern], source: Fragments) -> list[Binding]:
+async def row_by_row(patterns: Sequence[QuadPattern], source: FragmentsSource) -> list[Binding]:
     """The nested loop: the least pattern, then for each row a request for each further pattern."""
     counts = {pattern: await source.count(pattern) for pattern in patterns}
     rows: list[Binding] = [{}]
     for pattern in sorted(patterns, key=lambda pattern: counts[pattern]):
         found = []
         for row in rows:
-            narrow = substituted(pattern, row)
+            narrow = with_terms(pattern, row)
             quads = (await source.fetch(narrow)).quads
-            found += [{**row, **each} for each in bindings(narrow, quads)]
+            found += [{**row, **each} for each in match_bindings(narrow, quads)]
         rows = found
     return rows
 
 
-async def asked(plan: str, patterns: Sequence[QuadPattern], web: Web) -> int:
+async def asked(plan: str, patterns: Sequence[QuadPattern], web: CachingHttpClient) -> int:
     """How many rows a plan finds."""
     with web.round():
         source = await open_source(f"{HOST}/d", web)
-        assert isinstance(source, Fragments)
+        assert isinstance(source, FragmentsSource)
         if plan == "rows":
             return len(await row_by_row(patterns, source))
         chosen = source if plan == "bindings" else replace(source, asking=replace(source.asking, binding=None))

@@ -13,8 +13,8 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
-from tests.servers.fragments.streaming.simulated import run
-from tests.servers.fragments.streaming.test_replay import PLANS, replayed
+from tests.servers.fragments.live_queries.simulated import run
+from tests.servers.fragments.live_queries.test_replay import PLANS, replayed
 
 from streamgauge.servers.fragments.annotations import methods
 from streamgauge.servers.fragments.style import Label, Style

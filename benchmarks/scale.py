@@ -14,14 +14,14 @@ from collections.abc import Sequence
 
 from benchmarks.live import RUNS, asked, from_memory, observations, run, thresholded, together
 from benchmarks.soak import task
-from streamgauge.harness.record import Limits, program, record
+from streamgauge.harness.systems.pipe import RunLimits, program, record
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import Window
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Semantics
 from streamgauge.query import parse
-from streamgauge.suites.experiments.capacity_probe import feeder_p99, percentile
-from streamgauge.suites.experiments.running import ahead
+from streamgauge.suites.experiments.capacity_search import feeder_p99, percentile
+from streamgauge.suites.experiments.streams import ahead
 
 WINDOWS_S = (1, 5, 20, 60)
 STATIONS = (10, 100, 1000, 10_000)
@@ -76,12 +76,12 @@ def delay(triples: int) -> None:
     for label, semantics in (("close 5 s/5 s", CLOSE), ("change 5 s/5 s", CHANGE)):
         for number in (1000, 10_000):
             fed = stream(number, triples, 30)
-            fast = record(header(semantics, fed, None), program("live"), fed, Limits())
+            fast = record(header(semantics, fed, None), program("live"), fed, RunLimits())
             wall = (max(answer.received for answer in fast.answers) - fast.header.started) / 1e9
             carried = 7 * len(fed) / wall
             factor = carried / 2 / (7 * number)
             with ahead(iter(fed), factor) as given:
-                paced = record(header(semantics, fed, factor), program("live"), given, Limits())
+                paced = record(header(semantics, fed, factor), program("live"), given, RunLimits())
             p50, p99, most = (percentile(delays(paced), share) for share in (50, 99, 100))
             print(
                 f"| {label} | {number:,} | {carried:,.0f} | {factor:.1f} | {p50:,.1f} | {p99:,.1f} | {most:,.1f} | "

@@ -22,8 +22,8 @@ from itertools import islice
 from benchmarks.live import observations
 from streamgauge.formats.lines import encode_advance, encode_element
 from streamgauge.formats.task import READY, Task, encode_task
-from streamgauge.harness.record import program
-from streamgauge.harness.sample import spent, use
+from streamgauge.harness.resources import spent, usage
+from streamgauge.harness.systems.pipe import program
 from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.query import fill
 from streamgauge.semantics.profiles import CQELS, RSPQL
@@ -143,7 +143,7 @@ def _feed(process: "subprocess.Popen[bytes]", checked: Checked, given: Iterator[
 def _tell(
     process: "subprocess.Popen[bytes]", checked: Checked, quarter: int, wall: float, cpu: float, fed: int
 ) -> None:
-    now = use(process.pid)
+    now = usage(process.pid)
     seconds = fed / checked.stations
     memory = f"{now.rss / 2**20:,.0f} MiB" if now else "gone"
     print(

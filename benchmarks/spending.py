@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from streamgauge.formats.lines import encode_advance, encode_element
 from streamgauge.formats.task import encode_task
 from streamgauge.harness.host import serve
-from streamgauge.harness.record import task_of
+from streamgauge.harness.systems.pipe import task_of
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import RunHeader
 

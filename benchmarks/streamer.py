@@ -13,13 +13,13 @@ from random import Random
 
 from rich.console import Console
 from rich.table import Table
-from tests.servers.fragments.streaming import simulated
-from tests.servers.fragments.streaming.boards import Boards, T
-from tests.servers.fragments.streaming.simulated import BASE, Served, Wire, clock
+from tests.servers.fragments.live_queries import simulated
+from tests.servers.fragments.live_queries.boards import Boards, T
+from tests.servers.fragments.live_queries.simulated import BASE, Served, Wire, clock
 
 from streamgauge.servers.fragments.annotations import methods
-from streamgauge.servers.fragments.fetching.cache import Cache
-from streamgauge.servers.fragments.streaming.watching import watch
+from streamgauge.servers.fragments.client.http_cache import ResponseCache
+from streamgauge.servers.fragments.live_queries.watch import watch
 from streamgauge.servers.fragments.style import Style
 
 QUERY = f"""PREFIX t: <{T}>
@@ -88,7 +88,7 @@ async def sharing(plan: str, capacity: int, cycles: int) -> tuple[int, float, in
     random = Random(1)
     served, boards = Served(Style()), Boards(random, 75)
     boards.begin(served, LASTS)
-    web = simulated.web(Wire(served.app, random), cache=Cache(capacity))
+    web = simulated.web(Wire(served.app, random), cache=ResponseCache(capacity))
     feeding = asyncio.create_task(_fed(boards, served))
 
     async def one(head: str, platform: int) -> None:

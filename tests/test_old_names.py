@@ -27,7 +27,7 @@ def test_what_was_not_moved_keeps_its_name():
 def test_what_a_documented_line_imports_is_the_same_class():
     program = (
         "from streamgauge.services.fragments.storing import Keep as old\n"
-        "from streamgauge.servers.fragments.storing import Keep as new\n"
+        "from streamgauge.servers.fragments.store import Keep as new\n"
         "import streamgauge.wire.formats\n"
         "assert old is new and streamgauge.wire.formats.stream_formats()\n"
     )

@@ -25,10 +25,10 @@ import psutil
 from benchmarks.stores.peers import PEERS, BlocksOnSqlite, Peer
 from benchmarks.stores.quads import DELAY, NOW, departure, quads, update
 from streamgauge.servers.fragments.quads import Match
-from streamgauge.servers.fragments.storing import Keep, Store
-from streamgauge.servers.fragments.storing.disk import DiskStore
-from streamgauge.servers.fragments.storing.indexed import IndexedStore
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.store import Keep, Store
+from streamgauge.servers.fragments.store.disk import DiskStore
+from streamgauge.servers.fragments.store.indexed import IndexedStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 
 BATCH = 20
 ROUNDS = 5

@@ -14,8 +14,8 @@ import lmdb
 import pyoxigraph as ox
 
 from streamgauge.servers.fragments.quads import Match, Quad
-from streamgauge.servers.fragments.storing.shelf import Writes
-from streamgauge.servers.fragments.storing.turns import TURNS, way
+from streamgauge.servers.fragments.store.key_value import Writes
+from streamgauge.servers.fragments.store.quad_keys import INDEX_ORDERS, order_for
 
 SHAPES = [shape for shape in product((True, False), repeat=4) if any(shape)]
 
@@ -65,7 +65,7 @@ class Sqlite:
             "CREATE TABLE quad (s INT, p INT, o INT, g INT, PRIMARY KEY (s, p, o, g)) WITHOUT ROWID;"
             "CREATE TABLE counter (s INT, p INT, o INT, g INT, n INT, PRIMARY KEY (s, p, o, g)) WITHOUT ROWID;"
         )
-        for turn in TURNS[1:]:
+        for turn in INDEX_ORDERS[1:]:
             columns = ",".join("spog"[place] for place in turn)
             self._base.execute(f"CREATE UNIQUE INDEX quad_{columns.replace(',', '')} ON quad ({columns})")
 
@@ -96,7 +96,7 @@ class Sqlite:
         """Some of the matching quads, after a walk to the offset."""
         bound = [("spog"[place], self._id(term)) for place, term in enumerate(match) if term is not None]
         where = " AND ".join(f"{column}={number}" for column, number in bound) or "1"
-        order = ",".join("spog"[place] for place in TURNS[way(match)])
+        order = ",".join("spog"[place] for place in INDEX_ORDERS[order_for(match)])
         text = "(SELECT text FROM term WHERE id = {})"
         columns = ",".join(text.format(f"q.{column}") for column in "spog")
         inner = f"SELECT * FROM quad WHERE {where} ORDER BY {order} LIMIT {limit} OFFSET {offset}"
@@ -181,7 +181,7 @@ class Entries:
             for quad in come:
                 for term in quad:
                     self._give(writing, term)
-            for number, turn in enumerate(TURNS):
+            for number, turn in enumerate(INDEX_ORDERS):
                 for key in sorted(self._key(number, [quad[place] for place in turn]) for quad in gone):
                     writing.delete(key)
                 for key in sorted(self._key(number, [quad[place] for place in turn]) for quad in come):
@@ -197,9 +197,9 @@ class Entries:
 
     def page(self, match: Match, offset: int, limit: int) -> list[Quad]:
         """Some of the matching quads, after a walk to the offset."""
-        number = way(match)
-        prefix = self._key(number, [term for place in TURNS[number] if (term := match[place]) is not None])
-        back = [TURNS[number].index(place) * 5 + 1 for place in range(4)]
+        number = order_for(match)
+        prefix = self._key(number, [term for place in INDEX_ORDERS[number] if (term := match[place]) is not None])
+        back = [INDEX_ORDERS[number].index(place) * 5 + 1 for place in range(4)]
         with self._base.begin() as reading, reading.cursor() as cursor:
             cursor.set_range(prefix)
             keys = islice(cursor.iternext(values=False), offset, offset + limit)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from streamgauge.servers.fragments.quads import Lasting, Match, Quad
+from streamgauge.servers.fragments.quads import ExpiringQuad, Match, Quad
 
 TRAIN = "http://example.org/train#"
 NOW = 1_700_000_000_000
@@ -15,7 +15,7 @@ def departure(number: int) -> str:
     return f"<http://example.org/departure/{number}>"
 
 
-def quads(size: int) -> Iterator[Lasting]:
+def quads(size: int) -> Iterator[ExpiringQuad]:
     """About ``size`` quads, by departure."""
     for number in range(int(size / 6.34)):
         subject, graph = departure(number), f"<http://example.org/graphs#{number // 3}>"

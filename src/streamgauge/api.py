@@ -27,7 +27,7 @@ from streamgauge.sources.address import parse_address
 from streamgauge.sources.named import by_time, is_live
 from streamgauge.sources.reading import OwnDataOptions
 from streamgauge.suites.experiments.plan import refuse_window
-from streamgauge.suites.experiments.running import stream_facts
+from streamgauge.suites.experiments.streams import stream_facts
 from streamgauge.watching.asked import Query, Static, Terms, WatchError, understand
 from streamgauge.watching.beginning import read_as
 from streamgauge.watching.streams import Feed, Stream, given_pairs, open_feeds

@@ -4,22 +4,28 @@
 """
 
 from streamgauge.model.algebra import Var
-from streamgauge.servers.fragments.fetching.contract import SourceError
-from streamgauge.servers.fragments.fetching.guarded import guarded_client
-from streamgauge.servers.fragments.fetching.joins import solve
-from streamgauge.servers.fragments.fetching.limits import Limits
-from streamgauge.servers.fragments.fetching.sources import open_source
-from streamgauge.servers.fragments.fetching.web import Web
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
+from streamgauge.servers.fragments.client.contract import SourceError
+from streamgauge.servers.fragments.client.joins import solve
+from streamgauge.servers.fragments.client.sources import open_source
+from streamgauge.servers.fragments.client.transport import ClientLimits, guarded_client
+from streamgauge.servers.fragments.live_queries.poll_loop import Event, Failed, Fresh, GaveUpError, Listening, Polling
+from streamgauge.servers.fragments.live_queries.query import RefusedQueryError
+from streamgauge.servers.fragments.live_queries.watch import UnknownPlanError, UnpushedPlanError, watch
 from streamgauge.servers.fragments.quads import QuadPattern
-from streamgauge.servers.fragments.streaming.asked import RefusedQueryError
-from streamgauge.servers.fragments.streaming.events import Event, Failed, Fresh, Listening, Polling
-from streamgauge.servers.fragments.streaming.patience import GaveUpError
-from streamgauge.servers.fragments.streaming.watching import UnknownPlanError, UnpushedPlanError, watch
 from streamgauge.servers.fragments.style import VOCABULARIES, Border, Label, Style
+
+Limits = ClientLimits
+"""The name of before of ``ClientLimits``."""
+
+Web = CachingHttpClient
+"""The name of before of ``CachingHttpClient``."""
 
 __all__ = [
     "VOCABULARIES",
     "Border",
+    "CachingHttpClient",
+    "ClientLimits",
     "Event",
     "Failed",
     "Fresh",

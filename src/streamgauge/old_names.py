@@ -34,6 +34,7 @@ MOVED: Final = {
     "compute": "incremental",
     "wire.formats": "formats.streams",
     "wire": "formats",
+    "servers.fragments.storing": "servers.fragments.store",
 }
 """Old names to new ones, both below this package, a part of a package before the package."""
 

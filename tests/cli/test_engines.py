@@ -24,7 +24,10 @@ def test_engines_are_listed(command):
             ("cqels", "--source", "nowhere"),
             "nowhere: no such folder: give --source the folder of your clone of cqels of",
         ),
-        (("csparql", "--source", "."), "no jars of CSPARQL-engine of streamreasoning here: build csparql-core"),
+        (
+            ("csparql", "--source", "."),
+            "no jars of CSPARQL-engine of streamreasoning here: give the folder of a clone of it",
+        ),
         (("yasper", "--source", "."), "the tag 1.1.8"),
         (("zork", "--source", "."), "there is no engine 'zork'"),
     ],

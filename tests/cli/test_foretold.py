@@ -4,7 +4,7 @@ import pytest
 
 from streamgauge.cli import capacity as capacity_command
 from streamgauge.cli import reproduce as reproduce_command
-from streamgauge.suites.experiments import running
+from streamgauge.suites.experiments import runner
 
 EXPERIMENT = """
 seeds = [1, 2, 3]
@@ -35,7 +35,7 @@ def file(tmp_path, monkeypatch):
     def stopped(*_given, **_options):
         raise StoppedError
 
-    monkeypatch.setattr(running, "_do", stopped)
+    monkeypatch.setattr(runner, "_do", stopped)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "e.toml").write_text(EXPERIMENT)
     return "e.toml"

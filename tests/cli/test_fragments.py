@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from streamgauge.cli.main import main
-from tests.servers.fragments.serving.served import read
+from tests.servers.fragments.pages.served import read
 
 pytestmark = pytest.mark.server
 

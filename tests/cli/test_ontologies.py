@@ -62,7 +62,7 @@ def test_a_broker_serves_an_ontology_in_part_and_its_violations(ontology, tmp_pa
             assert [line.partition(":")[0] for line in lines[:-1]] == [
                 "the ontology imports <urn",
                 "left out of the ontology",
-                "1 violations of the ontology",
+                "1 violation of the ontology",
             ]
             rows = httpx.get(f"{found[1]}/channels/violations/rows").text
             assert "urn:t:u" in rows

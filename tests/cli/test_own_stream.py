@@ -10,8 +10,8 @@ from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources import SourceError
 from streamgauge.suites.experiments.experiment import Experiment, ExperimentError, read
 from streamgauge.suites.experiments.plan import plan_query
-from streamgauge.suites.experiments.recorded import identity
-from streamgauge.suites.experiments.running import Doing, _stream, run_experiment, stream_facts
+from streamgauge.suites.experiments.runner import ExperimentContext, _stream, run_experiment
+from streamgauge.suites.experiments.streams import identity, stream_facts
 
 PARKING = "http://park.example/stream"
 STREAM = """<urn:o1> <http://park.example/free> "12"^^<http://www.w3.org/2001/XMLSchema#integer> <urn:g:1000> .
@@ -119,7 +119,7 @@ WORKLOADS = {
 
 @pytest.mark.parametrize("how", WORKLOADS)
 def test_the_stream_table_of_an_experiment_has_the_querys_name(here, how):
-    doing = Doing(here / "out", lambda: pytest.fail("no Spark here"))
+    doing = ExperimentContext(here / "out", lambda: pytest.fail("no Spark here"))
     asked = experiment(WORKLOADS[how])
     planned = plan_query(asked)
     table, facts = _stream(asked, planned, 0, doing)
@@ -138,14 +138,14 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_fit_is_refused_before_anything_runs(here, case):
     workload, error, words = REFUSED[case]
-    doing = Doing(here / "out", lambda: pytest.fail("no Spark here"))
+    doing = ExperimentContext(here / "out", lambda: pytest.fail("no Spark here"))
     with pytest.raises(error, match=words):
         next(run_experiment(experiment(workload), doing))
     assert not (here / "out").exists()
 
 
 def test_a_workload_with_its_own_name_is_refused_before_an_engine_starts(here):
-    doing = Doing(here / "out", lambda: pytest.fail("no Spark here"))
+    doing = ExperimentContext(here / "out", lambda: pytest.fail("no Spark here"))
     small = {"name": "weather", "stations": 1, "interval": "1s", "duration": "3s"}
     with pytest.raises(RefusedError, match=f"reads <{PARKING}>, but what was recorded is"):
         next(run_experiment(experiment(small), doing))

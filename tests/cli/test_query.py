@@ -83,7 +83,7 @@ def test_answers_go_to_a_sink(ask, here):
 
 def test_limit_and_where_time_ends(ask, here):
     out, err = ask("select.rq", "--stream", here / "in.jsonl", "--limit", 1)
-    assert (len(out.splitlines()), err) == (1, "3 elements; 1 answers; time came to 6,000 ms\n")
+    assert (len(out.splitlines()), err) == (1, "3 elements; 1 answer; time came to 6,000 ms\n")
     out, _ = ask("select.rq", "--stream", here / "in.jsonl", "--advance-to", "20s")
     assert [json.loads(line)["instant"] for line in out.splitlines()] == [5000, 10_000, 15_000, 20_000]
 
@@ -168,7 +168,7 @@ def test_standard_input_and_control_c(here):
     os.kill(running.pid, signal.SIGINT)
     out, err = running.communicate(timeout=300)
     assert (out, running.returncode) == (b"", 130)
-    assert err == b"4 elements; 1 answers; time came to 7,000 ms\n"
+    assert err == b"4 elements; 1 answer; time came to 7,000 ms\n"
 
 
 @pytest.mark.server

@@ -6,11 +6,11 @@ import pytest
 from typer.testing import CliRunner
 
 from streamgauge.cli.main import app
-from streamgauge.suites.sepbm import recorded
+from streamgauge.suites.sepbm import recordings
 from streamgauge.suites.sepbm.configuration import ConfigurationError
 from streamgauge.suites.sepbm.contract import UnusableSystemError
 from tests.suites.sepbm.stored import SMALL, stored
-from tests.suites.sepbm.test_recorded import facts
+from tests.suites.sepbm.test_recordings import facts
 
 
 def sepbm(*words):
@@ -26,7 +26,7 @@ def conf(tmp_path):
 def test_a_run_is_kept_analysed_and_judged(conf, tmp_path):
     out, page = tmp_path / "run", tmp_path / "page.html"
     assert sepbm("run", conf, "--out", out).exit_code == 0
-    recorded.write_facts(out, facts())
+    recordings.write_facts(out, facts())
     found = sepbm("analyse", out, "--of", conf, "--judge", "--json", "--out", page)
     assert found.exit_code == 0
     (one,) = json.loads(found.stdout)["runs"]
@@ -41,7 +41,7 @@ def test_a_run_is_kept_analysed_and_judged(conf, tmp_path):
 def test_part_of_a_run_is_asked_for_by_options(conf, tmp_path):
     words = ("--channel", "named", "--first", 3, "--publishers", 2, "-o", "strategy=reevaluate")
     assert sepbm("run", conf, "--out", tmp_path / "run", *words).exit_code == 0
-    found = recorded.read(tmp_path / "run")
+    found = recordings.read(tmp_path / "run")
     assert (found.channels, len(found.published), found.publishers) == (("named",), 3, 2)
     assert found.options == {"strategy": "reevaluate"}
 
@@ -52,7 +52,7 @@ def test_bad_input_is_named(conf, tmp_path):
         sepbm("run", tmp_path, "--out", out)
     with pytest.raises(UnusableSystemError, match="there is no system none"):
         sepbm("run", conf, "--out", out, "--system", "none")
-    with pytest.raises(recorded.RecordingError, match=r"recording\.json"):
+    with pytest.raises(recordings.RecordingError, match=r"recording\.json"):
         sepbm("analyse", out, "--of", conf)
     for words in (("--option", "strategy"), ("--channel", "none"), ("--rate", 0)):
         assert sepbm("run", conf, "--out", out, *words).exit_code == 2

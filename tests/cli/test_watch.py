@@ -17,7 +17,7 @@ from streamgauge.cli.main import main
 from streamgauge.cli.watch import _Shown
 from streamgauge.formats.lines import decode_answer
 from streamgauge.model.answer import Answer
-from streamgauge.servers.fragments.streaming.events import Failed, Fresh
+from streamgauge.servers.fragments.live_queries.poll_loop import Failed, Fresh
 
 pytestmark = pytest.mark.server
 

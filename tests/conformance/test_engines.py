@@ -11,12 +11,9 @@ from streamgauge.engines import EngineUnavailableError, folder, names, profiles
 from streamgauge.engines import load as load_engine
 from streamgauge.model.semantics import Clock
 from streamgauge.semantics.profiles import PROFILES
-from streamgauge.suites.conformance.asking import Scale, asked
-from streamgauge.suites.conformance.cases import load
-from streamgauge.suites.conformance.certificate import BAD, Certificate, Standing, certificate
-from streamgauge.suites.conformance.deviations import read
-from streamgauge.suites.conformance.finding import findings
-from streamgauge.suites.conformance.running import Subject, certify, engine
+from streamgauge.suites.conformance.cases import Scale, asked, load
+from streamgauge.suites.conformance.certificate import BAD, Certificate, TaskStanding, certificate, read_deviations
+from streamgauge.suites.conformance.runner import Subject, certify, engine, findings
 
 pytestmark = pytest.mark.server
 
@@ -29,7 +26,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "engines"
 def certified(subject: Subject, jobs: int = 2) -> Certificate:
     tasks = tuple(asked(load(), subject.profiles, subject.scale))
     outcomes = certify(subject, tasks, jobs, lambda: pytest.fail("no evaluator but the definition is needed"))
-    return certificate(subject.name, outcomes, read(subject.deviations), True, findings)
+    return certificate(subject.name, outcomes, read_deviations(subject.deviations), True, findings)
 
 
 def bad(found: Certificate) -> list[str]:
@@ -40,7 +37,7 @@ def bad(found: Certificate) -> list[str]:
 
 
 def refused(found: Certificate) -> Counter[str]:
-    return Counter(each.outcome.sentence for each in found.stood if each.standing is Standing.REFUSED)
+    return Counter(each.outcome.sentence for each in found.stood if each.standing is TaskStanding.REFUSED)
 
 
 @pytest.mark.server
@@ -48,7 +45,7 @@ def refused(found: Certificate) -> Counter[str]:
 def test_live_passes_every_case_under_every_profile():
     found = certified(engine("live"))
     assert bad(found) == []
-    assert found.counts().keys() == {Standing.PASSED, Standing.REFUSED}
+    assert found.counts().keys() == {TaskStanding.PASSED, TaskStanding.REFUSED}
     reasons = ("no clock of its own", "content that is a bag", "reports at expirations")
     assert all(any(reason in sentence for reason in reasons) for sentence in refused(found))
 
@@ -57,7 +54,7 @@ def test_live_passes_every_case_under_every_profile():
 def test_the_broker_passes_every_case_that_it_takes():
     found = certified(engine("broker"))
     assert bad(found) == []
-    assert found.counts()[Standing.PASSED] >= 20
+    assert found.counts()[TaskStanding.PASSED] >= 20
     reasons = ("semantics of its own", "based window")
     assert all(any(reason in sentence for reason in reasons) for sentence in refused(found))
 
@@ -72,7 +69,7 @@ def test_the_reference_engines_are_right_or_refuse(program, file):
     assert len((EXAMPLES / file).read_text().splitlines()) < 60
     found = certified(Subject(file, (program, str(EXAMPLES / file))))
     assert bad(found) == []
-    assert found.counts()[Standing.PASSED] > 100
+    assert found.counts()[TaskStanding.PASSED] > 100
     kinds = {sentence.split(" = ")[0].partition(" reads ")[0].partition(" reports ")[0] for sentence in refused(found)}
     assert kinds == {"borders", "r2s", "due", "content", "answers", "lateness", "this engine"}
 
@@ -87,7 +84,7 @@ def listed() -> list[str]:
 def test_a_list_gives_reasons_and_names_tasks_that_there_are(name):
     """Also where the engine itself is absent."""
     module = load_engine(name)
-    found = read((folder(module) or Path()) / "deviations.toml")
+    found = read_deviations((folder(module) or Path()) / "deviations.toml")
     tasks = {task.name for task in asked(load(), profiles(module), Scale())}
     assert [case for each in found for case in each.cases if case not in tasks] == []
     assert [each.name for each in found if not (each.why and each.source and each.findings)] == []
@@ -107,5 +104,5 @@ def test_an_engine_deviates_exactly_as_listed(name):
         pytest.skip(str(error))
     found = certified(subject, WAITING if in_real_time(name) else 2)
     assert bad(found) == []
-    assert found.counts()[Standing.DEVIATING] > 0
-    assert found.counts()[Standing.PASSED] > 0
+    assert found.counts()[TaskStanding.DEVIATING] > 0
+    assert found.counts()[TaskStanding.PASSED] > 0

@@ -2,9 +2,8 @@
 
 import pytest
 
-from streamgauge.suites.conformance.asking import asked
-from streamgauge.suites.conformance.cases import load
-from streamgauge.suites.conformance.running import Kind, certify, engine
+from streamgauge.suites.conformance.cases import asked, load
+from streamgauge.suites.conformance.runner import TaskResult, certify, engine
 
 PART = 160
 """Every so manieth task that is not refused before it runs; a first one costs seconds, further ones about one."""
@@ -18,7 +17,7 @@ def wrong(every: int, first: int = 0) -> list[str]:
     subject = engine("spark")
     taken = [each for each in asked(load(), subject.profiles, subject.scale) if not refused(subject, each)]
     outcomes = certify(subject, taken[first::every], 1, lambda: pytest.fail("the definition judges"))
-    return [f"{each.name}: {each.sentence}" for each in outcomes if each.kind is not Kind.PASSED]
+    return [f"{each.name}: {each.sentence}" for each in outcomes if each.kind is not TaskResult.PASSED]
 
 
 def refused(subject, each) -> str | None:

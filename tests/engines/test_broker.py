@@ -15,8 +15,7 @@ from streamgauge.semantics.definition import expected, operator
 from streamgauge.semantics.profiles import CQELS, SENS
 from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError
 from streamgauge.semantics.stream import CAME, WENT, signed
-from streamgauge.suites.conformance.asking import Asked, Scale, asked
-from streamgauge.suites.conformance.cases import load
+from streamgauge.suites.conformance.cases import ConformanceTask, Scale, asked, load
 from tests.notation import STREAM, stream
 
 LANDMARK = Window(1, 1, "landmark")
@@ -26,7 +25,7 @@ TASKS = [
 ]
 
 
-def said(task: Asked) -> dict[int, list[str]]:
+def said(task: ConformanceTask) -> dict[int, list[str]]:
     answers: list[Answer] = []
     session = broker.start(task.case.query, task.semantics, answers.append)
     for element in task.case.stream:

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from streamgauge import engines
-from streamgauge.formats.jvm import JvmError, collection, jars, prepared
+from streamgauge.formats.jvm import JvmError, jars, prepared
+from streamgauge.formats.jvm import maven as jvm_maven
 from streamgauge.formats.jvm.collection import Clone, clones, collect
+from streamgauge.formats.jvm.maven import Build, Omission
 
 pytestmark = pytest.mark.server
 
@@ -144,7 +146,7 @@ def test_published_libraries_come_from_maven(clone, tmp_path, maven):
 
 
 def test_without_maven_it_is_asked_for(clone, tmp_path, monkeypatch):
-    monkeypatch.setattr(collection.shutil, "which", lambda _name: None)
+    monkeypatch.setattr(jvm_maven.shutil, "which", lambda _name: None)
     with pytest.raises(JvmError, match=r"Maven \(mvn\) is not found: install it"):
         collect((replace(KIND, libraries=("g:library:2",)),), clone, tmp_path / "out", lambda _what: None)
 
@@ -175,3 +177,123 @@ def test_jars_that_were_prepared_need_no_variable(tmp_path, monkeypatch):
     monkeypatch.setenv("STREAMGAUGE_CQELS_HOME", str(tmp_path / "nowhere"))
     with pytest.raises(JvmError, match="nowhere, where there is no jar: do so"):
         jars("STREAMGAUGE_CQELS_HOME", "do so", "cqels")
+
+
+BUILT = replace(
+    KIND,
+    build=Build(("core",), ("-Dlicense.skip=true",), (Omission("core/src/Old.java", "import gone.Thing;"),)),
+    absent="give a clone of a project",
+)
+BUILDER = f"""#!{sys.executable}
+import os, sys, zipfile
+def say(*lines):
+    print(*lines, sep="\\n", flush=True)
+assert sys.argv[1:] == (
+    "-B package dependency:copy-dependencies -DincludeScope=runtime -DskipTests -Dlicense.skip=true -pl core -am"
+).split(), sys.argv
+assert not os.path.exists(".git") and not os.path.exists("core/target")
+assert open("core/src/Old.java").read() == "package old;\\nclass Old {{}}\\n"
+say("[INFO] Scanning for projects...", "Downloaded from there: a.jar", "[INFO] Building parent 1      [1/2]")
+#HERE
+os.makedirs("core/target/dependency")
+for name in ("core/target/core-1.jar", "core/target/dependency/library-2.jar"):
+    with zipfile.ZipFile(name, "w") as made:
+        made.writestr("A", "")
+say("[INFO] Building core 1      [2/2]", "[INFO] Building jar: core-1.jar")
+"""
+
+
+@pytest.fixture
+def sources(tmp_path):
+    source = tmp_path / "sources"
+    for file in ("pom.xml", "core/pom.xml", ".git/HEAD", "core/target/core-0.jar"):
+        (source / file).parent.mkdir(parents=True, exist_ok=True)
+        (source / file).write_text("")
+    (source / "core/src").mkdir()
+    (source / "core/src/Old.java").write_text("package old;\nimport gone.Thing;\nclass Old {}\n")
+    return source
+
+
+def files(folder: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_a_clone_that_is_not_built_is_built_in_a_copy(sources, tmp_path, maven):
+    maven(BUILDER)
+    before, told = files(sources), []
+    found = collect((BRANCH, BUILT), sources, tmp_path / "out", told.append)
+    assert found.names == ("core-1.jar", "library-2.jar")
+    assert files(sources) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bin", "out", "sources"]
+    assert told[1:] == [
+        "Maven begins",
+        "Maven begins, 1 file fetched",
+        "Maven builds parent 1 (1 of 2), 1 file fetched",
+        "Maven builds core 1 (2 of 2), 1 file fetched",
+        "collecting jars of a project",
+        "checking 2 jars",
+    ]
+
+
+def test_a_clone_that_is_built_is_not_built_again(clone, tmp_path, maven):
+    for file in ("pom.xml", "core/pom.xml"):
+        (clone / file).write_text("")
+    maven("#!/bin/sh\nexit 9\n")
+    assert collect((BUILT,), clone, tmp_path / "out", lambda _what: None).names == ("core-1.jar", "library-2.jar")
+
+
+@pytest.mark.parametrize(
+    ("fails", "words"),
+    [
+        (
+            'say("[ERROR] COMPILATION ERROR : ", "[ERROR] Old.java:[3,1] no such symbol"); sys.exit(1)',
+            "Old.java:[3,1] no such symbol; tried was tag 1 (cccccccccccc) with JDK 17",
+        ),
+        (
+            'say("[ERROR] Could not resolve dependencies for project core: g:library"); sys.exit(1)',
+            "project core: g:library; Maven fetches libraries and plugins: is the network there",
+        ),
+        ('say("no space", "No space left on device"); sys.exit(1)', "make room, or name another place"),
+        ("sys.exit(7)", "it ended, its last words being: [INFO] Scanning for projects... / Downloaded from there"),
+        ("import time; time.sleep(60)", "not done after 2 s; allow more (--limit 1h)"),
+    ],
+)
+def test_a_build_that_fails_is_one_sentence_with_its_log(sources, tmp_path, maven, fails, words):
+    maven(BUILDER.replace("#HERE", fails))
+    before = files(sources)
+    with pytest.raises(JvmError) as failed:
+        collect((BUILT,), sources, tmp_path / "out", lambda _what: None, 2.0)
+    said = str(failed.value)
+    assert said.startswith(f"Maven did not build core in a copy of {sources}: ")
+    assert words in said
+    assert "\n" not in said
+    log = tmp_path / "out-maven.log"
+    assert said.endswith(f"its words are in {log}")
+    assert "Building parent 1" in log.read_text()
+    assert files(sources) == before
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_build_needs_maven_and_a_jdk(sources, tmp_path, maven, monkeypatch):
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    maven(BUILDER)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    with pytest.raises(JvmError, match="javac is not found: install a JDK"):
+        collect((BUILT,), sources, tmp_path / "out", lambda _what: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(JvmError, match=r"Maven \(mvn\) is not found: install it .*, or build the clone yourself"):
+        collect((BUILT,), sources, tmp_path / "out", lambda _what: None)
+
+
+def test_folders_without_jars_and_sources_are_refused(sources, tmp_path):
+    (sources / "core/pom.xml").unlink()
+    (sources / "core/target/core-0.jar").unlink()
+    with pytest.raises(JvmError, match="no jars of a project here: give a clone of a project"):
+        collect((BUILT,), sources, tmp_path / "out", lambda _what: None)
+
+
+@pytest.mark.parametrize("name", ["csparql", "yasper"])
+def test_engines_that_are_built_say_what_to_build(name):
+    (kind,) = clones(engines.folder(engines.load(name)))
+    assert kind.build is not None
+    assert kind.build.modules

@@ -7,7 +7,7 @@ import pytest
 
 from streamgauge.engines import EngineUnavailableError, load
 from streamgauge.engines.rspjs import HOME, command, refuse, start
-from streamgauge.harness.record import Limits, record, task_of
+from streamgauge.harness.systems.pipe import RunLimits, record, task_of
 from streamgauge.model.run import RunHeader
 from streamgauge.query import print_query
 from streamgauge.semantics.profiles import RSPJS, RSPQL
@@ -58,11 +58,11 @@ def test_an_absent_package_says_how_to_get_it(tmp_path, monkeypatch):
 def test_preloaded_input_keeps_its_windows_in_place(program):
     text = print_query(MANY.query, "rspql")
     header = RunHeader("rspjs", MANY.query, text, "rspql", RSPJS, MANY.advance, 0, options={"preload": True})
-    run = record(header, program, MANY.stream, Limits(300))
+    run = record(header, program, MANY.stream, RunLimits(300))
     assert run.header.failure is None
     assert bags(run.answers) == Counter(row for _, rows in MANY.expected for row in rows)
     live = replace(header, options={})
-    lost = record(live, program, MANY.stream, Limits(300), task=task_of(live))
+    lost = record(live, program, MANY.stream, RunLimits(300), task=task_of(live))
     assert bags(lost.answers) < bags(run.answers)
 
 

@@ -77,15 +77,15 @@ def queries() -> tuple[object, Callable[[], None]]:
 
 def fragments() -> tuple[object, Callable[[], None]]:
     """A fragments server that is written to."""
-    from streamgauge.servers.fragments.serving.accepting import Accepting
-    from streamgauge.servers.fragments.serving.addresses import of_host
-    from streamgauge.servers.fragments.serving.dataset import DataSet
-    from streamgauge.servers.fragments.serving.face import application
-    from streamgauge.servers.fragments.storing.memory import MemoryStore
+    from streamgauge.servers.fragments.pages.dataset import DataSet
+    from streamgauge.servers.fragments.pages.http import application
+    from streamgauge.servers.fragments.store.memory import MemoryStore
     from streamgauge.servers.fragments.style import Style
+    from streamgauge.servers.fragments.writes.http import WritesHandler
+    from streamgauge.servers.http.base_address import of_host
 
     data = DataSet("data", MemoryStore(), Style("graphs"), lambda: int(time() * 1000), 20)
-    app = application([data], [Accepting([TOKEN], of_host, 2**20)])
+    app = application([data], [WritesHandler([TOKEN], of_host, 2**20)])
     return app, app.leave
 
 

@@ -9,21 +9,21 @@ from hypothesis import strategies as st
 
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.annotations import method, methods
-from streamgauge.servers.fragments.serving.accepting import METHODS, Accepting
-from streamgauge.servers.fragments.serving.addresses import of_host
-from streamgauge.servers.fragments.serving.dataset import DataSet
-from streamgauge.servers.fragments.serving.face import Face, application
-from streamgauge.servers.fragments.serving.limits import Limits
-from streamgauge.servers.fragments.serving.locating import located
-from streamgauge.servers.fragments.serving.writing import add
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.pages.dataset import DataSet
+from streamgauge.servers.fragments.pages.facts import located_facts
+from streamgauge.servers.fragments.pages.http import FragmentsApp, application
+from streamgauge.servers.fragments.pages.representations import FragmentLimits
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Label, Style
+from streamgauge.servers.fragments.writes.draft import add
+from streamgauge.servers.fragments.writes.http import METHODS, WritesHandler
+from streamgauge.servers.http.base_address import of_host
 from tests.examples import examples
 
 TOKEN = "sixteen-letters-or-more"
 NOW = 1_449_570_000_000
 TRIPLES = [(f"<urn:s{n}>", f"<urn:p{n % 3}>", f'"{n}"@en') for n in range(12)]
-LIMITS = Limits(address=2_000, body=5_000, kept=50_000, subscribers=3)
+LIMITS = FragmentLimits(address=2_000, body=5_000, kept=50_000, subscribers=3)
 
 _WORDS = """
 urn:s1
@@ -185,8 +185,8 @@ class Served:
         self.data = DataSet("data", MemoryStore(), style, lambda: NOW, 5)
         lasting = {"until": NOW + 1 if style.label is Label.INSTANT else NOW + 9_000}
         add(self.data, [Fact(triple, NOW, lasting["until"]) for triple in TRIPLES])
-        self.writes = Accepting([TOKEN], of_host, LIMITS.body)
-        self.app: Face = application([self.data], [self.writes], LIMITS)
+        self.writes = WritesHandler([TOKEN], of_host, LIMITS.body)
+        self.app: FragmentsApp = application([self.data], [self.writes], LIMITS)
         self.app.leave()  # streams of events end at once
 
     async def ask(self, request: dict) -> tuple[int, dict[str, str], bytes]:
@@ -233,7 +233,7 @@ class Served:
     def readable(self) -> None:
         quads = self.data.store.page((None,) * 4, 0, 100_000)
         said = set(method(self.data.style.method).facts(quads, self.data.style))
-        assert {each.fact for each in located(self.data.store, (None, None, None), self.data.style)} == said
+        assert {each.fact for each in located_facts(self.data.store, (None, None, None), self.data.style)} == said
 
 
 SERVED: dict[Style, Served] = {}

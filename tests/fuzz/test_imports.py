@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.formats.run import read_run, stream_path
-from streamgauge.harness.importing import Request, Times, import_runs
+from streamgauge.harness.importing import AnswerTimes, ImportRequest, import_runs
 from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.query import parse
 from streamgauge.semantics.profiles import profile
@@ -79,15 +79,15 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 SOURCES = ("QR_one", "csparql-answer.json", "results.json", "results.jsonl", "folder")
 
 
-def asked(path: Path, draw: random.Random) -> Request:
+def asked(path: Path, draw: random.Random) -> ImportRequest:
     if draw.random() < 0.1:
-        return Request()
-    return Request(
+        return ImportRequest()
+    return ImportRequest(
         query=QUERY,
         stream=None if draw.random() < 0.2 else path / "SG_one",
         semantics=profile(draw.choice(["csparql", "yabench", "cqels", "rspql"])),
         samples=None,
-        times=draw.choice([None, *Times]),
+        times=draw.choice([None, *AnswerTimes]),
         advance_to=draw.choice([None, None, 11_000]),
         values={"STEP": "5s"},
     )
@@ -187,8 +187,8 @@ def test_a_broken_source_is_an_error_with_a_place_or_a_verdict(sources, tmp_path
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SOURCES)
 def test_whole_sources_get_a_verdict(sources, tmp_path, name):
-    request = Request(QUERY, sources / "SG_one", profile("csparql"), values={"STEP": "5s"})
-    request = Request() if name == "folder" else request
+    request = ImportRequest(QUERY, sources / "SG_one", profile("csparql"), values={"STEP": "5s"})
+    request = ImportRequest() if name == "folder" else request
     ((folder, _),) = import_runs([sources / name], request, tmp_path / "out")
     verdict = judge_run(read_run(folder, parse), stream_path(folder), Means(_no_spark, "definition"))
     assert verdict.windows

@@ -12,8 +12,7 @@ import pytest
 from streamgauge.formats.run import read_run, stream_path, write_run
 from streamgauge.formats.stream import write
 from streamgauge.formats.task import Task
-from streamgauge.harness.record import Limits, record
-from streamgauge.harness.tasks import Tasks
+from streamgauge.harness.systems.pipe import PipeProgram, RunLimits, record
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.query import parse
@@ -45,7 +44,7 @@ READY = "say('{\"ready\":true}')\n"
 WHOLE = "answer(4)\nsys.stdin.read()\n"
 
 
-LONG, SHORT, TIGHT = Limits(300), Limits(3), Limits(60, output=200_000)
+LONG, SHORT, TIGHT = RunLimits(300), RunLimits(3), RunLimits(60, output=200_000)
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class Fault:
     does: str
     said: str
     answers: int
-    limits: Limits = LONG
+    limits: RunLimits = LONG
     factor: float | None = None
 
 
@@ -88,7 +87,7 @@ FAULTS = {
     ),
     "closes its output": Fault(
         READY + "answer(1); os.close(1); sys.stdin.read(); os._exit(0)",
-        "closed its output before the end of its input, after 1 answers",
+        "closed its output before the end of its input, after 1 answer",
         1,
         factor=0.01,
     ),
@@ -220,7 +219,7 @@ def test_a_program_that_does_many_tasks_may_fail_in_one(name: str, right, tmp_pa
     whole, lines = right
     fault = FAULTS[name]
     asked = Task(QUERY, "rspql", RSPQL)
-    with Tasks(command(tmp_path, lines, fault.does), fault.limits) as program:
+    with PipeProgram(command(tmp_path, lines, fault.does), fault.limits) as program:
         run = program.record(whole.header, stream(TEXT), asked)
         again = program.record(whole.header, stream(TEXT), asked)
     assert left_behind(tmp_path) == []

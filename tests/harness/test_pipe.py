@@ -10,7 +10,7 @@ import pytest
 from streamgauge.formats.lines import Late, decode_output, encode_advance, encode_element
 from streamgauge.formats.pipe import PipeError, start_piped
 from streamgauge.formats.task import CLOSE, CLOSED, READY, decode_task, encode_task
-from streamgauge.harness.record import Limits, program, record, task_of
+from streamgauge.harness.systems.pipe import RunLimits, program, record, task_of
 from streamgauge.model.answer import Answer
 from streamgauge.query import parse, print_query
 from streamgauge.semantics.profiles import RSPQL
@@ -34,7 +34,7 @@ def said(answers) -> list[tuple[int | None, frozenset]]:
 
 def alone() -> list[Answer]:
     """What the engine says when the run is all that it does."""
-    run = record(replace(RUN.header, advanced_to=50), LIVE, ELEMENTS, Limits(300))
+    run = record(replace(RUN.header, advanced_to=50), LIVE, ELEMENTS, RunLimits(300))
     assert run.header.failure is None
     assert len(run.answers) > 2
     return list(run.answers)
@@ -53,7 +53,7 @@ def test_a_process_answers_one_task_after_another():
 
 def test_preloaded_input_gives_the_same_answers():
     header = replace(RUN.header, advanced_to=50, options={"preload": True})
-    run = record(header, LIVE, ELEMENTS, Limits(300))
+    run = record(header, LIVE, ELEMENTS, RunLimits(300))
     assert run.header.failure is None
     assert said(run.answers) == said(alone())
     assert all(answer.received >= run.header.started for answer in run.answers)
@@ -62,7 +62,7 @@ def test_preloaded_input_gives_the_same_answers():
 def test_elements_that_come_too_late_are_counted_in_the_run():
     header = replace(RUN.header, advanced_to=50, semantics=replace(RSPQL, lateness=5))
     late = [*ELEMENTS, replace(ELEMENTS[0], sequence=9, time=1)]
-    assert record(header, LIVE, late, Limits(300)).header.late == 1
+    assert record(header, LIVE, late, RunLimits(300)).header.late == 1
 
 
 def test_a_program_is_a_session():

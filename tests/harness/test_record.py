@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from streamgauge.formats.lines import Advance, decode_input
-from streamgauge.harness.feed import Pace, PacedFeeder, feed_fast
-from streamgauge.harness.record import Limits, record
+from streamgauge.harness.pace import PacedFeeder, RunPace, feed_fast
+from streamgauge.harness.systems.pipe import RunLimits, record
 from streamgauge.model.semantics import Due
 from streamgauge.oracle.judging.clock import ADVANCE, feeder_lateness
 from streamgauge.semantics.profiles import RSPQL
@@ -47,7 +47,7 @@ def header(factor: float | None = None):
 
 
 def test_answers_are_recorded_in_order_and_stamped(tmp_path):
-    run = record(header(), engine(tmp_path, ECHO), ELEMENTS, Limits(30))
+    run = record(header(), engine(tmp_path, ECHO), ELEMENTS, RunLimits(30))
     assert run.header.failure is None
     assert [answer.added for answer in run.answers[:-1]] == [((f"<urn:{s}>",),) for s in "abcd"]
     assert run.answers[-1].instant == 50
@@ -58,12 +58,12 @@ def test_answers_are_recorded_in_order_and_stamped(tmp_path):
 
 def test_the_task_reaches_the_engine(tmp_path):
     body = 'say({"vars": ["q"], "add": [[json.dumps(task["semantics"]["name"])]]})\nsys.stdin.read()'
-    run = record(header(), engine(tmp_path, body), ELEMENTS, Limits(30))
+    run = record(header(), engine(tmp_path, body), ELEMENTS, RunLimits(30))
     assert run.answers[0].added == (('"rspql"',),)
 
 
 def test_resources_are_sampled(tmp_path):
-    run = record(header(), engine(tmp_path, "sys.stdin.read()\ntime.sleep(1.2)"), ELEMENTS, Limits(30))
+    run = record(header(), engine(tmp_path, "sys.stdin.read()\ntime.sleep(1.2)"), ELEMENTS, RunLimits(30))
     assert len(run.samples) >= 2
     assert all(sample.rss > 1_000_000 and sample.threads >= 1 for sample in run.samples)
 
@@ -71,11 +71,11 @@ def test_resources_are_sampled(tmp_path):
 @pytest.mark.parametrize(
     ("body", "limits", "words"),
     [
-        ("sys.stdin.readline()\nraise RuntimeError('broken on purpose')", Limits(30), "broken on purpose"),
-        ("sys.stdin.read()\nsys.exit(7)", Limits(30), "exit code 7"),
-        ("time.sleep(60)", Limits(1), "still running after its time limit of 1 s"),
-        ("while True: print('x' * 1000)", Limits(30, output=100_000), "a flood"),
-        ("print('hello')\nsys.stdin.read()", Limits(30), "line 1 of the engine's output is not an answer"),
+        ("sys.stdin.readline()\nraise RuntimeError('broken on purpose')", RunLimits(30), "broken on purpose"),
+        ("sys.stdin.read()\nsys.exit(7)", RunLimits(30), "exit code 7"),
+        ("time.sleep(60)", RunLimits(1), "still running after its time limit of 1 s"),
+        ("while True: print('x' * 1000)", RunLimits(30, output=100_000), "a flood"),
+        ("print('hello')\nsys.stdin.read()", RunLimits(30), "line 1 of the engine's output is not an answer"),
     ],
     ids=["crash", "exit", "hang", "flood", "babble"],
 )
@@ -87,7 +87,7 @@ def test_a_failure_is_recorded_and_explained(tmp_path, body, limits, words):
 
 def test_what_was_observed_before_a_crash_is_kept(tmp_path):
     body = 'say({"vars": ["s"], "add": [["<urn:a>"]], "instant": 5})\nsys.stdin.read()\nsys.exit(1)'
-    run = record(header(), engine(tmp_path, body), ELEMENTS, Limits(30))
+    run = record(header(), engine(tmp_path, body), ELEMENTS, RunLimits(30))
     assert run.header.failure
     assert run.answers[0].added == (("<urn:a>",),)
     assert len(run.fed) == 5
@@ -110,7 +110,7 @@ def test_a_paced_feeder_hands_over_on_time_and_says_how_far_time_has_come():
     clock = FakeClock()
     written: list[bytes] = []
     elements = stream("0: a p b. | 100: b p c. | 100: c p d. | 400: d p e.")
-    fed = PacedFeeder(Pace(2.0, 0, 500), written.append, clock, clock.sleep).feed(elements, clock())
+    fed = PacedFeeder(RunPace(2.0, 0, 500), written.append, clock, clock.sleep).feed(elements, clock())
     handed = {f.sequence: (f.handed - 1_000_000_000) / 1e6 for f in fed if f.sequence != ADVANCE}
     assert handed == {0: 0.0, 1: 50.0, 2: 50.0, 3: 200.0}
     given = [decode_input(line) for line in written]
@@ -124,7 +124,7 @@ def test_a_paced_feeder_hands_over_on_time_and_says_how_far_time_has_come():
         last = max(last, g.time - 1 if isinstance(g, Advance) else g.time)
 
 
-@pytest.mark.parametrize("pace", [Pace(2.0, 0, 500, Due.LAST), Pace(2.0, 0, 500, lateness=50)])
+@pytest.mark.parametrize("pace", [RunPace(2.0, 0, 500, Due.LAST), RunPace(2.0, 0, 500, lateness=50)])
 def test_only_the_end_is_told_where_telling_would_change_the_answer(pace):
     clock = FakeClock()
     written: list[bytes] = []
@@ -140,7 +140,7 @@ def test_a_feeder_that_is_late_says_so():
     def slow(_line: bytes) -> None:
         clock.now += 5_000_000
 
-    fed = feed_fast(ELEMENTS, Pace(None, 0, 50), slow, clock)
+    fed = feed_fast(ELEMENTS, RunPace(None, 0, 50), slow, clock)
     run = replace(right_run(RSPQL), fed=tuple(fed))
     assert feeder_lateness(run) == (5.0, 5.0)
 
@@ -162,6 +162,6 @@ burn(0.8)
 def test_cpu_time_counts_from_the_start_of_the_feed(tmp_path):
     script = tmp_path / "burner.py"
     script.write_text(BURNER)
-    run = record(header(), [sys.executable, str(script)], ELEMENTS, Limits(30))
+    run = record(header(), [sys.executable, str(script)], ELEMENTS, RunLimits(30))
     assert run.header.failure is None
     assert run.header.cpu == pytest.approx(0.3, abs=0.1)

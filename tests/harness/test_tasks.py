@@ -8,9 +8,8 @@ import pytest
 
 from streamgauge.formats.pipe import start_piped
 from streamgauge.formats.task import TaskRefusedError, word
-from streamgauge.harness.observed import Limits
-from streamgauge.harness.record import program, record, task_of
-from streamgauge.harness.tasks import Tasks
+from streamgauge.harness.system import RunLimits
+from streamgauge.harness.systems.pipe import PipeProgram, program, record, task_of
 from streamgauge.semantics.profiles import PROFILES, RSPQL
 from tests.harness.test_pipe import ELEMENTS, RUN, said
 
@@ -45,7 +44,7 @@ def engine(tmp_path) -> list[str]:
     return [sys.executable, str(file)]
 
 
-def asked(tasks: Tasks, name: str):
+def asked(tasks: PipeProgram, name: str):
     header = replace(HEADER, semantics=replace(RSPQL, name=name))
     return tasks.record(header, ELEMENTS, task_of(header))
 
@@ -58,17 +57,17 @@ def pid(run) -> str:
 
 
 def test_one_program_does_one_task_after_another(tmp_path):
-    with Tasks(engine(tmp_path), Limits(30)) as tasks:
+    with PipeProgram(engine(tmp_path), RunLimits(30)) as tasks:
         assert pid(asked(tasks, "a")) == pid(asked(tasks, "b"))
 
 
 def test_a_program_that_does_one_task_is_started_for_each(tmp_path):
-    with Tasks(engine(tmp_path), Limits(30)) as tasks:
+    with PipeProgram(engine(tmp_path), RunLimits(30)) as tasks:
         assert len({pid(asked(tasks, "once")) for _ in range(3)}) == 3
 
 
 def test_a_refused_task_is_followed_by_the_next(tmp_path):
-    with Tasks(engine(tmp_path), Limits(30)) as tasks:
+    with PipeProgram(engine(tmp_path), RunLimits(30)) as tasks:
         before = pid(asked(tasks, "a"))
         with pytest.raises(TaskRefusedError, match=r"^not this one$"):
             asked(tasks, "refuse")
@@ -84,39 +83,42 @@ def test_a_refused_task_is_followed_by_the_next(tmp_path):
     ],
 )
 def test_a_failure_is_of_its_task_alone(tmp_path, name, words):
-    with Tasks(engine(tmp_path), Limits(2)) as tasks:
+    with PipeProgram(engine(tmp_path), RunLimits(2)) as tasks:
         assert words in (asked(tasks, name).header.failure or "")
         assert pid(asked(tasks, "a"))
 
 
 def test_a_program_that_ends_while_it_is_fed_has_not_answered(tmp_path):
-    with Tasks(engine(tmp_path), Limits(30)) as tasks:
+    with PipeProgram(engine(tmp_path), RunLimits(30)) as tasks:
         assert asked(tasks, "quit").answers == ()
         assert pid(asked(tasks, "a"))
 
 
 def test_a_flood_is_ended(tmp_path):
-    with Tasks(engine(tmp_path), Limits(30, output=100)) as tasks:
+    with PipeProgram(engine(tmp_path), RunLimits(30, output=100)) as tasks:
         assert "a flood" in (asked(tasks, "a").header.failure or "")
 
 
 def test_a_program_that_never_gets_ready_says_so():
-    with Tasks([sys.executable, "-c", "pass"], Limits(30)) as tasks:
+    with PipeProgram([sys.executable, "-c", "pass"], RunLimits(30)) as tasks:
         assert "before it was ready" in (asked(tasks, "a").header.failure or "")
 
 
 def test_the_answers_are_those_of_a_run_alone():
-    with Tasks(program("live"), Limits(300)) as tasks:
+    with PipeProgram(program("live"), RunLimits(300)) as tasks:
         runs = [tasks.record(HEADER, ELEMENTS, task_of(HEADER)) for _ in range(2)]
-    alone = record(HEADER, program("live"), ELEMENTS, Limits(300))
+    alone = record(HEADER, program("live"), ELEMENTS, RunLimits(300))
     assert [said(run.answers) for run in runs] == [said(alone.answers)] * 2
 
 
 def test_live_refuses_on_the_pipe_what_it_refuses():
     header = replace(HEADER, semantics=PROFILES["cqels-1.x"])
-    with Tasks(program("live"), Limits(300)) as tasks, pytest.raises(TaskRefusedError, match="no clock of its own"):
+    with (
+        PipeProgram(program("live"), RunLimits(300)) as tasks,
+        pytest.raises(TaskRefusedError, match="no clock of its own"),
+    ):
         tasks.record(header, ELEMENTS, task_of(header))
-    run = record(header, program("live"), ELEMENTS, Limits(300))
+    run = record(header, program("live"), ELEMENTS, RunLimits(300))
     assert "the engine refuses the task: cqels-1.x stamps elements" in (run.header.failure or "")
     assert run.fed == ()
 

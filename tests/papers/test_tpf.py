@@ -11,9 +11,9 @@ from streamgauge.papers.tpf_capacity import Carried, carried, sized, staleness
 from streamgauge.papers.tpf_capacity import table as capacity
 from streamgauge.papers.tpf_claims import claims
 from streamgauge.papers.tpf_measured import Measured, crossing, growth, measure, per_client
-from streamgauge.suites.crowds.running import Doing
-from streamgauge.suites.crowds.scenario import Outcome, Served, to_json
-from streamgauge.suites.experiments.capacity_search import Found
+from streamgauge.suites.crowds.runs import ScenarioRunner
+from streamgauge.suites.crowds.scenario import CrowdOutcome, ReceivedAnswer, to_json
+from streamgauge.suites.experiments.capacity_search import Bracket
 
 QUICK = plan.QUICK
 SYSTEMS = (*plan.FRAGMENTS, *plan.PUSHED)
@@ -22,12 +22,12 @@ SYSTEMS = (*plan.FRAGMENTS, *plan.PUSHED)
 def outcome(scenario, server=1.0, client=0.5, took=(400, 200, 200, 200, 200)):
     """Polls each 10 s from 1 s on, updates each 10 s."""
     answers = [
-        Served(number, 0, 1_000 + 10_000 * turn + ms, 100, ms, 10 + 3 * turn, 20_000 + 5_000 * turn, True)
+        ReceivedAnswer(number, 0, 1_000 + 10_000 * turn + ms, 100, ms, 10 + 3 * turn, 20_000 + 5_000 * turn, True)
         for number in range(min(3, scenario.clients))
         for turn, ms in enumerate(took)
     ]
     seconds = tuple((float(at), 80.0 if at < 4 else 5.0) for at in range(1, scenario.seconds + 1))
-    return Outcome(
+    return CrowdOutcome(
         scenario, seconds, seconds, server * scenario.seconds / 100,
         client * scenario.clients * scenario.seconds / 100, float(scenario.seconds), 0,
         tuple(range(500, 50_000, 10_000)), tuple(answers), (), 1.0, details={"requests": 40, "bytes": 9_000},
@@ -111,7 +111,7 @@ def test_without_measures_nothing_is_claimed():
 
 @pytest.mark.slow
 def test_the_page_has_every_figure():
-    found = [Carried(1000, Found(50.0, 100.0), ((50, 900.0), (100, None)))]
+    found = [Carried(1000, Bracket(50.0, 100.0), ((50, 900.0), (100, None)))]
     made = reproduction(QUICK, everything(), {"cqels": "set STREAMGAUGE_CQELS_HOME"}, found)
     text = page(made)
     for words in ("Figure 2a, server", "Figure 2b", "Figure 3a", "Figure 3b", "Figure 4: interval", "nginx in front",
@@ -135,7 +135,7 @@ def test_capacity_asks_for_every_client_to_be_fresh():
     found = outcome(scenario)
     assert staleness(found) == 700
     assert staleness(replace(found, answers=found.answers[:5])) is None
-    assert capacity([Carried(10_000, Found(3.0, None), ((3, 900.0),))]).lines[0].cells == (
+    assert capacity([Carried(10_000, Bracket(3.0, None), ((3, 900.0),))]).lines[0].cells == (
         "10,000", "3", "–", "3: 900 ms",
     )  # fmt: skip
 
@@ -146,7 +146,7 @@ def test_what_is_kept_is_shown_and_not_measured_again(tmp_path):
     scenario = plan.scaled(QUICK, "incremental", 10, distinct=False)
     (tmp_path / f"{scenario.name}.json").write_text(json.dumps(to_json(outcome(scenario))))
     measured = measure(
-        [scenario], Doing(tmp_path, lambda: pytest.fail("no Spark is needed")), lambda _what, _share: None
+        [scenario], ScenarioRunner(tmp_path, lambda: pytest.fail("no Spark is needed")), lambda _what, _share: None
     )
     assert measured.of(scenario) == outcome(scenario)
     made = reproduce(

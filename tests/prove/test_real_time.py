@@ -7,7 +7,7 @@ import pytest
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.judging.clock import feeder_lateness
 from streamgauge.suites.experiments.experiment import Experiment
-from streamgauge.suites.experiments.running import Doing, run_experiment
+from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
 
 pytestmark = pytest.mark.prove
 
@@ -42,7 +42,7 @@ def experiment(name: str, load: str) -> Experiment:
 
 @pytest.mark.parametrize(("name", "load"), CASES, ids=[f"{name}, {load}" for name, load in CASES])
 def test_every_window_is_right(name, load, spark, tmp_path: Path, capsys):
-    for _, run, verdict in run_experiment(experiment(name, load), Doing(tmp_path, lambda: spark)):
+    for _, run, verdict in run_experiment(experiment(name, load), ExperimentContext(tmp_path, lambda: spark)):
         delays = sorted(window.delay for window in verdict.windows if window.delay is not None)
         late = feeder_lateness(run)
         with capsys.disabled():

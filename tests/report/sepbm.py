@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from streamgauge.papers import sepbm_plan as plan
 from streamgauge.papers.sepbm_measured import Measured
-from streamgauge.suites.sepbm.analysing import analyse
-from streamgauge.suites.sepbm.contract import Due, Heard, Published, Recording
-from streamgauge.suites.sepbm.verdicts import Outcome
+from streamgauge.suites.sepbm.analysis import analyse
+from streamgauge.suites.sepbm.contract import DueRows, PublicationRecord, ReceivedNotification, SepbmRecording
+from streamgauge.suites.sepbm.recordings import JudgedRecording
 
 MS = 1_000_000
 
@@ -15,10 +15,11 @@ def ran(strategy, channels, ms, count=4):
     """Publications each of which lets a row of every channel come, told so many ms after its call."""
     period = round(2 * max(ms.values()) + 1)
     published = tuple(
-        Published(at, at * period * MS, (at * period + round(max(ms.values()))) * MS, at) for at in range(1, count + 1)
+        PublicationRecord(at, at * period * MS, (at * period + round(max(ms.values()))) * MS, at)
+        for at in range(1, count + 1)
     )
     heard = tuple(
-        Heard(
+        ReceivedNotification(
             name,
             (at,),
             ((f"<urn:{at}>",),),
@@ -29,9 +30,9 @@ def ran(strategy, channels, ms, count=4):
         for at in range(1, count + 1)
         for name in channels
     )
-    recording = Recording("broker_inprocess", {"strategy": strategy}, channels, published, heard, (), 0, 1.5)
-    due = [Due(name, at, ((f"<urn:{at}>",),)) for at in range(1, count + 1) for name in channels]
-    return Outcome(recording, analyse(due, recording))
+    recording = SepbmRecording("broker_inprocess", {"strategy": strategy}, channels, published, heard, (), 0, 1.5)
+    due = [DueRows(name, at, ((f"<urn:{at}>",),)) for at in range(1, count + 1) for name in channels]
+    return JudgedRecording(recording, analyse(due, recording))
 
 
 SPEED = {"reevaluate": 100.0, "stringrs": 40.0, "graphss": 20.0, "incremental": 0.05}

@@ -10,15 +10,13 @@ import pytest
 from rich.console import Console
 
 from streamgauge.report.capacity import Carried, bound_of, figure_of, json_of, page, shown
-from streamgauge.suites.experiments.capacity import Capacity
-from streamgauge.suites.experiments.capacity_axes import Axis
-from streamgauge.suites.experiments.capacity_probe import Bound, Limit, Probe
-from streamgauge.suites.experiments.capacity_search import Harder
+from streamgauge.suites.experiments.capacity import Capacity, CapacityAxis
+from streamgauge.suites.experiments.capacity_search import Bound, Harder, Limit, Probe
 
 
-def axis(harder: Harder) -> Axis:
+def axis(harder: Harder) -> CapacityAxis:
     name, unit = ("pace", "times real time") if harder is Harder.GREATER else ("window", "ms")
-    return Axis(name, unit, 20, harder, True, lambda experiment, _value: experiment)
+    return CapacityAxis(name, unit, 20, harder, True, lambda experiment, _value: experiment)
 
 
 def probe(value: float, bound: Bound | None = None, folder: Path = Path("p")) -> Probe:

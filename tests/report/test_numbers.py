@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from streamgauge.model.counts import counted
 from streamgauge.model.semantics import Borders
 from streamgauge.report import numbers, text
 from streamgauge.report.tables import cut, shortener
@@ -55,8 +56,8 @@ def test_borders_and_sizes() -> None:
     assert numbers.interval(0, 2500, Borders.OPEN_CLOSED) == "(0, 2.5] s"
     assert numbers.interval(None, 2500, Borders.CLOSED) == "–"
     assert numbers.mebibytes(1_234 * 2**20) == "1,234 MiB"
-    assert numbers.counted(1, "window") == "1 window"
-    assert numbers.counted(30_000, "window") == "30,000 windows"
+    assert counted(1, "window") == "1 window"
+    assert counted(30_000, "window") == "30,000 windows"
 
 
 POINTS = st.lists(

@@ -131,6 +131,25 @@ def test_whatever_comes_is_read_or_refused(form, data):
             list(chosen.follow(io.BufferedReader(io.BytesIO(payload)), "m", Reading(limit=200), lambda error: None))
 
 
+def test_a_table_of_names_that_is_too_large_is_refused():
+    payload = stream_formats()["jelly"].encode(StreamElement("urn:s", 1, 1, (("<urn:a>", "<urn:b>", "<urn:c>"),)))
+    damaged = payload.replace(b"H\xa0\x1f", b"H\xa1\x20")  # 4,129 names instead of 4,000
+    assert damaged != payload
+    with pytest.raises(FormatError, match="m, frame 0: not a readable Jelly stream: lookup size"):
+        stream_formats()["jelly"].decoder(Reading())(damaged, "m", 5)
+
+
+@pytest.mark.parametrize("letter", [b" ", b">", b"\0", b"\n"])
+@pytest.mark.parametrize("term", [b"urn:o", b"urn:d", b"blank"])
+def test_a_term_that_is_none_is_refused(letter, term):
+    triples = (("<urn:a>", "<urn:b>", "<urn:o>"), ("<urn:a>", "<urn:b>", '"1"^^<urn:d>'), ("_:blank", "<urn:b>", '"1"'))
+    payload = stream_formats()["jelly"].encode(StreamElement("urn:s", 1, 1, triples))
+    damaged = payload.replace(term, term[:-1] + letter)
+    assert damaged != payload
+    with pytest.raises(FormatError, match="m, frame 0: a term that is none"):
+        stream_formats()["jelly"].decoder(Reading())(damaged, "m", 5)
+
+
 def test_a_message_of_lines_holds_elements_and_advances():
     element = StreamElement("urn:s", 3, 9, (("<urn:a>", "<urn:b>", "<urn:c>"),))
     messages = Messages(parse_address("mqtt://h/t"), MessageOptions(time="arrival"), None, None)

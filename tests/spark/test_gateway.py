@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from streamgauge.spark import gateway
 from streamgauge.spark.gateway import CHATTER, Relay
 
 CHATTERING = [
@@ -104,3 +105,21 @@ def test_a_session_says_nothing_or_why_it_cannot_start(settings, said):
     *_, last = done.stderr.strip().splitlines()
     assert last.startswith(f"streamgauge.spark.requirements.SparkStartError: {said}")
     assert "\tat " not in done.stderr
+
+
+def jvm(*words):
+    """A program in the place of the JVM, of which this process has the standard input."""
+    return subprocess.Popen(words, stdin=subprocess.PIPE)
+
+
+@pytest.mark.server
+def test_the_jvm_has_ended_before_its_process_does(monkeypatch):
+    waiting = jvm("cat")
+    gateway._await_end(waiting, os.getpid() + 1)
+    assert waiting.poll() is None
+    gateway._await_end(waiting, os.getpid())
+    assert waiting.poll() == 0
+    monkeypatch.setattr(gateway, "_END_S", 0.05)
+    stuck = jvm("sleep", "600")
+    gateway._await_end(stuck, os.getpid())
+    assert stuck.poll() == -9

@@ -17,6 +17,7 @@ from streamgauge.cli.soundness import Target, reported
 from streamgauge.cli.tokens import TOKEN
 from streamgauge.formats.texts import read_text
 from streamgauge.incremental.lasting import lasting
+from streamgauge.model.counts import counted
 from streamgauge.reasoning import Rules
 from streamgauge.servers.broker.access import Access, read_grants
 from streamgauge.servers.broker.broker import Broker
@@ -178,7 +179,7 @@ def _open_violations(broker: Broker, rules: Rules) -> None:
         _say(f"no channel {CHANNEL}: {error}")
         return
     if count:
-        _say(f"{count} violations of the ontology: they are in the channel {CHANNEL}")
+        _say(f"{counted(count, 'violation')} of the ontology: see the channel {CHANNEL}")
 
 
 def _access(file: Path | None) -> Access:

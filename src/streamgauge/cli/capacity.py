@@ -17,14 +17,12 @@ from streamgauge.cli.terminal import printing
 from streamgauge.formats.run import read_run
 from streamgauge.formats.verdict import read_verdict
 from streamgauge.query import parse
-from streamgauge.suites.experiments.capacity import Asked, Capacity, capacities, with_engines
-from streamgauge.suites.experiments.capacity_axes import AXES, PACE, axis
-from streamgauge.suites.experiments.capacity_axes import Axis as Varied
-from streamgauge.suites.experiments.capacity_probe import Limit
-from streamgauge.suites.experiments.capacity_search import Harder, Reach
-from streamgauge.suites.experiments.estimate import RUN_S
+from streamgauge.suites.experiments.capacity import AXES, PACE, Capacity, CapacitySearch, axis, capacities, with_engines
+from streamgauge.suites.experiments.capacity import CapacityAxis as Varied
+from streamgauge.suites.experiments.capacity_search import Harder, Limit, SearchRange
 from streamgauge.suites.experiments.experiment import Experiment, ExperimentError, read
-from streamgauge.suites.experiments.running import Doing
+from streamgauge.suites.experiments.plan import RUN_S
+from streamgauge.suites.experiments.runner import ExperimentContext
 
 FURTHEST = 2.0**20
 """How many times as hard as the start a search goes, unless told where to end."""
@@ -75,14 +73,14 @@ def capacity(
         milliseconds(max_lateness, "--max-lateness") or 0,
         milliseconds(lasting, "--lasting") or 0,
     )
-    asked = Asked(varied, _reach(varied, begin, end, precision), limit, tries)
+    asked = CapacitySearch(varied, _reach(varied, begin, end, precision), limit, tries)
     folder = out or Path("capacity") / experiment.name
     console = Console(stderr=True)
     _foretell(experiment, asked)
     found: list[Capacity] = []
     stopped = False
     with telling(console, "capacity") as tell:
-        doing = Doing(folder, lambda: spark(master), tell, again, on_spark=master is not None)
+        doing = ExperimentContext(folder, lambda: spark(master), tell, again, on_spark=master is not None)
         try:
             found.extend(capacities(experiment, asked, doing))
             _write_probes(found, tell)
@@ -96,7 +94,7 @@ def capacity(
     raise typer.Exit(Exit.RIGHT if any(one.carried for one in found) else Exit.WRONG)
 
 
-def _foretell(experiment: Experiment, asked: Asked) -> None:
+def _foretell(experiment: Experiment, asked: CapacitySearch) -> None:
     """Say how long the probes take at least: each lasts so long, and a search has so many."""
     searches = sum(len(part.semantics) for part in experiment.engine)
     runs = len(experiment.seeds) * experiment.repetitions
@@ -106,14 +104,14 @@ def _foretell(experiment: Experiment, asked: Asked) -> None:
         typer.echo(sentence, err=True)
 
 
-def _reach(varied: Varied, begin: float | None, end: float | None, precision: float) -> Reach:
+def _reach(varied: Varied, begin: float | None, end: float | None, precision: float) -> SearchRange:
     """From ``begin`` (the experiment's own value) to ``end``; ExperimentError says what cannot be searched."""
     start = varied.start if begin is None else begin
     greater = varied.harder is Harder.GREATER
     far = (start * FURTHEST if greater else min(start, 1.0)) if end is None else end
     least, most = (min(start, 1.0 if varied.whole else start / FURTHEST), far) if greater else (far, start * FURTHEST)
     try:
-        return Reach(start, least, most, varied.harder, varied.whole, precision)
+        return SearchRange(start, least, most, varied.harder, varied.whole, precision)
     except ValueError as error:
         raise ExperimentError(f"--from, --to, --precision: {error}") from error
 
@@ -124,7 +122,9 @@ def _write_probes(found: list[Capacity], tell: Callable[[str], object]) -> None:
     write_probes(found, lambda folder: (read_run(folder, parse), read_verdict(folder)), tell)
 
 
-def _conclude(name: str, asked: Asked, found: list[Capacity], path: Path, console: Console, *, as_json: bool) -> None:
+def _conclude(
+    name: str, asked: CapacitySearch, found: list[Capacity], path: Path, console: Console, *, as_json: bool
+) -> None:
     """The page, and what is printed."""
     from streamgauge.report.capacity import Carried, json_of, shown, write
 

@@ -18,12 +18,25 @@ from streamgauge.cli.spark import spark
 from streamgauge.model.mistake import MistakeError
 from streamgauge.report.certified import certified_json, certified_lines, outcome_line
 from streamgauge.semantics.profiles import profile as profile_of
-from streamgauge.suites.conformance import deviations
-from streamgauge.suites.conformance.asking import Asked, asked
-from streamgauge.suites.conformance.cases import OWN, Case, load
-from streamgauge.suites.conformance.certificate import certificate
-from streamgauge.suites.conformance.finding import contradicted, findings
-from streamgauge.suites.conformance.running import Kind, Outcome, SetUpError, Subject, certify, engine
+from streamgauge.suites.conformance.cases import OWN, ConformanceCase, ConformanceTask, asked, load
+from streamgauge.suites.conformance.certificate import (
+    Deviation,
+    certificate,
+    read_deviations,
+    shown,
+    updated_deviations,
+    write_deviations,
+)
+from streamgauge.suites.conformance.runner import (
+    ConformanceOutcome,
+    SetUpError,
+    Subject,
+    TaskResult,
+    certify,
+    contradicted,
+    engine,
+    findings,
+)
 
 _NO_LIST: Final = "--update needs a list to write: --deviations FILE"
 
@@ -58,23 +71,25 @@ def certify_command(
     """Run the conformance suite on an engine and print what it can say of itself."""
     if update and name is None and listed is None:
         raise typer.BadParameter(_NO_LIST)
+    if listed is not None and not update and not listed.exists():
+        raise MistakeError(f"--deviations {listed}: there is no such file: --update writes one")
     subject = _subject(name, program, listed)
     if update and subject.deviations is None:
         raise typer.BadParameter(_NO_LIST)
     console = Console(stderr=True)
     tasks = _asked(subject, case, profile)
     try:
-        known = deviations.read(subject.deviations)
+        known = read_deviations(subject.deviations)
         outcomes = _outcomes(subject, tasks, jobs, known, console, quiet=as_json)
     except SetUpError as error:
         typer.echo(f"streamgauge: {error}", err=True)
         raise typer.Exit(Exit.ENGINE_FAILURE) from error
     if update and subject.deviations is not None:
         known = _updated(known, outcomes, case is None and profile is None, console)
-        deviations.write(subject.deviations, known)
+        write_deviations(subject.deviations, known)
     with telling(console, "certify") as tell:
 
-        def explained(outcome: Outcome) -> tuple[str, ...]:
+        def explained(outcome: ConformanceOutcome) -> tuple[str, ...]:
             tell(f"diagnosing {outcome.name}")
             return findings(outcome)
 
@@ -107,7 +122,7 @@ def _of_program(program: str) -> Subject:
     return Subject(program, words)
 
 
-def _asked(subject: Subject, case: str | None, profile: str | None) -> tuple[Asked, ...]:
+def _asked(subject: Subject, case: str | None, profile: str | None) -> tuple[ConformanceTask, ...]:
     """The tasks that are wanted; BadParameter when there is none."""
     if profile not in (None, OWN):
         profile_of(profile)
@@ -119,19 +134,19 @@ def _asked(subject: Subject, case: str | None, profile: str | None) -> tuple[Ask
     return wanted
 
 
-def _named(case: Case, text: str) -> bool:
+def _named(case: ConformanceCase, text: str) -> bool:
     return text.lower() in case.name.lower() or text == case.theme
 
 
 def _outcomes(
     subject: Subject,
-    tasks: Sequence[Asked],
+    tasks: Sequence[ConformanceTask],
     jobs: int,
-    listed: Sequence[deviations.Deviation],
+    listed: Sequence[Deviation],
     console: Console,
     *,
     quiet: bool,
-) -> tuple[Outcome, ...]:
+) -> tuple[ConformanceOutcome, ...]:
     """The outcome of every task; each is printed as it comes, unless ``quiet``."""
     by_task = {case: deviation.name for deviation in listed for case in deviation.cases}
     found = []
@@ -145,18 +160,18 @@ def _outcomes(
 
 
 def _updated(
-    listed: Sequence[deviations.Deviation], outcomes: Sequence[Outcome], every: bool, console: Console
-) -> tuple[deviations.Deviation, ...]:
+    listed: Sequence[Deviation], outcomes: Sequence[ConformanceOutcome], every: bool, console: Console
+) -> tuple[Deviation, ...]:
     """The list as it is now, every deviating task diagnosed; without ``every`` other tasks stay as listed."""
-    wrong = [outcome for outcome in outcomes if outcome.kind is Kind.WRONG]
+    wrong = [outcome for outcome in outcomes if outcome.kind is TaskResult.WRONG]
     explained = {}
     with telling(console, "certify") as tell:
         for number, outcome in enumerate(wrong, 1):
             tell(f"diagnosing {number:,} of {len(wrong):,} deviating tasks")
             explained[outcome.name] = findings(outcome)
-        new = {name: found for name, found in explained.items() if not deviations.shown(listed, found)}
+        new = {name: found for name, found in explained.items() if not shown(listed, found)}
         possible = frozenset(finding for found in new.values() for finding in found)
         tell("looking for tasks that speak against new findings")
         denied = contradicted(outcomes, possible)
     names = {case for each in listed for case in each.cases} if every else set()
-    return deviations.updated(listed, explained, names | {outcome.name for outcome in outcomes}, denied)
+    return updated_deviations(listed, explained, names | {outcome.name for outcome in outcomes}, denied)

@@ -14,6 +14,7 @@ from streamgauge.cli.names import chosen
 from streamgauge.cli.ontologies import read_ontologies
 from streamgauge.formats.making import making, put
 from streamgauge.formats.streams import FormatError
+from streamgauge.model.counts import counted
 from streamgauge.reasoning import Closure, OntologyError, Rules
 from streamgauge.reasoning.ontology import Extent
 from streamgauge.workloads import Workload
@@ -67,7 +68,7 @@ def write_graph(made: TablePlan | DataFrame, rules: Rules | None, out: Path, con
         write_lines(made.selectExpr(LINE).distinct(), out)
         return
     found = _closed(made, rules, console).selectExpr(LINE)
-    write_lines(found, out, lambda count: console.print(f"{count:,} triples with what follows from them"))
+    write_lines(found, out, lambda count: console.print(f"{counted(count, 'triple')} with what follows from them"))
 
 
 def _write_here(plan: TablePlan, rules: Rules | None, out: Path, console: Console) -> None:
@@ -78,11 +79,11 @@ def _write_here(plan: TablePlan, rules: Rules | None, out: Path, console: Consol
     else:
         columns = (plan.table().column(name).to_pylist() for name in ("subject", "predicate", "object"))
         stated = dict.fromkeys(zip(*columns, strict=True))
-        console.print(f"{len(stated):,} statements")
+        console.print(f"{counted(len(stated), 'statement')}")
         closure = Closure(rules)
         closure.load(stated)
         found = sorted(f"{' '.join(triple)} ." for triple in closure.facts.match(None, None, None))
-        console.print(f"{len(found):,} triples with what follows from them")
+        console.print(f"{counted(len(found), 'triple')} with what follows from them")
     with making(out) as place:
         with place.open("x", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{line}\n" for line in found)

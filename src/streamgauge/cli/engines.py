@@ -12,12 +12,14 @@ from rich.console import Console
 from rich.table import Table
 
 from streamgauge import engines as registry
+from streamgauge.cli.defined import seconds
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.names import completed, engine_names
 from streamgauge.cli.progress import Tell, telling
 from streamgauge.cli.terminal import printing, table
 from streamgauge.formats.jvm import JvmError, prepared
 from streamgauge.formats.jvm.collection import Clone, Collected, clones, collect
+from streamgauge.model.counts import counted
 from streamgauge.model.semantics import Semantics
 from streamgauge.semantics.profiles import PROFILES, classification
 
@@ -92,14 +94,21 @@ def prepare(
     ],
     source: Annotated[Path, typer.Option(help="The folder of your own clone of its project.")],
     out: Annotated[Path | None, typer.Option(help="Where its jars go; the user's cache unless given.")] = None,
+    limit: Annotated[
+        str, typer.Option(metavar="DURATION", help="How long Maven may build a copy of the clone: 1h.")
+    ] = "30m",
 ) -> None:
-    """Collect an engine's jars from your own clone of its project, check that they are whole, and try the engine."""
+    """Build a copy of your own clone of an engine's project where that is needed, collect and check its jars, try it.
+
+    The clone is left as it is. Where it has been built already, its jars are taken.
+    """
+    limit_s = seconds(limit, "--limit")
     module = registry.load(name)
     name = registry.named(name)
     kinds = _kinds(name)
     folder = out or prepared(name)
     with telling(Console(stderr=True), f"prepare {name}") as tell:
-        collected = _collected(kinds, source, folder, tell)
+        collected = _collected(kinds, source, folder, tell, limit_s)
         if out is not None:
             os.environ[module.HOME] = str(out)  # type: ignore[attr-defined]
         tell("answering the first task")
@@ -119,9 +128,9 @@ def _kinds(name: str) -> tuple[Clone, ...]:
     return kinds
 
 
-def _collected(kinds: Sequence[Clone], source: Path, folder: Path, tell: Tell) -> Collected:
+def _collected(kinds: Sequence[Clone], source: Path, folder: Path, tell: Tell, limit_s: float) -> Collected:
     try:
-        return collect(kinds, source, folder, tell)
+        return collect(kinds, source, folder, tell, limit_s)
     except JvmError as error:
         raise registry.EngineUnavailableError(str(error)) from error
 
@@ -132,9 +141,8 @@ def _tried(name: str) -> int:
     Ends with exit code 3 where the task shows a fault of the set-up.
     """
     from streamgauge.cli.spark import spark
-    from streamgauge.suites.conformance.asking import asked
-    from streamgauge.suites.conformance.cases import load
-    from streamgauge.suites.conformance.running import SetUpError, certify, engine
+    from streamgauge.suites.conformance.cases import asked, load
+    from streamgauge.suites.conformance.runner import SetUpError, certify, engine
 
     subject = engine(name)
     tasks = tuple(asked(load(), subject.profiles, subject.scale))
@@ -150,6 +158,6 @@ def _tried(name: str) -> int:
 
 def _say_collected(collected: Collected, folder: Path) -> None:
     kind = collected.clone
-    typer.echo(f"{len(collected.names)} jars of {kind.project} are in {folder}, none is broken")
+    typer.echo(f"{counted(len(collected.names), 'jar')} of {kind.project} are in {folder}, none is broken")
     if collected.commit and not collected.tested:
         typer.echo(f"the clone is at {collected.commit[:12]}; tried was {kind.tested} ({kind.commit[:12]})")

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import typer
 
 from streamgauge.formats.streams import Reading
-from streamgauge.servers.fragments.serving.dataset import DataSet
-from streamgauge.servers.fragments.serving.feeding import Feed, Feeding, Pace
+from streamgauge.servers.fragments.pages.dataset import DataSet
+from streamgauge.servers.fragments.writes.feeds import DataSetFeed, FeedPace, FeedRunner
 from streamgauge.sources import open_source
 
 _LATENESS = 2**53
@@ -24,12 +24,12 @@ def named_feeds(given: Sequence[str]) -> list[tuple[str, str]]:
 
 def open_feeds(
     feeds: Sequence[tuple[str, str]], datasets: Sequence[DataSet], pace: float | None, lasting: int | None
-) -> list[Feeding]:
+) -> list[FeedRunner]:
     """The feeds opened; what becomes of each is said on standard error."""
     known = {dataset.name: dataset for dataset in datasets}
-    paced = None if pace is None else Pace(pace)
+    paced = None if pace is None else FeedPace(pace)
     sources = [(known[name], open_source(url, Reading(lateness=_LATENESS))) for name, url in feeds]
-    return [Feeding(Feed(dataset, source, paced, lasting), _say) for dataset, source in sources]
+    return [FeedRunner(DataSetFeed(dataset, source, paced, lasting), _say) for dataset, source in sources]
 
 
 def _say(sentence: str) -> None:

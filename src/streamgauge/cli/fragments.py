@@ -15,24 +15,25 @@ from streamgauge.cli.names import chosen, method_names, one_named
 from streamgauge.cli.soundness import Target, reported
 from streamgauge.cli.tokens import read_tokens
 from streamgauge.incremental.lasting import lasting
+from streamgauge.model.counts import counted
 from streamgauge.servers.durability.lost_pages import end_with_sentence
 from streamgauge.servers.fragments.annotations import named
-from streamgauge.servers.fragments.serving.accepting import Accepting
-from streamgauge.servers.fragments.serving.addresses import Addressing, fixed, of_host, of_proxy
-from streamgauge.servers.fragments.serving.dataset import DataSet, Shape
-from streamgauge.servers.fragments.serving.face import application
-from streamgauge.servers.fragments.serving.limits import Limits
-from streamgauge.servers.fragments.serving.loading import load, name_of
-from streamgauge.servers.fragments.serving.passing import Passing
-from streamgauge.servers.fragments.storing import Keep, Store
-from streamgauge.servers.fragments.storing.disk import DiskStore
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.pages.dataset import DataSet, FragmentShape
+from streamgauge.servers.fragments.pages.http import application
+from streamgauge.servers.fragments.pages.representations import FragmentLimits
+from streamgauge.servers.fragments.store import Keep, Store
+from streamgauge.servers.fragments.store.disk import DiskStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import VOCABULARIES, Border, Label, Style
+from streamgauge.servers.fragments.writes.feeds import BackgroundApp
+from streamgauge.servers.fragments.writes.files import load, name_of
+from streamgauge.servers.fragments.writes.http import WritesHandler
+from streamgauge.servers.http.base_address import BaseAddress, fixed, of_host, of_proxy
 from streamgauge.servers.http.origins import CrossOrigin, read_origins
 from streamgauge.servers.http.serving import Serving
 from streamgauge.servers.http.tokens import check_tokens
 
-UNLESS = Limits()
+UNLESS = FragmentLimits()
 
 
 Period = Annotated[str | None, typer.Option(metavar="DURATION", help="Facts without an end change no more often: 60s.")]
@@ -101,11 +102,13 @@ def serve(
     with lasting():
         stores = _stores(data or (), [name for name, _ in feeds], store, past, style, base or f"http://{host}:{port}")
         datasets = _datasets(stores, page_size, triples or (), milliseconds(period, "--period"))
-    limits = Limits(address=max_address, body=max_body, kept=max_kept, connections=max_connections)
+    limits = FragmentLimits(address=max_address, body=max_body, kept=max_kept, connections=max_connections)
     addressing = _addressing(base, behind_proxy)
-    face = application(datasets, [Accepting(tokens, addressing, limits.body)], limits, addressing)
+    face = application(datasets, [WritesHandler(tokens, addressing, limits.body)], limits, addressing)
     feedings = open_feeds(feeds, datasets, pace, milliseconds(feed_for, "--feed-for"))
-    passing = Passing(face, datasets, feedings, milliseconds(history, "--history") if history or past is None else 0)
+    passing = BackgroundApp(
+        face, datasets, feedings, milliseconds(history, "--history") if history or past is None else 0
+    )
     app = passing if origins.every else CrossOrigin(passing, origins)
     names = ", ".join(f"/{dataset.name}" for dataset in datasets)
     settings = {"date_header": False, "server_header": False}
@@ -128,7 +131,7 @@ def verify(
     save_to: Target = None,
 ) -> None:
     """Check every page and record of a store, of which nothing is changed; 0 when all are sound, 1 when not."""
-    from streamgauge.servers.fragments.storing import recovery
+    from streamgauge.servers.fragments.store import recovery
 
     reported(folder, recovery.verify, recovery.save, save_to)
 
@@ -150,7 +153,7 @@ def _stores(
         own = replace(style, template=f"{address}/{name}{{?subject,predicate,object}}")
         store: MemoryStore | DiskStore = MemoryStore(past) if folder is None else DiskStore(folder / name, past)
         if file is not None and store.version == 0:
-            typer.echo(f"/{name}: {load(file, store, own, now()):,} quads of {file}", err=True)
+            typer.echo(f"/{name}: {counted(load(file, store, own, now()), 'quad')} of {file}", err=True)
         elif store.version > 0:
             typer.echo(f"/{name}: as it is in {folder}" + (f", {file} is not read again" if file else ""), err=True)
         yield name, store, own
@@ -160,9 +163,9 @@ def _datasets(
     stores: Iterable[tuple[str, Store, Style]], page_size: int, triples: Sequence[str], period: int | None
 ) -> list[DataSet]:
     """The data sets, those named in ``triples`` without graphs."""
-    shapes = dict.fromkeys(triples, Shape.TRIPLES)
+    shapes = dict.fromkeys(triples, FragmentShape.TRIPLES)
     made = [
-        DataSet(name, store, style, now, page_size, shape=shapes.pop(name, Shape.QUADS), period=period)
+        DataSet(name, store, style, now, page_size, shape=shapes.pop(name, FragmentShape.QUADS), period=period)
         for name, store, style in stores
     ]
     if shapes:
@@ -177,7 +180,7 @@ def _style(annotated: str, label: Label, vocabulary: str) -> Style:
     return Style(named(annotated), label, words)
 
 
-def _addressing(base: str | None, behind_proxy: bool) -> Addressing:
+def _addressing(base: str | None, behind_proxy: bool) -> BaseAddress:
     if base is not None:
         return fixed(base)
     return of_proxy if behind_proxy else of_host

@@ -11,7 +11,7 @@ from streamgauge.cli.defined import Parameters, milliseconds, naming, values
 from streamgauge.cli.names import one_of
 from streamgauge.cli.own_data import CsvMapping, Parts, TimeIn, TimeProperty, TimeZone, own_reading
 from streamgauge.cli.progress import telling
-from streamgauge.harness.importing import Request, Times, import_runs
+from streamgauge.harness.importing import AnswerTimes, ImportRequest, import_runs
 from streamgauge.semantics.profiles import profile
 from streamgauge.sources.named import named_source
 from streamgauge.suites.experiments.plan import read_text
@@ -37,7 +37,9 @@ def import_(
     engine: Annotated[str | None, typer.Option(help="The engine's name.")] = None,
     static: Annotated[Path | None, typer.Option(help="Static data beside the stream: any RDF file.")] = None,
     samples: Annotated[Path | None, typer.Option(help="A P_ file of YABench: memory, CPU, threads.")] = None,
-    times: Annotated[str | None, one_of(lambda: Times, help="What the times are: count, received, instant.")] = None,
+    times: Annotated[
+        str | None, one_of(lambda: AnswerTimes, help="What the times are: count, received, instant.")
+    ] = None,
     advance_to: Annotated[
         str | None, typer.Option(metavar="DURATION", help="How far the stream's time came: 30s.")
     ] = None,
@@ -49,7 +51,7 @@ def import_(
     text = None if query is None else read_text(query)
     if samples is not None and not samples.is_file():
         raise typer.BadParameter(f"{samples}: there is no such file", param_hint="--samples")
-    request = Request(
+    request = ImportRequest(
         query=text,
         reading=own_reading(text or "", None, time_property, time_in, time_zone, parts, csv_mapping),
         stream=None if stream is None else named_source(stream),
@@ -58,7 +60,7 @@ def import_(
         samples=samples,
         static=static,
         advance_to=milliseconds(advance_to, "--advance-to"),
-        times=None if times is None else Times(times),
+        times=None if times is None else AnswerTimes(times),
         test=test,
         values=values(define),
     )

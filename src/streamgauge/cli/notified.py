@@ -14,6 +14,7 @@ from rich.text import Text
 
 from streamgauge.broker import Standing, Told
 from streamgauge.cli.answers import longest_first, shortened
+from streamgauge.model.counts import counted
 from streamgauge.model.terms import Row
 
 MOST = 200
@@ -71,7 +72,8 @@ class Live:
         self._rows |= dict.fromkeys(told.added)
         self._new = frozenset(told.added)
         when = datetime.fromtimestamp(told.at / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
-        text = f"{told.number}: {len(told.added)} came, {len(told.removed)} left at {when}Z; {len(self._rows)} rows"
+        rows = counted(len(self._rows), "row")
+        text = f"{told.number}: {len(told.added)} came, {len(told.removed)} left at {when}Z; {rows}"
         self._said = Text(text, style="dim")
         self._live.update(self._table(), refresh=True)
 

@@ -18,6 +18,7 @@ from streamgauge.cli.own_data import CsvMapping, Parts, TimeIn, TimeProperty, Ti
 from streamgauge.engines import EngineUnavailableError
 from streamgauge.formats.pipe import PipeError
 from streamgauge.model.answer import Answer
+from streamgauge.model.counts import counted
 from streamgauge.model.mistake import MistakeError
 from streamgauge.query import QueryError, detect, fill
 from streamgauge.semantics.profiles import PROFILES
@@ -144,7 +145,7 @@ def _conclude(answers: Watch[Answer], told: int) -> None:
         typer.echo(f"streamgauge: passed over: {reason}", err=True)
     late = f", {answers.late} of them too late" if answers.late else ""
     horizon = "" if answers.horizon is None else f"; time came to {answers.horizon:,} ms"
-    typer.echo(f"{answers.elements} elements{late}; {told} answers{horizon}", err=True)
+    typer.echo(f"{counted(answers.elements, 'element')}{late}; {counted(told, 'answer')}{horizon}", err=True)
 
 
 @contextmanager
@@ -181,5 +182,6 @@ def _send(sink: Sink, answer: Answer, lines: bytes) -> None:
 
 def _report(to: str, delivery: Delivery) -> None:
     if delivery.undelivered:
-        typer.echo(f"streamgauge: {to}: {delivery.undelivered} answers were not delivered: {delivery.why}", err=True)
+        lost = counted(delivery.undelivered, "answer")
+        typer.echo(f"streamgauge: {to}: {lost} not delivered: {delivery.why}", err=True)
         raise typer.Exit(Exit.ENGINE_FAILURE)

@@ -130,12 +130,15 @@ def sepbm(
     master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
 ) -> None:
     """SEP-BM: strategies of the broker on the paper's benchmark; publishers, channels and other systems beside."""
+    from streamgauge.formats.streams import read_triples
     from streamgauge.papers.sepbm import Wanted, reproduce
     from streamgauge.papers.sepbm_plan import PARTS, STRATEGIES, Extent
 
     only = [chosen(each, PARTS, "--only") for each in only or ()]
     strategy = [chosen(each, STRATEGIES, "--strategy") for each in strategy or ()]
     rule = chosen(rule, ("first", "any"), "--rule")
+    if ontology is not None:
+        tuple(read_triples(ontology))  # refused before anything is made
     _foretell(not only, "three quarters of an hour for one university on two cores; --only and --strategy take less")
     extent = Extent(universities, publications, rule, tuple(strategy or STRATEGIES), tuple(only or PARTS), judge)
     _do(

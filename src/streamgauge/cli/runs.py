@@ -12,13 +12,14 @@ from streamgauge.cli.exits import exit_code
 from streamgauge.cli.own_data import tell_note
 from streamgauge.cli.progress import elapsed, foretold, telling
 from streamgauge.cli.spark import spark, tell_unused
+from streamgauge.model.counts import counted
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Verdict
 from streamgauge.report.page import write as write_page
 from streamgauge.report.text import verdict_json, verdict_lines
-from streamgauge.suites.experiments.estimate import RunEstimate
 from streamgauge.suites.experiments.experiment import Experiment, read
-from streamgauge.suites.experiments.running import Doing, run_experiment
+from streamgauge.suites.experiments.plan import RunEstimate
+from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
 
 Overrides = Annotated[
     list[str] | None,
@@ -73,7 +74,9 @@ def _do(
     with telling(console, "run") as tell:
         try:
             always = on_spark or master is not None
-            doing = Doing(out, lambda: spark(master), tell, again, on_spark=always, note=tell_note, foretell=_foretell)
+            doing = ExperimentContext(
+                out, lambda: spark(master), tell, again, on_spark=always, note=tell_note, foretell=_foretell
+            )
             for folder, run, verdict in run_experiment(experiment, doing):
                 judged.append((run, verdict))
                 console.print(verdict_lines(run.header, verdict))
@@ -85,18 +88,18 @@ def _do(
     tell_unused(master)
     _conclude(judged, out / "report.html", console, as_json=as_json)
     if stopped:
-        console.print(f"stopped; {len(judged)} finished runs are kept, the same command goes on from there")
+        console.print(f"stopped; {counted(len(judged), 'finished run')} kept, the same command goes on from there")
         raise typer.Exit(130)
     raise typer.Exit(exit_code(judged))
 
 
 def _foretell(estimate: RunEstimate) -> None:
     """Say how long the runs take, if that is long, and what takes less."""
-    each = f"{estimate.runs} runs of {estimate.triples:,} triples"
+    each = f"{counted(estimate.runs, 'run')} of {counted(estimate.triples, 'triple')}"
     if estimate.factor is not None:
         pace = "in real time" if estimate.factor == 1 else f"at {estimate.factor:g} times real time"
         less = "; a larger [feed] pace, or fewer seeds and repetitions, take less"
-        each = f"{estimate.runs} runs of {elapsed(estimate.feed_seconds)} each, fed {pace}{less}"
+        each = f"{counted(estimate.runs, 'run')} of {elapsed(estimate.feed_seconds)} each, fed {pace}{less}"
     if sentence := foretold("run", estimate.seconds, each):
         typer.echo(sentence, err=True)
 

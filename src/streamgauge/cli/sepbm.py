@@ -17,6 +17,7 @@ from streamgauge.cli.progress import Tell, telling
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import printing, table
 from streamgauge.formats.streams import read_triples
+from streamgauge.model.counts import counted
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Master = Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")]
@@ -67,29 +68,29 @@ def generate(
     ] = None,
 ) -> None:
     """Make a configuration: base load, ontology, channels, publications, and what is due."""
-    from streamgauge.suites.sepbm import generating
-    from streamgauge.suites.sepbm.choosing import Rule
+    from streamgauge.suites.sepbm import generator
     from streamgauge.suites.sepbm.local import LOCAL_STATEMENTS
+    from streamgauge.suites.sepbm.selection import SelectionRule
     from streamgauge.workloads import university
 
     if (data is None) != (queries is None):
         raise typer.BadParameter("other data has queries of its own: give --data and --queries")
     axioms = tuple(read_triples(ontology or university.ONTOLOGY))
-    way = generating.Reference.AT_ONCE if reference is Way.AT_ONCE else generating.Reference.SEQUENTIAL
-    asked = generating.Asked(publications, seed, Rule(rule.value), deletes, channels, way)
+    way = generator.Reference.AT_ONCE if reference is Way.AT_ONCE else generator.Reference.SEQUENTIAL
+    asked = generator.ConfigurationRequest(publications, seed, SelectionRule(rule.value), deletes, channels, way)
     with _telling() as tell:
         if data is not None and queries is not None:
-            world = generating.own_data(data, axioms, queries)
+            world = generator.own_data(data, axioms, queries)
             if master is not None or len(world.facts) > LOCAL_STATEMENTS:
                 tell("Spark starts")
-                world = generating.on_spark(spark(master), world)
+                world = generator.on_spark(spark(master), world)
         else:
-            here = master is None and generating.small(universities)
+            here = master is None and generator.small(universities)
             tell("universities" if here else "Spark starts")
-            world = generating.university(None if here else spark(master), axioms, universities, seed, names)
-        stored = generating.generate(world, asked, folder, tell)
+            world = generator.university(None if here else spark(master), axioms, universities, seed, names)
+        stored = generator.generate(world, asked, folder, tell)
     tell_unused(master)
-    typer.echo(f"{folder}: {publications:,} publications, {len(stored.channels):,} channels")
+    typer.echo(f"{folder}: {counted(publications, 'publication')}, {counted(len(stored.channels), 'channel')}")
 
 
 @_app.command("systems")
@@ -133,15 +134,15 @@ def run(
     seconds: Annotated[float, typer.Option(help="The most that all may take.")] = 3600.0,
 ) -> None:
     """Run a configuration on a system and keep what was observed."""
-    from streamgauge.suites.sepbm import recorded
+    from streamgauge.suites.sepbm import recordings
     from streamgauge.suites.sepbm.configuration import read
-    from streamgauge.suites.sepbm.running import Plan
-    from streamgauge.suites.sepbm.running import run as measured
+    from streamgauge.suites.sepbm.runner import RunPlan
+    from streamgauge.suites.sepbm.runner import run as measured
 
     stored = read(configuration)
     names = None if channel is None else tuple(channel)
     try:
-        plan = Plan(names, publishers, rate, first, subscribers, seconds)
+        plan = RunPlan(names, publishers, rate, first, subscribers, seconds)
         plan.chosen(stored)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
@@ -149,11 +150,12 @@ def run(
         recording = measured(
             stored, system, _options(option), plan, progress=lambda what, done, of: tell(f"{what}, {done} of {of}")
         )
-        recorded.write(out, recording, stored)
+        recordings.write(out, recording, stored)
     if recording.failure is not None:
         typer.echo(f"streamgauge: {recording.failure}", err=True)
         raise typer.Exit(Exit.WRONG)
-    typer.echo(f"{out}: {len(recording.published):,} publications, {len(recording.heard):,} notifications heard")
+    published, heard = counted(len(recording.published), "publication"), counted(len(recording.heard), "notification")
+    typer.echo(f"{out}: {published}, {heard} heard")
 
 
 @_app.command("analyse")
@@ -168,13 +170,13 @@ def analyse(
     """Notification time, throughput, what was missed, and the oracle's verdicts; exit code 1 when not all is right."""
     from streamgauge.report.sepbm import Compared, data, named, shown, write
     from streamgauge.suites.sepbm.configuration import read
-    from streamgauge.suites.sepbm.verdicts import Judging, Outcome, outcome
-    from streamgauge.suites.sepbm.verdicts import judge as judged
+    from streamgauge.suites.sepbm.recordings import JudgedRecording, JudgingMeans, outcome
+    from streamgauge.suites.sepbm.recordings import judge as judged
 
     stored = read(of)
-    found: dict[str, Outcome] = {}
+    found: dict[str, JudgedRecording] = {}
     with _telling() as tell:
-        judging = Judging(lambda: spark(master), lambda what, done, count: tell(f"{what} ({done} of {count})"))
+        judging = JudgingMeans(lambda: spark(master), lambda what, done, count: tell(f"{what} ({done} of {count})"))
         for folder in runs:
             tell(f"reading {folder}")
             if judge:
@@ -206,16 +208,16 @@ def characterise(
     """What each query asks for and what the publications bring it (P1 to P10), ranked against notification time."""
     from streamgauge.report.sections import rich_table
     from streamgauge.report.sepbm import characters, mean_times, named, ranks
-    from streamgauge.suites.sepbm.characterise import characterise as described
-    from streamgauge.suites.sepbm.characterise import ranked
+    from streamgauge.suites.sepbm.characteristics import characterise as described
+    from streamgauge.suites.sepbm.characteristics import ranked
     from streamgauge.suites.sepbm.configuration import read
-    from streamgauge.suites.sepbm.verdicts import Judging, outcome
+    from streamgauge.suites.sepbm.recordings import JudgingMeans, outcome
 
     stored = read(configuration)
     with _telling() as tell:
         tell("counting")
         found = described(spark(master), stored)
-        judging = Judging(lambda: spark(master))
+        judging = JudgingMeans(lambda: spark(master))
         ran = [outcome(folder, stored, judging) for folder in run_folders or ()]
         times: Mapping[str, Mapping[str, float]] = {named(each.recording): mean_times(each) for each in ran}
     order = ranked(found, times)

@@ -16,6 +16,7 @@ from streamgauge.servers.http.tokens import check_tokens
 from streamgauge.servers.queries.face import application
 from streamgauge.servers.queries.limits import Limits
 from streamgauge.servers.queries.registry import Queries
+from streamgauge.sources import check_place
 
 UNLESS = Limits()
 
@@ -59,6 +60,8 @@ def serve(
 ) -> None:
     """Answer continuous queries over HTTP: registered and deregistered, answers by events or WebSocket."""
     names = [named(name) for name in engines]
+    for url in attach or ():
+        check_place(url)
     tokens = read_tokens(token_file)
     check_tokens(host, tokens)
     origins = read_origins(allow_origin or (), bool(tokens))

@@ -12,6 +12,7 @@ from rich.console import Console
 from streamgauge.cli.defined import Parameters, checked_duration, instant, naming, tell_notes, values
 from streamgauge.cli.names import one_named, semantics_names
 from streamgauge.cli.spark import spark
+from streamgauge.model.counts import counted
 from streamgauge.model.semantics import Origin, Semantics
 from streamgauge.oracle.expected.background import beside
 from streamgauge.query import detect, fill, parse
@@ -68,7 +69,7 @@ def stream(
 
 def _summary(job: Job, sent: int, rows: int, late: int) -> str:
     lost = f"; {late:,} elements came too late and were left out" if late else ""
-    return f"{sent:,} reports on {rows:,} triples in {job.sink}{lost}"
+    return f"{counted(sent, 'report')} on {counted(rows, 'triple')} in {job.sink}{lost}"
 
 
 def _semantics(name: str, t0: int | None, lateness: int) -> Semantics:
@@ -83,7 +84,6 @@ def batch_line(done: Done) -> str:
     """What a batch did, in one line."""
     before, after = done.before, done.after
     late = after.late - before.late
-    what = (
-        f"batch {after.batch}: {after.rows - before.rows:,} triples, time {after.passed} ms, {len(done.said)} reports"
-    )
-    return f"{what}, {late} elements too late" if late else what
+    triples, reports = counted(after.rows - before.rows, "triple"), counted(len(done.said), "report")
+    what = f"batch {after.batch}: {triples}, time {after.passed} ms, {reports}"
+    return f"{what}, {counted(late, 'element')} too late" if late else what

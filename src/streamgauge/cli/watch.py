@@ -25,14 +25,26 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Row
 from streamgauge.servers.fragments.annotations import named
-from streamgauge.servers.fragments.fetching.contract import SourceError
-from streamgauge.servers.fragments.streaming.asked import Asked, RefusedQueryError, asked
-from streamgauge.servers.fragments.streaming.events import Event, Failed, Fresh, Listening, Polling
-from streamgauge.servers.fragments.streaming.following import Sends
-from streamgauge.servers.fragments.streaming.patience import GaveUpError
-from streamgauge.servers.fragments.streaming.streamer import Caching
-from streamgauge.servers.fragments.streaming.timing import Timing
-from streamgauge.servers.fragments.streaming.watching import PLANS, Hears, Terms, UnpushedPlanError, follow
+from streamgauge.servers.fragments.client.contract import SourceError
+from streamgauge.servers.fragments.live_queries.poll_loop import (
+    AnswerContent,
+    Event,
+    Failed,
+    Fresh,
+    GaveUpError,
+    Listening,
+    Polling,
+    PollTiming,
+)
+from streamgauge.servers.fragments.live_queries.query import LiveQuery, RefusedQueryError, live_query
+from streamgauge.servers.fragments.live_queries.streamer import Caching
+from streamgauge.servers.fragments.live_queries.watch import (
+    PLANS,
+    ChangeDelivery,
+    UnpushedPlanError,
+    WatchTerms,
+    follow,
+)
 from streamgauge.servers.fragments.style import VOCABULARIES, Border, Label, Style
 
 
@@ -74,15 +86,15 @@ def watch(
     text = filled(query, define or ())
     live = sys.stdout.isatty() and not as_json
     style = _style(annotated, label, vocabulary, border)
-    timing = Timing(milliseconds(at_most_every, "--at-most-every"), milliseconds(period, "--period"))
+    timing = PollTiming(milliseconds(at_most_every, "--at-most-every"), milliseconds(period, "--period"))
     plan = chosen(plan, PLANS, "--plan")
-    hears = Hears.PUSH if push else Hears.POLLS
+    hears = ChangeDelivery.PUSH if push else ChangeDelivery.POLLS
     with naming(query):
         form = _asked(query, text)
     shown = _Shown(text, form.columns, ordered=form.order is not None) if live else _Lines()
-    sends = Sends.WHOLE if whole or live else Sends.CHANGES
+    sends = AnswerContent.WHOLE if whole or live else AnswerContent.CHANGES
     away = milliseconds(patience, "--patience")
-    terms = Terms(plan, cache, style, timing, sends, tell=shown.tell, hears=hears, patience=away)
+    terms = WatchTerms(plan, cache, style, timing, sends, tell=shown.tell, hears=hears, patience=away)
     try:
         answers = follow(text, urls, terms)
     except UnpushedPlanError as error:
@@ -96,9 +108,9 @@ def watch(
     raise typer.Exit(code)
 
 
-def _asked(file: str, text: str) -> Asked:
+def _asked(file: str, text: str) -> LiveQuery:
     try:
-        return asked(text)
+        return live_query(text)
     except RefusedQueryError as error:
         raise MistakeError(f"{file}: {error}") from error
 

@@ -18,15 +18,15 @@ from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.query import QueryError
 from streamgauge.semantics.profiles import FRAGMENTS
 from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError, meaningless
-from streamgauge.servers.fragments.fetching.web import Use, Web
-from streamgauge.servers.fragments.labelling import LAST
-from streamgauge.servers.fragments.serving import writing
-from streamgauge.servers.fragments.serving.dataset import DataSet
-from streamgauge.servers.fragments.serving.face import application
-from streamgauge.servers.fragments.storing.memory import MemoryStore
-from streamgauge.servers.fragments.streaming.asked import RefusedQueryError, asked
-from streamgauge.servers.fragments.streaming.watching import Terms, prepared
+from streamgauge.servers.fragments.client.caching_client import CacheUse, CachingHttpClient
+from streamgauge.servers.fragments.labels import LAST
+from streamgauge.servers.fragments.live_queries.query import RefusedQueryError, live_query
+from streamgauge.servers.fragments.live_queries.watch import WatchTerms, prepared
+from streamgauge.servers.fragments.pages.dataset import DataSet
+from streamgauge.servers.fragments.pages.http import application
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Label, Style
+from streamgauge.servers.fragments.writes import draft
 
 EVALUATOR = "changes"
 PROFILES = ("fragments",)
@@ -59,7 +59,7 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     if any(each.name is not None for each in query.windows):
         return "a named window: facts of fragments are in one graph, write every pattern inside of WINDOW"
     try:
-        asked(query.form)
+        live_query(query.form)
     except (RefusedQueryError, QueryError) as error:
         return str(error)
     return None
@@ -80,17 +80,17 @@ class Streamer:
         self._query, self._emit, self._period = query, emit, semantics.period
         self._sends = _SENT[query.r2s or semantics.r2s]
         self._streams = {each.stream for each in query.windows}
-        self._asked = asked(query.form)
+        self._asked = live_query(query.form)
         self._now = self._next = semantics.t0
         self._begins, self._heard, self._foreign = semantics.t0, False, ""
         self._shown: Bag = {}
         self._dataset = DataSet(_NAME, MemoryStore(), STYLE, self._clock)
-        writing.add(self._dataset, [Fact(triple) for triple in query.static])
+        draft.add(self._dataset, [Fact(triple) for triple in query.static])
         client = httpx.AsyncClient(transport=httpx.ASGITransport(application([self._dataset])))
-        self._web = Web(client, self._clock, _at_once, same_clock=True)
+        self._web = CachingHttpClient(client, self._clock, _at_once, same_clock=True)
         self._loop = asyncio.new_event_loop()
         self._plan = self._loop.run_until_complete(
-            prepared(self._asked, [_ADDRESS], Terms(style=STYLE, settled=0), self._web)
+            prepared(self._asked, [_ADDRESS], WatchTerms(style=STYLE, settled=0), self._web)
         )
 
     def push(self, element: StreamElement) -> None:
@@ -108,7 +108,7 @@ class Streamer:
         if element.time < self._begins:
             return
         final = None if element.until is None else element.until * SCALE
-        writing.add(self._dataset, [Fact(triple, element.time * SCALE, final) for triple in element.added])
+        draft.add(self._dataset, [Fact(triple, element.time * SCALE, final) for triple in element.added])
 
     def advance(self, time: int) -> None:
         """All that is at a time or before has come."""
@@ -128,12 +128,12 @@ class Streamer:
     def _poll_before(self, time: int) -> None:
         while self._next < time:
             self._now = self._next
-            writing.sweep(self._dataset, self._clock())
+            draft.sweep(self._dataset, self._clock())
             self._next = self._loop.run_until_complete(self._poll())
 
     async def _poll(self) -> int:
         """Answer now; when to answer next. What is cached is asked for again, as it may have changed before its end."""
-        with self._web.round(Use.ASKED):
+        with self._web.round(CacheUse.REVALIDATE):
             polled = await self._plan.poll()
         before, self._shown = self._shown, polled.bag
         rows = self._sends(polled.bag, before)

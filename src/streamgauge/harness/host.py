@@ -126,7 +126,7 @@ class _Given:
             yield decode_inputs(chunk)
 
     def _whole_lines(self) -> bytes:
-        """Whole lines, all that have come; ``close`` by itself."""
+        """Whole lines, all that have been received; ``close`` by itself."""
         waiting = self._lines.peek()
         end = waiting.rfind(b"\n") + 1
         if CLOSE in waiting and (found := _close(waiting)):

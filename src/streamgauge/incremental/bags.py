@@ -20,6 +20,9 @@ def add(bag: Bag, row: Row, count: int) -> None:
 
 def add_all(bag: Bag, delta: Mapping[Row, int]) -> None:
     """Add a whole change in place."""
+    if not bag:
+        bag.update(delta)
+        return
     get = bag.get
     for row, count in delta.items():
         now = get(row, 0) + count

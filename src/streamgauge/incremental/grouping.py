@@ -1,6 +1,7 @@
 """GROUP BY: one accumulator per group and aggregate; only touched groups are looked at."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Any
 
 from streamgauge.incremental.aggregates import Accumulator, accumulator
@@ -57,10 +58,10 @@ class Grouped:
         rows = list(change)
         columns = [batch.values(rows) if batch else rows for batch in self._inputs]
         touched: dict[Row, None] = {(): None} if self._global and not self._shown else {}
-        for at, (row, copies) in enumerate(change.items()):
-            key = self._key(row)
+        values: Iterable[tuple[Any, ...]] = zip(*columns, strict=True) if columns else repeat(())
+        for key, copies, cells in zip(map(self._key, rows), change.values(), values, strict=False):
             touched[key] = None
-            self._group(key).add([column[at] for column in columns], copies)
+            self._group(key).add(cells, copies)
         out: Bag = {}
         for key in touched:
             self._show(out, key)

@@ -11,6 +11,7 @@ from streamgauge.incremental.operators import Index, Merge, Operator
 from streamgauge.model.terms import XSD, Row, Term
 
 Answer = Callable[[Bag, Bag], Bag]
+Apart = Callable[[Bag], Bag]
 TRUE: Final[Term] = f'"true"^^<{XSD}boolean>'
 FALSE: Final[Term] = f'"false"^^<{XSD}boolean>'
 
@@ -27,11 +28,12 @@ class PerKey:
         right: Operator,
         merge: Merge,
         answer: Answer,
+        apart: Apart,
         variables: tuple[str, ...],
         certain: frozenset[str],
     ) -> None:
         self.variables, self.certain = variables, certain
-        self._left, self._right, self._answer = left, right, answer
+        self._left, self._right, self._answer, self._apart = left, right, answer, apart
         self._lefts, self._rights = Index(merge.left_key), Index(merge.right_key)
 
     @property
@@ -52,6 +54,8 @@ class PerKey:
         left, right = self._left.pull(), self._right.pull()
         if not left and not right:
             return {}
+        if not self._lefts.bags:
+            return self._begun(left, right)
         lefts, rights, answer = self._lefts.bags, self._rights.bags, self._answer
         there = lefts.keys()
         touched = set(map(self._lefts.key, left))
@@ -64,6 +68,20 @@ class PerKey:
             after = answer(lefts[key], rights.get(key, _NONE)) if key in lefts else {}
             old = before.get(key)
             change.update(difference(after, old) if old else after)
+        return change
+
+    def _begun(self, left: Bag, right: Bag) -> Bag:
+        """The output where there was no row on the left: those without one of their key on the right all at once."""
+        self._lefts.add(left)
+        self._rights.add(right)
+        lefts, rights, answer = self._lefts.bags, self._rights.bags, self._answer
+        met = lefts.keys() & rights.keys()
+        if not met:
+            return self._apart(left)
+        key_of = self._lefts.key
+        change = self._apart({row: count for row, count in left.items() if key_of(row) not in met})
+        for key in met:
+            change.update(answer(lefts[key], rights[key]))
         return change
 
 
@@ -92,7 +110,11 @@ def optional(left: Operator, right: Operator, condition: Batch | None, merge: Me
                 add(found, row + padding, count)
         return found
 
-    return PerKey(left, right, merge, answer, merge.variables, left.certain)
+    def apart(lefts: Bag) -> Bag:
+        effort.spend(len(lefts))
+        return {row + padding: count for row, count in lefts.items()}
+
+    return PerKey(left, right, merge, answer, apart, merge.variables, left.certain)
 
 
 def without(left: Operator, right: Operator, names: frozenset[str], domain: Domain | None, effort: Effort) -> PerKey:
@@ -104,6 +126,7 @@ def without(left: Operator, right: Operator, names: frozenset[str], domain: Doma
     places = {} if domain is None else domain.places
     key = -1 if domain is None else left.variables.index(domain.key)
     shared = [(i, j, places.get(left.variables[i])) for i, j in merge.shared if left.variables[i] in names]
+    plain = bool(shared) and not merge.loose and not places
 
     def removes(row: Row, other: Row) -> bool:
         return merge.compatible(row, other) and any(
@@ -113,9 +136,15 @@ def without(left: Operator, right: Operator, names: frozenset[str], domain: Doma
 
     def answer(lefts: Bag, rights: Bag) -> Bag:
         effort.spend(len(lefts) * (1 + len(rights)))
+        if plain and rights:
+            return {}
         return {row: count for row, count in lefts.items() if not any(removes(row, other) for other in rights)}
 
-    return PerKey(left, right, merge, answer, left.variables, left.certain)
+    def apart(lefts: Bag) -> Bag:
+        effort.spend(len(lefts))
+        return lefts.copy()
+
+    return PerKey(left, right, merge, answer, apart, left.variables, left.certain)
 
 
 def existing(left: Operator, right: Operator, wanted: object, effort: Effort) -> PerKey:
@@ -128,7 +157,11 @@ def existing(left: Operator, right: Operator, wanted: object, effort: Effort) ->
             return dict(lefts) if bool(rights) is wanted else {}
         return {row: count for row, count in lefts.items() if _meets(merge, row, rights) is wanted}
 
-    return PerKey(left, right, merge, answer, left.variables, left.certain)
+    def apart(lefts: Bag) -> Bag:
+        effort.spend(len(lefts))
+        return {} if wanted else lefts.copy()
+
+    return PerKey(left, right, merge, answer, apart, left.variables, left.certain)
 
 
 def marked(left: Operator, right: Operator, name: str, effort: Effort) -> PerKey:
@@ -139,7 +172,11 @@ def marked(left: Operator, right: Operator, name: str, effort: Effort) -> PerKey
         effort.spend(len(lefts) * (1 + len(rights)) if merge.loose else len(lefts))
         return {(*row, TRUE if _meets(merge, row, rights) else FALSE): count for row, count in lefts.items()}
 
-    return PerKey(left, right, merge, answer, (*left.variables, name), left.certain | {name})
+    def apart(lefts: Bag) -> Bag:
+        effort.spend(len(lefts))
+        return {(*row, FALSE): count for row, count in lefts.items()}
+
+    return PerKey(left, right, merge, answer, apart, (*left.variables, name), left.certain | {name})
 
 
 def _meets(merge: Merge, row: Row, rights: Bag) -> bool:

@@ -5,6 +5,7 @@ Linear operators pass changes, the join is bilinear, DISTINCT counts; every oper
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Final, Protocol, TypeAlias
 
 from streamgauge.incremental.bags import Bag, add, add_all, collect
@@ -111,11 +112,13 @@ class Pick:
         self.variables, self.certain = variables, inner.certain & frozenset(variables)
         self._inner = inner
         self._take = picker(inner.variables, variables)
+        self._injective = frozenset(inner.variables) <= frozenset(variables)
 
     def pull(self) -> Bag:
         """The change, column by column."""
-        take = self._take
-        return collect((take(row), count) for row, count in self._inner.pull().items())
+        change = self._inner.pull()
+        rows, counts = map(self._take, change), change.values()
+        return dict(zip(rows, counts, strict=True)) if self._injective else collect(zip(rows, counts, strict=True))
 
 
 class Both:
@@ -188,9 +191,12 @@ class Index:
 
     def add(self, change: Bag) -> None:
         """Add a change in place."""
-        bags, key_of = self.bags, self.key
-        for row, count in change.items():
-            key = key_of(row)
+        bags = self.bags
+        if not bags:
+            for key, row in zip(map(self.key, change), change, strict=True):
+                bags[key][row] = change[row]
+            return
+        for key, (row, count) in zip(map(self.key, change), change.items(), strict=True):
             bag = bags[key]
             now = bag.get(row, 0) + count
             if now:
@@ -294,4 +300,9 @@ def picker(variables: Sequence[str], wanted: Sequence[str]) -> Callable[[Row], R
         return lambda row: row
     if -1 in positions:
         return lambda row: tuple([row[at] if at >= 0 else None for at in positions])
-    return lambda row: tuple([row[at] for at in positions])
+    if not positions:
+        return lambda _row: ()
+    if len(positions) == 1:
+        (only,) = positions
+        return lambda row: (row[only],)
+    return itemgetter(*positions)

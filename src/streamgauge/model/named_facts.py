@@ -6,6 +6,7 @@ and limits thus have one kind of facts.
 """
 
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import Final
 
 from streamgauge.model.terms import Term, Triple
@@ -14,6 +15,7 @@ NOT_HERE: Final[Triple] = ("", "", "")
 """What answers a question for each graph that was looked at, so that looks can be counted; no fact."""
 
 _BETWEEN: Final = "> "
+_SUBJECT: Final = itemgetter(0)
 _ANY: Final = "<> "
 """In a question: each graph."""
 
@@ -36,10 +38,7 @@ def apart(fact: Triple) -> tuple[Term, Triple]:
 
 def parted(facts: tuple[Triple, ...]) -> tuple[tuple[Triple, ...], tuple[tuple[Term, Triple], ...]]:
     """Facts of the default graph, and those of named graphs, in order."""
-    for fact in facts:
-        if _BETWEEN in fact[0]:
-            return _parted(facts)
-    return facts, ()
+    return _parted(facts) if facts and _BETWEEN in "".join(map(_SUBJECT, facts)) else (facts, ())
 
 
 def _parted(facts: tuple[Triple, ...]) -> tuple[tuple[Triple, ...], tuple[tuple[Term, Triple], ...]]:

@@ -95,3 +95,12 @@ def _static_triple(given: object) -> Triple:
 
 
 _PARTS = ("subject", "predicate", "object")
+
+
+def static_missing(query: ContinuousQuery) -> str:
+    """The sentence for a query that reads static data which nobody gave."""
+    named = " and ".join(f"<{name}>" for name in query.background)
+    return (
+        f"the query reads {named}: name the file that has its triples (--static FILE; in an experiment's [query] and "
+        "in Python: static)"
+    )

@@ -8,7 +8,7 @@ from typing import Any
 
 from streamgauge import workloads
 from streamgauge.formats.fields import encode
-from streamgauge.harness.importing import ForeignError, Request, formats
+from streamgauge.harness.importing import ForeignError, ImportRequest, formats
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Grain
@@ -94,7 +94,7 @@ class Data:
     def run(self, engine: str, query: str, file: Path) -> Run:
         """A recorded file as a run."""
         text = workloads.query_text(workloads.load("csrbench"), query)
-        request = Request(query=text, stream=self._stream, semantics=profile(engine), engine=engine)
+        request = ImportRequest(query=text, stream=self._stream, semantics=profile(engine), engine=engine)
         (imported,) = formats()["csrbench"].read(file, request)
         return imported.run(self.elements[-1].time)
 

@@ -14,8 +14,8 @@ from streamgauge.report.plots import Figure
 from streamgauge.report.sepbm import COLUMNS, NOTE, as_json, fine, line, overall, plotted, score_json
 from streamgauge.report.sepbm import mean_times as times_of
 from streamgauge.report.svg import Drawing
-from streamgauge.suites.sepbm.analysing import score
-from streamgauge.suites.sepbm.verdicts import Outcome
+from streamgauge.suites.sepbm.analysis import score
+from streamgauge.suites.sepbm.recordings import JudgedRecording
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,14 +113,14 @@ def _beyond(drawing: Drawing, extent: plan.Extent, measured: Measured) -> Iterat
             yield Section(part, heading, (said, NOTE), _beside(found), plots)
 
 
-def _beside(outcomes: Mapping[str, Outcome]) -> tuple[Table, ...]:
+def _beside(outcomes: Mapping[str, JudgedRecording]) -> tuple[Table, ...]:
     """Tables of runs, whose verdicts are no values that were published."""
     return tuple(
         replace(table, lines=tuple(replace(each, agrees=None) for each in table.lines)) for table in overall(outcomes)
     )
 
 
-def _outcomes(extent: plan.Extent, measured: Measured, part: str) -> Mapping[str, Outcome]:
+def _outcomes(extent: plan.Extent, measured: Measured, part: str) -> Mapping[str, JudgedRecording]:
     wanted = plan.runs(extent, Path()).get(part, [])
     titles = {f"together/{plan.EXACT}": next(iter(plan.SYSTEMS))}
     return {

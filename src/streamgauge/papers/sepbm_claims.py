@@ -9,7 +9,7 @@ from streamgauge.papers.result import Line
 from streamgauge.papers.sepbm_measured import CLOSED, Measured, mean_rate, mean_times
 from streamgauge.report.numbers import NOTHING, number
 from streamgauge.report.sepbm import fine
-from streamgauge.suites.sepbm.analysing import SLOW, Score, score
+from streamgauge.suites.sepbm.analysis import SLOW, NotificationScore, score
 
 NAIVE: Final = "reevaluate"
 DIFFERS: Final = 2.0
@@ -114,7 +114,7 @@ def _slowest(times: Mapping[str, float]) -> list[str]:
     return sorted(sorted(times, key=lambda name: -times[name])[: len(published.SLOWEST)])
 
 
-def _opposite(scores: Mapping[str, Score]) -> Line:
+def _opposite(scores: Mapping[str, NotificationScore]) -> Line:
     """Channels with short notification times have a high throughput (section 4.1)."""
     times = mean_times(scores)
     fast = [scores[name].throughput.rate for name in times if name not in SLOW]

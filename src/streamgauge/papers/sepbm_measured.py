@@ -11,13 +11,13 @@ from streamgauge.formats.run import read_json, write_json
 from streamgauge.formats.streams import read_triples
 from streamgauge.papers import sepbm_plan as plan
 from streamgauge.reasoning import read_rules
-from streamgauge.suites.sepbm import series
-from streamgauge.suites.sepbm.analysing import Score, score
-from streamgauge.suites.sepbm.choosing import Rule
+from streamgauge.suites.sepbm import runner
+from streamgauge.suites.sepbm.analysis import NotificationScore, score
 from streamgauge.suites.sepbm.configuration import ABOUT, Stored, read
-from streamgauge.suites.sepbm.generating import Asked, generate, small
-from streamgauge.suites.sepbm.generating import university as world
-from streamgauge.suites.sepbm.verdicts import Judging, Outcome, judge, outcome
+from streamgauge.suites.sepbm.generator import ConfigurationRequest, generate, small
+from streamgauge.suites.sepbm.generator import university as world
+from streamgauge.suites.sepbm.recordings import JudgedRecording, JudgingMeans, judge, outcome
+from streamgauge.suites.sepbm.selection import SelectionRule
 from streamgauge.workloads import university
 
 if TYPE_CHECKING:
@@ -37,15 +37,15 @@ CLOSED: Final = 10
 class Measured:
     """Outcomes by the name of their run, why others have none, and statements by universities."""
 
-    outcomes: Mapping[str, Outcome]
+    outcomes: Mapping[str, JudgedRecording]
     lacking: Mapping[str, str] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
 
-    def together(self, strategy: str) -> Outcome | None:
+    def together(self, strategy: str) -> JudgedRecording | None:
         """All channels at once."""
         return self.outcomes.get(f"together/{strategy}")
 
-    def alone(self, strategy: str) -> dict[str, Score]:
+    def alone(self, strategy: str) -> dict[str, NotificationScore]:
         """Each channel by itself, by its name; without those that were not run."""
         found = {query: self.outcomes.get(f"alone/{strategy}/{query}") for query in plan.QUERIES}
         return {query: score(each.analysis) for query, each in found.items() if each is not None}
@@ -61,8 +61,8 @@ def measure(
     wanted = [each for runs in plan.runs(extent, folder).values() for each in runs]
     for made in dict.fromkeys(each.configuration for each in wanted):
         _configured(made, extent, axioms, spark, tell)
-    lacking = series.done(wanted, home, tell)
-    judging = Judging(spark, lambda what, at, of: tell(what, at / of))
+    lacking = runner.done(wanted, home, tell)
+    judging = JudgingMeans(spark, lambda what, at, of: tell(what, at / of))
     outcomes = {}
     for each in wanted:
         if each.name in lacking or each.name in outcomes:
@@ -75,7 +75,7 @@ def measure(
     return Measured(outcomes, lacking, counts)
 
 
-def _judged(folder: Path, stored: Stored, judging: Judging) -> None:
+def _judged(folder: Path, stored: Stored, judging: JudgingMeans) -> None:
     if not outcome(folder, stored, judging).verdicts:
         judge(folder, stored, judging, again=False)
 
@@ -88,7 +88,7 @@ def _configured(
         return
     tell(f"making {folder.name}", 0.0)
     channels = int(folder.name.removeprefix("channels-")) if folder.name.startswith("channels-") else 0
-    asked = Asked(extent.publications, rule=Rule(extent.rule), channels=channels)
+    asked = ConfigurationRequest(extent.publications, rule=SelectionRule(extent.rule), channels=channels)
     session = None if small(extent.universities) else spark()
     made = world(session, read_triples(axioms), extent.universities)
     made_folder(folder.parent)
@@ -123,12 +123,12 @@ def _counted(universities: int, axioms: Path, spark: "SparkSession") -> dict[str
         facts.unpersist()
 
 
-def mean_rate(scores: Mapping[str, Score], channels: Sequence[str]) -> float | None:
+def mean_rate(scores: Mapping[str, NotificationScore], channels: Sequence[str]) -> float | None:
     """The mean publication throughput of some channels, publications a second."""
     rates = [scores[name].throughput.rate for name in channels if name in scores]
     return sum(rates) / len(rates) if rates else None
 
 
-def mean_times(scores: Mapping[str, Score]) -> dict[str, float]:
+def mean_times(scores: Mapping[str, NotificationScore]) -> dict[str, float]:
     """The mean notification time (ms) of each channel that was told something."""
     return {name: times.mean for name, each in scores.items() if (times := each.made or each.received) is not None}

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from streamgauge.suites.sepbm.running import Plan
-from streamgauge.suites.sepbm.series import Wanted
+from streamgauge.suites.sepbm.runner import RunPlan, SeriesRun
 
 PARTS: Final = ("counts", "together", "alone", "publishers", "channels", "systems")
 STRATEGIES: Final = ("reevaluate", "stringrs", "graphss", "incremental")
@@ -47,48 +46,48 @@ class Extent:
         return folder / self.name / (f"channels-{channels}" if channels else "queries")
 
 
-def together(extent: Extent, folder: Path) -> Iterator[Wanted]:
+def together(extent: Extent, folder: Path) -> Iterator[SeriesRun]:
     """All channels at once, by strategy."""
     for strategy in extent.strategies:
-        yield Wanted(f"together/{strategy}", extent.configuration(folder), BROKER, {"strategy": strategy})
+        yield SeriesRun(f"together/{strategy}", extent.configuration(folder), BROKER, {"strategy": strategy})
 
 
-def alone(extent: Extent, folder: Path, strategy: str) -> Iterator[Wanted]:
+def alone(extent: Extent, folder: Path, strategy: str) -> Iterator[SeriesRun]:
     """Each channel by itself under a strategy."""
     for query in QUERIES:
         options = {"strategy": strategy}
-        yield Wanted(
-            f"alone/{strategy}/{query}", extent.configuration(folder), BROKER, options, Plan(channels=(query,))
+        yield SeriesRun(
+            f"alone/{strategy}/{query}", extent.configuration(folder), BROKER, options, RunPlan(channels=(query,))
         )
 
 
-def publishers(extent: Extent, folder: Path) -> Iterator[Wanted]:
+def publishers(extent: Extent, folder: Path) -> Iterator[SeriesRun]:
     """So many publish at once, to the exact strategy and to the one that evaluates again."""
     for strategy in (name for name in (EXACT, "reevaluate") if name in extent.strategies):
         for count in PUBLISHERS:
-            plan = Plan(publishers=count)
+            plan = RunPlan(publishers=count)
             options = {"strategy": strategy}
-            yield Wanted(f"publishers/{strategy}-{count}", extent.configuration(folder), BROKER, options, plan)
+            yield SeriesRun(f"publishers/{strategy}-{count}", extent.configuration(folder), BROKER, options, plan)
 
 
-def channels(extent: Extent, folder: Path) -> Iterator[Wanted]:
+def channels(extent: Extent, folder: Path) -> Iterator[SeriesRun]:
     """So many channels, like the queries with other constants; one is the first query alone."""
     for count in CHANNELS:
-        plan = Plan(channels=QUERIES[:1]) if count == 1 else Plan()
+        plan = RunPlan(channels=QUERIES[:1]) if count == 1 else RunPlan()
         made = extent.configuration(folder, 0 if count == 1 else count)
-        yield Wanted(f"channels/{count}", made, BROKER, {"strategy": EXACT}, plan)
+        yield SeriesRun(f"channels/{count}", made, BROKER, {"strategy": EXACT}, plan)
 
 
-def systems(extent: Extent, folder: Path) -> Iterator[Wanted]:
+def systems(extent: Extent, folder: Path) -> Iterator[SeriesRun]:
     """The same changes for systems of other kinds."""
     for title, system in SYSTEMS.items():
         if system != BROKER or EXACT not in extent.strategies:
-            yield Wanted(f"systems/{title}", extent.configuration(folder), system)
+            yield SeriesRun(f"systems/{title}", extent.configuration(folder), system)
         else:
-            yield Wanted(f"together/{EXACT}", extent.configuration(folder), system, {"strategy": EXACT})
+            yield SeriesRun(f"together/{EXACT}", extent.configuration(folder), system, {"strategy": EXACT})
 
 
-def runs(extent: Extent, folder: Path) -> dict[str, list[Wanted]]:
+def runs(extent: Extent, folder: Path) -> dict[str, list[SeriesRun]]:
     """The runs of each part that is done."""
     found = {
         "together": list(together(extent, folder)),

@@ -28,9 +28,9 @@ from streamgauge.papers.tpf_published import NAMES, SOURCE
 from streamgauge.report.numbers import NOTHING, duration, number, percent
 from streamgauge.report.plots import Figure
 from streamgauge.report.svg import Drawing
-from streamgauge.suites.crowds.running import Doing
-from streamgauge.suites.crowds.scenario import Outcome, Scenario
-from streamgauge.suites.crowds.serving import nginx
+from streamgauge.suites.crowds.runs import ScenarioRunner
+from streamgauge.suites.crowds.scenario import CrowdOutcome, Scenario
+from streamgauge.suites.crowds.systems import nginx
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +54,7 @@ def reproduce(wanted: Wanted, spark: "Callable[[], SparkSession]", tell: Callabl
     absent = _absent()
     systems = tuple(system for system in NAMES if system not in absent)
     scenarios = list(_scenarios(wanted, systems))
-    doing = Doing(wanted.runs, spark)
+    doing = ScenarioRunner(wanted.runs, spark)
     made_folder(wanted.runs)
     measured = kept(scenarios, doing) if wanted.done else measure(scenarios, doing, tell)
     sizes = FACTS[wanted.extent] if "capacity" in wanted.parts and not wanted.done else ()
@@ -108,7 +108,7 @@ def reproduction(
     return Reproduction("The TPF Query Streamer's experiment", SOURCE, sections, data, LABELS)
 
 
-def _summary(outcome: Outcome) -> dict[str, object]:
+def _summary(outcome: CrowdOutcome) -> dict[str, object]:
     judged = [each.right for each in outcome.answers if each.right is not None]
     late = stale(outcome)
     return {
@@ -169,7 +169,7 @@ _NOTE = (
 )
 
 
-def _line(outcome: Outcome) -> Line:
+def _line(outcome: CrowdOutcome) -> Line:
     judged = [each.right for each in outcome.answers if each.right is not None]
     late, cost = stale(outcome), per_client(outcome)
     asked = outcome.scenario.system not in plan.PUSHED and cost is not None
@@ -185,7 +185,7 @@ def _line(outcome: Outcome) -> Line:
     ))  # fmt: skip
 
 
-def _crossings(found: dict[str, list[Outcome]]) -> Iterator[str]:
+def _crossings(found: dict[str, list[CrowdOutcome]]) -> Iterator[str]:
     """From how many clients on the fragments server costs less than ``live`` and the broker."""
     curve = {
         system: [(each.scenario.clients, each.server_percent) for each in outcomes]
@@ -204,9 +204,9 @@ def _crossings(found: dict[str, list[Outcome]]) -> Iterator[str]:
         yield f"{NAMES[system]} costs the server {said} clients what fragments cost it: {where}."
 
 
-def _figures(drawing: Drawing, found: dict[str, list[Outcome]], word: str) -> Iterator[Figure]:
+def _figures(drawing: Drawing, found: dict[str, list[CrowdOutcome]], word: str) -> Iterator[Figure]:
     numbers = {system: place for place, system in enumerate(NAMES)}
-    sides: tuple[tuple[str, Callable[[Outcome], float]], ...] = (
+    sides: tuple[tuple[str, Callable[[CrowdOutcome], float]], ...] = (
         ("2a, server", lambda outcome: outcome.server_percent),
         ("2b, one client", lambda outcome: outcome.client_percent),
     )
@@ -259,7 +259,7 @@ def _annotations(drawing: Drawing, extent: plan.Extent, measured: Measured) -> S
                    tuple(figures))  # fmt: skip
 
 
-def _iterated(outcome: Outcome, name: str, cache: str) -> Line:
+def _iterated(outcome: CrowdOutcome, name: str, cache: str) -> Line:
     took, cost = iterations(outcome), per_client(outcome)
     first = f"{cost[0]:.0f}, {cost[1] / 1000:.1f}" if cost else NOTHING
     each = f"{cost[2]:.1f}, {cost[3] / 1000:.1f}" if cost else NOTHING

@@ -8,9 +8,9 @@ from streamgauge.papers.result import Line, Table
 from streamgauge.papers.tpf_measured import stale
 from streamgauge.papers.tpf_plan import FULL, QUICK, Extent, scaled
 from streamgauge.report.numbers import NOTHING, duration
-from streamgauge.suites.crowds.running import Doing
-from streamgauge.suites.crowds.scenario import Outcome, Scenario
-from streamgauge.suites.experiments.capacity_search import Found, Reach, search
+from streamgauge.suites.crowds.runs import ScenarioRunner
+from streamgauge.suites.crowds.scenario import CrowdOutcome, Scenario
+from streamgauge.suites.experiments.capacity_search import Bracket, SearchRange, search
 
 FACTS: Final = {FULL: (1_000, 10_000, 100_000, 1_000_000, 10_000_000), QUICK: (1_000, 10_000)}
 PER_STATION: Final = 412
@@ -19,7 +19,7 @@ PER_STATION: Final = 412
 FRESH_MS: Final = 5_000
 """How stale 99 of 100 answers may be; facts end half a second after their update, polls are spread by 1 s."""
 
-REACH: Final = Reach(start=25, least=1, most=3_200, whole=True, precision=0.25)
+REACH: Final = SearchRange(start=25, least=1, most=3_200, whole=True, precision=0.25)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,11 @@ class Carried:
     """So many facts, and the most clients that were kept fresh; how stale the answers were at each number tried."""
 
     facts: int
-    found: Found
+    found: Bracket
     tried: tuple[tuple[int, float | None], ...]
 
 
-def carried(extent: Extent, facts: int, doing: Doing, tell: Callable[[str, float], None]) -> Carried:
+def carried(extent: Extent, facts: int, doing: ScenarioRunner, tell: Callable[[str, float], None]) -> Carried:
     """Search the most clients, each with another query; what is kept is not measured again."""
     tried: dict[int, float | None] = {}
 
@@ -52,7 +52,7 @@ def sized(extent: Extent, facts: int, clients: int) -> Scenario:
     )  # fmt: skip
 
 
-def staleness(outcome: Outcome) -> float | None:
+def staleness(outcome: CrowdOutcome) -> float | None:
     """The 99th of a hundred, ms; ``None`` when some client had no answer."""
     late = sorted(stale(outcome))
     answered = len({each.client for each in outcome.answers})

@@ -8,7 +8,7 @@ from streamgauge.papers import tpf_published as published
 from streamgauge.papers.result import Line
 from streamgauge.papers.tpf_measured import Measured, growth, mean_later
 from streamgauge.report.numbers import NOTHING, duration
-from streamgauge.suites.crowds.scenario import Outcome
+from streamgauge.suites.crowds.scenario import CrowdOutcome
 
 GROWS = 0.02
 """By how much of their mean iterations grow, each against the one before, to be called growing."""
@@ -34,7 +34,7 @@ def claims(extent: plan.Extent, measured: Measured) -> Iterator[Line]:
     yield from _growth(extent, measured)
 
 
-def _at_most_clients(extent: plan.Extent, measured: Measured, distinct: bool, *systems: str) -> list[Outcome]:
+def _at_most_clients(extent: plan.Extent, measured: Measured, distinct: bool, *systems: str) -> list[CrowdOutcome]:
     """What systems gave at the largest number of clients at which all of them answered.
 
     What a system costs that says nothing is no evidence.

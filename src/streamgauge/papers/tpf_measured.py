@@ -5,28 +5,28 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import fmean, linear_regression, median
 
-from streamgauge.suites.crowds.judging import freshness
-from streamgauge.suites.crowds.programs import ProgramError
-from streamgauge.suites.crowds.running import Doing
-from streamgauge.suites.crowds.scenario import Outcome, Scenario
+from streamgauge.harness.process import ProgramError
+from streamgauge.suites.crowds.judgement import freshness
+from streamgauge.suites.crowds.runs import ScenarioRunner
+from streamgauge.suites.crowds.scenario import CrowdOutcome, Scenario
 
 
 @dataclass(frozen=True)
 class Measured:
     """Outcomes of scenarios, and why others have none."""
 
-    outcomes: Mapping[Scenario, Outcome]
+    outcomes: Mapping[Scenario, CrowdOutcome]
     lacking: Mapping[Scenario, str] = field(default_factory=dict)
 
-    def of(self, scenario: Scenario) -> Outcome | None:
+    def of(self, scenario: Scenario) -> CrowdOutcome | None:
         """What a scenario gave."""
         return self.outcomes.get(scenario)
 
 
-def measure(scenarios: Iterable[Scenario], doing: Doing, tell: Callable[[str, float], None]) -> Measured:
+def measure(scenarios: Iterable[Scenario], doing: ScenarioRunner, tell: Callable[[str, float], None]) -> Measured:
     """Do the scenarios that are not kept; one that cannot be done says why."""
     todo = list(dict.fromkeys(scenarios))
-    outcomes: dict[Scenario, Outcome] = {}
+    outcomes: dict[Scenario, CrowdOutcome] = {}
     lacking: dict[Scenario, str] = {}
     for place, scenario in enumerate(todo):
         left = sum(each.seconds + 10 for each in todo[place:] if not doing.kept(each)) / 60
@@ -38,7 +38,7 @@ def measure(scenarios: Iterable[Scenario], doing: Doing, tell: Callable[[str, fl
     return Measured(outcomes, lacking)
 
 
-def kept(scenarios: Iterable[Scenario], doing: Doing) -> Measured:
+def kept(scenarios: Iterable[Scenario], doing: ScenarioRunner) -> Measured:
     """Only what is kept already."""
     todo = list(dict.fromkeys(scenarios))
     return Measured(
@@ -47,7 +47,7 @@ def kept(scenarios: Iterable[Scenario], doing: Doing) -> Measured:
     )
 
 
-def stale(outcome: Outcome) -> list[int]:
+def stale(outcome: CrowdOutcome) -> list[int]:
     """How long (ms) after each update each client had an answer that was asked for after it.
 
     Where answers name the change that they tell of (a broker's), how long after it.
@@ -59,22 +59,22 @@ def stale(outcome: Outcome) -> list[int]:
     return freshness(answers, outcome.updates)
 
 
-def iterations(outcome: Outcome) -> list[int]:
+def iterations(outcome: CrowdOutcome) -> list[int]:
     """How long (ms) each poll of the first client took; the first one's start is part of it."""
     return [each.took for each in outcome.answers if each.client == 0]
 
 
-def later(outcome: Outcome) -> list[int]:
+def later(outcome: CrowdOutcome) -> list[int]:
     """The same without the first poll."""
     return iterations(outcome)[1:]
 
 
-def mean_later(outcome: Outcome | None) -> float | None:
+def mean_later(outcome: CrowdOutcome | None) -> float | None:
     """How long (ms) a poll took after the first, on average."""
     return fmean(found) if outcome is not None and (found := later(outcome)) else None
 
 
-def growth(outcome: Outcome) -> float | None:
+def growth(outcome: CrowdOutcome) -> float | None:
     """How much longer an iteration takes than the one before it, as a share of their mean; ``None`` for too few."""
     found = later(outcome)
     if len(found) < 3:
@@ -82,7 +82,7 @@ def growth(outcome: Outcome) -> float | None:
     return linear_regression(range(len(found)), found).slope / max(1.0, fmean(found))
 
 
-def per_client(outcome: Outcome) -> tuple[float, float, float, float] | None:
+def per_client(outcome: CrowdOutcome) -> tuple[float, float, float, float] | None:
     """Of the median client: requests and bytes until its first answer, and of each later poll."""
     firsts: list[tuple[int, int]] = []
     steps: list[tuple[float, float]] = []

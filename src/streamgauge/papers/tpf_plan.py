@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
 
-from streamgauge.suites.crowds.asking import BROKER, SERVICES
-from streamgauge.suites.crowds.scenario import PAPER, Scenario
-from streamgauge.workloads.trains.model import PROPERTIES
+from streamgauge.suites.crowds.scenario import BROKER, PAPER, SERVICES, Scenario
+from streamgauge.workloads.trains.stream import PROPERTIES
 
 CACHES: Final = {
     "streamer": "with cache",

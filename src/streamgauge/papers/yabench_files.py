@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from streamgauge.harness.importing.foreign import ForeignError, read_text
-from streamgauge.harness.importing.samples import MIB, read_samples
+from streamgauge.harness.importing.foreign import MIB, ForeignError, read_samples, read_text
 from streamgauge.papers.rules.yabench_lines import Line, parse
 from streamgauge.report.numbers import percent
 

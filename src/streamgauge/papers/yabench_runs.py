@@ -22,7 +22,7 @@ from streamgauge.papers.yabench_published import NAMES
 from streamgauge.papers.yabench_trials import Side, Trial, experiment, sides
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.suites.experiments.experiment import ExperimentError
-from streamgauge.suites.experiments.running import STREAM, Doing, run_experiment
+from streamgauge.suites.experiments.runner import STREAM, ExperimentContext, run_experiment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,7 +114,7 @@ def _length(test: Trial, doer: Doer) -> int:
 
 def _runs(test: Trial, side: Side, doer: Doer) -> Iterator[Kept]:
     name = test.name.replace("/", "-")
-    doing = Doing(doer.out / name, doer.spark, streams=doer.out / "streams")
+    doing = ExperimentContext(doer.out / name, doer.spark, streams=doer.out / "streams")
     for folder, run, verdict in run_experiment(experiment(test, side, doer.repetitions), doing):
         yield _kept(test, folder, run, verdict, doer)
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pyoxigraph as ox
 
+from streamgauge.formats.bounds import LOCAL, TextBounds
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.terms import Term
@@ -35,13 +36,14 @@ _NEAR: Final = "this does not belong here, or something just before it is missin
 _BELOW: Final = " or "
 
 
-def parse_sparql(text: str, base: str | None = None) -> QueryForm:
+def parse_sparql(text: str, base: str | None = None, bounds: TextBounds = LOCAL) -> QueryForm:
     """The algebra of a SPARQL 1.1 SELECT, ASK or CONSTRUCT; QueryError says where it is wrong or refused.
 
     ``base`` is that of relative IRIs where the text declares none; without both they are refused.
-    Beyond SPARQL it knows ``timestamp(?s, ?p, ?o)``, as C-SPARQL's function by IRI or by that word.
+    Beyond SPARQL it knows ``timestamp(?s, ?p, ?o)``, as C-SPARQL's function by IRI or by that word. ``bounds`` say how
+    long and deep the text may be.
     """
-    check_bounds(text)
+    check_bounds(text, bounds)
     words = [first for first, second in pairwise(tokens(text)) if first.says(TIMESTAMP) and second.text == "("]
     plain = reduce(lambda before, word: blank(before, word.start, word.end, WORD), words, text)
     try:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias, cast
 
 Kind: TypeAlias = Literal["string", "iri", "blank", "name", "variable", "language", "number", "word", "sign"]
@@ -44,8 +45,9 @@ class Token:
         return self.kind == "word" and self.text.upper() in words
 
 
+@lru_cache(maxsize=1)
 def tokens(text: str) -> tuple[Token, ...]:
-    """The tokens of a query, comments left out; nothing is refused here.
+    """The tokens of a query, comments left out; nothing is refused here. Those of the last text are remembered.
 
     Time is linear in a text within its bounds (``bounded``), where no string is left open and no name is long.
     """

@@ -452,9 +452,6 @@ class _Derive:
         text.open(f"def run({', '.join(given)}):")
         return {}
 
-    def begun(self, text: Text) -> None:
-        """Nothing to prepare."""
-
     def bound(self, text: Text, where: Local) -> None:
         """Every solution counts."""
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from streamgauge.model.counts import counted
 from streamgauge.model.verdict import WindowVerdict
 from streamgauge.report import charts
 from streamgauge.report.charts import Size
 from streamgauge.report.findings import shifted
-from streamgauge.report.numbers import counted, interval, percent
+from streamgauge.report.numbers import interval, percent
 from streamgauge.report.plots import FULL, PHONE, STREAM_TIME, Figure, draw
 from streamgauge.report.points import tooltip
 from streamgauge.report.series import Series, state

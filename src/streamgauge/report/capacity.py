@@ -20,9 +20,8 @@ from streamgauge.report.series import Judged
 from streamgauge.report.svg import Drawing
 from streamgauge.report.thin import Bin
 from streamgauge.suites.experiments.capacity import Capacity
-from streamgauge.suites.experiments.capacity_axes import Axis as Varied
-from streamgauge.suites.experiments.capacity_probe import Limit, Probe
-from streamgauge.suites.experiments.capacity_search import Harder
+from streamgauge.suites.experiments.capacity import CapacityAxis as Varied
+from streamgauge.suites.experiments.capacity_search import Harder, Limit, Probe
 
 WORDS = {True: "carried", False: "not carried", None: ""}
 LEAST_MS = 0.1

@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from streamgauge.model.counts import counted
 from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.verdict import Evaluator, Judgement, Verdict
 from streamgauge.report.findings import findings
-from streamgauge.report.numbers import NOTHING, counted, duration, moment, percent
+from streamgauge.report.numbers import NOTHING, duration, moment, percent
 from streamgauge.report.series import Series
 
 EVALUATORS: dict[Evaluator | None, str] = {

@@ -7,12 +7,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from streamgauge.report.numbers import counted
-from streamgauge.suites.conformance.certificate import BAD, Certificate, Standing, Stood
-from streamgauge.suites.conformance.features import DIMENSIONS
-from streamgauge.suites.conformance.running import Outcome
+from streamgauge.model.counts import counted
+from streamgauge.suites.conformance.certificate import BAD, DIMENSIONS, Certificate, CertifiedTask, TaskStanding
+from streamgauge.suites.conformance.runner import ConformanceOutcome
 
-_COLUMNS = (Standing.PASSED, Standing.REFUSED, Standing.DEVIATING, Standing.FLAKY, *sorted(BAD))
+_COLUMNS = (TaskStanding.PASSED, TaskStanding.REFUSED, TaskStanding.DEVIATING, TaskStanding.FLAKY, *sorted(BAD))
 
 
 def certified_lines(certificate: Certificate) -> RenderableType:
@@ -26,7 +25,7 @@ def certified_lines(certificate: Certificate) -> RenderableType:
     return Group(*parts)
 
 
-def outcome_line(outcome: Outcome, listed: str | None) -> str:
+def outcome_line(outcome: ConformanceOutcome, listed: str | None) -> str:
     """How one task went, as it is printed when it is done; ``listed`` names the deviation that lists the task."""
     sentence = f", listed under {listed!r}" if listed else ""
     if outcome.sentence:
@@ -43,7 +42,7 @@ def headline(certificate: Certificate) -> str:
 
 
 def _refused(certificate: Certificate) -> Iterator[Text]:
-    sentences = Counter(each.outcome.sentence for each in certificate.stood if each.standing is Standing.REFUSED)
+    sentences = Counter(each.outcome.sentence for each in certificate.stood if each.standing is TaskStanding.REFUSED)
     if sentences:
         yield Text("refused by name:")
     for sentence, count in sentences.most_common():
@@ -61,7 +60,7 @@ def _deviating(certificate: Certificate) -> Iterator[Text]:
             yield Text(f"        right now and then: {deviation.flaky}", style="dim")
 
 
-_LISTED = frozenset({Standing.DEVIATING, Standing.FLAKY})
+_LISTED = frozenset({TaskStanding.DEVIATING, TaskStanding.FLAKY})
 
 
 def _bad(certificate: Certificate) -> Iterator[Text]:
@@ -75,16 +74,16 @@ def _bad(certificate: Certificate) -> Iterator[Text]:
         yield Text(f"deviation {name!r} has no reason: write its why and source by hand", style="red")
 
 
-def _bad_because(each: Stood) -> str:
-    if each.standing is Standing.STALE and each.deviation is not None:
+def _bad_because(each: CertifiedTask) -> str:
+    if each.standing is TaskStanding.STALE and each.deviation is not None:
         return f"listed under {each.deviation.name!r}, but it is {each.outcome.kind}"
-    if each.standing is Standing.OTHERWISE and each.deviation is not None:
+    if each.standing is TaskStanding.OTHERWISE and each.deviation is not None:
         said = f"listed under {each.deviation.name!r}: {'; or '.join(each.deviation.findings)}"
         return f"{said}; but the oracle finds: {'; or '.join(each.found)}"
     return f"{each.outcome.sentence} ({each.outcome.asked.case.why})"
 
 
-def _table(certificate: Certificate, shown: list[Standing]) -> Table:
+def _table(certificate: Certificate, shown: list[TaskStanding]) -> Table:
     table = Table("asked for", "", *(str(column) for column in shown), box=None)
     tally = certificate.tally()
     for dimension in DIMENSIONS:

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
 
+from streamgauge.model.counts import counted
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.report.cards import pace
-from streamgauge.report.numbers import NOTHING, counted, moment, seconds
+from streamgauge.report.numbers import NOTHING, moment, seconds
 from streamgauge.report.series import Series
 from streamgauge.report.tables import cut
 

@@ -6,12 +6,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from streamgauge.model.counts import counted
 from streamgauge.model.run import RunHeader
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Diagnosis, Part, Verdict
 from streamgauge.oracle.diagnosis.worked import Worked
 from streamgauge.report.findings import late_ones
-from streamgauge.report.numbers import counted
 from streamgauge.report.series import unit_of
 
 LISTED = 8

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from streamgauge.model.counts import counted
 from streamgauge.model.semantics import Borders
 from streamgauge.model.verdict import Diagnosis, Part, Verdict, WindowVerdict
-from streamgauge.report.numbers import NOTHING, counted, duration, interval, moment, percent
+from streamgauge.report.numbers import NOTHING, duration, interval, moment, percent
 
 NAMED = 5
 """How many late reports are named."""

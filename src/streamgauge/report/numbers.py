@@ -17,11 +17,6 @@ def number(value: float) -> str:
     return _plain(value, 2)
 
 
-def counted(count: int, noun: str) -> str:
-    """A count with its noun: ``1 window``, ``2,000 windows``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def percent(share: float | None) -> str:
     """A share (0 to 1) in %; what is not whole never reads as 100%, what is not nothing never as 0%."""
     if share is None:

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TypeAlias
 
+from streamgauge.model.counts import counted
 from streamgauge.model.run import Sample
 from streamgauge.model.verdict import WindowVerdict
 from streamgauge.report import charts, points
 from streamgauge.report.charts import Axis, Line, Size
-from streamgauge.report.numbers import counted, duration, mebibytes, number, percent
+from streamgauge.report.numbers import duration, mebibytes, number, percent
 from streamgauge.report.series import Series, state, unit_over
 from streamgauge.report.svg import Drawing
 from streamgauge.report.thin import Point, spread_sample

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from streamgauge.model.counts import counted
 from streamgauge.report import charts
 from streamgauge.report.charts import Axis, Placed, Size
-from streamgauge.report.numbers import counted
 from streamgauge.report.plots import DELAY, PRECISION, RECALL, Figure, Kind, draw
 from streamgauge.report.series import Series, unit_over
 from streamgauge.report.svg import Drawing

@@ -8,19 +8,20 @@ from typing import Final
 from rich.console import RenderableType
 from rich.markup import escape
 
+from streamgauge.model.counts import counted
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.report import charts
 from streamgauge.report.charts import Axis
 from streamgauge.report.document import swatch
-from streamgauge.report.numbers import NOTHING, counted, duration, number, percent
+from streamgauge.report.numbers import NOTHING, duration, number, percent
 from streamgauge.report.plots import FULL, PHONE, Figure, draw
 from streamgauge.report.sections import Line, Look, Section, Table, render, rich_table
 from streamgauge.report.svg import Drawing
 from streamgauge.report.thin import Point
-from streamgauge.suites.sepbm.analysing import SLOW, Kind, Score, Times, by_channel, score
-from streamgauge.suites.sepbm.characterise import MEANING, Character, Ranked
-from streamgauge.suites.sepbm.contract import Recording
-from streamgauge.suites.sepbm.verdicts import Outcome
+from streamgauge.suites.sepbm.analysis import SLOW, ChangeKind, NotificationScore, TimeStatistics, by_channel, score
+from streamgauge.suites.sepbm.characteristics import MEANING, ChannelCharacter, RankedTrait
+from streamgauge.suites.sepbm.contract import SepbmRecording
+from streamgauge.suites.sepbm.recordings import JudgedRecording
 
 WORDS: Final = {True: "right", False: "not right", None: "not judged"}
 _WIDE: Final = (FULL._replace(height=230), PHONE)
@@ -38,7 +39,7 @@ NOTE: Final = (
 )
 
 
-def named(recording: Recording) -> str:
+def named(recording: SepbmRecording) -> str:
     """A run in a few words: the system, its options, how it was published to."""
     options = [value if key == "strategy" else f"{key} {value}" for key, value in recording.options.items()]
     many = [f"{recording.publishers} publishers"] if recording.publishers > 1 else []
@@ -51,7 +52,7 @@ class Compared:
     """Runs on one configuration, by their names."""
 
     title: str
-    outcomes: Mapping[str, Outcome]
+    outcomes: Mapping[str, JudgedRecording]
 
     @property
     def headline(self) -> str:
@@ -104,18 +105,18 @@ def _tally(table: Table) -> str:
     return f"{sum(judged):,} of {len(judged):,} right" if judged else ""
 
 
-def _figure(outcome: Outcome) -> str:
+def _figure(outcome: JudgedRecording) -> str:
     found = score(outcome.analysis)
     times = found.made or found.received
     return f"{NOTHING if times is None else fine(times.mean)}, {number(found.throughput.rate)} a second"
 
 
-def _bound(outcome: Outcome) -> str:
+def _bound(outcome: JudgedRecording) -> str:
     found = score(outcome.analysis)
     return f"{counted(found.due, 'notification')} due, {found.missed:,} missed, {found.surplus:,} surplus"
 
 
-def overall(outcomes: Mapping[str, Outcome]) -> Iterator[Table]:
+def overall(outcomes: Mapping[str, JudgedRecording]) -> Iterator[Table]:
     """A line a run, and what the oracle says of it."""
     lines = tuple(line(name, score(outcome.analysis)) for name, outcome in outcomes.items())
     yield Table("", ("run", *COLUMNS[1:]), lines)
@@ -141,7 +142,7 @@ def micro(verdicts: Iterable[Verdict]) -> tuple[float, float]:
     return found / said if said else float(not due), found / due if due else float(not said)
 
 
-def line(name: str, found: Score) -> Line:
+def line(name: str, found: NotificationScore) -> Line:
     """One line of the metrics."""
     counts = (found.due, found.told, found.missed, found.surplus, found.deferred)
     made, received = found.made or found.received, found.received
@@ -150,7 +151,7 @@ def line(name: str, found: Score) -> Line:
     return Line((name, *(f"{count:,}" for count in counts), *times, f"{done.complete:,}", number(done.rate)))
 
 
-def _time(found: Times | None, name: str) -> str:
+def _time(found: TimeStatistics | None, name: str) -> str:
     return NOTHING if found is None else fine(getattr(found, name))
 
 
@@ -159,9 +160,9 @@ def fine(ms: float) -> str:
     return duration(ms) if ms >= 1 else f"{ms * 1000:,.0f} µs"
 
 
-def _run(place: int, name: str, outcome: Outcome) -> Section:
+def _run(place: int, name: str, outcome: JudgedRecording) -> Section:
     analysis, recording = outcome.analysis, outcome.recording
-    lines = [line("all", score(analysis)), *(line(kind, score(analysis, kind=kind)) for kind in Kind)]
+    lines = [line("all", score(analysis)), *(line(kind, score(analysis, kind=kind)) for kind in ChangeKind)]
     slow = [channel for channel in analysis.channels if channel in SLOW]
     if slow:
         lines.append(line(f"the {len(slow)} slow ones", score(analysis, slow)))
@@ -169,7 +170,7 @@ def _run(place: int, name: str, outcome: Outcome) -> Section:
     shown = dict(list(scores.items())[:_MOST])
     channels = tuple(_channel(channel, found, outcome.verdicts.get(channel)) for channel, found in shown.items())
     said = [
-        f"{len(recording.published):,} publications, {len(recording.channels):,} channels; loaded in "
+        f"{counted(len(recording.published), 'publication')}, {counted(len(recording.channels), 'channel')}; loaded in "
         f"{number(recording.loading_s)} s."
     ]
     if len(scores) > _MOST:
@@ -180,24 +181,24 @@ def _run(place: int, name: str, outcome: Outcome) -> Section:
     return Section(f"run-{place}", name, tuple(said), tables)
 
 
-def _channel(name: str, found: Score, verdict: Verdict | None) -> Line:
+def _channel(name: str, found: NotificationScore, verdict: Verdict | None) -> Line:
     shares = (NOTHING, NOTHING) if verdict is None else (percent(verdict.precision), percent(verdict.recall))
     return Line((*line(name, found).cells, *shares))
 
 
-def mean_times(outcome: Outcome) -> dict[str, float]:
+def mean_times(outcome: JudgedRecording) -> dict[str, float]:
     """The mean notification time (ms) of each channel that was told something: to making, where that is said."""
     scores = by_channel(outcome.analysis)
     return {name: times.mean for name, each in scores.items() if (times := each.made or each.received) is not None}
 
 
-def by_channel_plot(drawing: Drawing, outcomes: Mapping[str, Outcome]) -> Iterator[Figure]:
+def by_channel_plot(drawing: Drawing, outcomes: Mapping[str, JudgedRecording]) -> Iterator[Figure]:
     """Figures 4 and 6: the mean notification time of each channel, a mark for each run."""
     times = {place: mean_times(outcome) for place, outcome in enumerate(outcomes.values())}
     yield from plotted(drawing, "Notification time by channel", times, "mean notification time, ms", fine)
 
 
-def rates(outcome: Outcome) -> dict[str, float]:
+def rates(outcome: JudgedRecording) -> dict[str, float]:
     """The publication throughput of each channel, publications a second."""
     return {name: each.throughput.rate for name, each in by_channel(outcome.analysis).items()}
 
@@ -228,7 +229,7 @@ def plotted(
         yield Figure(title, "", draw(drawing, title, chart, _WIDE), tuple(points), "full")
 
 
-def as_json(name: str, outcome: Outcome) -> dict[str, object]:
+def as_json(name: str, outcome: JudgedRecording) -> dict[str, object]:
     """A run for programs."""
     recording, analysis = outcome.recording, outcome.analysis
     return {
@@ -240,14 +241,14 @@ def as_json(name: str, outcome: Outcome) -> dict[str, object]:
         "failure": recording.failure,
         "publications": len(recording.published),
         "all": score_json(score(analysis)),
-        **{str(kind): score_json(score(analysis, kind=kind)) for kind in Kind},
+        **{str(kind): score_json(score(analysis, kind=kind)) for kind in ChangeKind},
         "slow": score_json(score(analysis, SLOW)),
         "channels": {channel: score_json(found) for channel, found in by_channel(analysis).items()},
         "verdicts": {channel: _verdict_json(verdict) for channel, verdict in outcome.verdicts.items()},
     }
 
 
-def score_json(found: Score) -> dict[str, object]:
+def score_json(found: NotificationScore) -> dict[str, object]:
     """The metrics for programs; times in ms."""
     plain = found._asdict()
     for name in ("made", "received"):
@@ -262,13 +263,13 @@ def _verdict_json(verdict: Verdict) -> dict[str, object]:
     }
 
 
-def characters(found: Sequence[Character]) -> Table:
+def characters(found: Sequence[ChannelCharacter]) -> Table:
     """A line a channel: its query, its data and rules, P1 to P10."""
     lines = tuple(Line((each.channel, *map(_plain, each.values.values()))) for each in found)
     return Table("", ("channel", *MEANING), lines, "; ".join(f"{name}: {text}" for name, text in MEANING.items()))
 
 
-def ranks(found: Sequence[Ranked]) -> Table:
+def ranks(found: Sequence[RankedTrait]) -> Table:
     """How the channels' order by each property agrees with that by notification time, the closest first."""
     lines = tuple(Line((each.strategy, each.property, number(each.rho), str(each.channels))) for each in found)
     return Table("Rank correlation with notification time", ("run", "property", "Spearman's rho", "channels"), lines)

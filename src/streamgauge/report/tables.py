@@ -5,11 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
+from streamgauge.model.counts import counted
 from streamgauge.model.run import RunHeader
 from streamgauge.model.terms import XSD, Row, Term
 from streamgauge.model.verdict import Judgement, WindowVerdict
 from streamgauge.report.findings import fitted
-from streamgauge.report.numbers import NOTHING, counted, duration, interval, moment, percent
+from streamgauge.report.numbers import NOTHING, duration, interval, moment, percent
 from streamgauge.report.series import Judged, Series, delay_of, median_delay, state
 
 LISTED = 1500  # judged reports in all tables together

@@ -8,6 +8,7 @@ Every module here with ``SCHEMES`` adds its transports: ``open_source(address, r
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
 
@@ -16,7 +17,7 @@ from streamgauge.model.spelling import offered
 from streamgauge.sources.address import Address, parse_address
 from streamgauge.sources.contract import Delivery, Sink, Source, SourceError
 
-__all__ = ["Delivery", "Sink", "Source", "SourceError", "open_sink", "open_source", "schemes"]
+__all__ = ["Delivery", "Sink", "Source", "SourceError", "check_place", "open_sink", "open_source", "schemes"]
 
 
 def open_source(url: str, reading: Reading | None = None, form: str | None = None) -> Source:
@@ -30,6 +31,16 @@ def open_source(url: str, reading: Reading | None = None, form: str | None = Non
     except FormatError as error:
         raise SourceError(str(error)) from error
     return source
+
+
+def check_place(url: str) -> None:
+    """Refuse (SourceError) a URL below which no source can lie: of no transport, of no machine, a path to nowhere."""
+    address = parse_address(url)
+    if address.scheme == "file" and not Path(address.path).exists():
+        raise SourceError(f"{url}: there is no such file or folder, and a URL begins with its scheme (mqtt://...)")
+    _transport(address, "open_source")
+    if address.scheme not in ("file", "-") and not address.host:
+        raise SourceError(f"{address.text}: names no machine: write {address.scheme}://HOST")
 
 
 def open_sink(url: str) -> Sink:

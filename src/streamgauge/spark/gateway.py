@@ -4,8 +4,10 @@ PySpark starts the JVM with the standard error of this process. Here the JVM has
 each line that is not known chatter.
 """
 
+import atexit
 import os
 import re
+import subprocess
 import sys
 import threading
 from collections import deque
@@ -33,6 +35,7 @@ CHATTER: Final = re.compile(
 _KEPT = 20
 _STACK = re.compile(r"^\s*(at |\.\.\. \d+ more)")
 _WAIT = 5.0
+_END_S = 30.0
 
 
 def open_gateway(conf: "SparkConf") -> None:
@@ -54,7 +57,24 @@ def open_gateway(conf: "SparkConf") -> None:
         raise
     os.close(writing)
     relay.release()
+    atexit.register(_await_end, gateway.proc, os.getpid())
     SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+
+
+def _await_end(jvm: "subprocess.Popen[bytes]", owner: int) -> None:
+    """Let the JVM end before this process does: who started this process takes what is left over for a fault.
+
+    The JVM ends when its standard input does; PySpark does not wait until the JVM has.
+    """
+    if os.getpid() != owner:
+        return
+    if jvm.stdin is not None:
+        jvm.stdin.close()
+    try:
+        jvm.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        jvm.kill()
+        jvm.wait()
 
 
 class Relay:

@@ -10,7 +10,7 @@ from streamgauge.formats.streams import read_triples
 from streamgauge.model.engine import Engine
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.obstacles import obstacle
-from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.query import ContinuousQuery, static_missing
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.query import QueryError, detect, parse
@@ -72,8 +72,7 @@ def _understand(
     if static is not None:
         asked = asked.with_static(static)
     elif asked.background and not asked.static:
-        named = " and ".join(f"<{graph}>" for graph in asked.background)
-        raise WatchError(f"the query reads {named}: name the file that has its triples (static)")
+        raise WatchError(static_missing(asked))
     return Understood(name, asked, _semantics(terms, dialect, engine), declared_prefixes(text))
 
 

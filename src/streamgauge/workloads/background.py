@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from streamgauge.model.terms import Triple
 from streamgauge.workloads.draws import Ints
-from streamgauge.workloads.plan import TablePlan, unchanged
-from streamgauge.workloads.rows import TRIPLE_SCHEMA, Statement, exploded
+from streamgauge.workloads.plan import TRIPLE_SCHEMA, Statement, TablePlan, exploded, unchanged
 
 
 class Section(NamedTuple):

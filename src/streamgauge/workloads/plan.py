@@ -1,18 +1,106 @@
-"""How a table is made of blocks by plain functions, which run in this process or as tasks on Spark.
+"""A table made of blocks by plain functions, in this process or on Spark; columns of terms for many rows at once."""
 
-The rows are the same wherever they are made: a block follows from its ids alone. What needs the whole table is its
-order, which is stated.
-"""
-
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamgauge.model.terms import XSD
 from streamgauge.workloads.draws import Ints
+
+Part: TypeAlias = "str | Ints | pa.Array"
+"""The same text for all rows, a whole number for each, or a text for each."""
+
+TRIPLE_SCHEMA = pa.schema([pa.field(name, pa.string(), nullable=False) for name in ("subject", "predicate", "object")])
+"""Rows of static data."""
+
+
+class Statement(NamedTuple):
+    """A triple for each of some rows; the predicate is the same in all."""
+
+    subject: pa.Array
+    predicate: str
+    object: pa.Array
+
+
+class Exploded(NamedTuple):
+    """Triples in order: of which row, at which position within the row, and the columns subject, predicate, object."""
+
+    row: Ints
+    position: Ints
+    triples: tuple[pa.Array, pa.Array, pa.Array]
+
+
+def text(count: int, *parts: Part) -> pa.Array:
+    """The parts one after the other, for ``count`` rows."""
+    if all(isinstance(part, str) for part in parts):
+        return pa.repeat(pa.scalar("".join(map(str, parts))), count)
+    columns = [pa.array(part).cast(pa.string()) if isinstance(part, np.ndarray) else part for part in parts]
+    return pc.binary_join_element_wise(*columns, "")
+
+
+def formatted(numbers: Ints, form: Callable[[int], str]) -> pa.Array:
+    """A text for each number, made once for each that there is."""
+    known, places = np.unique(numbers, return_inverse=True)
+    return pa.array([form(number) for number in known.tolist()], pa.string()).take(pa.array(places))
+
+
+def integers(numbers: Ints) -> pa.Array:
+    """Canonical xsd:integer literals."""
+    return text(len(numbers), '"', numbers, f'"^^<{XSD}integer>')
+
+
+def exploded(groups: Sequence[tuple[Ints, Sequence[Statement]]]) -> Exploded:
+    """Triples by row and position; a group is some rows, by number, and what is said of each of them, in order."""
+    said = [(rows, each) for rows, statements in groups for each in statements]
+    if not said:
+        return Exploded(np.zeros(0, np.int64), np.zeros(0, np.int64), (_none(), _none(), _none()))
+    row = np.concatenate([rows for rows, _ in said])
+    places = [np.full(len(rows), at) for rows, statements in groups for at in range(len(statements))]
+    position = np.concatenate(places)
+    order = np.lexsort((position, row))
+    columns = (
+        pa.concat_arrays([each.subject for _, each in said]),
+        pa.concat_arrays([pa.repeat(pa.scalar(each.predicate), len(rows)) for rows, each in said]),
+        pa.concat_arrays([each.object for _, each in said]),
+    )
+    first, second, third = (column.take(pa.array(order)) for column in columns)
+    return Exploded(row[order], position[order], (first, second, third))
+
+
+def _none() -> pa.Array:
+    return pa.array([], pa.string())
+
+
+def batch(**columns: "Ints | pa.Array") -> pa.RecordBatch:
+    """Named columns as a batch."""
+    return pa.RecordBatch.from_pydict({name: pa.array(column) for name, column in columns.items()})
+
+
+def numbers_of(rows: pa.RecordBatch, *names: str) -> list[Ints]:
+    """Columns of whole numbers."""
+    return [rows.column(name).to_numpy() for name in names]
+
+
+def expanded(counts: Ints) -> tuple[Ints, Ints]:
+    """For rows that are there ``counts`` times: of which row each copy is, and its number among them, from 0.
+
+    ``expanded([2, 0, 3])`` gives ``[0, 0, 2, 2, 2]`` and ``[0, 1, 0, 1, 2]``.
+    """
+    of = np.repeat(np.arange(len(counts)), counts)
+    return of, np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def running(steps: Ints, first: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> Ints:
+    """The sum of the steps so far, begun anew at each row that is ``first`` of its path."""
+    total = np.cumsum(steps)
+    begin = np.flatnonzero(first)
+    before = (total - steps)[begin]
+    return total - np.repeat(before, np.diff(np.append(begin, len(steps))))
+
 
 BLOCK: Final = 8192
 """Drawn rows that are worked on at once, about."""

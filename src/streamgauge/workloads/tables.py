@@ -56,7 +56,7 @@ class Maker:
         found = self.stream(workload, seed, given)
         if not isinstance(found, TablePlan):
             self.tell("making the stream on Spark", 0.0)
-            found.write.mode("error").parquet(str(folder))
+            found.write.mode("error").parquet(str(folder.absolute()))
             return
         made_folder(folder)
         rows = 0

@@ -20,7 +20,7 @@ from tests.engines.spark.batched import said
 from tests.engines.test_live import by_report
 from tests.semantics.draw import asked, semantics, streams, windows
 
-FEW = 3 if settings.default.max_examples < 1000 else 400
+FEW = 2 if settings.default.max_examples < 1000 else 400
 
 
 @st.composite

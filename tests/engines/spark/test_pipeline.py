@@ -70,6 +70,19 @@ def test_a_folder_of_files_is_answered_once_and_again_not_at_all(spark, tmp_path
     assert sum(batches["closed"]) == len(said)
 
 
+def test_folders_may_be_named_like_patterns(spark, tmp_path):
+    """Structured Streaming reads nothing, without a word, from a folder that it takes for a pattern."""
+    root = tmp_path / "jobs [1] {x}*"
+    root.mkdir()
+    landed(root, "500: a p b. | 2600: c p d. | 400: d p e.")
+    state = run(spark, job(root), lambda _done: None)
+    assert (state.rows, state.late) == (3, 1)
+    assert [bag for _scope, bag in answers(root)[0] if bag] == [
+        Counter([("<urn:a>", "<urn:b>")]),
+        Counter([("<urn:c>", "<urn:d>")]),
+    ]
+
+
 def test_a_file_that_is_no_stream_table_lands_first(spark, tmp_path):
     write_stream(stream("0: a p b. | 1000: b p c. | 2500: c p d."), tmp_path / "stream.nq")
     state = run(spark, job(tmp_path, source=str(tmp_path / "stream.nq")), lambda _done: None)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.cli.exits import Exit
-from streamgauge.harness.importing import ForeignError, Request, formats
+from streamgauge.harness.importing import ForeignError, ImportRequest, formats
 from streamgauge.semantics.profiles import CQELS, YABENCH
 from tests.harness.importing import files
 
@@ -89,7 +89,7 @@ def documents(draw):
 def test_broken_json_never_crashes(tmp_path_factory, text):
     path = tmp_path_factory.getbasetemp() / "cqels-answer.json"
     path.write_text(text)
-    tried(path, Request(query=files.QUERY, stream=path, semantics=CQELS, values={"LEAST": "1"}))
+    tried(path, ImportRequest(query=files.QUERY, stream=path, semantics=CQELS, values={"LEAST": "1"}))
 
 
 @given(
@@ -104,4 +104,4 @@ def test_broken_json_never_crashes(tmp_path_factory, text):
 def test_broken_qr_files_never_crash(tmp_path_factory, lines):
     path = tmp_path_factory.getbasetemp() / "QR_broken"
     path.write_text("\n".join(lines), encoding="utf-8", errors="surrogatepass")
-    tried(path, Request(query=files.QUERY, stream=path, semantics=YABENCH, values={"LEAST": "1"}))
+    tried(path, ImportRequest(query=files.QUERY, stream=path, semantics=YABENCH, values={"LEAST": "1"}))

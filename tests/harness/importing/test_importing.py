@@ -7,7 +7,7 @@ import pytest
 
 from streamgauge.formats.run import read_run, stream_path
 from streamgauge.formats.stream import elements
-from streamgauge.harness.importing import ForeignError, Request, Times, formats, import_runs
+from streamgauge.harness.importing import AnswerTimes, ForeignError, ImportRequest, formats, import_runs
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.papers.rules import judge_as
@@ -25,11 +25,11 @@ def stream(tmp_path: Path) -> Path:
     return path
 
 
-def request_(stream: Path, semantics=CSPARQL, **more) -> Request:
-    return Request(query=files.QUERY, stream=stream, semantics=semantics, values={"LEAST": "50"}, **more)
+def request_(stream: Path, semantics=CSPARQL, **more) -> ImportRequest:
+    return ImportRequest(query=files.QUERY, stream=stream, semantics=semantics, values={"LEAST": "50"}, **more)
 
 
-def imported(source: Path, request: Request, out: Path, form: str | None = None):
+def imported(source: Path, request: ImportRequest, out: Path, form: str | None = None):
     """The one run of a source, read back from its folder."""
     ((folder, _),) = list(import_runs([source], request, out, form))
     return read_run(folder, parse), folder
@@ -71,7 +71,7 @@ def test_csrbench_s_answers_are_judged(tmp_path, stream):
 
 def test_times_can_be_said(tmp_path, stream):
     file = files.answers(tmp_path / "mine.json", files.relation(5000, A), files.relation(10_000, C))
-    run, _ = imported(file, request_(stream, YABENCH, times=Times.INSTANT), tmp_path / "run")
+    run, _ = imported(file, request_(stream, YABENCH, times=AnswerTimes.INSTANT), tmp_path / "run")
     assert [answer.instant for answer in run.answers] == [5000, 10_000]
     with pytest.raises(ForeignError, match="what are its timestamps"):
         imported(file, request_(stream, YABENCH), tmp_path / "other")
@@ -80,7 +80,7 @@ def test_times_can_be_said(tmp_path, stream):
 def test_yabench_s_files_beside_are_found(tmp_path, stream):
     (tmp_path / "QR_x").write_text(files.QR)
     (tmp_path / "P_x").write_text(files.P)
-    request = Request(query=files.QUERY, semantics=YABENCH, values={"LEAST": "50"})
+    request = ImportRequest(query=files.QUERY, semantics=YABENCH, values={"LEAST": "50"})
     run, folder = imported(tmp_path / "QR_x", request, tmp_path / "run")
     assert run.header.engine == "C-SPARQL"
     assert run.header.advanced_to == 10_005
@@ -122,7 +122,7 @@ def test_samples_without_the_engine_s_line(tmp_path, stream):
 
 def test_a_whole_test_folder(tmp_path):
     folder = files.folder(tmp_path / "test")
-    found = dict(import_runs([folder], Request(), tmp_path / "runs"))
+    found = dict(import_runs([folder], ImportRequest(), tmp_path / "runs"))
     assert sorted(path.name for path in found) == ["QR_small1", "QR_small2"]
     run = read_run(tmp_path / "runs" / "QR_small1", parse)
     assert (run.header.engine, run.header.semantics.name) == ("C-SPARQL", "yabench")
@@ -137,9 +137,9 @@ def test_settings_are_merged_from_top_test_and_command_line(tmp_path):
     folder = files.folder(tmp_path / "test")
     (folder / "results" / "QR_other").write_text(files.QR)
     (folder / "results" / "SG_other").write_text(files.SG)
-    ((path, _),) = list(import_runs([folder], Request(test="other"), tmp_path / "a"))
+    ((path, _),) = list(import_runs([folder], ImportRequest(test="other"), tmp_path / "a"))
     assert "?v > 0.0" in read_run(path, parse).header.query_text
-    request = Request(test="other", values={"LEAST": "60", "enginename": "mine"})
+    request = ImportRequest(test="other", values={"LEAST": "60", "enginename": "mine"})
     ((path, _),) = list(import_runs([folder], request, tmp_path / "b"))
     header = read_run(path, parse).header
     assert ("?v > 60" in header.query_text, header.engine) == (True, "mine")
@@ -149,13 +149,13 @@ def test_a_trailing_comma_in_the_config_is_passed_over(tmp_path):
     folder = files.folder(tmp_path / "test")
     text = (folder / "config.json").read_text().replace('"runs": "2"', '"runs": "2", "note": "a,]",')
     (folder / "config.json").write_text(text)
-    assert len(list(import_runs([folder], Request(), tmp_path / "runs"))) == 2
+    assert len(list(import_runs([folder], ImportRequest(), tmp_path / "runs"))) == 2
 
 
 def test_an_oracle_query_that_is_no_sparql_is_left_out_with_a_note(tmp_path):
     folder = files.folder(tmp_path / "test")
     (folder / "oracle.query").write_text("SELECT (<http://yabench/avg>(?v) AS ?avg) {")
-    found = [one for _, one in import_runs([folder], Request(), tmp_path / "runs")]
+    found = [one for _, one in import_runs([folder], ImportRequest(), tmp_path / "runs")]
     assert all("oracle.query is left out" in one.notes[-2] for one in found)
 
 
@@ -163,11 +163,11 @@ def test_an_engine_s_own_window_gives_way_to_the_config_s(tmp_path):
     folder = files.folder(tmp_path / "test")
     text = (folder / "engine.query").read_text()
     (folder / "engine.query").write_text(text.replace("STEP ${WSLIDE}", "STEP 1s"))
-    (path, one), _ = import_runs([folder], Request(), tmp_path / "a")
+    (path, one), _ = import_runs([folder], ImportRequest(), tmp_path / "a")
     assert read_run(path, parse).header.query.window.slide == 5000
     assert "STEP 1s" in (path / "engine.rq").read_text()
     assert "engine.query has another window" in one.notes[-2]
-    (path, _), _ = import_runs([folder], Request(semantics=CSPARQL), tmp_path / "b")
+    (path, _), _ = import_runs([folder], ImportRequest(semantics=CSPARQL), tmp_path / "b")
     assert read_run(path, parse).header.query.window.slide == 1000
 
 
@@ -247,7 +247,7 @@ def test_bad_configs_are_named_with_their_field(tmp_path, change, told):
     folder = files.folder(tmp_path / "test")
     (folder / "config.json").write_text(json.dumps({**files.CONFIG, **change}))
     with pytest.raises(ForeignError) as error:
-        list(import_runs([folder], Request(), tmp_path / "runs"))
+        list(import_runs([folder], ImportRequest(), tmp_path / "runs"))
     assert told in str(error.value)
 
 
@@ -270,7 +270,7 @@ def test_bad_samples_are_named_with_their_line(tmp_path, stream, text):
 def test_what_is_missing_is_asked_for(tmp_path, request_kwargs, told):
     file = files.answers(tmp_path / "csparql-answer-1.json", files.relation(5000, A))
     with pytest.raises(ForeignError, match=told):
-        imported(file, Request(**request_kwargs), tmp_path / "run")
+        imported(file, ImportRequest(**request_kwargs), tmp_path / "run")
 
 
 def test_nothing_is_overwritten_and_unknown_sources_are_refused(tmp_path, stream):

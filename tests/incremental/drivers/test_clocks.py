@@ -1,5 +1,7 @@
 """Several clocks as one: every instant once, in order, and everything moved that has an instant there."""
 
+from itertools import islice
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,6 +52,20 @@ def test_only_the_last_of_each_clock_reports():
 
 def test_what_is_left_out_moves_to_the_last():
     clock, moved = clocks([(2, 2), (30, 3)])
-    clock.skip_to(9)
+    assert list(clock.up_to(9, lambda: True)) == []
     assert moved == [[8], []]
     assert (clock.next, clock.passed) == (10, 8)
+
+
+def test_the_rest_is_left_out_as_soon_as_all_is_still():
+    clock, moved = clocks([(2, 2), (3, 3)])
+    for instant, moves, _ in clock.up_to(21, lambda: bool(moved[1])):
+        for move in moves:
+            move(instant)
+    assert moved == [[2, 20], [3, 21]]
+    assert (clock.next, clock.passed) == (22, 21)
+
+
+def test_a_jump_in_time_is_gone_through_one_by_one():
+    clock, _ = clocks([(0, 1), (0, 7)])
+    assert [instant for instant, _, _ in islice(clock.up_to(10**12), 9)] == list(range(9))

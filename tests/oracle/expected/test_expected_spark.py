@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -92,6 +93,21 @@ def test_a_run_judged_by_spark(spark, tmp_path):
     wrong = replace(run, answers=run.answers[1:])
     verdict = judge_run(wrong, tmp_path / "stream.parquet", means)
     assert (verdict.judgement, verdict.evaluator, verdict.missed) == (Judgement.WRONG, "spark", 1)
+
+
+def test_a_relative_path_with_the_characters_of_patterns_is_judged_by_spark(spark, tmp_path, monkeypatch):
+    """Spark's JVM may have been started in another folder, and takes paths for patterns."""
+    (tmp_path / "runs [1]").mkdir()
+    write(stream("0: a p b. | 1: b p c. | 19: c p d."), tmp_path / "runs [1]" / "stream.parquet")
+    monkeypatch.chdir(tmp_path)
+    found = {
+        evaluator: expected_reports(
+            query_of("optional"), CLOSE, Path("runs [1]/stream.parquet"), Means(lambda: spark, evaluator), advance_to=24
+        )
+        for evaluator in ("spark", "definition")
+    }
+    assert found["definition"]
+    assert told(found["spark"]) == told(found["definition"])
 
 
 @pytest.mark.parametrize(

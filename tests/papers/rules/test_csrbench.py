@@ -6,7 +6,7 @@ from itertools import islice
 import pytest
 
 from streamgauge import workloads
-from streamgauge.harness.importing import Request, formats
+from streamgauge.harness.importing import ImportRequest, formats
 from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Run, RunHeader
@@ -234,7 +234,7 @@ def test_recorded_verdicts_and_expected_sizes(engine, query, contents, shared_da
     assert [counts(whole.output(t0)) for t0 in whole.candidates] == COUNTS[engine, query]
     file = shared_data / "csrbench" / "answers" / "2013-head" / f"{engine}-answer-{query}.json"
     text = workloads.query_text(workloads.load("csrbench"), f"q{query}")
-    request = Request(query=text, stream=shared_data / "csrbench" / "stream", semantics=profile(engine))
+    request = ImportRequest(query=text, stream=shared_data / "csrbench" / "stream", semantics=profile(engine))
     (imported,) = formats()["csrbench"].read(file, request)
     found = verdict(imported.run(33_000), whole)
     wanted = T0[engine][query - 1]

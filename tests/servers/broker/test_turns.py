@@ -77,7 +77,7 @@ def test_a_turn_waits_for_those_who_want_the_lock_now():
         first, last = Thread(target=late), Thread(target=now)
         first.start()
         last.start()
-        while turns._wanted < 2:
+        while turns._waiting < 1:
             time.sleep(0.001)
     first.join()
     last.join()

@@ -93,6 +93,8 @@ def test_sepa_tells_the_answer_and_then_its_differences(served):
         ({"subscribe": {"sparql": 1}}, "SELECT"),
         ({"subscribe": {"sparql": "SELECT"}}, "line 1"),
         ({"subscribe": {"sparql": STUDENTS, "default-graph-uri": ["urn:g"]}}, "write GRAPH <...> { ... } in the query"),
+        ({"subscribe": {"sparql": STUDENTS, "named-graph-uri": "urn:g"}}, "named-graph-uri is not supported"),
+        ({"subscribe": {"sparql": STUDENTS, "using-graph-uri": "urn:g"}}, "using-graph-uri is not supported"),
         ({"unsubscribe": {"spuid": "none"}}, "no subscription of that spuid"),
     ],
 )

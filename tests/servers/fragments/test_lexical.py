@@ -8,19 +8,19 @@ import pytest
 
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import XSD
-from streamgauge.servers.fragments.fetching.joins import solve
-from streamgauge.servers.fragments.fetching.sources import open_source
-from streamgauge.servers.fragments.fetching.web import Web
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
+from streamgauge.servers.fragments.client.joins import solve
+from streamgauge.servers.fragments.client.sources import open_source
+from streamgauge.servers.fragments.pages.dataset import DataSet
+from streamgauge.servers.fragments.pages.http import application
 from streamgauge.servers.fragments.quads import QuadPattern
-from streamgauge.servers.fragments.serving.dataset import DataSet
-from streamgauge.servers.fragments.serving.face import application
-from streamgauge.servers.fragments.serving.loading import load
-from streamgauge.servers.fragments.storing.disk import DiskStore
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.store.disk import DiskStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Style
+from streamgauge.servers.fragments.writes.files import load
 from tests.lexical import FORMS, N_TRIPLES, TRIPLES, P, S, typed
-from tests.servers.fragments.fetching.fakes import Clock
-from tests.servers.fragments.serving.served import BASE, SYNTAX, Server, address, read
+from tests.servers.fragments.client.fakes import Clock
+from tests.servers.fragments.pages.served import BASE, SYNTAX, Server, address, read
 
 QUADS = {(*triple, "") for triple in TRIPLES}
 
@@ -95,7 +95,7 @@ def test_the_client_has_the_terms_that_the_server_has(store, tmp_path):
 async def _fetched(server, objects):
     clock = Clock()
     async with httpx.AsyncClient(transport=httpx.ASGITransport(application(server.datasets)), base_url=BASE) as client:
-        web = Web(client, clock, clock.sleep)
+        web = CachingHttpClient(client, clock, clock.sleep)
         source = await open_source(f"{BASE}/data", web)
         return [list((await solve([QuadPattern(S, P, item or Var("o"))], [source], web)).rows) for item in objects]
 

@@ -8,9 +8,9 @@ import pytest
 from streamgauge.engines import load
 from streamgauge.servers.broker.access import Access, Grant
 from streamgauge.servers.broker.face import application as broker_application
-from streamgauge.servers.fragments.serving.dataset import DataSet
-from streamgauge.servers.fragments.serving.face import application as fragments_application
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.pages.dataset import DataSet
+from streamgauge.servers.fragments.pages.http import application as fragments_application
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Style
 from streamgauge.servers.http.origins import CrossOrigin, OriginError, Origins, read_origins
 from streamgauge.servers.queries.face import application as queries_application

@@ -56,6 +56,16 @@ def test_reports_without_end_are_stopped():
     queries.close("over")
 
 
+@pytest.mark.slow
+def test_a_jump_in_time_takes_no_memory():
+    queries = service(seconds=0.5, growth=2**24)
+    running = queries.register(Wish(asked("?a ?b ?c", WINDOW.replace("PT2S", "PT0.001S"))))
+    queries.publish(IN, [element(0), element(10**12)])
+    assert queries.settle(60)
+    assert "takes longer than it may" in running.fault
+    queries.close("over")
+
+
 def test_a_query_that_takes_long_to_understand_is_refused(monkeypatch):
     def understand(*_given):
         end = time.thread_time() + 5

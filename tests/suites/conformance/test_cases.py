@@ -9,9 +9,8 @@ from streamgauge.model.query import Window
 from streamgauge.model.semantics import R2S, Borders, Clock, EmptyAggregate, Report, Tick
 from streamgauge.query import parse
 from streamgauge.semantics.profiles import PROFILES
-from streamgauge.suites.conformance.asking import Scale, asked, text
-from streamgauge.suites.conformance.cases import OWN, CaseError, load, read
-from streamgauge.suites.conformance.features import features
+from streamgauge.suites.conformance.cases import OWN, CaseError, Scale, asked, load, read, text
+from streamgauge.suites.conformance.certificate import features
 
 CASES = load()
 GOOD = """[[case]]

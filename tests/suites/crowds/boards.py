@@ -5,8 +5,8 @@ from pathlib import Path
 from streamgauge.formats.stream import write
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import XSD
-from streamgauge.suites.crowds.running import Data
-from streamgauge.workloads.trains.model import STREAM, TD, T
+from streamgauge.suites.crowds.systems import CrowdData
+from streamgauge.workloads.trains.stream import STREAM, TD, T
 
 DEPARTURES = 4
 NOW = f'"PT0S"^^<{XSD}duration>'
@@ -34,10 +34,10 @@ def static():
         yield subject, f"<{T}routeLabel>", f'"IC {number}"'
 
 
-def data(folder: Path, turns: int, update: int) -> Data:
+def data(folder: Path, turns: int, update: int) -> CrowdData:
     write(elements(turns, update), folder / "stream.parquet")
     (folder / "static.nt").write_text("".join(f"{' '.join(triple)} .\n" for triple in static()))
-    return Data(folder / "stream.parquet", folder / "static.nt")
+    return CrowdData(folder / "stream.parquet", folder / "static.nt")
 
 
 def whole(turns, update):

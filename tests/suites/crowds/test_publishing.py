@@ -1,11 +1,11 @@
 """What publishers send: elements of one time together, a broker's facts as changes."""
 
+import httpx
 import pytest
 
+from streamgauge.harness.process import ProgramError
 from streamgauge.query.updates import read_update
-from streamgauge.suites.crowds.programs import ProgramError
-from streamgauge.suites.crowds.publishing import Publisher, replaced, streamed
-from streamgauge.suites.crowds.renewing import updates
+from streamgauge.suites.crowds.updates import Publisher, replaced, streamed, updates
 from tests.suites.crowds.boards import DEPARTURES, LATE, elements
 
 
@@ -30,7 +30,10 @@ def test_a_broker_is_told_what_is_over_and_all_that_holds():
 
 
 def test_what_was_not_taken_is_told():
-    publisher = Publisher("http://127.0.0.1:9", replaced(updates(elements(1, 1000), 500)), 0)
+    def nowhere(request):
+        httpx.post(f"http://127.0.0.1:9{request.path}", content=request.content)
+
+    publisher = Publisher(nowhere, replaced(updates(elements(1, 1000), 500)), 0)
     publisher.start()
     publisher.join()
     with pytest.raises(ProgramError, match="publishing failed: Connect"):

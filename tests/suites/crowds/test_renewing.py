@@ -4,11 +4,12 @@ import pytest
 
 from streamgauge.model.element import StreamElement
 from streamgauge.servers.fragments.annotations import method, methods
+from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.quads import DEFAULT
-from streamgauge.servers.fragments.serving.dataset import DataSet
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Label, Style
-from streamgauge.suites.crowds.renewing import Renewal, Renewing, updates
+from streamgauge.suites.crowds.fragments_server import DataSetRenewal
+from streamgauge.suites.crowds.updates import FactRenewal, updates
 from tests.suites.crowds.boards import DEPARTURES, elements
 
 ALL = (None, None, None, None)
@@ -25,7 +26,7 @@ def held(dataset, at):
 def renewed(style, renewal, turns=4):
     now = [BEGINS]
     dataset = DataSet("d", MemoryStore(), style, lambda: now[0])
-    renewing = Renewing(dataset, renewal, BEGINS)
+    renewing = DataSetRenewal(dataset, renewal, BEGINS)
     for update in updates(elements(turns, 1000), 100):
         now[0] = BEGINS + update.time
         renewing.apply(update)
@@ -34,11 +35,11 @@ def renewed(style, renewal, turns=4):
 
 @pytest.mark.parametrize("label", [Label.EXPIRATION, Label.INTERVAL])
 @pytest.mark.parametrize("name", methods())
-@pytest.mark.parametrize("renewal", [Renewal.KEPT, Renewal.PUBLISHED])
+@pytest.mark.parametrize("renewal", [FactRenewal.KEPT, FactRenewal.PUBLISHED])
 def test_what_an_update_says_holds(name, label, renewal):
     style = Style(name, label)
     for dataset, now, triples in renewed(style, renewal):
-        if renewal is Renewal.KEPT:
+        if renewal is FactRenewal.KEPT:
             assert held(dataset, now) == triples
         else:
             assert held(dataset, now) >= triples  # as published, an interval overlaps the next by the slack
@@ -46,17 +47,17 @@ def test_what_an_update_says_holds(name, label, renewal):
 
 
 def test_without_times_only_the_triples_are_there():
-    for dataset, _, triples in renewed(Style(), Renewal.PLAIN):
+    for dataset, _, triples in renewed(Style(), FactRenewal.PLAIN):
         assert set(dataset.store.page(ALL, 0, 1000)) == {(*triple, DEFAULT) for triple in triples}
 
 
 def test_history_grows_as_published_and_not_where_it_is_kept():
     sizes = {
         renewal: [dataset.size for dataset, _, _ in renewed(Style(label=Label.INTERVAL), renewal, 8)]
-        for renewal in (Renewal.KEPT, Renewal.PUBLISHED)
+        for renewal in (FactRenewal.KEPT, FactRenewal.PUBLISHED)
     }
-    assert sizes[Renewal.PUBLISHED][-1] > 7 * sizes[Renewal.PUBLISHED][0]
-    assert sizes[Renewal.KEPT][-1] < 2 * sizes[Renewal.KEPT][0]
+    assert sizes[FactRenewal.PUBLISHED][-1] > 7 * sizes[FactRenewal.PUBLISHED][0]
+    assert sizes[FactRenewal.KEPT][-1] < 2 * sizes[FactRenewal.KEPT][0]
 
 
 def test_updates_are_elements_of_one_time_with_slack():

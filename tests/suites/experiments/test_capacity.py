@@ -7,12 +7,10 @@ import pytest
 import streamgauge.engines
 from streamgauge.model.query import Window
 from streamgauge.query import parse
-from streamgauge.suites.experiments.capacity import Asked, at, capacities, with_engines
-from streamgauge.suites.experiments.capacity_axes import axis, varied
-from streamgauge.suites.experiments.capacity_probe import Bound, Limit
-from streamgauge.suites.experiments.capacity_search import Reach
+from streamgauge.suites.experiments.capacity import CapacitySearch, at, axis, capacities, varied, with_engines
+from streamgauge.suites.experiments.capacity_search import Bound, Limit, SearchRange
 from streamgauge.suites.experiments.experiment import ExperimentError
-from streamgauge.suites.experiments.running import Doing
+from streamgauge.suites.experiments.runner import ExperimentContext
 from tests.suites.experiments import dropping_engine
 
 ROWS = 30
@@ -47,8 +45,8 @@ def engines(monkeypatch):
     monkeypatch.setattr("streamgauge.suites.experiments.capacity.named", lambda name: name)
     monkeypatch.setattr("streamgauge.suites.experiments.capacity.load_engine", known.__getitem__)
     monkeypatch.setattr("streamgauge.suites.experiments.plan.load_engine", known.__getitem__)
-    monkeypatch.setattr("streamgauge.suites.experiments.running.load_engine", known.__getitem__)
-    monkeypatch.setattr("streamgauge.harness.record.load", known.__getitem__)
+    monkeypatch.setattr("streamgauge.suites.experiments.runner.load_engine", known.__getitem__)
+    monkeypatch.setattr("streamgauge.harness.systems.pipe.load", known.__getitem__)
 
 
 @pytest.fixture
@@ -66,12 +64,14 @@ def no_spark():
 def asked(experiment, name="load", load="workload.stations", **reach):
     varies = axis(name, experiment, load)
     within = {"start": varies.start, "least": 1, "most": 64, **reach}
-    return Asked(varies, Reach(**within, harder=varies.harder, whole=varies.whole, precision=1e-6), LIMIT)
+    return CapacitySearch(
+        varies, SearchRange(**within, harder=varies.harder, whole=varies.whole, precision=1e-6), LIMIT
+    )
 
 
 @pytest.mark.server
 def test_the_load_that_an_engine_carries_is_found(experiment, engines, tmp_path):
-    doing = Doing(tmp_path / "out", no_spark)
+    doing = ExperimentContext(tmp_path / "out", no_spark)
     sought = asked(experiment, start=4)
     (found,) = capacities(experiment, sought, doing)
     assert (found.passed, found.failed) == (ROWS // 5, ROWS // 5 + 1)
@@ -87,7 +87,9 @@ def test_the_load_that_an_engine_carries_is_found(experiment, engines, tmp_path)
 @pytest.mark.server
 def test_the_smallest_window_is_found(experiment, engines, tmp_path):
     """The engine's window is 500 ms whatever it is asked for: no smaller one is right."""
-    (found,) = capacities(experiment, asked(experiment, "window", least=400, most=500), Doing(tmp_path, no_spark))
+    (found,) = capacities(
+        experiment, asked(experiment, "window", least=400, most=500), ExperimentContext(tmp_path, no_spark)
+    )
     assert found.passed == 500
     assert 400 <= found.failed < 500
 
@@ -97,7 +99,7 @@ def test_the_smallest_time_unit_is_found(experiment, engines, tmp_path):
     """The engine says nothing when it is asked for units of less than 50 ms."""
     coarse = with_engines(experiment, ("coarse",))
     sought = asked(coarse, "time-unit", start=51, least=49, most=51)
-    (found,) = capacities(coarse, sought, Doing(tmp_path, no_spark))
+    (found,) = capacities(coarse, sought, ExperimentContext(tmp_path, no_spark))
     assert (found.passed, found.failed) == (50, 49)
     assert found.beyond.bound is Bound.WRONG
 
@@ -106,7 +108,7 @@ def test_the_smallest_time_unit_is_found(experiment, engines, tmp_path):
 def test_an_engine_that_is_not_there_says_so(experiment, engines, tmp_path):
     both = with_engines(experiment, ("absent", "drops"))
     assert [part.semantics for part in both.engine] == [("rspql",), ("rspql",)]
-    first, second = capacities(both, asked(both, most=2), Doing(tmp_path, no_spark))
+    first, second = capacities(both, asked(both, most=2), ExperimentContext(tmp_path, no_spark))
     assert first.absent == "the engine needs a jar: put it somewhere"
     assert second.passed == 2
 
@@ -115,7 +117,7 @@ def test_an_engine_that_is_not_there_says_so(experiment, engines, tmp_path):
 def test_an_engine_that_refuses_the_query_says_so(experiment, engines, tmp_path, monkeypatch):
     monkeypatch.setattr(dropping_engine.Absent, "refuse", staticmethod(lambda _query, _semantics: "it has no windows"))
     both = with_engines(experiment, ("absent", "drops"))
-    first, second = capacities(both, asked(both, most=2), Doing(tmp_path, no_spark))
+    first, second = capacities(both, asked(both, most=2), ExperimentContext(tmp_path, no_spark))
     assert first.absent.endswith("refuses this query under rspql: it has no windows")
     assert second.passed == 2
 
@@ -123,7 +125,7 @@ def test_an_engine_that_refuses_the_query_says_so(experiment, engines, tmp_path,
 def test_a_probe_lasts_long_enough(experiment):
     one = asked(experiment)
     assert at(experiment, 5, one).workload.parameters["duration"] == "2s"
-    longer = at(experiment, 5, Asked(one.axis, one.reach, Limit(1, 1, lasting=900)))
+    longer = at(experiment, 5, CapacitySearch(one.axis, one.reach, Limit(1, 1, lasting=900)))
     assert longer.workload.parameters == {"stations": 5, "interval": "100ms", "duration": 10_000}
     assert longer.feed.time_limit < 70_000
 
@@ -146,7 +148,7 @@ def test_the_time_unit_is_part_of_the_semantics(experiment):
 
     live = with_engines(experiment, ("live",))
     finer = axis("time-unit", live).apply(live, 20)
-    (run,) = plan_runs(finer, plan_query(finer).query)
+    (run,) = plan_runs(finer, plan_query(finer))
     assert run.semantics.time_unit == 20
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.suites.experiments.capacity_search import Found, Harder, Reach, search
+from streamgauge.suites.experiments.capacity_search import Bracket, Harder, SearchRange, search
 
 
 def asked(border, reach):
@@ -20,7 +20,7 @@ def asked(border, reach):
 
 @given(border=st.floats(0.02, 900), start=st.floats(0.02, 900), harder=st.sampled_from(Harder))
 def test_the_border_is_bracketed(border, start, harder):
-    reach = Reach(start, 0.01, 1000.0, harder, precision=0.02)
+    reach = SearchRange(start, 0.01, 1000.0, harder, precision=0.02)
     found, values = asked(border, reach)
     low, high = sorted((found.passed, found.failed))
     assert low <= border <= high
@@ -30,7 +30,7 @@ def test_the_border_is_bracketed(border, start, harder):
 
 @given(border=st.integers(1, 5000), start=st.integers(1, 5000), harder=st.sampled_from(Harder))
 def test_whole_values_are_found_exactly(border, start, harder):
-    found, values = asked(border, Reach(start, 1, 10_000, harder, whole=True, precision=1e-9))
+    found, values = asked(border, SearchRange(start, 1, 10_000, harder, whole=True, precision=1e-9))
     assert found.passed == border
     assert all(value == int(value) for value in values)
     if found.failed is not None:
@@ -38,16 +38,16 @@ def test_whole_values_are_found_exactly(border, start, harder):
 
 
 def test_nothing_passes():
-    assert asked(0.5, Reach(8, 1, 64))[0] == Found(None, 1)
+    assert asked(0.5, SearchRange(8, 1, 64))[0] == Bracket(None, 1)
 
 
 def test_everything_passes():
-    found, values = asked(1e9, Reach(8, 1, 100))
-    assert found == Found(100, None)
+    found, values = asked(1e9, SearchRange(8, 1, 100))
+    assert found == Bracket(100, None)
     assert values == [8, 16, 32, 64, 100]
 
 
 @pytest.mark.parametrize("wrong", [{"start": 0}, {"start": 200}, {"precision": 0}, {"least": 0}])
 def test_what_cannot_be_searched_is_refused(wrong):
     with pytest.raises(ValueError, match="must be"):
-        Reach(**{"start": 8, "least": 1, "most": 100, **wrong})
+        SearchRange(**{"start": 8, "least": 1, "most": 100, **wrong})

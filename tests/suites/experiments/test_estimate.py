@@ -1,7 +1,7 @@
 """How long an experiment or a search takes is said before it begins."""
 
-from streamgauge.suites.experiments.capacity_search import Reach, search
-from streamgauge.suites.experiments.estimate import RunEstimate
+from streamgauge.suites.experiments.capacity_search import SearchRange, search
+from streamgauge.suites.experiments.plan import RunEstimate
 
 
 def test_a_paced_run_takes_as_long_as_its_stream():
@@ -13,10 +13,10 @@ def test_a_paced_run_takes_as_long_as_its_stream():
 
 def test_a_search_asks_for_at_least_as_many_values_as_foretold():
     reaches = [
-        Reach(1.0, 1 / 1024, 1024.0),
-        Reach(1.0, 1 / 1024, 1024.0, precision=0.3),
-        Reach(1, 1, 64, whole=True),
-        Reach(1.0, 1.0, 1.0),
+        SearchRange(1.0, 1 / 1024, 1024.0),
+        SearchRange(1.0, 1 / 1024, 1024.0, precision=0.3),
+        SearchRange(1, 1, 64, whole=True),
+        SearchRange(1.0, 1.0, 1.0),
     ]
     for reach in reaches:
         counts = []

@@ -2,10 +2,10 @@
 
 import pytest
 
-from streamgauge.suites.experiments import running
+from streamgauge.suites.experiments import runner
 from streamgauge.suites.experiments.experiment import Experiment
 from streamgauge.suites.experiments.plan import plan_query
-from streamgauge.suites.experiments.running import Doing
+from streamgauge.suites.experiments.runner import ExperimentContext
 
 ELEMENT = '{"t": %d, "n": %d, "stream": "urn:stream", "add": "<urn:a> <urn:p> <urn:b> ."}\n'
 QUERY = "SELECT ?s FROM NAMED WINDOW <urn:w> ON <urn:stream> [RANGE PT5S STEP PT5S] { WINDOW <urn:w> { ?s ?p ?o } }"
@@ -25,8 +25,8 @@ def test_time_comes_as_far_as_the_file_says(tmp_path, said, feed, until):
     file.write_text(ELEMENT % (1, 0) + ELEMENT % (7, 1) + said)
     parts = {"workload": {"file": str(file)}, "query": {"text": QUERY}, "feed": feed}
     experiment = Experiment.model_validate({**parts, "engine": [{"name": "live", "semantics": ["rspql"]}]})
-    doing = Doing(tmp_path / "out", lambda: pytest.fail("nothing is judged"))
+    doing = ExperimentContext(tmp_path / "out", lambda: pytest.fail("nothing is judged"))
     for _ in range(2):  # made, then found
-        _, facts = running._stream(experiment, plan_query(experiment), 1, doing)
+        _, facts = runner._stream(experiment, plan_query(experiment), 1, doing)
         assert (facts.first, facts.last) == (1, 7)
-        assert running._duration(experiment, facts) == until
+        assert runner._duration(experiment, facts) == until

@@ -8,10 +8,10 @@ from streamgauge.formats.lines import LineError
 from streamgauge.formats.run import read_run
 from streamgauge.formats.static import StaticFile
 from streamgauge.query import parse
-from streamgauge.suites.experiments import static
+from streamgauge.suites.experiments import streams
 from streamgauge.suites.experiments.experiment import Experiment, ExperimentError
 from streamgauge.suites.experiments.plan import plan_query
-from streamgauge.suites.experiments.running import Doing, run_experiment
+from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
 
 QUERY = """PREFIX om-owl: <http://knoesis.wright.edu/ssw/ont/sensor-observation.owl#>
 PREFIX gn: <http://www.geonames.org/ontology#>
@@ -36,7 +36,7 @@ def experiment(**more) -> Experiment:
 
 @pytest.mark.server
 def test_a_run_with_static_data_is_right_and_kept(tmp_path: Path):
-    doing = Doing(tmp_path, no_spark)
+    doing = ExperimentContext(tmp_path, no_spark)
     ((folder, run, verdict),) = run_experiment(experiment(), doing)
     assert verdict.judgement == "right"
     assert sum(window.actual for window in verdict.windows) > 40
@@ -51,7 +51,7 @@ def test_a_run_with_static_data_is_right_and_kept(tmp_path: Path):
 
 @pytest.mark.server
 def test_other_static_data_is_another_run(tmp_path: Path):
-    doing = Doing(tmp_path, no_spark)
+    doing = ExperimentContext(tmp_path, no_spark)
     assert len(list(run_experiment(experiment(), doing))) == 1
     other = experiment(workload={"name": "weather", "stations": 9, "duration": "6s", "static_triples": 600})
     with pytest.raises(ExperimentError, match="a run with another workload is kept there"):
@@ -62,7 +62,9 @@ def test_other_static_data_is_another_run(tmp_path: Path):
 def test_several_streams_are_joined_through_static_data(tmp_path: Path):
     workload = {"name": "weather", "stations": 6, "duration": "6s", "streams": 2, "static_triples": 200}
     query = {"name": "streams-2", "parameters": {"WSIZE": "3s", "WSLIDE": "3s", "TEMP": 30.0}}
-    ((_, run, verdict),) = run_experiment(experiment(workload=workload, query=query), Doing(tmp_path, no_spark))
+    ((_, run, verdict),) = run_experiment(
+        experiment(workload=workload, query=query), ExperimentContext(tmp_path, no_spark)
+    )
     assert verdict.judgement == "right"
     assert {window.stream[-2:] for window in run.header.query.windows} == {"-1", "-2"}
     assert sum(window.actual for window in verdict.windows) > 3
@@ -77,17 +79,17 @@ def test_a_program_that_reads_no_files_gets_triples_or_is_told_how_many(tmp_path
     file = tmp_path / "static.nt"
     file.write_text(FILE)
     found = StaticFile(file)
-    assert static.as_taken("live", found) is found
+    assert streams.as_taken("live", found) is found
     program = type("Program", (), {"command": staticmethod(list)})()
-    monkeypatch.setattr(static, "load_engine", lambda _name: program)
-    assert static.as_taken("other", found) == TRIPLES
-    monkeypatch.setattr(static, "LINE_LIMIT", 1)
+    monkeypatch.setattr(streams, "load_engine", lambda _name: program)
+    assert streams.as_taken("other", found) == TRIPLES
+    monkeypatch.setattr(streams, "LINE_LIMIT", 1)
     with pytest.raises(
         ExperimentError, match=r"other does not read static data from a file: .* is 2, give it at most 1"
     ):
-        static.as_taken("other", found)
+        streams.as_taken("other", found)
     program.STATIC_FILE = True
-    assert static.as_taken("other", found) is found
+    assert streams.as_taken("other", found) is found
 
 
 def test_a_file_of_triples_is_a_collection(tmp_path: Path):

@@ -3,9 +3,9 @@
 import pytest
 
 from streamgauge.formats.stream import write
-from streamgauge.suites.experiments import running
+from streamgauge.suites.experiments import runner
 from streamgauge.suites.experiments.experiment import Experiment
-from streamgauge.suites.experiments.running import Doing, run_experiment
+from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
 from tests.notation import stream
 from tests.prove.killed import QUERY, TEXT, Killed
 
@@ -22,21 +22,21 @@ def test_two_processes_share_a_runs_folder(tmp_path):
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("at", ["_make_stream", "_judged"])
+@pytest.mark.parametrize("at", ["write_recorded", "_verdict"])
 def test_who_is_second_takes_what_the_first_has_made(at, tmp_path, monkeypatch):
     """While one makes its stream (or judges its run) another begins and finishes the same."""
     write(stream(TEXT), tmp_path / "stream.parquet")
     parts = {"workload": {"file": str(tmp_path / "stream.parquet")}, "query": {"text": QUERY}}
     experiment = Experiment.model_validate({**parts, "engine": [{"name": "live", "semantics": ["rspql"]}]})
-    doing = Doing(tmp_path / "out", lambda: pytest.fail("the definition judges"))
-    plain, first = getattr(running, at), []
+    doing = ExperimentContext(tmp_path / "out", lambda: pytest.fail("the definition judges"))
+    plain, first = getattr(runner, at), []
 
-    def meanwhile(*given):
-        monkeypatch.setattr(running, at, plain)
+    def meanwhile(*given, **named):
+        monkeypatch.setattr(runner, at, plain)
         first.extend(run_experiment(experiment, doing))
-        return plain(*given)
+        return plain(*given, **named)
 
-    monkeypatch.setattr(running, at, meanwhile)
+    monkeypatch.setattr(runner, at, meanwhile)
     assert list(run_experiment(experiment, doing)) == first
     assert len(first) == 1
     assert len(list((doing.out / "streams").iterdir())) == 1

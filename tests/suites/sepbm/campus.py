@@ -3,9 +3,9 @@
 import random
 
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm.alike import selected, varied
 from streamgauge.suites.sepbm.configuration import About, read, triples_text, write
-from streamgauge.suites.sepbm.contract import Channel
+from streamgauge.suites.sepbm.contract import SepbmChannel
+from streamgauge.suites.sepbm.shapes import selected, varied
 from tests.reasoning.ontology import triples
 
 ONTOLOGY = triples(
@@ -27,7 +27,7 @@ PATTERNS = {
     "alone": "SELECT ?x ?m { ?x a :Person OPTIONAL { ?x :mail ?m } }",
     "near": "SELECT ?y { :d0 :near ?y }",
 }
-CHANNELS = tuple(Channel(name, f"PREFIX : <urn:t:> {text}") for name, text in PATTERNS.items())
+CHANNELS = tuple(SepbmChannel(name, f"PREFIX : <urn:t:> {text}") for name, text in PATTERNS.items())
 TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm.contract import Channel, Due
+from streamgauge.suites.sepbm.contract import DueRows, SepbmChannel
 from tests.servers.broker.world import BASE, ONTOLOGY, QUERIES, RULES, answers, fact, select, student
 
 NAMES = tuple(sorted(QUERIES))
@@ -27,7 +27,7 @@ class Small:
 
     folder: Path = Path("small")
     publications: tuple[Publication, ...] = field(default_factory=mixed)
-    channels: tuple[Channel, ...] = tuple(Channel(name, select(QUERIES[name])) for name in NAMES)
+    channels: tuple[SepbmChannel, ...] = tuple(SepbmChannel(name, select(QUERIES[name])) for name in NAMES)
 
     def rules(self):
         return RULES
@@ -49,7 +49,7 @@ class Small:
             for name in NAMES:
                 added, removed = now[name] - before[name], before[name] - now[name]
                 if added or removed:
-                    yield Due(name, each.number, tuple(sorted(added)), tuple(sorted(removed)))
+                    yield DueRows(name, each.number, tuple(sorted(added)), tuple(sorted(removed)))
             before = now
 
 

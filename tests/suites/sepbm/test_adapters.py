@@ -10,11 +10,12 @@ from functools import cache
 import pytest
 
 from streamgauge.servers.broker.broker import Broker
+from streamgauge.servers.broker.contract import Publication
 from streamgauge.servers.broker.strategies import begin
 from streamgauge.suites.sepbm.adapters import adapters, broker_http, start
 from streamgauge.suites.sepbm.adapters.sepa import read_notification
 from streamgauge.suites.sepbm.contract import UnusableSystemError
-from streamgauge.suites.sepbm.running import Plan, run
+from streamgauge.suites.sepbm.runner import RunPlan, run
 from tests.servers.broker.served import serving
 from tests.servers.broker.world import RULES, student
 from tests.suites.sepbm.endpoint import endpoint
@@ -100,7 +101,7 @@ def test_every_adapter_is_tested():
 def test_all_that_is_due_is_told(case):
     name, options = SYSTEMS[case]
     with options() as given:
-        recording = run(configuration(case), name, given, Plan(seconds=1500, rate=100.0 if case == "sepa" else None))
+        recording = run(configuration(case), name, given, RunPlan(seconds=1500, rate=100.0 if case == "sepa" else None))
     assert recording.failure is None
     found, by = due(case == "rsp")
     assert told(recording) == found
@@ -126,18 +127,18 @@ def test_who_leaves_and_what_ends_is_told_no_more(case):
     with options() as given:
         system = start(name, given)
         try:
-            system.load(Small())
+            system.start(Small())
             for channel in channels:
-                system.create_channel(channel)
-                system.subscribe(channel.name, heard.append)
+                system.subscribe(channel, heard.append)
             system.settle()
             told = []
-            for then in (lambda: system.unsubscribe("named"), lambda: system.delete_channel("students"), lambda: None):
-                system.publish(student(len(told)))
+            for leaving in (channels[:1], channels[1:], ()):
+                system.feed(Publication(len(told) + 1, student(len(told)), ()))
                 system.settle()
                 told.append({each.channel for each in heard})
                 heard.clear()
-                then()
+                for channel in leaving:
+                    system.unsubscribe(channel)
         finally:
             system.close()
     assert told == [{"named", "students"}, {"students"}, set()]
@@ -148,7 +149,7 @@ def test_ten_publishers_at_a_rate_leave_what_one_does(case):
     name, options = SYSTEMS[case]
     small = Small(publications=GROWING)
     with options() as given:
-        recording = run(small, name, given, Plan(publishers=10, rate=200.0, seconds=1500))
+        recording = run(small, name, given, RunPlan(publishers=10, rate=200.0, seconds=1500))
     assert recording.failure is None
     assert net(recording.heard) == net(small.due())
     assert [each.called for each in recording.published] == [
@@ -160,7 +161,7 @@ def test_ten_publishers_at_a_rate_leave_what_one_does(case):
 @pytest.mark.parametrize("name", ["broker_inprocess", "broker_http"])
 def test_what_heuristics_put_off_is_told_in_the_end(tmp_path, strategy, name):
     small = on_disk(tmp_path, Small())
-    recording = run(small, name, {"strategy": strategy}, Plan(seconds=1500))
+    recording = run(small, name, {"strategy": strategy}, RunPlan(seconds=1500))
     assert recording.failure is None
     assert net(recording.heard) == net(small.due())
     assert recording.evaluator == "definition"
@@ -169,26 +170,26 @@ def test_what_heuristics_put_off_is_told_in_the_end(tmp_path, strategy, name):
 def test_a_broker_of_its_own_with_a_journal(tmp_path):
     small = on_disk(tmp_path, Small())
     options = {"journal": str(tmp_path / "journal"), "transport": "websocket"}
-    recording = run(small, "broker_http", options, Plan(seconds=1500, subscribers=2))
+    recording = run(small, "broker_http", options, RunPlan(seconds=1500, subscribers=2))
     assert recording.failure is None
     assert told(recording) == due(growing=False)[0]
     assert len(recording.beside) == len(recording.heard)
     assert recording.samples
-    again = run(small, "broker_http", options, Plan(seconds=1500))
+    again = run(small, "broker_http", options, RunPlan(seconds=1500))
     assert "broker.db: a journal is there already" in again.failure
 
 
 def test_a_journal_in_process(tmp_path):
-    recording = run(Small(), "broker_inprocess", {"journal": str(tmp_path)}, Plan())
+    recording = run(Small(), "broker_inprocess", {"journal": str(tmp_path)}, RunPlan())
     assert told(recording) == due(growing=False)[0]
-    again = run(Small(), "broker_inprocess", {"journal": str(tmp_path)}, Plan())
+    again = run(Small(), "broker_inprocess", {"journal": str(tmp_path)}, RunPlan())
     assert "broker.db: a journal is there already" in again.failure
 
 
 def test_a_broker_that_dies_is_a_failure(tmp_path, monkeypatch):
     services = []
 
-    class Watched(broker_http.Service):
+    class Watched(broker_http.ServerProcess):
         def __init__(self, *words):
             super().__init__(*words)
             services.append(self.pid)
@@ -197,9 +198,9 @@ def test_a_broker_that_dies_is_a_failure(tmp_path, monkeypatch):
         if doing == "sequence" and done:
             os.kill(services[0], signal.SIGKILL)
 
-    monkeypatch.setattr(broker_http, "Service", Watched)
+    monkeypatch.setattr(broker_http, "ServerProcess", Watched)
     small = on_disk(tmp_path, Small())
-    recording = run(small, "broker_http", {}, Plan(rate=5.0, seconds=1500), progress=progress)
+    recording = run(small, "broker_http", {}, RunPlan(rate=5.0, seconds=1500), progress=progress)
     assert recording.failure.startswith("sequence: http://127.0.0.1:")
     assert recording.failure.endswith("is a broker there?")
     assert 0 < len(recording.published) < len(small.publications)
@@ -209,7 +210,7 @@ def test_a_broker_with_channels_of_others_is_refused():
     with our_broker() as options:
         with broker_http.Client(options["url"]) as client:
             client.create_channel("theirs", "SELECT * { ?s ?p ?o }")
-        recording = run(Small(), "broker_http", options, Plan(seconds=1500))
+        recording = run(Small(), "broker_http", options, RunPlan(seconds=1500))
     assert "has channels already" in recording.failure
 
 
@@ -229,7 +230,7 @@ def test_a_broker_with_channels_of_others_is_refused():
     ],
 )
 def test_what_is_not_there_or_not_done_is_a_failure(tmp_path, name, options, words):
-    recording = run(on_disk(tmp_path, Small()), name, options, Plan(seconds=1500))
+    recording = run(on_disk(tmp_path, Small()), name, options, RunPlan(seconds=1500))
     assert words in recording.failure
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from streamgauge.query import parse_sparql
 from streamgauge.servers.broker.broker import Broker
-from streamgauge.suites.sepbm.columns import Columns, Tables, statement
+from streamgauge.suites.sepbm.adapters.columns import ColumnStrategy, FactTables, statement
 from tests.servers.broker.world import BASE, RULES, Clock, broker, listening, student
 
 graphs = st.builds(
@@ -21,7 +21,7 @@ steps = st.lists(st.tuples(st.booleans(), st.one_of(graphs, st.just(BASE[-1:])))
 @given(steps)
 def test_the_same_rows_come_and_go_as_incrementally(steps):
     clock = Clock()
-    made = [Broker(Columns(RULES, duckdb.connect()), clock.wall, clock.steady), broker()]
+    made = [Broker(ColumnStrategy(RULES, duckdb.connect()), clock.wall, clock.steady), broker()]
     told = []
     for each in made:
         each.load(BASE)
@@ -47,4 +47,4 @@ def test_the_same_rows_come_and_go_as_incrementally(steps):
 )
 def test_what_is_not_done_is_named(query, why):
     with pytest.raises(ValueError, match=why):
-        statement(Tables(duckdb.connect()), parse_sparql(query))
+        statement(FactTables(duckdb.connect()), parse_sparql(query))

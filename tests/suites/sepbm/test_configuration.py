@@ -10,19 +10,19 @@ from streamgauge.model.terms import RDF_TYPE
 from streamgauge.reasoning import Rule
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.suites.sepbm.configuration import About, ConfigurationError, Stored, read, write, write_due
-from streamgauge.suites.sepbm.contract import Channel, Configuration, Due
+from streamgauge.suites.sepbm.contract import Configuration, DueRows, SepbmChannel
 
 SUB = "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"
 ONTOLOGY = (("<urn:A>", SUB, "<urn:B>"), ("_:x", RDF_TYPE, "<http://www.w3.org/2002/07/owl#Ontology>"))
-CHANNELS = (Channel("named", "SELECT * { ?x <urn:name> ?n }"), Channel("who", "SELECT ?x { ?x a <urn:B> }\n"))
+CHANNELS = (SepbmChannel("named", "SELECT * { ?x <urn:name> ?n }"), SepbmChannel("who", "SELECT ?x { ?x a <urn:B> }\n"))
 SEQUENCE = (
     Publication(1, (("<urn:a>", "<urn:name>", '"a \\"quoted\\" näme\\n"'), ("<urn:a>", RDF_TYPE, "<urn:A>"))),
     Publication(2, (), (("<urn:a>", RDF_TYPE, "<urn:A>"),)),
 )
 DUE = (
-    Due("named", 1, (("<urn:a>", '"a \\"quoted\\" näme\\n"'), ("<urn:a>", None))),
-    Due("who", 1, (("<urn:a>",),)),
-    Due("who", 2, (), (("<urn:a>",),)),
+    DueRows("named", 1, (("<urn:a>", '"a \\"quoted\\" näme\\n"'), ("<urn:a>", None))),
+    DueRows("who", 1, (("<urn:a>",),)),
+    DueRows("who", 2, (), (("<urn:a>",),)),
 )
 BASE = '<urn:c> <urn:name> "blank s" .\n'
 

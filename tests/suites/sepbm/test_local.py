@@ -4,11 +4,10 @@ import pytest
 
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.suites.sepbm.configuration import About, read, triples_text, write
-from streamgauge.suites.sepbm.contract import Channel
-from streamgauge.suites.sepbm.local import due_in_memory
-from streamgauge.suites.sepbm.sequential import sequential
+from streamgauge.suites.sepbm.contract import SepbmChannel
+from streamgauge.suites.sepbm.local import due_in_memory, sequential
 from tests.suites.sepbm.campus import ONTOLOGY, drawn
-from tests.suites.sepbm.test_reference import as_sets
+from tests.suites.sepbm.test_distributed import as_sets
 
 FORMS = {
     "blank": "SELECT ?x { ?x :takes [ :name ?n ] }",
@@ -40,7 +39,7 @@ def test_every_form_is_answered_as_one_by_one(tmp_path, name):
 
 def test_numbers_that_are_not_canonical_are_no_obstacle(tmp_path):
     number = '"01"^^<http://www.w3.org/2001/XMLSchema#integer>'
-    channel, text = Channel("all", "SELECT ?o { ?s <urn:p> ?o }"), ("<urn:a>", "<urn:p>", '"x"')
+    channel, text = SepbmChannel("all", "SELECT ?o { ?s <urn:p> ?o }"), ("<urn:a>", "<urn:p>", '"x"')
     write(tmp_path, About({}), ONTOLOGY, [channel], [Publication(1, (text,))])
     (tmp_path / "base.nt").write_text(triples_text([("<urn:a>", "<urn:p>", number)]))
     (one,) = due_in_memory(read(tmp_path))

@@ -2,27 +2,26 @@
 
 import pytest
 
-from streamgauge.suites.sepbm import recorded
-from streamgauge.suites.sepbm.running import Plan
-from streamgauge.suites.sepbm.series import Wanted, done, kept
+from streamgauge.suites.sepbm import recordings
+from streamgauge.suites.sepbm.runner import RunPlan, SeriesRun, done, kept
 from tests.suites.sepbm.stored import SMALL, stored
 
 
 @pytest.mark.slow
 def test_runs_are_done_once_and_what_cannot_be_done_is_said(tmp_path):
     folder = stored(tmp_path / "conf").folder
-    plan = Plan(channels=("named",), first=3)
-    first = Wanted("together/incremental", folder, "broker_inprocess", {"strategy": "incremental"}, plan)
-    absent = Wanted("systems/none", folder, "none")
+    plan = RunPlan(channels=("named",), first=3)
+    first = SeriesRun("together/incremental", folder, "broker_inprocess", {"strategy": "incremental"}, plan)
+    absent = SeriesRun("systems/none", folder, "none")
     told: list[str] = []
     lacking = done([first, absent], tmp_path / "runs", lambda what, _share: told.append(what))
     assert kept(first, tmp_path / "runs")
     assert list(lacking) == ["systems/none"]
     assert "there is no system none" in lacking["systems/none"]
-    found = recorded.read(tmp_path / "runs" / first.name)
+    found = recordings.read(tmp_path / "runs" / first.name)
     assert (found.channels, len(found.published)) == (("named",), 3)
     told.clear()
     assert done([first], tmp_path / "runs", lambda what, _share: told.append(what)) == {}
     assert told == []
-    assert recorded.read(tmp_path / "runs" / first.name) == found
+    assert recordings.read(tmp_path / "runs" / first.name) == found
     assert len(SMALL.publications) > len(found.published)

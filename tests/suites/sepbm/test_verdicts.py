@@ -9,23 +9,23 @@ from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.diagnosis.diagnose import diagnose
 from streamgauge.query import parse
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.suites.sepbm import recorded
-from streamgauge.suites.sepbm.analysing import score
-from streamgauge.suites.sepbm.contract import Published
-from streamgauge.suites.sepbm.running import Plan, run
-from streamgauge.suites.sepbm.verdicts import Judging, another_order, judge, outcome
+from streamgauge.suites.sepbm import recordings
+from streamgauge.suites.sepbm.analysis import score
+from streamgauge.suites.sepbm.contract import PublicationRecord
+from streamgauge.suites.sepbm.recordings import JudgingMeans, another_order, judge, outcome
+from streamgauge.suites.sepbm.runner import RunPlan, run
 from tests.suites.sepbm.small import NAMES, Small
-from tests.suites.sepbm.test_recorded import facts
+from tests.suites.sepbm.test_recordings import facts
 
 SMALL = Small()
-JUDGING = Judging(lambda: pytest.fail("nothing here is as large as to need Spark"))
+JUDGING = JudgingMeans(lambda: pytest.fail("nothing here is as large as to need Spark"))
 
 
 def kept(folder, strategy="incremental"):
     """A run of the small configuration in a folder, with the facts that stood."""
-    heard = run(SMALL, "broker_inprocess", {"strategy": strategy}, Plan())
-    recorded.write(folder, heard, SMALL)
-    recorded.write_facts(folder, facts())
+    heard = run(SMALL, "broker_inprocess", {"strategy": strategy}, RunPlan())
+    recordings.write(folder, heard, SMALL)
+    recordings.write_facts(folder, facts())
     return heard
 
 
@@ -57,8 +57,8 @@ def test_what_is_not_told_is_missed_by_both(tmp_path):
     heard = kept(tmp_path)
     lost = max(range(len(heard.heard)), key=lambda at: len(heard.heard[at].added))
     part = replace(heard, heard=heard.heard[:lost] + heard.heard[lost + 1 :])
-    recorded.write(tmp_path, part, SMALL)
-    recorded.write_facts(tmp_path, facts())
+    recordings.write(tmp_path, part, SMALL)
+    recordings.write_facts(tmp_path, facts())
     verdicts = judge(tmp_path, SMALL, JUDGING)
     found = outcome(tmp_path, SMALL, JUDGING)
     assert not found.right
@@ -69,10 +69,10 @@ def test_what_is_not_told_is_missed_by_both(tmp_path):
 
 
 def test_publications_that_took_effect_otherwise_are_known_by_number():
-    heard = run(SMALL, "broker_inprocess", {}, Plan())
+    heard = run(SMALL, "broker_inprocess", {}, RunPlan())
     assert another_order(SMALL, heard) == ()
     first, second, *others = heard.published
-    turned = (Published(*first[:3], known_as=2), Published(*second[:3], known_as=1), *others)
+    turned = (PublicationRecord(*first[:3], known_as=2), PublicationRecord(*second[:3], known_as=1), *others)
     order = another_order(SMALL, replace(heard, published=turned))
     assert order == (2, 1, *range(3, len(SMALL.publications) + 1))
     some = another_order(SMALL, replace(heard, published=turned[:2]))
@@ -81,6 +81,6 @@ def test_publications_that_took_effect_otherwise_are_known_by_number():
 
 def test_a_diagnosis_is_refused_by_name(tmp_path):
     kept(tmp_path)
-    found = read_run(tmp_path / recorded.CHANNELS / NAMES[0], parse)
+    found = read_run(tmp_path / recordings.CHANNELS / NAMES[0], parse)
     with pytest.raises(RefusedError, match="rows come and go in one answer"):
         diagnose(found, facts())

@@ -14,10 +14,8 @@ from streamgauge.cli.main import app
 from streamgauge.model.terms import is_iri
 from streamgauge.workloads import load
 from streamgauge.workloads.parameters import ParameterError
-from streamgauge.workloads.university.extended import Chosen
-from streamgauge.workloads.university.random import seed_of
-from streamgauge.workloads.university.tables import described
-from streamgauge.workloads.university.terms import foaf, ub
+from streamgauge.workloads.university.departments import foaf, seed_of, ub
+from streamgauge.workloads.university.tables import Chosen, described
 
 WRITTEN = {1: 103_074, 2: 237_142, 5: 645_649, 10: 1_316_322}
 HASHES = {
@@ -150,7 +148,7 @@ def test_the_census_says_what_to_install(monkeypatch):
     def absent(package):
         raise ModuleNotFoundError(package)
 
-    lists = import_module("streamgauge.workloads.university.words")
+    lists = import_module("streamgauge.workloads.university.departments")
     own = lists.words("own")
     real = lists.resources.files
     monkeypatch.setattr(lists.resources, "files", lambda name: absent(name) if name == "names" else real(name))

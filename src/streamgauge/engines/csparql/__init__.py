@@ -16,8 +16,8 @@ _TAKEN = (*PROFILES, "csparql-0.9.7-wall")
 TIME_UNIT_MS = PACE_MS_PER_UNIT = 1000
 HOME = "STREAMGAUGE_CSPARQL_HOME"
 HOW = (
-    "build C-SPARQL 0.9.7 (module csparql-core of the project CSPARQL-engine of streamreasoning) with Maven, then "
-    "`streamgauge engines prepare csparql --source CLONE`, or name the folder of its jars by STREAMGAUGE_CSPARQL_HOME "
+    "clone C-SPARQL 0.9.7 (the project CSPARQL-engine of streamreasoning), then `streamgauge engines prepare csparql "
+    "--source CLONE` builds it, or name the folder of its jars by STREAMGAUGE_CSPARQL_HOME "
     "(docs/foreign-engines.md)"
 )
 

@@ -15,6 +15,7 @@ from streamgauge.engines.spark.arrived import Arrived, arrived
 from streamgauge.engines.spark.shown import ROWS, Held
 from streamgauge.engines.spark.state import Pane, State
 from streamgauge.model.query import ContinuousQuery
+from streamgauge.spark.locations import location
 from streamgauge.spark.profile import Counts, counts_for
 
 
@@ -24,7 +25,7 @@ def streaming(spark: SparkSession, folder: str, per_batch: int) -> DataFrame:
     A batch is its files (``files_of``): its rows are read by the plans that answer the query.
     """
     reader = spark.readStream.schema(ROWS).option("maxFilesPerTrigger", per_batch)
-    return reader.parquet(folder).select("sequence")
+    return reader.parquet(location(folder)).select("sequence")
 
 
 def files_of(batch: DataFrame) -> list[str]:
@@ -76,9 +77,11 @@ class Panes:
     def _without(self, batch: int, files: Sequence[str], late: Sequence[int]) -> tuple[str, ...]:
         """The paths of copies without these elements."""
         dropped = self.spark.createDataFrame(pa.table({"sequence": pa.array(late, pa.int64())}))
-        read = self.spark.read.schema(ROWS).parquet(*files)
+        read = self.spark.read.schema(ROWS).parquet(*map(location, files))
         target = self.folder / f"{batch:06}"
-        read.join(fn.broadcast(dropped), "sequence", "left_anti").write.mode("overwrite").parquet(str(target))
+        read.join(fn.broadcast(dropped), "sequence", "left_anti").write.mode("overwrite").parquet(
+            str(target.absolute())
+        )
         return tuple(sorted(map(str, target.glob("*.parquet"))))
 
 

@@ -110,7 +110,7 @@ def _started(spark: SparkSession, job: Job, folder: Path, batches: Batches) -> S
         writer = topic.streamed(spark, _source(job), job.messages).writeStream.foreachBatch(_kept(folder, batches))
     else:
         writer = streaming(spark, str(folder), job.files).writeStream.foreachBatch(batches)
-    writer = writer.option("checkpointLocation", str(job.checkpoint / "spark"))
+    writer = writer.option("checkpointLocation", str(job.checkpoint.absolute() / "spark"))
     if job.drain:
         return writer.trigger(availableNow=True).start()
     return writer.trigger(processingTime=f"{job.every} milliseconds").start()

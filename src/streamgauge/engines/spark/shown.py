@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from streamgauge.formats.stream import SCHEMA
+from streamgauge.spark.locations import location
 
 ROWS = (
     "stream string, time long, sequence long, position int, subject string, predicate string, object string, until long"
@@ -60,7 +61,7 @@ class Shown:
         if ends in self._read:
             self.spark.catalog.refreshTable(self._view(ends))
             return
-        self._read[ends] = self.spark.read.schema(f"{ROWS}, base long").parquet(str(self.folder / _name(ends)))
+        self._read[ends] = self.spark.read.schema(f"{ROWS}, base long").parquet(location(self.folder / _name(ends)))
         self._read[ends].createOrReplaceTempView(self._view(ends))
 
     def _link(self, held: Held, base: int) -> None:

@@ -15,8 +15,8 @@ PROFILES = ("yasper",)
 TIME_UNIT_MS = 1000
 HOME = "STREAMGAUGE_YASPER_HOME"
 HOW = (
-    "build the modules api and yasper of RSP4J (the project rsp4j of streamreasoning, tag 1.1.8) with Maven, then "
-    "`streamgauge engines prepare yasper --source CLONE`, or name the folder of its jars by STREAMGAUGE_YASPER_HOME "
+    "clone RSP4J (the project rsp4j of streamreasoning, tag 1.1.8), then `streamgauge engines prepare yasper --source "
+    "CLONE` builds it, or name the folder of its jars by STREAMGAUGE_YASPER_HOME "
     "(docs/foreign-engines.md)"
 )
 _COMPARED = ("=", "!=", "<", ">", "<=", ">=")

@@ -47,13 +47,13 @@ def _cache() -> Path:
 def java_command(home: Path, sources: Sequence[Path], main: str) -> list[str]:
     """The command that runs the class ``main`` of the sources beside the jars of ``home``; JvmError says why not."""
     classes = _compiled(home, (*_OURS, *sources))
-    return [_tool("java"), *_OPTIONS, "-cp", f"{classes}{os.pathsep}{home}/*", main]
+    return [tool("java"), *_OPTIONS, "-cp", f"{classes}{os.pathsep}{home}/*", main]
 
 
 @cache
 def _compiled(home: Path, sources: tuple[Path, ...]) -> Path:
     """The folder of their classes, in the user's cache under a name that changes with sources, jars and JDK."""
-    javac = _tool("javac")
+    javac = tool("javac")
     key = sha256(f"{javac} {Path(javac).resolve()}".encode())
     for jar in sorted(home.glob("*.jar")):
         key.update(f"{jar} {jar.stat().st_size}".encode())
@@ -83,7 +83,8 @@ def _compile(javac: str, home: Path, sources: Sequence[Path], classes: Path) -> 
                 raise
 
 
-def _tool(name: str) -> str:
+def tool(name: str) -> str:
+    """The path of a program of the JDK; JvmError says how to get one."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which(name, path=f"{home}/bin") if home else None
     found = found or shutil.which(name)

@@ -7,23 +7,20 @@ import shutil
 import subprocess
 import tomllib
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from streamgauge.formats.fields import decode
 from streamgauge.formats.jvm import JvmError
+from streamgauge.formats.jvm.maven import LIMIT_S, Build, Order, Tell, built, resolve
 from streamgauge.formats.making import making, put
-
-Tell = Callable[[str], object]
+from streamgauge.model.counts import counted
 
 FILE: Final = "jars.toml"
-_POM: Final = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
-<groupId>jars</groupId><artifactId>jars</artifactId><version>1</version><packaging>pom</packaging>
-<dependencies>{}</dependencies></project>"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +30,8 @@ class Clone:
     ``project`` names it, ``tested`` and ``commit`` say at which version it was tried. Its jars are the files that the
     patterns ``jars`` find in the clone, without those named like ``leave``, or the ``files`` of a ``branch``;
     ``libraries`` (GROUP:ARTIFACT:VERSION) come from Maven with all that they depend on. ``needs`` are the beginnings of
-    names of jars without which the engine does not work, ``absent`` says what to do where the clone has no jars yet.
+    names of jars without which the engine does not work, ``absent`` says what to do where the clone has no jars and no
+    sources of which ``build`` makes them.
     """
 
     project: str
@@ -46,6 +44,7 @@ class Clone:
     branch: str = ""
     files: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
+    build: Build | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +70,24 @@ def clones(folder: Path) -> tuple[Clone, ...]:
     return tuple(decode(Clone, each, f"{FILE} clone[{place}]") for place, each in enumerate(found))
 
 
-def collect(kinds: Sequence[Clone], source: Path, target: Path, tell: Tell) -> Collected:
-    """Copy the jars of a clone into ``target``, all of them or none; JvmError says what is missing or broken."""
+def collect(kinds: Sequence[Clone], source: Path, target: Path, tell: Tell, limit_s: float = LIMIT_S) -> Collected:
+    """Copy the jars of a clone into ``target``, all of them or none; JvmError says what is missing or broken.
+
+    Where the clone has sources but not all jars, a copy of the clone is built first, for ``limit_s`` at most.
+    """
     if not source.is_dir():
         raise JvmError(f"{source}: no such folder: give --source the folder of your clone of {_projects(kinds)}")
     kind = _kind(kinds, source)
-    with making(target) as place:
+    order = _order(kind, source, target, limit_s)
+    with making(target) as place, built(order, tell) if order else nullcontext(source) as there:
         place.mkdir()
         tell(f"collecting jars of {kind.project}")
-        _copy(kind, source, place)
+        _copy(kind, there, place)
         if kind.libraries:
             tell(f"asking Maven for {', '.join(kind.libraries)} and what they depend on")
             resolve(kind.libraries, place)
         names = tuple(sorted(jar.name for jar in place.glob("*.jar")))
-        tell(f"checking {len(names)} jars")
+        tell(f"checking {counted(len(names), 'jar')}")
         check(kind, place)
         put(place, target)
     branch = _reference(kind, source) if kind.files else None
@@ -96,11 +99,29 @@ def _projects(kinds: Iterable[Clone]) -> str:
 
 
 def _kind(kinds: Sequence[Clone], source: Path) -> Clone:
-    """The project that the folder is a clone of, by the jars in it."""
+    """The project that the folder is a clone of, by the jars or the sources in it."""
     for kind in kinds:
         if (kind.files and _reference(kind, source) is not None) or _built(kind, source):
             return kind
+    for kind in kinds:
+        if kind.build is not None and kind.build.fits(source):
+            return kind
     raise JvmError(f"{source}: no jars of {_projects(kinds)} here: {'; or '.join(kind.absent for kind in kinds)}")
+
+
+def _order(kind: Clone, source: Path, target: Path, limit_s: float) -> Order | None:
+    """The build that makes the jars; ``None`` where the clone has all of them, or no sources."""
+    jars = {jar.name for jar in _built(kind, source)}
+    if kind.build is None or not kind.build.fits(source) or not _missing(kind, jars):
+        return None
+    log = target.with_name(f"{target.name}-maven.log")
+    return Order(kind.build, source, f"{kind.tested} ({kind.commit[:12]})", log, limit_s)
+
+
+def _missing(kind: Clone, names: Iterable[str]) -> list[str]:
+    """The beginnings of names that the engine needs and no jar has."""
+    there = tuple(names)
+    return [each for each in kind.needs if not any(name.startswith(each) for name in there)]
 
 
 def _built(kind: Clone, source: Path) -> list[Path]:
@@ -142,36 +163,10 @@ def _git(source: Path, *words: str) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def resolve(libraries: Sequence[str], place: Path) -> None:
-    """Have Maven copy published libraries and what they depend on into a folder; JvmError says why it did not."""
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise JvmError(
-            f"Maven (mvn) is not found: install it (Debian: apt-get install maven), or put {', '.join(libraries)} and "
-            "all that they depend on into the folder by hand"
-        )
-    with TemporaryDirectory() as scratch:
-        pom = Path(scratch) / "pom.xml"
-        pom.write_text(_POM.format("".join(map(_dependency, libraries))), encoding="utf-8")
-        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={place}", "-DincludeScope=runtime"]
-        done = subprocess.run(
-            [maven, "-B", "-q", "-f", pom, *goal], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-        )
-    if done.returncode:
-        said = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("[ERROR]")]
-        raise JvmError(f"Maven did not get {', '.join(libraries)}: {said[0][8:] if said else 'it gave no reason'}")
-
-
-def _dependency(library: str) -> str:
-    names = zip(("groupId", "artifactId", "version"), library.split(":"), strict=True)
-    return f"<dependency>{''.join(f'<{name}>{value}</{name}>' for name, value in names)}</dependency>"
-
-
 def check(kind: Clone, place: Path) -> None:
     """Hold a folder of jars against what the engine needs; JvmError lists what is missing, or names a broken jar."""
     names = {jar.name for jar in place.glob("*.jar")}
-    missing = [each for each in kind.needs if not any(name.startswith(each) for name in names)]
-    if missing:
+    if missing := _missing(kind, names):
         raise JvmError(
             f"of the jars of {kind.project} ({kind.tested}) these are missing: {', '.join(missing)}; {kind.absent}"
         )

@@ -4,14 +4,13 @@ Frame n of a stream of triples holds at n x interval ms; empty frames only let t
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, TypeAlias, cast
 
 import pyoxigraph as ox
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from pyjelly import jelly
-from pyjelly.errors import JellyConformanceError
 from pyjelly.integrations.generic import generic_sink as sink
 from pyjelly.integrations.generic.parse import parse_jelly_grouped
 from pyjelly.integrations.generic.serialize import grouped_stream_to_file
@@ -42,19 +41,6 @@ Statement: TypeAlias = tuple[str, Triple, Term | None]
 
 _LARGEST = 2**31 - 1
 """Bytes that protobuf allows a frame."""
-
-_FAULTS = (
-    MemoryError,
-    JellyConformanceError,
-    DecodeError,
-    NotImplementedError,
-    OSError,
-    EOFError,
-    ValueError,
-    KeyError,
-    IndexError,
-    TypeError,
-)
 
 
 def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
@@ -120,7 +106,11 @@ def _statements(file: IO[bytes], place: str, limit: int) -> Iterator[tuple[str, 
     terms = _Terms()
     for count, frame in enumerate(_guarded(parse_jelly_grouped(cast(IO[bytes], _Bounded(file, limit))), place)):
         where = f"{place}, frame {count}"
-        yield where, [(where, terms.triple(item), terms.graph(item)) for item in frame]
+        try:
+            statements = [(where, terms.triple(item), terms.graph(item)) for item in frame]
+        except (ValueError, AttributeError) as error:
+            raise FormatError(f"{where}: a term that is none: {error}") from error
+        yield where, statements
 
 
 def _quads(statements: Iterable[Statement]) -> Iterator[Quad]:
@@ -129,14 +119,16 @@ def _quads(statements: Iterable[Statement]) -> Iterator[Quad]:
 
 
 def _guarded(frames: Iterator[Any], place: str) -> Iterator[Any]:
-    """The frames, with pyjelly's errors told as ours."""
+    """The frames; FormatError for errors of pyjelly's, which meets damaged bytes with exceptions of many classes."""
     count = 0
     try:
         for frame in frames:
             yield frame
             count += 1
-    except _FAULTS as error:
-        raise FormatError(f"{place}, frame {count}: not a readable Jelly stream: {error}") from error
+    except Exception as error:
+        raise FormatError(
+            f"{place}, frame {count}: not a readable Jelly stream: {error or type(error).__name__}"
+        ) from error
 
 
 class _Bounded:
@@ -168,6 +160,12 @@ class _Bounded:
         return self._last
 
 
+@lru_cache(2**14)
+def _iri(text: str) -> Term:
+    """An IRI as in N-Triples; ValueError for text that is none, which would end the term early."""
+    return str(ox.NamedNode(text))
+
+
 class _Terms:
     """pyjelly's terms as N-Triples strings."""
 
@@ -180,8 +178,12 @@ class _Terms:
         return "" if item.g is sink.DefaultGraph else self._term(item.g)
 
     def _term(self, term: Any) -> Term:
+        if isinstance(term, sink.IRI):
+            return _iri(term._iri)
+        if isinstance(term, sink.BlankNode):
+            return str(ox.BlankNode(term._identifier))
         if not isinstance(term, sink.Literal):
-            return str(term)
+            raise ValueError("triple terms are not supported")
         datatype = ox.NamedNode(term._datatype) if term._datatype else None
         return to_term(ox.Literal(term._lex, datatype=datatype, language=term._langtag))
 

@@ -3,7 +3,6 @@
 Each run becomes a run folder that ``check`` judges.
 """
 
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -12,20 +11,20 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Protocol, cast
 
-from streamgauge.formats.making import made_folder
+from streamgauge.formats.making import made_folder, making, put
 from streamgauge.formats.run import write_run
 from streamgauge.formats.stream import StreamError, write
-from streamgauge.harness.importing.foreign import ForeignError, Imported, Request, Times
+from streamgauge.harness.importing.foreign import AnswerTimes, ForeignError, ImportedRun, ImportRequest
 from streamgauge.model.element import StreamElement
 from streamgauge.model.spelling import offered, spelled
 from streamgauge.semantics.beginning import near
 from streamgauge.sources.named import recorded
 
-__all__ = ["ForeignError", "Imported", "Request", "Times", "formats", "import_runs"]
+__all__ = ["AnswerTimes", "ForeignError", "ImportRequest", "ImportedRun", "formats", "import_runs"]
 
 
 class Importer(Protocol):
-    """What a format's module has: its name, a line about it, whether a path is one, and the runs in it."""
+    """The members of a format's module: its name, a line about it, whether a path is one, and the runs in it."""
 
     NAME: str
     ABOUT: str
@@ -34,7 +33,7 @@ class Importer(Protocol):
         """Whether the path looks like this format; it never raises."""
         ...
 
-    def read(self, path: Path, request: Request) -> Iterable[Imported]:
+    def read(self, path: Path, request: ImportRequest) -> Iterable[ImportedRun]:
         """The runs in it; ForeignError names the file and the line or field."""
         ...
 
@@ -48,8 +47,8 @@ def formats() -> dict[str, Importer]:
 
 
 def import_runs(
-    sources: Sequence[Path], request: Request, out: Path, form: str | None = None
-) -> Iterator[tuple[Path, Imported]]:
+    sources: Sequence[Path], request: ImportRequest, out: Path, form: str | None = None
+) -> Iterator[tuple[Path, ImportedRun]]:
     """Write every run of the sources as a run folder, and say where: ``out`` itself for one run, else a folder in it.
 
     ForeignError names the source, and the line or field that is wrong; nothing is overwritten.
@@ -82,30 +81,24 @@ def _importer(source: Path, form: str | None) -> Importer:
     raise ForeignError(f"{source}: what format is it? Name it with --format {', '.join(formats())}")
 
 
-def _write(target: Path, imported: Imported) -> int:
+def _write(target: Path, imported: ImportedRun) -> int:
     """The folder whole or not at all: made beside its place, then moved; how far time came (ms)."""
-    making = target.with_name(f".{target.name}.importing")
-    shutil.rmtree(making, ignore_errors=True)
-    made_folder(making / "stream")
-    try:
+    with making(target) as place:
+        made_folder(place / "stream")
         last = _Last()
         elements = recorded((imported.stream,), imported.streams, imported.reading, last.hear)
         try:
-            write(last.of(elements), making / "stream" / "part-0.parquet")
+            write(last.of(elements), place / "stream" / "part-0.parquet")
         except StreamError as error:
             raise ForeignError(f"{imported.stream.address}: {error}") from error
         run = imported.run(last.time)
         begun = near(run.header.query.windows, run.header.semantics, last.first)
         run = replace(run, header=replace(run.header, semantics=begun))
-        write_run(making, run)
+        write_run(place, run)
         for name, text in imported.files.items():
-            (making / name).write_text(text, encoding="utf-8")
-        if target.exists():
-            target.rmdir()
-        making.replace(target)
+            (place / name).write_text(text, encoding="utf-8")
+        put(place, target)
         return run.header.advanced_to
-    finally:
-        shutil.rmtree(making, ignore_errors=True)
 
 
 class _Last:

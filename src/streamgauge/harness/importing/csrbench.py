@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from streamgauge.harness.importing.bindings import Fields
 from streamgauge.harness.importing.foreign import (
     NS,
+    AnswerTimes,
+    Fields,
+    ForeignAnswers,
     ForeignError,
-    Imported,
-    Recorded,
-    Request,
-    Times,
+    ImportedRun,
+    ImportRequest,
     after_last,
     assemble,
     read_json,
@@ -26,8 +26,8 @@ from streamgauge.model.query import ContinuousQuery
 NAME = "csrbench"
 ABOUT = "CSRBench's answer JSON: a list of relations with timestamps"
 
-ENGINES = {"csparql": Times.COUNT, "cqels": Times.RECEIVED, "sparqlstream": Times.RECEIVED}
-"""What the timestamps of CSRBench's three engines are, by the start of a semantics' or file's name."""
+ENGINES = {"csparql": AnswerTimes.COUNT, "cqels": AnswerTimes.RECEIVED, "sparqlstream": AnswerTimes.RECEIVED}
+"""The meaning of timestamps of CSRBench's three engines, by the start of a semantics' or file's name."""
 
 
 def recognises(path: Path) -> bool:
@@ -41,27 +41,27 @@ def recognises(path: Path) -> bool:
     return isinstance(document, dict) and "relations" in document
 
 
-def read(path: Path, request: Request) -> Iterator[Imported]:
+def read(path: Path, request: ImportRequest) -> Iterator[ImportedRun]:
     """The run in an answer file; ForeignError names the file and the field."""
     engine = _engine(path, request)
     times = request.times or ENGINES.get(engine)
     if times is None:
-        raise ForeignError(f"{path}: what are its timestamps? Name it with --times {', '.join(Times)}")
+        raise ForeignError(f"{path}: what are its timestamps? Name it with --times {', '.join(AnswerTimes)}")
     yield assemble(path, NAME, recorded(path, engine, times), request, horizon(path))
 
 
-def recorded(path: Path, engine: str, times: Times) -> Recorded:
+def recorded(path: Path, engine: str, times: AnswerTimes) -> ForeignAnswers:
     """The answers in a file, their timestamps taken for what ``times`` says."""
     fields = Fields(str(path))
     relations = fields.member(read_json(path), "", "relations", list)
     answers = tuple(_answer(fields, relation, f"relations[{i}]", times) for i, relation in enumerate(relations))
     notes = {
-        Times.COUNT: "timestamps count the reports and are no clock: no delay",
-        Times.RECEIVED: "timestamps are ms since the registration of the query: delays count from there",
-        Times.INSTANT: "",
+        AnswerTimes.COUNT: "timestamps count the reports and are no clock: no delay",
+        AnswerTimes.RECEIVED: "timestamps are ms since the registration of the query: delays count from there",
+        AnswerTimes.INSTANT: "",
     }[times]
-    factor = 1.0 if times is Times.RECEIVED else None
-    return Recorded(answers, engine, factor=factor, notes=(notes,) if notes else ())
+    factor = 1.0 if times is AnswerTimes.RECEIVED else None
+    return ForeignAnswers(answers, engine, factor=factor, notes=(notes,) if notes else ())
 
 
 def horizon(path: Path) -> Callable[[ContinuousQuery, int], int]:
@@ -73,12 +73,12 @@ def horizon(path: Path) -> Callable[[ContinuousQuery, int], int]:
     return lambda query, last: max(after_last(query, last), latest)
 
 
-def _engine(path: Path, request: Request) -> str:
+def _engine(path: Path, request: ImportRequest) -> str:
     names = [*((request.semantics.name,) if request.semantics else ()), path.name]
     return next((engine for name in names for engine in ENGINES if name.startswith(engine)), path.stem)
 
 
-def _answer(fields: Fields, relation: Any, where: str, times: Times) -> Answer:
+def _answer(fields: Fields, relation: Any, where: str, times: AnswerTimes) -> Answer:
     stamp = fields.member(relation, where, "timestamp", int)
     variables = fields.variables(relation, where)
     results = fields.member(relation, where, "results", dict)
@@ -87,8 +87,8 @@ def _answer(fields: Fields, relation: Any, where: str, times: Times) -> Answer:
     return Answer(
         variables,
         rows,
-        instant=stamp if times is Times.INSTANT else None,
-        received=stamp * NS if times is Times.RECEIVED else 0,
+        instant=stamp if times is AnswerTimes.INSTANT else None,
+        received=stamp * NS if times is AnswerTimes.RECEIVED else 0,
     )
 
 

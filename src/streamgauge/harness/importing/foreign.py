@@ -1,4 +1,8 @@
-"""What an importer gives: answers that others recorded, and how they become a run beside its query and stream."""
+"""Foreign recordings: answers, their JSON rows and samples as others wrote them, and how they become runs.
+
+Errors name the file, and the line or field. YABench's files of samples (``P_``) have a clock that starts with the
+process, an unknown time before the feed; its aggregated files lack the line with the engine's name.
+"""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -7,6 +11,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+import pyoxigraph as ox
+
+from streamgauge.formats.canonical import parse_term, to_term
 from streamgauge.formats.streams import Reading
 from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError
@@ -14,6 +21,7 @@ from streamgauge.model.obstacles import obstacle
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run, RunHeader, Sample
 from streamgauge.model.semantics import Report, Semantics
+from streamgauge.model.terms import Row, Term
 from streamgauge.oracle.expected.background import beside
 from streamgauge.query import detect, fill, parse
 from streamgauge.sources.named import NamedSource, refuse_names
@@ -26,8 +34,8 @@ class ForeignError(MistakeError, ValueError):
     """A foreign file that cannot be imported; the sentence names the file, and the line or field."""
 
 
-class Times(StrEnum):
-    """What the time written beside an answer is."""
+class AnswerTimes(StrEnum):
+    """The meaning of the time written beside an answer."""
 
     COUNT = "count"  # the report's number times the slide: no clock at all
     RECEIVED = "received"  # when it came, ms since the feed began
@@ -35,8 +43,8 @@ class Times(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What is said beside the sources: the query's text and parameters, the stream and its reading, the semantics, ...
+class ImportRequest:
+    """The options beside the sources: the query's text and parameters, the stream and its reading, the semantics, ...
 
     ``advance_to`` (ms) is how far time came, ``times`` what the answers' times are, ``test`` one test of a folder.
     """
@@ -48,15 +56,15 @@ class Request:
     samples: Path | None = None
     static: Path | None = None
     advance_to: int | None = None
-    times: Times | None = None
+    times: AnswerTimes | None = None
     test: str | None = None
     values: Mapping[str, str] = field(default_factory=dict)
     reading: Reading = field(default_factory=lambda: Reading(checked=True))
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
-    """What a foreign file of answers holds.
+class ForeignAnswers:
+    """The content of a foreign file of answers.
 
     ``started`` (ns) is when the feed began on the clock of the answers; ``factor`` the pace, ``None`` when unknown;
     ``notes`` name what was odd in the file, ``workload`` is kept in the run's header.
@@ -72,7 +80,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedRun:
     """One run to be written: its name, its stream's file, and the run once the stream's last time is known.
 
     ``streams`` are those that the query reads, ``files`` texts to put beside the run, by name.
@@ -88,8 +96,12 @@ class Imported:
 
 
 def assemble(
-    answers: Path, form: str, recorded: Recorded, request: Request, advance: Callable[[ContinuousQuery, int], int]
-) -> Imported:
+    answers: Path,
+    form: str,
+    recorded: ForeignAnswers,
+    request: ImportRequest,
+    advance: Callable[[ContinuousQuery, int], int],
+) -> ImportedRun:
     """The run of recorded answers; ``advance`` gives how far time came from the query and the stream's last time.
 
     ForeignError says what has to be named on the command line.
@@ -112,11 +124,11 @@ def assemble(
         )
 
     notes = (*recorded.notes, *query.notes)
-    return Imported(_name(answers), source, query.streams, request.reading, run, notes=notes)
+    return ImportedRun(_name(answers), source, query.streams, request.reading, run, notes=notes)
 
 
 def _header(
-    source: Path, form: str, recorded: Recorded, request: Request, asked: tuple[str, ContinuousQuery, int]
+    source: Path, form: str, recorded: ForeignAnswers, request: ImportRequest, asked: tuple[str, ContinuousQuery, int]
 ) -> RunHeader:
     text, query, until = asked
     assert request.semantics is not None
@@ -175,3 +187,98 @@ def read_text(path: Path) -> str:
         raise ForeignError(f"{path}: {obstacle(error)}") from error
     except OSError as error:
         raise ForeignError(f"{path}: cannot be read: {obstacle(error)}") from error
+
+
+class Fields:
+    """Reads the fields of one file's JSON objects; every error is a ForeignError with the file and the field."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    def fail(self, where: str, what: str) -> ForeignError:
+        """The error for a field."""
+        return ForeignError(f"{self._file}: {where or 'the document'} {what}")
+
+    def member(self, value: Any, where: str, name: str, kind: type) -> Any:
+        """A member of an object, of that type."""
+        if not isinstance(value, Mapping):
+            raise self.fail(where, f"is {_short(value)}: an object is expected")
+        place = f"{where}.{name}" if where else name
+        if name not in value:
+            raise self.fail(place, "is missing")
+        found = value[name]
+        if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
+            raise self.fail(place, f"is {_short(found)}: {_KINDS[kind]} is expected")
+        return found
+
+    def variables(self, document: Any, where: str) -> tuple[str, ...]:
+        """``head.vars`` of a result."""
+        head = self.member(document, where, "head", dict)
+        place = f"{where}.head" if where else "head"
+        found = self.member(head, place, "vars", list)
+        if any(not isinstance(name, str) for name in found) or len(set(found)) < len(found):
+            raise self.fail(f"{place}.vars", f"is {_short(found)}: distinct names are expected")
+        return tuple(found)
+
+    def row(self, binding: Any, variables: tuple[str, ...], where: str) -> Row:
+        """One solution; a variable without a value is unbound, one that ``head.vars`` does not name is refused."""
+        if not isinstance(binding, Mapping):
+            raise self.fail(where, f"is {_short(binding)}: an object of variables is expected")
+        for name in binding:
+            if name not in variables:
+                raise self.fail(f"{where}.{name}", f"is no variable of head.vars ({', '.join(variables)})")
+        return tuple(self._term(binding[name], f"{where}.{name}") if name in binding else None for name in variables)
+
+    def _term(self, value: Any, where: str) -> Term:
+        kind = self.member(value, where, "type", str)
+        text = self.member(value, where, "value", str)
+        try:
+            return to_term(_term(kind, text, value))
+        except (ValueError, TypeError) as error:
+            raise self.fail(where, f"is no RDF term: {error}") from error
+
+
+_KINDS = {int: "a whole number", str: "text", list: "a list", dict: "an object", bool: "true or false"}
+
+
+def _short(value: object) -> str:
+    return repr(value)[:60]
+
+
+def _term(kind: str, text: str, value: Mapping[str, Any]) -> ox.NamedNode | ox.BlankNode | ox.Literal:
+    match kind:
+        case "uri":
+            return parse_term(f"<{text}>")
+        case "bnode":
+            return ox.BlankNode(text.removeprefix("_:"))
+        case "literal" | "typed-literal":
+            if "xml:lang" in value:
+                return ox.Literal(text, language=str(value["xml:lang"]))
+            if value.get("datatype") is not None:
+                return ox.Literal(text, datatype=ox.NamedNode(str(value["datatype"])))
+            return ox.Literal(text)
+    raise ValueError(f"its type is {kind!r}: uri, bnode or literal is expected")
+
+
+HEADER = "time,rss_mem,cpu_percent,mem_percent,threads"
+MIB = 1 << 20
+
+
+def read_samples(path: Path, started: int) -> tuple[str | None, tuple[Sample, ...]]:
+    """The engine's name when the file has it, and its samples from ``started`` (ns) on; ForeignError names the line."""
+    lines = list(enumerate(read_text(path).splitlines(), 1))
+    name = None
+    if lines and lines[0][1].strip() != HEADER:
+        name = lines.pop(0)[1].strip() or None
+    if not lines or lines[0][1].strip() != HEADER:
+        number = lines[0][0] if lines else 1
+        raise ForeignError(f"{path}, line {number}: the line {HEADER!r} is expected, after at most an engine's name")
+    return name, tuple(_sample(path, number, line, started) for number, line in lines[1:] if line.strip())
+
+
+def _sample(path: Path, number: int, line: str, started: int) -> Sample:
+    try:
+        time, rss, cpu, memory, threads = map(float, line.split(","))
+        return Sample(started + round(time * 1e9), round(rss * MIB), memory, cpu, round(threads))
+    except (ValueError, OverflowError) as error:
+        raise ForeignError(f"{path}, line {number}: five numbers ({HEADER}) are expected: {line[:80]}") from error

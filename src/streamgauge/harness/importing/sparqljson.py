@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from streamgauge.harness.importing.bindings import Fields
 from streamgauge.harness.importing.foreign import (
     NS,
+    AnswerTimes,
+    Fields,
+    ForeignAnswers,
     ForeignError,
-    Imported,
-    Recorded,
-    Request,
-    Times,
+    ImportedRun,
+    ImportRequest,
     assemble,
     by_answers,
     read_text,
@@ -41,13 +41,15 @@ def recognises(path: Path) -> bool:
     return first is not None and isinstance(first[1], dict) and "head" in first[1]
 
 
-def read(path: Path, request: Request) -> Iterator[Imported]:
+def read(path: Path, request: ImportRequest) -> Iterator[ImportedRun]:
     """The run in a file of results; ForeignError names the file, the line and the field."""
-    answers = tuple(_answer(where, document, request.times or Times.INSTANT) for where, document in _documents(path))
+    answers = tuple(
+        _answer(where, document, request.times or AnswerTimes.INSTANT) for where, document in _documents(path)
+    )
     if any(answer.received for answer in answers) and any(not answer.received for answer in answers):
         raise ForeignError(f"{path}: some results have received, others do not: give it to all or to none")
     factor = 1.0 if any(answer.received for answer in answers) else None
-    recorded = Recorded(answers, request.engine or path.stem, factor=factor)
+    recorded = ForeignAnswers(answers, request.engine or path.stem, factor=factor)
     furthest = max((answer.instant or 0 for answer in answers), default=0)
     came = by_answers(answers, 0, request.semantics)
     yield assemble(path, NAME, recorded, request, lambda query, last: max(came(query, last), furthest))
@@ -80,12 +82,12 @@ def _by_line(path: Path, text: str) -> Iterator[tuple[str, Any]]:
                 raise ForeignError(f"{path}, line {number}, column {error.colno}: no JSON: {error.msg}") from error
 
 
-def _answer(where: str, document: Any, times: Times) -> Answer:
+def _answer(where: str, document: Any, times: AnswerTimes) -> Answer:
     fields = Fields(where)
     stamp = fields.member(document, "", "timestamp", int)
     received = fields.member(document, "", "received", int) if "received" in document else 0
-    received = stamp if times is Times.RECEIVED else received
-    instant = stamp if times is Times.INSTANT else None
+    received = stamp if times is AnswerTimes.RECEIVED else received
+    instant = stamp if times is AnswerTimes.INSTANT else None
     scope = _scope(fields, document)
     if "boolean" in document:
         said = fields.member(document, "", "boolean", bool)

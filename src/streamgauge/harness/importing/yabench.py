@@ -14,15 +14,15 @@ import pyoxigraph as ox
 from streamgauge.formats.canonical import to_term
 from streamgauge.harness.importing.foreign import (
     NS,
+    ForeignAnswers,
     ForeignError,
-    Imported,
-    Recorded,
-    Request,
+    ImportedRun,
+    ImportRequest,
     assemble,
     by_answers,
+    read_samples,
     read_text,
 )
-from streamgauge.harness.importing.samples import read_samples
 from streamgauge.model.answer import Answer
 from streamgauge.model.terms import Row
 
@@ -39,7 +39,7 @@ def recognises(path: Path) -> bool:
     return path.is_file() and path.name.startswith("QR_")
 
 
-def read(path: Path, request: Request) -> Iterator[Imported]:
+def read(path: Path, request: ImportRequest) -> Iterator[ImportedRun]:
     """The run of a QR_ file; ForeignError names file and line."""
     request = beside(path, request)
     found = recorded(path, request)
@@ -47,7 +47,7 @@ def read(path: Path, request: Request) -> Iterator[Imported]:
     yield assemble(path, NAME, found, request, advance)
 
 
-def beside(path: Path, request: Request) -> Request:
+def beside(path: Path, request: ImportRequest) -> ImportRequest:
     """The request with the files that YABench writes beside this one, where they are there and none was named."""
     rest = path.name.removeprefix("QR_")
     stream, samples = path.with_name(f"SG_{rest}"), path.with_name(f"P_{rest}")
@@ -58,7 +58,7 @@ def beside(path: Path, request: Request) -> Request:
     )
 
 
-def recorded(path: Path, request: Request) -> Recorded:
+def recorded(path: Path, request: ImportRequest) -> ForeignAnswers:
     """The answers of a QR_ file, with the samples that were named."""
     lines = list(enumerate(read_text(path).split("\n"), 1))
     while lines and not lines[-1][1]:
@@ -70,7 +70,7 @@ def recorded(path: Path, request: Request) -> Recorded:
     name, samples = read_samples(request.samples, started) if request.samples else (None, ())
     if samples:
         notes.append("samples count from the start of the engine's process, an unknown time before the feed began")
-    return Recorded(answers, name or "unknown", started, 1.0, samples, tuple(notes))
+    return ForeignAnswers(answers, name or "unknown", started, 1.0, samples, tuple(notes))
 
 
 def _time(path: Path, number: int, line: str) -> int:

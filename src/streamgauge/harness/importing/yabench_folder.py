@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.harness.importing import yabench
-from streamgauge.harness.importing.foreign import ForeignError, Imported, Request, assemble, by_answers, read_text
+from streamgauge.harness.importing.foreign import (
+    ForeignError,
+    ImportedRun,
+    ImportRequest,
+    assemble,
+    by_answers,
+    read_text,
+)
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.query import QueryError, fill, parse, parse_sparql, print_query
 from streamgauge.query import parameters as query_parameters
@@ -35,7 +42,7 @@ def recognises(path: Path) -> bool:
     return (path / "config.json").is_file() and (path / "engine.query").is_file()
 
 
-def read(path: Path, request: Request) -> Iterator[Imported]:
+def read(path: Path, request: ImportRequest) -> Iterator[ImportedRun]:
     """Every run whose QR_ file is in results/; ForeignError names the file and the field."""
     found = [imported for settings in tests(path, request.values) for imported in _test(path, settings, request)]
     if not found:
@@ -83,7 +90,7 @@ def _vars(file: Path, *levels: Mapping[str, Any]) -> dict[str, str]:
     return merged
 
 
-def _test(path: Path, settings: Mapping[str, Any], request: Request) -> Iterator[Imported]:
+def _test(path: Path, settings: Mapping[str, Any], request: ImportRequest) -> Iterator[ImportedRun]:
     if request.test is not None and settings["name"] != request.test:
         return
     runs = int(settings["runs"])
@@ -96,7 +103,7 @@ def _test(path: Path, settings: Mapping[str, Any], request: Request) -> Iterator
             yield _run(path, answers, request, settled=settled, kept=kept)
 
 
-def _asked(path: Path, settings: Mapping[str, Any], answers: Path, request: Request) -> Request:
+def _asked(path: Path, settings: Mapping[str, Any], answers: Path, request: ImportRequest) -> ImportRequest:
     """The request with what the folder says, where nothing else was said."""
     values = {**settings["vars"], **request.values}
     values.setdefault("WSLIDE", values.get("WSIZE", ""))
@@ -127,7 +134,9 @@ def _stream(path: Path, named: str) -> Path:
     return found
 
 
-def _run(path: Path, answers: Path, request: Request, *, settled: Request, kept: Mapping[str, object]) -> Imported:
+def _run(
+    path: Path, answers: Path, request: ImportRequest, *, settled: ImportRequest, kept: Mapping[str, object]
+) -> ImportedRun:
     """The run of a QR_ file: ``settled`` is the request with what the folder says, ``kept`` goes into its header."""
     recorded = replace(yabench.recorded(answers, settled), workload=kept)
     advance = by_answers(recorded.answers, recorded.started, settled.semantics)
@@ -147,7 +156,7 @@ def _window(text: str) -> Window:
     return parse(text).window
 
 
-def _oracle_query(path: Path, request: Request) -> tuple[str | None, str]:
+def _oracle_query(path: Path, request: ImportRequest) -> tuple[str | None, str]:
     """oracle.query as a continuous query (``check --query`` takes it), or why it is none."""
     file = path / "oracle.query"
     if not file.is_file():
@@ -163,6 +172,6 @@ def _oracle_query(path: Path, request: Request) -> tuple[str | None, str]:
         return None, f"oracle.query is left out: {error}"
 
 
-def _text(request: Request) -> str:
+def _text(request: ImportRequest) -> str:
     text = request.query or ""
     return fill(text, {name: request.values[name] for name in query_parameters(text) if name in request.values})

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
 from itertools import groupby
+from operator import itemgetter
 from typing import TypeAlias
 
 from streamgauge.incremental.drivers.frames import Frame, TimeFrame
@@ -36,32 +37,40 @@ class Clocks:
         """The latest instant that was given or left out, ``None`` before the first."""
         return max((at for hand in self._hands if (at := hand.ticking.passed) is not None), default=None)
 
-    def up_to(self, limit: int) -> Iterator[tuple[int, list[Move], bool]]:
+    def up_to(self, limit: int, still: Callable[[], bool] = lambda: False) -> Iterator[tuple[int, list[Move], bool]]:
         """The instants up to ``limit`` (ms), each once: what moves, and whether a report may be due.
 
-        Of the instants of one clock only the last may report where the semantics says so.
+        Of the instants of one clock only the last may report where the semantics says so. As soon as all is ``still``
+        the others are left out: what would have moved is moved to the last of them. Instants are made one by one, since
+        a jump in time has thousands of millions.
         """
         given = [(hand, hand.ticking.up_to(limit)) for hand in self._hands]
         self.next = self._earliest()
-        ordered = merge(
-            *([(instant, hand, instant == range_[-1]) for instant in range_] for hand, range_ in given),
-            key=lambda found: found[0],
-        )
-        for instant, group in groupby(ordered, key=lambda found: found[0]):
+        ordered = merge(*(_marked(hand, instants) for hand, instants in given), key=itemgetter(0))
+        for instant, group in groupby(ordered, key=itemgetter(0)):
+            if still():
+                _move_to_last(given)
+                return
             found = list(group)
             moves = [move for _, hand, _ in found for move in hand.moves]
             yield instant, moves, not self._last or any(last for _, _, last in found)
 
-    def skip_to(self, limit: int) -> None:
-        """Leave out the instants up to ``limit`` (ms): what would have moved is moved to the last of them."""
-        for hand in self._hands:
-            if left_out := hand.ticking.up_to(limit):
-                for move in hand.moves:
-                    move(left_out[-1])
-        self.next = self._earliest()
-
     def _earliest(self) -> int:
         return min((hand.ticking.next for hand in self._hands), default=NEVER)
+
+
+def _marked(hand: Hand, instants: range) -> Iterator[tuple[int, Hand, bool]]:
+    """The instants of a clock, and whether each is the last."""
+    final = instants[-1] if instants else 0
+    return ((instant, hand, instant == final) for instant in instants)
+
+
+def _move_to_last(given: Sequence[tuple[Hand, range]]) -> None:
+    """Everything moves to the last of its instants."""
+    for hand, instants in given:
+        if instants:
+            for move in hand.moves:
+                move(instants[-1])
 
 
 def clocks(query: ContinuousQuery, frames: Sequence[Frame], semantics: Semantics, t0: int) -> Clocks | None:

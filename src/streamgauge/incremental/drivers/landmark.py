@@ -97,11 +97,12 @@ class Landmark:
         not, changes nothing. TooMuchError, at once, when too much would be derived or there would be too many graphs:
         then nothing is changed. Queries whose change would cost too much have ``failed``.
         """
-        came, went, quads = tuple(added), tuple(removed), named or ((), ())
-        size = len(came) + len(went) + len(quads[0]) + len(quads[1])
+        came, went = tuple(added), tuple(removed)
+        size = len(came) + len(went)
+        if named is not None:
+            size += len(named[0]) + len(named[1])
+            self.graphs.check(named[0])
         self._queries.most = self._most(size)
-        if quads[0]:
-            self.graphs.check(quads[0])
         self.closure.apply(came, went)
         if named is not None:
             self.graphs.change(*named)
@@ -109,15 +110,17 @@ class Landmark:
 
     def _most(self, size: int) -> int:
         """How much each query may look at for a change of so many triples."""
-        usual, large = self._change + PER_TRIPLE * size, PER_TRIPLE * max(0, size - LARGE)
-        return min(self._queries.most_to_begin, usual, MOST_TIMES * self._change + large)
+        usual, most = self._change + PER_TRIPLE * size, MOST_TIMES * self._change
+        if usual > most:
+            usual = min(usual, most + PER_TRIPLE * max(0, size - LARGE))
+        return min(self._queries.most_to_begin, usual)
 
     def _changed(self, touched: Iterable[Standing]) -> Iterator[tuple[Standing, Difference]]:
         for each in touched:
             try:
-                found = Difference(*each.turn())
+                added, removed = each.turn()
             except TooMuchError as error:
                 self._failed[each] = error
                 continue
-            if found.added or found.removed:
-                yield each, found
+            if added or removed:
+                yield each, Difference(added, removed)

@@ -46,6 +46,7 @@ class WindowDriver:
         self._closing = closing(semantics)
         self._counting = any(each.window.kind == "count" for each in query.windows)
         self._non_empty = Report.NON_EMPTY in semantics.report
+        self._quiet = self._non_empty or Report.CONTENT_CHANGE in semantics.report
         self._of: dict[str, tuple[Frame, ...]] = {each.stream: () for each in query.windows}
         self._enters: dict[str, tuple[Arrive, ...]] = {}
         self._begun, self._t0 = False, 0
@@ -234,9 +235,7 @@ class WindowDriver:
         """Report the instants of the clocks up to ``limit``."""
         ticking = self._clocks
         assert ticking is not None
-        if self._still and not (self._held and self._held[0][0] <= limit):
-            ticking.skip_to(limit)
-        for instant, moves, last in ticking.up_to(limit):
+        for instant, moves, last in ticking.up_to(limit, lambda: self._still(limit)):
             self._release(instant if self._half_open else instant + 1)
             for move in moves:
                 move(instant)
@@ -248,11 +247,13 @@ class WindowDriver:
             for frame in self._frames:
                 frame.forget_before(ticking.next)
 
-    @property
-    def _still(self) -> bool:
-        """Nothing is held, and an empty content is no reason to report."""
-        wanted = self._non_empty or Report.CONTENT_CHANGE in self._semantics.report
-        return wanted and all(frame.content.still for frame in self._frames)
+    def _still(self, limit: int) -> bool:
+        """Nothing is held or held back up to ``limit`` (ms), and an empty content is no reason to report."""
+        return (
+            self._quiet
+            and not (self._held and self._held[0][0] <= limit)
+            and all(frame.content.still for frame in self._frames)
+        )
 
     def _counts(self, instant: int) -> bool:
         """Whether an instant at which something is looked at is one that may report."""

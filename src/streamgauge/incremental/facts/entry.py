@@ -66,13 +66,14 @@ class Entry(Generic[Owner]):
 
     def take(self) -> Bag:
         """The change since it was taken last: first the solutions that there were, then what changed."""
-        if self._first is None:
-            if self._closed or not self._found:
-                return {}
-            change = self._found.copy()
-            self._found.clear()
-        else:
+        if self._first is not None:
             change, self._first = self._first, None
+        elif self._closed:
+            return {}
+        else:
+            found = self._found
+            change = found.copy()
+            found.clear()
         return _narrowed(change, self._width) if self._wide else change
 
     def steps(self, effort: Effort) -> Iterator[None]:

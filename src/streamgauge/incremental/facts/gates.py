@@ -88,10 +88,15 @@ class Trigger:
     def compile(self) -> None:
         """Compile now; JoinError."""
         self.enter, self.leave = self._compiled(self._at, 1), self._compiled(self._at, -1)
+        self._tell_gate()
 
     def compile_again(self) -> None:
         """The compiled function is out of date."""
         self.enter, self.leave = self._first_enter, self._first_leave
+        self._tell_gate()
+
+    def _tell_gate(self) -> None:
+        gate_of(self._kind).change()
 
     def _term(self, constants: Sequence[Term]) -> Term | None:
         key = None if self._condition is None else self._condition.key
@@ -99,10 +104,12 @@ class Trigger:
 
     def _first_enter(self, *fact: Term) -> None:
         self.enter = self._compiled(self._at, 1)
+        self._tell_gate()
         self.enter(*fact)
 
     def _first_leave(self, *fact: Term) -> None:
         self.leave = self._compiled(self._at, -1)
+        self._tell_gate()
         self.leave(*fact)
 
 
@@ -235,8 +242,14 @@ def _index(kind: Class | Property, forward: bool) -> Mapping[Term, object]:
     return kind.out if forward else kind.backward()
 
 
+_Pair: TypeAlias = tuple[Callable[..., None], Callable[..., None]]
+
+
 class Gate:
-    """The triggers of the facts of a class, a property, or of all."""
+    """The triggers of the facts of a class, a property, or of all.
+
+    Where they are few, the functions of each are told of facts themselves, from the first fact after a change of them.
+    """
 
     def __init__(self, kind: Class | Property | Facts) -> None:
         self._kind = kind
@@ -245,13 +258,11 @@ class Gate:
         self.laid: _Laid | None = None
         self._size = 0
         self._enter, self._leave = _CALLS[type(kind) if isinstance(kind, Class | Property) else Facts](self)
+        self._told: tuple[_Pair, ...] = ()
 
     def add(self, trigger: Trigger, asked: Condition | None, term: Term | None) -> None:
         """A trigger is there, for one more row of constants, under its condition, which may be about a term."""
         self._size += 1
-        if self._size == 1:
-            self._kind.enter.append(self._enter)
-            self._kind.leave.append(self._leave)
         if asked is None:
             triggers = self._always
         elif term is None:
@@ -260,19 +271,30 @@ class Gate:
         else:
             triggers = self._ends[asked.end].table(asked).setdefault(term, {})
         triggers[trigger] = triggers.get(trigger, 0) + 1
-        self.laid = None
+        self.change()
 
     def discard(self, trigger: Trigger, asked: Condition | None, term: Term | None) -> None:
         """It is there for one less."""
         self._size -= 1
-        if not self._size:
-            self._kind.enter.remove(self._enter)
-            self._kind.leave.remove(self._leave)
         if asked is None:
             _discard({0: self._always}, 0, trigger)
         else:
             self._ends[asked.end].discard(trigger, asked, term)
+        self.change()
+
+    def change(self) -> None:
+        """Triggers come or go, or are compiled: they are laid out with the next fact."""
         self.laid = None
+        self._tell(((self._enter, self._leave),) if self._size else ())
+
+    def _tell(self, told: tuple[_Pair, ...]) -> None:
+        """These are told of facts. Lists are made anew: one may be gone through now."""
+        if told == self._told:
+            return
+        kind, enter, leave = self._kind, [one for one, _ in self._told], [two for _, two in self._told]
+        kind.enter = [*(each for each in kind.enter if each not in enter), *(one for one, _ in told)]
+        kind.leave = [*(each for each in kind.leave if each not in leave), *(two for _, two in told)]
+        self._told = told
 
     def lay_out(self) -> "_Laid":
         """Triggers that are called for every fact, all of them where they are few, and what others are looked up in.
@@ -282,6 +304,7 @@ class Gate:
         if self._size <= DIRECT:
             whole = dict.fromkeys((*self._always, *(each for end in self._ends for each in end.triggers())))
             self.laid = tuple(whole), None, None
+            self._tell(tuple((each.enter, each.leave) for each in whole))
             return self.laid
         looks = [each.looks() for each in self._ends]
         one, two = (each if any(each) else None for each in looks)
@@ -309,9 +332,6 @@ def _discard(table: dict[Any, Triggers], key: object, trigger: Trigger) -> None:
         del triggers[trigger]
         if not triggers:
             del table[key]
-
-
-_Pair: TypeAlias = tuple[Callable[..., None], Callable[..., None]]
 
 
 def _of_members(gate: Gate) -> _Pair:

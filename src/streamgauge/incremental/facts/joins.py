@@ -63,14 +63,6 @@ class Finish(Protocol):
         """Variables whose values are known to begin with."""
         ...
 
-    def headed(self, text: Text, given: Sequence[str]) -> dict[str, str]:
-        """A function ``run`` begins that is given a fact; the locals that hold ``keys`` that are known already."""
-        ...
-
-    def begun(self, text: Text) -> None:
-        """A function that finds all solutions begins."""
-        ...
-
     def bound(self, text: Text, where: Local) -> None:
         """All of ``keys`` are known; may open blocks."""
         ...
@@ -84,11 +76,27 @@ class Finish(Protocol):
         ...
 
 
+class Head(Finish, Protocol):
+    """A finish of what changes with a fact."""
+
+    def headed(self, text: Text, given: Sequence[str]) -> dict[str, str]:
+        """A function ``run`` begins that is given a fact; the locals that hold ``keys`` that are known already."""
+        ...
+
+
 class Open(Finish, Protocol):
-    """A finish that may stop between two values of an anchor."""
+    """A finish of all solutions that there are, which may stop between two values of an anchor."""
+
+    def begun(self, text: Text) -> None:
+        """A function begins."""
+        ...
 
     def parted(self, text: Text) -> None:
         """All solutions with one value are found; may end the function."""
+        ...
+
+    def ended(self, text: Text) -> None:
+        """All solutions are found."""
         ...
 
 
@@ -114,7 +122,7 @@ class Reader:
     leave: Callable[..., None]
 
 
-def readers(facts: Facts, patterns: Sequence[TriplePattern], finish: Finish) -> Iterator[Reader]:
+def readers(facts: Facts, patterns: Sequence[TriplePattern], finish: Head) -> Iterator[Reader]:
     """What is told of facts that match any of the patterns, and finds the solutions that come and go with them."""
     plan = planned(facts, patterns, ())
     for at, pattern in enumerate(patterns):
@@ -170,7 +178,7 @@ class Plan:
         """Whether a fact that matches pattern ``at`` gives all these variables their values."""
         return _variables(self.patterns[at]).issuperset(names)
 
-    def trigger(self, at: int, sign: int, finish: Finish) -> Callable[..., None]:
+    def trigger(self, at: int, sign: int, finish: Head) -> Callable[..., None]:
         """Given a fact that matches pattern ``at`` (``parameters``): finds what comes (``sign`` 1) or goes (-1)."""
         pattern, text = self.patterns[at], Text()
         given = parameters(pattern)
@@ -181,12 +189,14 @@ class Plan:
         run: Callable[..., None] = _made(text)["run"]
         return run
 
-    def begin(self, finish: Finish) -> Callable[..., None]:
+    def begin(self, finish: Open) -> Callable[..., None]:
         """Finds all solutions for values of the keys."""
         text, where = Text(), {name: f"k{number}" for number, name in enumerate(finish.keys)}
         text.open(f"def begin({', '.join(where.values())}):")
         finish.begun(text)
         self._all(text, where, finish)
+        text.depth = 1
+        finish.ended(text)
         begin: Callable[..., None] = _made(text)["begin"]
         return begin
 
@@ -214,6 +224,8 @@ class Plan:
                 self._all(text, {name: "a", **where}, finish)
                 text.depth = 2
                 finish.parted(text)
+                text.depth = 1
+                finish.ended(text)
                 return Anchor(name, self._values(pattern, name, keys), _made(text)["begin"])
         return None
 

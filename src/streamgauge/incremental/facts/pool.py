@@ -87,6 +87,7 @@ class Standing:
         for entry in self.entries:
             entry.leave()
         self.entries.clear()
+        self._pool.forget(self)
 
 
 class Queries:
@@ -114,6 +115,11 @@ class Queries:
     def touch(self, owner: Standing) -> None:
         """A query whose patterns found something."""
         self._touched.append(owner)
+
+    def forget(self, owner: Standing) -> None:
+        """A query that has ended."""
+        if owner in self._touched:
+            self._touched = [each for each in self._touched if each is not owner]
 
     def fail(self, owner: Standing) -> None:
         """A query whose change would cost too much."""
@@ -160,7 +166,7 @@ class Queries:
     def touched(self) -> Iterable[Standing]:
         """Queries whose answers may have changed, each once and none that has ended; a turn ends."""
         self.turn += 1
-        found = dict.fromkeys(each for each in self._touched if each.entries)
+        found = dict.fromkeys(self._touched)
         self._touched.clear()
         return found
 

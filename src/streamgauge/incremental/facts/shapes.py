@@ -139,16 +139,18 @@ class Running(Generic[Owner]):
     def __init__(self, shape: Shape, facts: Facts, bounds: Bounds[Owner]) -> None:
         self.shape = shape
         self._bounds = bounds
-        self._left, self._turn, self._asking, self._finding = [0, 0], -1, 0, False
+        self._left, self._turn, self._asking = [0, 0], -1, 0
+        self._finding_for: list[Bag] = [{}]
         self._shares: Counter[int] = Counter()
         self._takers: Asking[Owner] = {}
         self._few = True
         self._plan = planned(facts, shape.patterns, shape.conditions)
         self._late = _Late(shape, self._takers, self._left, bounds.touch, self._over)
+        self._all = _All(shape, self._finding_for, self._left)
         self._triggers = [
             Trigger(facts, shape.patterns, shape.keys, at, self._compiled) for at in range(len(shape.patterns))
         ]
-        self._begin = self._plan.begin(self._late)
+        self._begin = self._plan.begin(self._all)
         if self._plan.is_deep:
             for each in self._triggers:
                 each.compile()
@@ -180,7 +182,7 @@ class Running(Generic[Owner]):
 
         How many facts of ``most`` may still be looked at; where that is negative the solutions are not all.
         """
-        return self._found(taker, constants, most, 0, lambda: self._begin(*constants))
+        return self._found(taker, most, 0, lambda: self._begin(*constants))
 
     def find_parts(
         self, taker: Taker[Owner], constants: Sequence[Term], most: int, stop: int, waiting: dict[Term, None]
@@ -189,33 +191,25 @@ class Running(Generic[Owner]):
         anchor = self.anchor
         if anchor is None:
             raise ValueError("no variable is open: find everything at once")
-        return self._found(taker, constants, most, most - stop, lambda: anchor.begin(waiting, *constants))
+        return self._found(taker, most, most - stop, lambda: anchor.begin(waiting, *constants))
 
-    def _found(
-        self, taker: Taker[Owner], constants: Sequence[Term], most: int, floor: int, begin: Callable[[], None]
-    ) -> int:
-        key = _key(constants)
-        before, self._takers[key] = self._takers.get(key), Takers([(taker.found, taker.owner)])
-        self._left[:], self._finding = (most, floor), True
+    def _found(self, taker: Taker[Owner], most: int, floor: int, begin: Callable[[], None]) -> int:
+        self._left[:], self._finding_for[0] = (most, floor), taker.found
         try:
             begin()
         finally:
-            left, self._left[0], self._turn, self._finding = self._left[0], 0, -1, False
-            if before is None:
-                del self._takers[key]
-            else:
-                self._takers[key] = before
+            left, self._left[0], self._turn, self._finding_for[0] = self._left[0], 0, -1, {}
+        if taker.found:
+            self._bounds.touch(taker.owner)
         return left
 
     @cached_property
     def anchor(self) -> Anchor | None:
         """What parts the solutions, compiled when it is first needed."""
-        return self._plan.anchor(self._late)
+        return self._plan.anchor(self._all)
 
     def _over(self, takers: Takers[Owner] | None) -> bool:
         """All that may be looked at was; whether that was in this turn, which ends it for those who ask for it."""
-        if self._finding:
-            return True
         if self._turn != self._bounds.turn:
             self._left[0], self._turn = self._bounds.most // min(self._shares), self._bounds.turn
             return False
@@ -294,12 +288,8 @@ class _Late(Generic[Owner]):
     def headed(self, text: Text, given: Sequence[str]) -> dict[str, str]:
         """Nobody is known yet who asks."""
         text.open(f"def run({', '.join(given)}):")
-        self.begun(text)
-        return {}
-
-    def begun(self, text: Text) -> None:
-        """Nobody is known yet who asks."""
         text.add("takers = None")
+        return {}
 
     def looked(self, text: Text, count: str) -> None:
         """Stop where it is too much."""
@@ -312,14 +302,58 @@ class _Late(Generic[Owner]):
         text.add(f"takers = {text.use(self.takers)}.get({_names(self.shape, where)})")
         text.open("if takers:")
 
-    def parted(self, text: Text) -> None:
-        """Stop where enough was looked at."""
-        left = text.use(self.left)
-        text.add(f"if {left}[0] < {left}[1]: return")
-
     def found(self, text: Text, where: Local, sign: int) -> None:
         """Count the row for every taker."""
         _count(text, self.shape, where, sign, self.touch)
+
+
+@dataclass(frozen=True)
+class _All:
+    """All solutions for some constants go to one bag, the first of ``bags`` while they are looked for."""
+
+    shape: Shape
+    bags: list[Bag]
+    left: list[int]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return self.shape.keys
+
+    def begun(self, text: Text) -> None:
+        """The bag is the same to the end."""
+        text.add(f"found, (left, floor) = {text.use(self.bags)}[0], {text.use(self.left)}")
+        text.add("get = found.get")
+
+    def looked(self, text: Text, count: str) -> None:
+        """Stop where it is too much."""
+        text.add(f"left -= {count}")
+        text.add(f"if left < 0: {text.use(self.left)}[0] = left; return")
+
+    def ended(self, text: Text) -> None:
+        """Say how much may still be looked at."""
+        text.add(f"{text.use(self.left)}[0] = left")
+
+    def bound(self, text: Text, where: Local) -> None:
+        """Who asks is known from the beginning."""
+
+    def parted(self, text: Text) -> None:
+        """Stop where enough was looked at."""
+        text.add(f"if left < floor: {text.use(self.left)}[0] = left; return")
+
+    def found(self, text: Text, where: Local, sign: int) -> None:  # noqa: ARG002
+        """A row that has all variables is found once, any other as often as it has solutions."""
+        row = f"({''.join(where[name] + ', ' for name in self.shape.output)})"
+        if self._has_all:
+            text.add(f"found[{row}] = 1")
+            return
+        text.add(f"row = {row}")
+        text.add("found[row] = get(row, 0) + 1")
+
+    @property
+    def _has_all(self) -> bool:
+        """Whether a row tells the solution: the others are constants."""
+        nodes = {node for each in self.shape.patterns for node in (each.subject, each.predicate, each.object)}
+        return {node.name for node in nodes if isinstance(node, Var)} <= {*self.shape.output, *self.shape.keys}
 
 
 @dataclass(frozen=True)
@@ -345,9 +379,6 @@ class _Early(Generic[Owner]):
         text.depth = 0
         text.open(f"def join(takers, {', '.join(known)}):")
         return where
-
-    def begun(self, text: Text) -> None:
-        """What finds all solutions is another's."""
 
     def looked(self, text: Text, count: str) -> None:
         """Stop where it is too much."""

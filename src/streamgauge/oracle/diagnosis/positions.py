@@ -8,11 +8,6 @@ from streamgauge.oracle.diagnosis.models import Place, Rows
 LISTED = 5
 
 
-def counted(number: int, noun: str) -> str:
-    """A number with its noun: ``1 report``, ``3 reports``."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
 def ordinal(number: int) -> str:
     """A number as a place in a row: ``2nd``, ``11th``, ``23rd``."""
     ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 // 10 != 1 else "th"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from streamgauge.formats.streams import read_triples
 from streamgauge.model.mistake import MistakeError
-from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.query import ContinuousQuery, static_missing
 
 
 class BackgroundError(MistakeError, ValueError):
@@ -16,6 +16,5 @@ def beside(query: ContinuousQuery, static: Path | None) -> ContinuousQuery:
     if static is not None:
         return query.with_static(tuple(read_triples(static)))
     if query.background:
-        named = " and ".join(f"<{name}>" for name in query.background)
-        raise BackgroundError(f"the query reads {named}: name the file that has its triples (static)")
+        raise BackgroundError(static_missing(query))
     return query

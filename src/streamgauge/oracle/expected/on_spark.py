@@ -32,6 +32,7 @@ from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.stream import CAME, WENT, signed, told
 from streamgauge.spark.answers import Means, answers, changes
 from streamgauge.spark.contents import contents
+from streamgauge.spark.locations import location
 from streamgauge.spark.session import JOB_ERRORS
 from streamgauge.spark.slices import AMBIGUOUS
 
@@ -82,14 +83,19 @@ def spark_changes(session: SparkSession, stream: Path | DataFrame, header: Heade
 
 
 def _table(session: SparkSession, stream: Path | DataFrame) -> DataFrame:
-    return session.read.parquet(str(stream)) if isinstance(stream, Path) else stream
+    return table_at(session, stream) if isinstance(stream, Path) else stream
+
+
+def table_at(session: SparkSession, stream: Path) -> DataFrame:
+    """A stream table on disk: a file, or a folder of files."""
+    return session.read.parquet(location(stream))
 
 
 def arrived(session: SparkSession, stream: Path, times: Mapping[int, int]) -> DataFrame:
     """The stream table as it arrived: sequence to arrival time (ms); elements that never arrived are left out."""
     rows = pa.table({"sequence": pa.array(list(times), pa.int64()), "time": pa.array(list(times.values()), pa.int64())})
     stamped = f.broadcast(session.createDataFrame(rows))
-    return session.read.parquet(str(stream)).drop("time").join(stamped, "sequence")
+    return table_at(session, stream).drop("time").join(stamped, "sequence")
 
 
 def read_header(table: DataFrame) -> Header:

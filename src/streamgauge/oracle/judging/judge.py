@@ -96,10 +96,10 @@ def _checked(run: Run, evaluator: Evaluator, stream: Path, means: Means, rules: 
     expect, first, _last = expectation(evaluator, stream, means)
     if evaluator != "spark" or not countable(run.header.query, run.header.semantics):
         return check(run, expect, first, rules, means.progress)
-    from streamgauge.oracle.expected.on_spark import read_header, spark_changes
+    from streamgauge.oracle.expected.on_spark import read_header, spark_changes, table_at
 
     session = means.spark()
-    changes = spark_changes(session, stream, read_header(session.read.parquet(str(stream))))
+    changes = spark_changes(session, stream, read_header(table_at(session, stream)))
     score = by_changes(run, changes, expect, rules)
     return decide(run, score, first, rules, means.progress)
 
@@ -229,10 +229,10 @@ def other_stream(stream: Path, query: ContinuousQuery) -> str | None:
 def expectation(evaluator: Evaluator, stream: Path, means: Means) -> tuple[Expect, int | None, int]:
     """The expected reports of a stream as a function, the first element's time, and the latest time (ms)."""
     if evaluator == "spark":
-        from streamgauge.oracle.expected.on_spark import read_header, spark
+        from streamgauge.oracle.expected.on_spark import read_header, spark, table_at
 
         session = means.spark()
-        header = read_header(session.read.parquet(str(stream)))
+        header = read_header(table_at(session, stream))
         return spark(session, stream, header), header.first, header.last
     held = tuple(elements(stream))
     return definition(held), first_time(held), max((element.time for element in held), default=0)
@@ -270,9 +270,9 @@ def _clocks(
     """The expected reports by arrival and by application time."""
     if evaluator != "spark":
         return definition(by_arrival(run, held)[1]), definition(held)
-    from streamgauge.oracle.expected.on_spark import arrived, read_header, spark
+    from streamgauge.oracle.expected.on_spark import arrived, read_header, spark, table_at
 
     session = means.spark()
-    tables = (arrived(session, stream, arrival_times(run)), session.read.parquet(str(stream)))
+    tables = (arrived(session, stream, arrival_times(run)), table_at(session, stream))
     by_arrival_time, by_time = (spark(session, table, read_header(table)) for table in tables)
     return by_arrival_time, by_time

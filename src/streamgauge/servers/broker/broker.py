@@ -18,7 +18,6 @@ from streamgauge.model.algebra import QueryForm
 from streamgauge.model.named_facts import is_named
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query import parse_sparql
-from streamgauge.query.errors import check_bounds
 from streamgauge.query.updates import Change, TooManySolutionsError, together, uses_graphs
 from streamgauge.servers.broker.channels import Channel, Subscribed
 from streamgauge.servers.broker.contract import Found, Held, Publication, Strategy
@@ -354,7 +353,6 @@ class Broker:
         """
         if len(query) > self.limits.query_text:
             raise LimitError(f"a query of more than {self.limits.query_text} characters: write a shorter one")
-        check_bounds(query, SERVED)
         form = self._understood(query)
         with self._creating:
             prepared = self._prepared(name, form, owner, require)
@@ -373,7 +371,7 @@ class Broker:
         load_parsers()
         try:
             with self._alone():
-                form = parse_sparql(query)
+                form = parse_sparql(query, bounds=SERVED)
                 check_texts(form, self.limits)
                 return form
         except TooMuchError as error:

@@ -38,7 +38,7 @@ from streamgauge.servers.broker.limits import BusyError, LimitError
 from streamgauge.servers.broker.openapi import description
 from streamgauge.servers.broker.preconditions import channel_demands, subscriber_demands
 from streamgauge.servers.broker.registry import OPERATOR
-from streamgauge.servers.broker.sepa import PREFIX, Asked, Conversation
+from streamgauge.servers.broker.sepa import PREFIX, Asked, Conversation, refuse_graph_parameters
 from streamgauge.servers.broker.status import metrics, status, subscriber_status
 from streamgauge.servers.broker.telling import Telling, standing
 from streamgauge.servers.broker.working import Worker
@@ -50,7 +50,8 @@ from streamgauge.servers.http.following import as_events, converse
 from streamgauge.servers.http.gates import CrowdedError, Gate
 from streamgauge.servers.http.metrics import MEDIA_TYPE, exposition
 from streamgauge.servers.http.origins import CrossOrigin, Origins
-from streamgauge.servers.http.problems import problem
+from streamgauge.servers.http.patterns import load_parsers
+from streamgauge.servers.http.replies import problem
 from streamgauge.servers.http.representations import json_tag, tagged_json
 from streamgauge.servers.http.retries import BadKeyError, KeyReuseError, RetryKey, read_key
 from streamgauge.servers.http.tokens import OPEN, Guard, given
@@ -151,7 +152,11 @@ class Face:
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
-        """Publications are taken in while the service is up; in the end what waits is, and the broker closes."""
+        """Publications are taken in while the service is up; in the end what waits is, and the broker closes.
+
+        Parsers are imported before: beside requests that would hold all of them up.
+        """
+        await run_in_threadpool(load_parsers)
         await run_in_threadpool(self._asked.clear)
         if self.access.tokens:
             await run_in_threadpool(self._broker.release, {*self.access.identities, OPERATOR})
@@ -178,6 +183,7 @@ class Face:
     async def update(self, request: Request) -> Response:
         """A SPARQL Update as one publication."""
         self._require_unconditional(request, "publish", "delete")
+        refuse_graph_parameters(request.query_params)
         body, kind = await self._sent(request)
         kind = kind.partition(";")[0].strip().lower()
         if kind != "application/sparql-update":
@@ -209,6 +215,7 @@ class Face:
         if name.startswith(PREFIX):
             raise ValueError(f"names that begin with {PREFIX} are given to queries asked in SEPA's way: take another")
         demands = channel_demands(read_conditions(request.headers.raw), name)
+        refuse_graph_parameters(request.query_params)
         query = text(await read_body(request, 4 * self._broker.limits.query_text))
         create = partial(self._broker.create_channel, name, query, owner=self._owner(request), require=demands)
         async with self._creation.through():

@@ -1,7 +1,6 @@
 """A journal looked at without a broker: whether it is whole, and what is sound of it as a new journal."""
 
 import os
-import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -25,6 +24,7 @@ from streamgauge.servers.broker.soundness import (
 )
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.servers.durability.damage import Inspection, Saved
+from streamgauge.servers.durability.readable import UNREADABLE, copy_readable
 from streamgauge.servers.durability.witness import Witness, unpack
 
 _HEADER: Final = 100
@@ -47,21 +47,20 @@ def verify(path: Path) -> Inspection:
         found.note("byte 0", str(error))
         return found
     mark = _mark(path)
-    with _copy(path) as copy, closing(sqlite3.connect(copy, isolation_level=None)) as database:
+    found = Inspection()
+    with _copy(path, found) as copy, closing(sqlite3.connect(copy, isolation_level=None)) as database:
         try:
             (version,) = database.execute("PRAGMA user_version").fetchone()
         except sqlite3.Error as error:
-            found = Inspection()
             found.note("page 1", f"no journal ({error})")
             return found
         if version != VERSION:
-            return _without_sums(database, version, marked=_marked(path))
-        return inspect(database, mark)[0]
+            return _without_sums(database, version, found, marked=_marked(path))
+        return inspect(database, mark, found)[0]
 
 
-def _without_sums(database: sqlite3.Connection, version: int, *, marked: bool) -> Inspection:
+def _without_sums(database: sqlite3.Connection, version: int, found: Inspection, *, marked: bool) -> Inspection:
     """A journal of a version before checksums is as sound as SQLite can tell; one that had some is damaged."""
-    found = Inspection()
     if marked or version != VERSION - 1:
         found.note("page 1 or the log", f"its version is {version}, not {VERSION}")
         return found
@@ -78,10 +77,11 @@ def save(path: Path, new: Path) -> Saved:
     if new.exists() or log_of(new).exists() or mark_of(new).exists():
         raise JournalError(f"{new}: it is there already: name a file that is not")
     refuse_vanished(path)
-    with _copy(path) as copy:
+    found = Inspection()
+    with _copy(path, found) as copy:
         _mend_first_page(copy)
         with closing(sqlite3.connect(copy, isolation_level=None)) as database:
-            found, *_ = inspect(database, _mark(path))
+            inspect(database, _mark(path), found)
             with closing(SqliteJournal(new)) as journal, journal.filled() as made:
                 kept, losses = _write(database, made)
     said = [str(each) for each in found.damages] + ([f"{found.more} damages more"] if found.more else [])
@@ -132,13 +132,14 @@ def _mend_first_page(copy: Path) -> None:
 
 
 @contextmanager
-def _copy(path: Path) -> Iterator[Path]:
-    """A copy of a journal and its log, so that looking at them changes neither."""
+def _copy(path: Path, found: Inspection) -> Iterator[Path]:
+    """A copy of a journal and its log, so that looking at them changes neither; what cannot be read is noted."""
     with TemporaryDirectory(prefix="streamgauge-verify-") as folder:
         copy = Path(folder) / "journal"
-        shutil.copyfile(path, copy)
-        if log_of(path).exists():
-            shutil.copyfile(log_of(path), log_of(copy))
+        for source, to in ((path, copy), (log_of(path), log_of(copy))):
+            if source == path or source.exists():
+                for start, end in copy_readable(source, to):
+                    found.note(f"{source.name}, bytes {start:,} to {end:,}", UNREADABLE)
         yield copy
 
 
@@ -157,4 +158,8 @@ def _marked(path: Path) -> bool:
 
 
 def _mark(path: Path) -> Witness | None:
-    return unpack(mark_of(path).read_bytes()) if mark_of(path).exists() else None
+    """What the witness says; ``None`` where there is none, or none that can be read."""
+    try:
+        return unpack(mark_of(path).read_bytes())
+    except OSError:
+        return None

@@ -36,7 +36,13 @@ MOST: Final = 100
 _WAITING: Final = 16
 _FEW: Final = 200
 """Rows whose message is made sooner than a thread is asked to."""
-_GRAPHS: Final = ("default-graph-uri", "named-graph-uri")
+GRAPH_PARAMETERS: Final = {
+    "default-graph-uri": "write GRAPH <...> { ... } in the query",
+    "named-graph-uri": "write GRAPH <...> { ... } in the query",
+    "using-graph-uri": "write USING <...> or WITH <...> in the update",
+    "using-named-graph-uri": "write GRAPH <...> { ... } in the update",
+}
+"""Graphs named beside a text (SPARQL 1.1 Protocol, 2.1.4 and 2.2.3; SEPA), and how the text says the same."""
 
 
 class MessageError(ValueError):
@@ -87,6 +93,13 @@ class Asked:
                 del self._users[name]
                 with suppress(UnknownChannelError):
                     self._broker.delete_channel(name)
+
+
+def refuse_graph_parameters(given: Mapping[str, Any]) -> None:
+    """MessageError for a graph that is named beside a text: it would be passed over."""
+    for name, advice in GRAPH_PARAMETERS.items():
+        if given.get(name):
+            raise MessageError(f"{name} is not supported: {advice}")
 
 
 def name_of(query: str) -> str:
@@ -161,8 +174,7 @@ class Conversation:
         query, alias = given.get("sparql"), given.get("alias")
         if not isinstance(query, str) or not isinstance(alias, str | None):
             raise MessageError('expected {"subscribe": {"sparql": "SELECT ...", "alias": "a name of yours"}}')
-        if graphs := [name for name in _GRAPHS if given.get(name)]:
-            raise MessageError(f"{graphs[0]} is not supported: write GRAPH <...> {{ ... }} in the query")
+        refuse_graph_parameters(given)
         if len(self._held) >= MOST:
             raise MessageError(f"{MOST} subscriptions are on this connection already: open another one")
         self._require(name_of(query))

@@ -10,6 +10,7 @@ from typing import Final
 from streamgauge.servers.broker.journal import JournalError
 from streamgauge.servers.broker.seal import Sealed, read_name, read_seal, row_sum
 from streamgauge.servers.durability.damage import Inspection
+from streamgauge.servers.durability.readable import unreadable
 from streamgauge.servers.durability.witness import Witness
 
 VERSION: Final = 3
@@ -90,12 +91,18 @@ def checked(path: Path, database: sqlite3.Connection, mark: Witness | None) -> t
         return name, sealed
     rest = len(found.damages) - 1 + found.more
     more = f", and {rest} more" if rest > 0 else ""
-    raise JournalError(f"{path}: damaged: {found.damages[0]}{more}; {found.remains} can be saved: {advice(path)}")
+    first = unreadable(path) or found.damages[0]
+    raise JournalError(f"{path}: damaged: {first}{more}; {found.remains} can be saved: {advice(path)}")
 
 
-def inspect(database: sqlite3.Connection, mark: Witness | None) -> tuple[Inspection, bytes | None, Sealed | None]:
-    """All damages of an open journal, its name and seal where they can be read; ``mark`` is what the witness says."""
-    found = Inspection()
+def inspect(
+    database: sqlite3.Connection, mark: Witness | None, found: Inspection | None = None
+) -> tuple[Inspection, bytes | None, Sealed | None]:
+    """All damages of an open journal, its name and seal where they can be read; ``mark`` is what the witness says.
+
+    ``found`` are those that are known already.
+    """
+    found = Inspection() if found is None else found
     _check_schema(database, found)
     _check_pages(database, found)
     rows = total = 0

@@ -22,6 +22,7 @@ from streamgauge.servers.broker.seal import Seal, Sealed, fact_sum, new_name, pa
 from streamgauge.servers.broker.soundness import TABLES, VERSION, advice, checked, log_of, mark_of, refuse_vanished
 from streamgauge.servers.broker.upgrade import BEFORE_SUMS, make, upgrade
 from streamgauge.servers.durability.disk import explained
+from streamgauge.servers.durability.readable import unreadable
 from streamgauge.servers.durability.witness import Witness, WitnessFile, open_beside
 from streamgauge.servers.http.retries import RetryKey
 from streamgauge.servers.http.tokens import OPEN
@@ -75,13 +76,20 @@ class SqliteJournal:
         """Why the file cannot be opened, which SQLite does not say; SQLite's words for any other error."""
         try:
             with self._path.open("ab"):
-                return str(error)
+                return self._lost(error) or str(error)
         except OSError as found:
             return obstacle(found)
 
     def _why(self, error: sqlite3.Error | OSError) -> str:
+        if lost := self._lost(error):
+            return lost
         full = getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"
         return explained(self._path.parent, str(error), full=full)
+
+    def _lost(self, error: sqlite3.Error | OSError) -> str:
+        """Where the disk cannot read the file, and how the rest is saved; empty for other errors."""
+        lost = unreadable(self._path) if getattr(error, "sqlite_errorname", "").startswith("SQLITE_IOERR") else ""
+        return f"{lost}: {advice(self._path)}" if lost else ""
 
     def _prepare(self) -> None:
         run = self._database.execute

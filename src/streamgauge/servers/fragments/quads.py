@@ -42,7 +42,7 @@ Accepting ``text/event-stream``, a stream of events for each change; ``since`` m
 Quad: TypeAlias = tuple[Term, Term, Term, Term]
 """Subject, predicate, object, graph."""
 
-Lasting: TypeAlias = tuple[Quad, int | None]
+ExpiringQuad: TypeAlias = tuple[Quad, int | None]
 """A quad, and when what it says ends (ms); ``None`` when no end is known."""
 
 Match: TypeAlias = tuple[Term | None, Term | None, Term | None, Term | None]

@@ -104,19 +104,26 @@ class Answers(Generic[Line]):
 
     def add(self, line: Line, size: int) -> int:
         """A new answer of ``size`` bytes: kept, the oldest let go, subscribers woken; returns its number."""
+        limits, kept = self._limits, self._kept
         with self._lock:
-            self.number += 1
-            self._kept.append(Numbered(self.number, line, size))
+            number = self.number = self.number + 1
+            kept.append(Numbered(number, line, size))
             self.bytes += size
-            while len(self._kept) > self._limits.kept or (self.bytes > self._limits.kept_bytes and len(self._kept) > 1):
-                self.bytes -= self._kept.popleft().size
-            number, woken = self.number, list(self._subscribers.values()) if self._subscribers else ()
+            if len(kept) > limits.kept or self.bytes > limits.kept_bytes:
+                self._let_go()
+            woken = list(self._subscribers.values()) if self._subscribers else ()
         for subscription in woken:
-            if number - subscription.place > self._limits.lag and not subscription.over:
+            if number - subscription.place > limits.lag and not subscription.over:
                 behind = number - subscription.place
                 subscription.over = End(f"too slow: {behind} answers behind, resume from here")
             subscription.wake()
         return number
+
+    def _let_go(self) -> None:
+        """The oldest go beyond the limits; the newest stays."""
+        limits, kept = self._limits, self._kept
+        while len(kept) > limits.kept or (self.bytes > limits.kept_bytes and len(kept) > 1):
+            self.bytes -= kept.popleft().size
 
     def subscribe(self, after: int | None, wake: Callable[[], None]) -> Subscription[Line]:
         """Begin after an answer's number: of those kept, all later ones are given first; ``None`` for new ones only.

@@ -6,7 +6,7 @@ from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
-from streamgauge.servers.http.problems import problem
+from streamgauge.servers.http.replies import problem
 
 SINGLE: Final = frozenset(
     (

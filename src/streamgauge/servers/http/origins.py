@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streamgauge.model.mistake import MistakeError
-from streamgauge.servers.http.problems import problem
+from streamgauge.servers.http.replies import problem
 
 ALL: Final = "*"
 READS: Final = "GET, HEAD"

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from streamgauge.model.mistake import MistakeError
 from streamgauge.servers.http.origins import Origins
-from streamgauge.servers.http.problems import problem
+from streamgauge.servers.http.replies import problem
 
 OPEN: Final = ""
 """The identity of everybody who comes to a service without tokens."""

@@ -37,7 +37,8 @@ from streamgauge.servers.http.following import as_events, converse, nothing
 from streamgauge.servers.http.gates import CrowdedError, Gate
 from streamgauge.servers.http.metrics import MEDIA_TYPE, exposition
 from streamgauge.servers.http.origins import CrossOrigin, Origins
-from streamgauge.servers.http.problems import problem
+from streamgauge.servers.http.patterns import load_parsers
+from streamgauge.servers.http.replies import problem
 from streamgauge.servers.http.representations import json_tag, tagged_json
 from streamgauge.servers.http.retries import BadKeyError, KeyBusyError, KeyReuseError, Once, RetryKey, read_key
 from streamgauge.servers.http.tokens import Guard, Tokens, given
@@ -138,7 +139,11 @@ class Face:
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
-        """Time passes while the service is up; in the end sources are let go and queries end."""
+        """Time passes while the service is up; in the end sources are let go and queries end.
+
+        Parsers are imported before: beside requests that would hold all of them up.
+        """
+        await run_in_threadpool(load_parsers)
         ticking = asyncio.create_task(self._tick())
         try:
             yield

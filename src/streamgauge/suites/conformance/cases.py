@@ -1,14 +1,17 @@
-"""Conformance cases: data files beside this one, a theme each; read strictly, errors name file, case and field.
+"""Conformance cases, a theme a data file in ``cases/``, and the tasks for an engine that they make.
 
-A case is a query, windows, a stream on one line (``formats/notation.py``), what of the semantics differs from the base
-(window close, element by element, ``[o, c)``, t0 = 0, Rstream, empty answers notified), and the answers, by hand.
+A case is a query, windows, a stream on one line (``formats/notation.py``), the fields in which the semantics differ
+from the base (window close, element by element, ``[o, c)``, t0 = 0, Rstream, empty answers notified), and the answers,
+by hand. Errors name file, case and field. A task is a case under its own semantics or a profile, on the engine's scale.
 """
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
+from math import lcm
 from typing import Any
 
 from streamgauge.formats import notation
@@ -17,9 +20,13 @@ from streamgauge.formats.semantics import from_json
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import R2S, Semantics
+from streamgauge.model.semantics import R2S, Clock, Semantics
 from streamgauge.model.terms import Row
-from streamgauge.query import QueryError, parse_sparql
+from streamgauge.query import QueryError, parse_sparql, print_query
+from streamgauge.semantics.definition import refuse
+from streamgauge.semantics.order import admit, origins
+from streamgauge.semantics.profiles import PROFILES
+from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 
 OWN = "own"
 """The name of the semantics that a case brings along."""
@@ -36,7 +43,7 @@ class CaseError(MistakeError, ValueError):
 
 
 @dataclass(frozen=True)
-class Case:
+class ConformanceCase:
     """One conformance case; times in ms as written, ``expected`` are (instant, rows) by hand, in order."""
 
     theme: str
@@ -49,7 +56,7 @@ class Case:
     advance: int
     expected: tuple[tuple[int, tuple[Row, ...]], ...]
 
-    def scaled(self, unit: int) -> "Case":
+    def scaled(self, unit: int) -> "ConformanceCase":
         """The same case with ``unit`` ms for each of its own; stated answers are left out, ``timestamp()`` moves."""
         chosen = self.semantics
         period, lateness, since = chosen.period, chosen.lateness, chosen.since
@@ -66,7 +73,7 @@ class Case:
         query = replace(self.query, windows=windows)
         return replace(self, query=query, semantics=semantics, stream=stream, advance=self.advance * unit, expected=())
 
-    def widened(self, by: int) -> "Case":
+    def widened(self, by: int) -> "ConformanceCase":
         """The same case with time-based windows whose size and slide are longer (ms); stated answers are left out."""
         windows = tuple(_widened(each, by) for each in self.query.windows)
         return replace(self, query=replace(self.query, windows=windows), expected=())
@@ -92,9 +99,9 @@ def _later(element: StreamElement, unit: int) -> StreamElement:
 
 
 @cache
-def load() -> tuple[Case, ...]:
+def load() -> tuple[ConformanceCase, ...]:
     """Every case, by theme and then as written; CaseError names what is wrong."""
-    found: list[Case] = []
+    found: list[ConformanceCase] = []
     for file in sorted(files(__package__).joinpath("cases").iterdir(), key=lambda each: each.name):
         if file.name.endswith(".toml"):
             found += read(file.read_text(encoding="utf-8"), file.name.removesuffix(".toml"))
@@ -104,7 +111,7 @@ def load() -> tuple[Case, ...]:
     return tuple(found)
 
 
-def read(text: str, theme: str) -> list[Case]:
+def read(text: str, theme: str) -> list[ConformanceCase]:
     """The cases of one file; CaseError names the file (its theme), the case and the field."""
     try:
         data = tomllib.loads(text)
@@ -115,7 +122,7 @@ def read(text: str, theme: str) -> list[Case]:
     return [_case(table, theme, number) for number, table in enumerate(data.get("case", ()), 1)]
 
 
-def _case(table: Mapping[str, Any], theme: str, number: int) -> Case:
+def _case(table: Mapping[str, Any], theme: str, number: int) -> ConformanceCase:
     where = f"{theme}.toml, case {number}"
     if isinstance(table.get("name"), str):
         where = f"{theme}.toml, case {table['name']!r}"
@@ -130,7 +137,7 @@ def _case(table: Mapping[str, Any], theme: str, number: int) -> Case:
     except (QueryError, FieldError, notation.NotationError, TypeError, ValueError) as error:
         raise CaseError(f"{where}: {error}") from error
     name, why, source, advance = (table[word] for word in ("name", "why", "source", "advance"))
-    return Case(theme, name, why, source, query, semantics, elements, advance, expected)
+    return ConformanceCase(theme, name, why, source, query, semantics, elements, advance, expected)
 
 
 def _only(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
@@ -157,3 +164,101 @@ def _window(table: Mapping[str, Any]) -> StreamWindow:
 def _semantics(table: Mapping[str, Any]) -> Semantics:
     chosen = {name: table[name] for name in _CHOICES if name in table}
     return from_json({"name": OWN, "tick": "element", **chosen})
+
+
+PACE_MS_PER_UNIT = 200
+"""How long one unit of a case takes, wall ms, for engines that stamp elements by their arrival."""
+
+DIALECTS = ("rspql", "csparql")
+"""In which queries are written for engines that read any; RSP-QL has every clause but names each of several windows."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How long one unit of a case is, ms: at least for an engine, and in real time for one on arrival time."""
+
+    unit: int = 1
+    pace: int = PACE_MS_PER_UNIT
+
+
+@dataclass(frozen=True)
+class ConformanceTask:
+    """A case under one semantics, on a scale: ``name`` tells it from all others; ``factor`` is the run's pace.
+
+    Elements that are handed over later than ``slack`` (ms) may come out on the other side of a border.
+    """
+
+    name: str
+    case: ConformanceCase
+    semantics: Semantics
+    factor: float | None
+    slack: int | None = None
+
+    @property
+    def profile(self) -> str:
+        """The name of the semantics: a profile's, or ``own``."""
+        return self.semantics.name
+
+
+def asked(cases: Sequence[ConformanceCase], profiles: Sequence[str] | None, scale: Scale) -> Iterator[ConformanceTask]:
+    """Every case under its own semantics and under the profiles (``None``: all) under which it has a meaning.
+
+    Cases that differ in their semantics alone are one task under a profile: the first of them.
+    """
+    seen: set[object] = set()
+    for case in cases:
+        for profile in (OWN, *(PROFILES if profiles is None else profiles)):
+            chosen = case.semantics if profile == OWN else _under(case, PROFILES[profile])
+            same = (profile, case.query, case.stream, case.advance, case.semantics.lateness)
+            if (profile == OWN or same not in seen) and _meaning(case, chosen):
+                seen.add(same)
+                yield _task(case, chosen, scale)
+
+
+def _under(case: ConformanceCase, profile: Semantics) -> Semantics:
+    """The profile with the case's lateness bound, which belongs to its stream."""
+    return replace(profile, lateness=case.semantics.lateness)
+
+
+def _meaning(case: ConformanceCase, semantics: Semantics) -> bool:
+    """Whether the definition says what is right: not for an operator that the profile lacks, nor for disorder."""
+    first = case.stream[0].time if case.stream else None
+    windows = case.query.windows
+    try:
+        refuse(case.query, semantics)
+        admit(case.stream, semantics, windows, origins(semantics, windows, first)[0])
+    except (RefusedError, OutOfOrderError):
+        return False
+    return True
+
+
+def _task(case: ConformanceCase, semantics: Semantics, scale: Scale) -> ConformanceTask:
+    """The case with as many ms for each of its units as engine and semantics need.
+
+    No arrival can be had exactly on a border, so on arrival time windows are half a unit longer.
+    """
+    arrival = semantics.clock is not Clock.APPLICATION
+    base = lcm(scale.unit, scale.pace) if arrival else scale.unit
+    name = f"{case.name} @ {semantics.name}"
+    if semantics.name == OWN:
+        own = case.scaled(base)
+        return ConformanceTask(name, own, own.semantics, 1.0 if arrival else None)
+    unit = lcm(base, semantics.time_unit)
+    lateness = None if semantics.lateness is None else semantics.lateness * unit
+    declared, scaled, slack = replace(semantics, lateness=lateness), case.scaled(unit), None
+    if semantics.clock is Clock.ARRIVAL:
+        slack = unit // 2
+        scaled = scaled.widened(slack)
+    return ConformanceTask(name, scaled, declared, 1.0 if arrival else None, slack)
+
+
+@cache
+def text(query: ContinuousQuery, dialect: str | None) -> tuple[str, str]:
+    """The query in the dialect that an engine reads, or in the first that can say it; ValueError when it cannot."""
+    if dialect is not None:
+        return print_query(query, dialect), dialect
+    *others, last = DIALECTS
+    for name in others:
+        with suppress(ValueError):
+            return print_query(query, name), name
+    return print_query(query, last), last

@@ -1,16 +1,219 @@
-"""A certificate: outcomes held against the listed deviations; the unlisted fails, what is no longer true is stale."""
+"""Certificates: outcomes beside the listed deviations; an unlisted one fails, one that is no longer true is stale.
 
+Deviations are listed beside the engine in ``deviations.toml`` (docs/conformance.md): names, reasons and sources are
+written by hand, findings and cases by ``certify --update``. Outcomes are counted by the features of their tasks.
+"""
+
+import json
+import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
+from pathlib import Path
+from typing import TypeAlias
 
-from streamgauge.suites.conformance.deviations import Deviation, shown
-from streamgauge.suites.conformance.features import features
-from streamgauge.suites.conformance.running import Kind, Outcome
+from streamgauge.formats.fields import FieldError, decode
+from streamgauge.formats.texts import read_text
+from streamgauge.model import algebra as al
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Semantics
+from streamgauge.query.rebuild import every_expression, every_pattern, expressions
+from streamgauge.query.stamps import uses_timestamp
+from streamgauge.suites.conformance.cases import ConformanceTask
+from streamgauge.suites.conformance.runner import ConformanceOutcome, TaskResult
+
+HEAD = """# What this engine does differently from its declared semantics (docs/conformance.md). `findings` and `cases`
+# are written by `streamgauge certify --update`, which keeps the order of the entries and all else.
+"""
 
 
-class Standing(StrEnum):
+Explained: TypeAlias = dict[str, Sequence[str]]
+"""Deviating tasks with their possible findings."""
+
+
+class DeviationError(MistakeError, ValueError):
+    """A list of deviations that is not as it should be; the sentence names file and entry."""
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """One way in which an engine deviates: ``findings`` are the oracle's, ``cases`` name the tasks that show them.
+
+    ``flaky`` says why the tasks come out right now and then; empty when they never do.
+    """
+
+    name: str
+    why: str
+    source: str
+    findings: tuple[str, ...]
+    cases: tuple[str, ...]
+    flaky: str = ""
+
+
+def read_deviations(file: Path | None) -> tuple[Deviation, ...]:
+    """The deviations of a file, none when there is no file; DeviationError names what is wrong."""
+    if file is None or not file.exists():
+        return ()
+    try:
+        data = tomllib.loads(read_text(file))
+        if set(data) - {"deviation"}:
+            raise FieldError(f"{', '.join(sorted(set(data) - {'deviation'}))} is unknown: only [[deviation]] tables")
+        found = [decode(Deviation, table, f"deviation {n}") for n, table in enumerate(data.get("deviation", ()), 1)]
+    except (tomllib.TOMLDecodeError, FieldError) as error:
+        raise DeviationError(f"{file}: {error}") from error
+    _refuse_twice(file, "name", [each.name for each in found])
+    _refuse_twice(file, "case", [case for each in found for case in each.cases])
+    return tuple(found)
+
+
+def _refuse_twice(file: Path, what: str, names: Sequence[str]) -> None:
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise DeviationError(f"{file}: {what} {twice[0]!r} is listed twice")
+
+
+def write_deviations(file: Path, deviations: Iterable[Deviation]) -> None:
+    """Write the list; entries without a case are left out, and no file stays without an entry."""
+    kept = [each for each in deviations if each.cases]
+    if not kept:
+        file.unlink(missing_ok=True)
+        return
+    file.write_text(HEAD + "".join(map(_table, kept)), encoding="utf-8")
+
+
+def _table(deviation: Deviation) -> str:
+    lines = ["", "[[deviation]]"]
+    for field in fields(Deviation):
+        value = getattr(deviation, field.name)
+        if isinstance(value, tuple):
+            lines += [f"{field.name} = [", *(f"  {_quoted(each)}," for each in value), "]"]
+        elif value or field.name != "flaky":
+            lines.append(f"{field.name} = {_quoted(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def updated_deviations(
+    listed: Sequence[Deviation],
+    explained: Mapping[str, Sequence[str]],
+    tried: Iterable[str],
+    contradicted: Set[str] = frozenset(),
+) -> tuple[Deviation, ...]:
+    """The list with the tasks that deviate now, each under an entry that has one of its findings.
+
+    That is the entry where the task is listed already, else the first. ``explained`` has every deviating task with its
+    possible findings. What no entry explains comes under as few new ones as do, those that are ``contradicted`` by
+    tasks that are right only where no other does; their reasons are to be written by hand. Tasks that were not
+    ``tried`` stay where they are.
+    """
+    left, known = dict(explained), set(tried)
+    mine: list[Explained] = []
+    for old in listed:
+        stays, left = _split(left, {case for case in old.cases if case in left and _shows(old, left[case])})
+        mine.append(stays)
+    result = []
+    for old, stays in zip(listed, mine, strict=True):
+        comes, left = _split(left, {case for case, found in left.items() if _shows(old, found)})
+        result.append(_kept(old, stays | comes, [case for case in old.cases if case not in known]))
+    while left:
+        possible = sorted({each for found in left.values() for each in found})
+        finding = max(possible, key=lambda each: (each not in contradicted, _explains(left, each)))
+        new, left = _split(left, {case for case, found in left.items() if finding in found})
+        result.append(Deviation(finding, "", "", (finding,), tuple(sorted(new))))
+    return tuple(result)
+
+
+def shown(listed: Iterable[Deviation], findings: Sequence[str]) -> bool:
+    """Whether an entry has one of the findings."""
+    return any(_shows(each, findings) for each in listed)
+
+
+def _shows(deviation: Deviation, findings: Sequence[str]) -> bool:
+    return not set(deviation.findings).isdisjoint(findings)
+
+
+def _kept(old: Deviation, explained: Explained, untried: Sequence[str]) -> Deviation:
+    """The entry with its tasks of now and those that were not tried, and the findings that they show."""
+    shown = [each for each in old.findings if untried or any(each in found for found in explained.values())]
+    return replace(old, findings=tuple(shown), cases=tuple(sorted({*untried, *explained})))
+
+
+def _split(explained: Explained, taken: Set[str]) -> tuple[Explained, Explained]:
+    """The tasks that are taken, and the others."""
+    others = {case: found for case, found in explained.items() if case not in taken}
+    return {case: explained[case] for case in explained if case in taken}, others
+
+
+def _explains(explained: Explained, finding: str) -> int:
+    return sum(finding in found for found in explained.values())
+
+
+DIMENSIONS = ("semantics", "theme", "report", "tick", "R2S", "borders", "windows", "SPARQL")
+
+_OPERATORS = {
+    al.Filter: "FILTER",
+    al.LeftJoin: "OPTIONAL",
+    al.Union: "UNION",
+    al.Minus: "MINUS",
+    al.Extend: "BIND",
+    al.Values: "VALUES",
+    al.Graph: "GRAPH",
+    al.Group: "GROUP BY and aggregates",
+    al.Distinct: "DISTINCT",
+}
+_FORMS = {al.Select: "SELECT", al.Ask: "ASK", al.Construct: "CONSTRUCT"}
+
+
+def features(asked: ConformanceTask) -> Iterator[tuple[str, str]]:
+    """(dimension, value) of everything that the task asks for."""
+    yield "semantics", asked.profile
+    yield "theme", asked.case.theme
+    yield from _chosen(asked.semantics, asked.case.query)
+    yield from (("windows", kind) for kind in _windows(asked.case.query))
+    yield from (("SPARQL", word) for word in _sparql(asked.case.query))
+
+
+def _chosen(semantics: Semantics, query: ContinuousQuery) -> Iterator[tuple[str, str]]:
+    yield "report", " and ".join(sorted(semantics.report))
+    yield "tick", str(semantics.tick)
+    yield "R2S", str(query.r2s or semantics.r2s)
+    yield "borders", str(semantics.borders)
+
+
+def _windows(query: ContinuousQuery) -> set[str]:
+    found = {_kind(each.window.kind, each.window.size, each.window.slide) for each in query.windows}
+    if len(query.windows) > 1:
+        found.add("several")
+    if any(each.name is not None for each in query.windows):
+        found.add("named")
+    return found
+
+
+def _kind(kind: str, size: int, slide: int) -> str:
+    if kind != "time":
+        return kind
+    return "tumbling" if size == slide else "sliding"
+
+
+def _sparql(query: ContinuousQuery) -> set[str]:
+    patterns = list(every_pattern(query.form.pattern))
+    found = {_FORMS[type(query.form)]}
+    found |= {word for kind, word in _OPERATORS.items() if any(isinstance(each, kind) for each in patterns)}
+    trees = [part for each in patterns for tree in expressions(each) for part in every_expression(tree)]
+    if any(isinstance(part, al.Exists) for part in trees):
+        found.add("EXISTS")
+    if uses_timestamp(query.form):
+        found.add("timestamp()")
+    if query.static:
+        found.add("static data")
+    return found
+
+
+class TaskStanding(StrEnum):
     """How a task stands against the list."""
 
     PASSED = "passed"
@@ -22,15 +225,15 @@ class Standing(StrEnum):
     STALE = "stale"
 
 
-BAD = frozenset({Standing.FAILING, Standing.OTHERWISE, Standing.STALE})
+BAD = frozenset({TaskStanding.FAILING, TaskStanding.OTHERWISE, TaskStanding.STALE})
 
 
 @dataclass(frozen=True)
-class Stood:
+class CertifiedTask:
     """One task: its outcome, how it stands, and the deviation that lists it; ``found`` explains it otherwise."""
 
-    outcome: Outcome
-    standing: Standing
+    outcome: ConformanceOutcome
+    standing: TaskStanding
     deviation: Deviation | None = None
     found: tuple[str, ...] = ()
 
@@ -43,7 +246,7 @@ class Certificate:
     """
 
     engine: str
-    stood: tuple[Stood, ...]
+    stood: tuple[CertifiedTask, ...]
     unknown: tuple[str, ...] = ()
     bare: tuple[str, ...] = ()
 
@@ -52,13 +255,13 @@ class Certificate:
         """Whether nothing fails and the list is true and complete."""
         return not self.unknown and not self.bare and not any(each.standing in BAD for each in self.stood)
 
-    def counts(self) -> Counter[Standing]:
+    def counts(self) -> Counter[TaskStanding]:
         """How many tasks stand how."""
         return Counter(each.standing for each in self.stood)
 
-    def tally(self) -> Mapping[tuple[str, str], Counter[Standing]]:
+    def tally(self) -> Mapping[tuple[str, str], Counter[TaskStanding]]:
         """By what the tasks ask for, (dimension, value), how many stand how."""
-        found: dict[tuple[str, str], Counter[Standing]] = defaultdict(Counter)
+        found: dict[tuple[str, str], Counter[TaskStanding]] = defaultdict(Counter)
         for each in self.stood:
             for feature in features(each.outcome.asked):
                 found[feature][each.standing] += 1
@@ -67,10 +270,10 @@ class Certificate:
 
 def certificate(
     engine: str,
-    outcomes: Iterable[Outcome],
+    outcomes: Iterable[ConformanceOutcome],
     listed: Sequence[Deviation],
     every: bool,
-    explain: Callable[[Outcome], Sequence[str]],
+    explain: Callable[[ConformanceOutcome], Sequence[str]],
 ) -> Certificate:
     """Hold the outcomes against the list; ``every`` says that all tasks were tried, so that no listed one is absent.
 
@@ -83,13 +286,27 @@ def certificate(
     return Certificate(engine, stood, unknown, tuple(each.name for each in listed if not each.why))
 
 
-def _stood(outcome: Outcome, deviation: Deviation | None, explain: Callable[[Outcome], Sequence[str]]) -> Stood:
+def _stood(
+    outcome: ConformanceOutcome, deviation: Deviation | None, explain: Callable[[ConformanceOutcome], Sequence[str]]
+) -> CertifiedTask:
     if deviation is None:
-        standing = {Kind.PASSED: Standing.PASSED, Kind.REFUSED: Standing.REFUSED, Kind.WRONG: Standing.FAILING}
+        standing = {
+            TaskResult.PASSED: TaskStanding.PASSED,
+            TaskResult.REFUSED: TaskStanding.REFUSED,
+            TaskResult.WRONG: TaskStanding.FAILING,
+        }
     elif deviation.flaky:
-        standing = {Kind.PASSED: Standing.FLAKY, Kind.REFUSED: Standing.STALE, Kind.WRONG: Standing.FLAKY}
-    elif outcome.kind is Kind.WRONG and not shown((deviation,), found := tuple(explain(outcome))):
-        return Stood(outcome, Standing.OTHERWISE, deviation, found)
+        standing = {
+            TaskResult.PASSED: TaskStanding.FLAKY,
+            TaskResult.REFUSED: TaskStanding.STALE,
+            TaskResult.WRONG: TaskStanding.FLAKY,
+        }
+    elif outcome.kind is TaskResult.WRONG and not shown((deviation,), found := tuple(explain(outcome))):
+        return CertifiedTask(outcome, TaskStanding.OTHERWISE, deviation, found)
     else:
-        standing = {Kind.PASSED: Standing.STALE, Kind.REFUSED: Standing.STALE, Kind.WRONG: Standing.DEVIATING}
-    return Stood(outcome, standing[outcome.kind], deviation)
+        standing = {
+            TaskResult.PASSED: TaskStanding.STALE,
+            TaskResult.REFUSED: TaskStanding.STALE,
+            TaskResult.WRONG: TaskStanding.DEVIATING,
+        }
+    return CertifiedTask(outcome, standing[outcome.kind], deviation)

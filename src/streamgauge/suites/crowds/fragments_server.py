@@ -1,34 +1,79 @@
-"""Program: a fragments server whose one data set, ``/trains``, is renewed from a stream as time passes.
+"""Program: a fragments server whose one data set, ``/trains``, is renewed by the updates of a stream.
 
-Told ``stream`` (a stream table), ``static`` (N-Triples), ``method``, ``label``, ``renewal``, ``slack`` (ms), ``port``,
-``store`` (a folder, or null for memory),
-``template`` and, on a later line, ``begins`` (ms since 1970). Says ``address``, then for each update
-``applied`` (the stream's time) and ``at``.
+Given ``stream`` (a stream table), ``static`` (N-Triples), ``method``, ``label``, ``renewal``, ``slack`` (ms), ``port``,
+``store`` (a folder, or null for memory) and ``template``. Says ``address``; for each later line with ``begins`` (the
+stream's time 0, ms since 1970) and ``apply`` (the time of an update) it says ``applied`` and ``at`` (ms since 1970).
 """
 
 import asyncio
 import json
 import sys
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
-from typing import Any
 
 from streamgauge.formats.stream import elements
-from streamgauge.servers.fragments.serving.dataset import DataSet
-from streamgauge.servers.fragments.serving.face import application
-from streamgauge.servers.fragments.serving.loading import load
-from streamgauge.servers.fragments.storing.disk import DiskStore
-from streamgauge.servers.fragments.storing.indexed import IndexedStore
-from streamgauge.servers.fragments.storing.memory import MemoryStore
+from streamgauge.model.fact import Fact
+from streamgauge.servers.fragments.annotations import method
+from streamgauge.servers.fragments.pages.dataset import DataSet
+from streamgauge.servers.fragments.pages.http import application
+from streamgauge.servers.fragments.quads import Quad
+from streamgauge.servers.fragments.store.disk import DiskStore
+from streamgauge.servers.fragments.store.indexed import IndexedStore
+from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Label, Style
+from streamgauge.servers.fragments.writes.draft import FactDraft
+from streamgauge.servers.fragments.writes.files import load
 from streamgauge.servers.http.serving import Serving
-from streamgauge.suites.crowds.programs import say, task
-from streamgauge.suites.crowds.renewing import Renewal, Renewing, Update, updates
+from streamgauge.suites.crowds.clients import say, task
+from streamgauge.suites.crowds.updates import FactRenewal, Update, updates, wall_ms
 
 NAME = "trains"
 PAGE = 100
+
+
+@dataclass(slots=True)
+class DataSetRenewal:
+    """Applies updates to a data set; ``begins`` is the stream's time 0, ms since 1970."""
+
+    dataset: DataSet
+    renewal: FactRenewal
+    begins: int
+    _before: Sequence[Quad] = ()
+    _names: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def apply(self, update: Update) -> None:
+        """Let the update's facts hold, and no other facts of updates."""
+        initial, final = self.begins + update.time, self.begins + update.until
+        facts = [Fact(triple, initial, final) for triple in update.triples]
+        match self.renewal:
+            case FactRenewal.KEPT:
+                self._keep(facts)
+            case FactRenewal.PUBLISHED:
+                self._publish(facts)
+            case FactRenewal.PLAIN:
+                self._change([(*triple, "") for triple in update.triples])
+
+    def _keep(self, facts: Sequence[Fact]) -> None:
+        draft = FactDraft(self.dataset)
+        for predicate in sorted({fact.triple[1] for fact in facts}):
+            draft.replace((None, predicate, None), [fact for fact in facts if fact.triple[1] == predicate])
+        draft.commit()
+
+    def _publish(self, facts: Sequence[Fact]) -> None:
+        style = self.dataset.style
+        quads = method(style.method).annotate(facts, style, lambda _shared: str(next(self._names)))
+        come = {quad for quad, _ in quads}
+        gone = () if style.label is Label.INTERVAL else [quad for quad in self._before if quad not in come]
+        self.dataset.change(gone, quads)
+        self._before = tuple(come)
+
+    def _change(self, quads: Sequence[Quad]) -> None:
+        come = set(quads)
+        self.dataset.change([quad for quad in self._before if quad not in come], [(quad, None) for quad in quads])
+        self._before = quads
 
 
 def main() -> None:
@@ -36,9 +81,9 @@ def main() -> None:
     told = task()
     style = Style(told["method"], Label(told["label"]), template=told["template"])
     store: IndexedStore = MemoryStore() if told["store"] is None else DiskStore(Path(told["store"]))
-    dataset = DataSet(NAME, store, style, _now, PAGE)
+    dataset = DataSet(NAME, store, style, wall_ms, PAGE)
     load(Path(told["static"]), store, style)
-    found = list(updates(elements(told["stream"]), told["slack"]))
+    found = {update.time: update for update in updates(elements(told["stream"]), told["slack"])}
     server = Serving(
         application([dataset]),
         "127.0.0.1",
@@ -47,36 +92,24 @@ def main() -> None:
         lambda at: say(address=at + NAME, quads=dataset.size),
         settings={"date_header": False, "server_header": False},
     )
-    asyncio.run(_serve(server, dataset, Renewal(told["renewal"]), found))
+    asyncio.run(_serve(server, DataSetRenewal(dataset, FactRenewal(told["renewal"]), 0), found))
 
 
-async def _serve(server: Serving, dataset: DataSet, renewal: Renewal, found: Sequence[Update]) -> None:
-    loop, begins = asyncio.get_running_loop(), asyncio.Event()
-    told: dict[str, Any] = {}
+async def _serve(server: Serving, renewal: DataSetRenewal, found: Mapping[int, Update]) -> None:
+    loop = asyncio.get_running_loop()
+
+    def apply(begins: int, time: int) -> None:
+        renewal.begins = begins
+        renewal.apply(found[time])
+        say(applied=time, at=wall_ms())
 
     def listen() -> None:
         for line in sys.stdin:
-            told.update(json.loads(line))
-            loop.call_soon_threadsafe(begins.set)
+            loop.call_soon_threadsafe(lambda told: apply(told["begins"], told["apply"]), json.loads(line))
         loop.call_soon_threadsafe(setattr, server, "should_exit", True)
 
     threading.Thread(target=listen, daemon=True).start()
-
-    async def renew() -> None:
-        await begins.wait()
-        renewing = Renewing(dataset, renewal, told["begins"])
-        for update in found:
-            await asyncio.sleep(max(0, told["begins"] + update.time - _now()) / 1000)
-            renewing.apply(update)
-            say(applied=update.time, at=_now())
-
-    renewal_task = asyncio.create_task(renew())
     await server.serve()
-    renewal_task.cancel()
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
 
 
 if __name__ == "__main__":

@@ -1,39 +1,160 @@
-"""Sustainable load: the hardest value of an axis at which an engine is right, in time, and fed on schedule."""
+"""Sustainable load: the hardest value of an axis at which an engine is right, in time, and fed on schedule.
 
-from collections.abc import Iterator
+An axis is varied in the experiment: the load, the window's size or slide, the time unit.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from streamgauge.engines import EngineError, named, profiles
 from streamgauge.engines import load as load_engine
-from streamgauge.suites.experiments.capacity_axes import PACE, Axis, varied
-from streamgauge.suites.experiments.capacity_probe import Bound, Limit, Probe, probed
-from streamgauge.suites.experiments.capacity_search import Reach, search
+from streamgauge.model.query import Window
+from streamgauge.query import print_query
+from streamgauge.semantics.profiles import profile
+from streamgauge.suites.experiments.capacity_search import Bound, Harder, Limit, Probe, SearchRange, probed, search
 from streamgauge.suites.experiments.experiment import EnginePart, Experiment, ExperimentError
 from streamgauge.suites.experiments.plan import plan_query, plan_runs
-from streamgauge.suites.experiments.running import Doing, run_experiment
+from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
 from streamgauge.workloads import load as load_workload
 from streamgauge.workloads import parameters as check_parameters
 
+PACE = "feed.pace"
+AXES = ("load", "window", "slide", "time-unit")
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityAxis:
+    """One thing that is varied: its name and unit, where it starts, which way it gets harder, and how it is set."""
+
+    name: str
+    unit: str
+    start: float
+    harder: Harder
+    whole: bool
+    apply: Callable[[Experiment, float], Experiment]
+
+    @property
+    def title(self) -> str:
+        """Its name and unit, as a column or an axis is headed."""
+        return f"{self.name}, {self.unit}" if self.unit else self.name
+
+    @property
+    def folder(self) -> str:
+        """Its name in folders and files."""
+        return self.name.replace(" ", "-")
+
+    def written(self, value: float) -> str:
+        """A value as a folder and a table have it."""
+        return f"{value:.0f}" if self.whole else f"{value:g}"
+
+
+def axis(name: str, experiment: Experiment, load: str = PACE) -> CapacityAxis:
+    """The axis of that name; ``load`` is the key that is the load. ExperimentError says what cannot be varied."""
+    if name == "window":
+        return CapacityAxis("window", "ms", _window(experiment).size, Harder.SMALLER, True, _sized)
+    if name == "slide":
+        return CapacityAxis("slide", "ms", _window(experiment).slide, Harder.SMALLER, True, _slid)
+    if name == "time-unit":
+        unit = max(profile(each).time_unit for part in experiment.engine for each in part.semantics)
+        return CapacityAxis("time unit", "ms", max(2, unit), Harder.SMALLER, True, _with_unit)
+    if name != "load":
+        raise ExperimentError(f"--axis {name}: choose from {', '.join(AXES)}")
+    if load == PACE:
+        pace = experiment.feed.factor or 1.0
+        return CapacityAxis("pace", "times real time", pace, Harder.GREATER, False, _paced)
+    return _parameter(experiment, load)
+
+
+def _parameter(experiment: Experiment, load: str) -> CapacityAxis:
+    """A whole-number parameter of the workload or the query as the load."""
+    table, _, name = load.rpartition(".")
+    if table not in {"workload", "query.parameters"} or not name:
+        raise ExperimentError(f"--load {load}: name {PACE}, workload.NAME or query.parameters.NAME")
+    given: Mapping[str, Any] = experiment.query.parameters
+    if table == "workload":
+        if experiment.workload.name is None:
+            raise ExperimentError(f"--load {load}: a recorded stream has no parameters: the load is {PACE}")
+        given = check_parameters(load_workload(experiment.workload.name), experiment.workload.parameters)
+    value = given.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ExperimentError(f"--load {load}: its value is {value!r}: a load is a whole number of at least 1")
+
+    def set_to(at: Experiment, to: float) -> Experiment:
+        return varied(at, {load: int(to)})
+
+    return CapacityAxis(name, "", value, Harder.GREATER, True, set_to)
+
+
+def varied(experiment: Experiment, values: Mapping[str, object]) -> Experiment:
+    """The experiment with other values at these keys (``workload.stations``); it is checked again."""
+    data = experiment.model_dump()
+    for key, value in values.items():
+        *tables, last = key.split(".")
+        at = data
+        for table in tables:
+            at = at[table]
+        at[last] = value
+    return Experiment.model_validate(data)
+
+
+def _paced(experiment: Experiment, value: float) -> Experiment:
+    return varied(experiment, {PACE: value})
+
+
+def _with_unit(experiment: Experiment, value: float) -> Experiment:
+    parts = [{**part.model_dump(), "time_unit": int(value)} for part in experiment.engine]
+    return varied(experiment, {"engine": parts})
+
+
+def _window(experiment: Experiment) -> Window:
+    """The one window of the query, measured in time."""
+    windows = plan_query(experiment).query.windows
+    if len(windows) != 1 or windows[0].window.kind != "time":
+        raise ExperimentError("--axis window and --axis slide vary the one time-based window of a query: it has none")
+    return windows[0].window
+
+
+def _sized(experiment: Experiment, value: float) -> Experiment:
+    """A tumbling window stays tumbling, a sliding one keeps its slide."""
+    own = _window(experiment)
+    size = int(value)
+    return _with_window(experiment, Window(size, size if own.size == own.slide else own.slide))
+
+
+def _slid(experiment: Experiment, value: float) -> Experiment:
+    return _with_window(experiment, Window(_window(experiment).size, int(value)))
+
+
+def _with_window(experiment: Experiment, window: Window) -> Experiment:
+    """The same query over another window, as text of its own dialect."""
+    planned = plan_query(experiment)
+    windows = tuple(replace(each, window=window) for each in planned.query.windows)
+    text = print_query(replace(planned.query, windows=windows), planned.dialect)
+    query: dict[str, object] = {"text": text, "static": experiment.query.static, "parameters": {}}
+    return varied(experiment, {"query": query})
+
+
 SPOILT = (Bound.FEEDER, Bound.DELAY)
-"""What other work on the machine can cause: such a probe is tried again."""
+"""Bounds that other work on the machine can cause: such a probe is tried again."""
 
 DRAIN_MS = 60_000
 """How long a probe may go on after its stream's end, beside ten times the bound on the delay."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is sought: the axis, where to look on it, the limits, and how often a probe that came late is tried."""
+class CapacitySearch:
+    """The search for a capacity: axis, range, limits, and how often a probe that came late is tried."""
 
-    axis: Axis
-    reach: Reach
+    axis: CapacityAxis
+    reach: SearchRange
     limit: Limit
     tries: int = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What an engine carries under a semantics: every probe by its value; ``absent`` says why there is none:
+    """The load that an engine carries under a semantics: every probe by its value; ``absent`` says why there is none:
     the engine is not there, or refuses the query.
     """
 
@@ -60,7 +181,7 @@ class Capacity:
         return self.beyond is not None and self.beyond.bound is not None and self.beyond.bound.of_engine
 
 
-def capacities(experiment: Experiment, asked: Asked, doing: Doing) -> Iterator[Capacity]:
+def capacities(experiment: Experiment, asked: CapacitySearch, doing: ExperimentContext) -> Iterator[Capacity]:
     """The capacity of every engine under each of its semantics, as each is found.
 
     Every probe is a run folder below ``doing.out`` and not done again; an engine that is not there says so.
@@ -75,7 +196,7 @@ def capacities(experiment: Experiment, asked: Asked, doing: Doing) -> Iterator[C
             yield Capacity(part.name, semantics, absent=str(error))
 
 
-def _part_of(doing: Doing, number: int, of: int) -> Doing:
+def _part_of(doing: ExperimentContext, number: int, of: int) -> ExperimentContext:
     """The same, whose shares are those of one of ``of`` equal parts."""
     return replace(doing, tell=lambda what, share: doing.tell(what, (number + share) / of))
 
@@ -94,10 +215,10 @@ def _added(experiment: Experiment, name: str) -> EnginePart:
     return EnginePart(name=name, semantics=own[:1] if own else experiment.engine[0].semantics[:1])
 
 
-def _capacity(experiment: Experiment, part: EnginePart, asked: Asked, doing: Doing) -> Capacity:
+def _capacity(experiment: Experiment, part: EnginePart, asked: CapacitySearch, doing: ExperimentContext) -> Capacity:
     alone = experiment.model_copy(update={"engine": (part,)})
     first = at(alone, asked.reach.start, asked)
-    query = plan_query(first).query
+    query = plan_query(first)
     try:
         plan_runs(first, query)
     except ExperimentError as error:
@@ -115,13 +236,15 @@ def _capacity(experiment: Experiment, part: EnginePart, asked: Asked, doing: Doi
     return Capacity(part.name, part.semantics[0], probes, bracket.passed, bracket.failed)
 
 
-def _told(doing: Doing, title: str, share: float) -> Doing:
+def _told(doing: ExperimentContext, title: str, share: float) -> ExperimentContext:
     """The same, told under a title."""
     doing.tell(title, share)
     return replace(doing, tell=lambda what, _share: doing.tell(f"{title}: {what}", share))
 
 
-def _probe(experiment: Experiment, value: float, asked: Asked, doing: Doing, *, first: bool) -> Probe:
+def _probe(
+    experiment: Experiment, value: float, asked: CapacitySearch, doing: ExperimentContext, *, first: bool
+) -> Probe:
     """One value tried; one that the harness refuses (a window beyond the memory limit) is not carried."""
     name = f"{asked.axis.folder}={asked.axis.written(value)}"
     try:
@@ -138,7 +261,7 @@ def _probe(experiment: Experiment, value: float, asked: Asked, doing: Doing, *, 
     return probe
 
 
-def at(experiment: Experiment, value: float, asked: Asked) -> Experiment:
+def at(experiment: Experiment, value: float, asked: CapacitySearch) -> Experiment:
     """The experiment of a probe: paced, the axis at ``value``, its stream long enough, its time bounded."""
     paced = experiment if experiment.feed.factor is not None else varied(experiment, {PACE: 1.0})
     long = _long_enough(asked.axis.apply(paced, value), asked.limit.lasting)

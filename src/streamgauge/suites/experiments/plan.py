@@ -1,46 +1,24 @@
-"""From an experiment to its runs: streams, queries and engines made concrete, bad input refused first."""
+"""From an experiment to its trials, bad input refused first; and how long they will take, at least.
+
+Example: 6 runs of 30 s of stream in real time, 60,000 triples each: 6 * (1.5 + 30 + 60,000 / 30,000) = 201 s.
+"""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from streamgauge.engines import load as load_engine
+from streamgauge.harness.trial import PlannedQuery, Trial
 from streamgauge.model.obstacles import obstacle
 from streamgauge.model.query import ContinuousQuery, Window
-from streamgauge.model.semantics import Semantics
 from streamgauge.oracle.expected.background import BackgroundError, beside
 from streamgauge.query import detect, fill, parse
 from streamgauge.semantics.profiles import profile
-from streamgauge.suites.experiments.experiment import Experiment, ExperimentError
-from streamgauge.suites.experiments.static import gives_static
+from streamgauge.suites.experiments.experiment import Experiment, ExperimentError, WorkloadPart
+from streamgauge.suites.experiments.streams import gives_static, identity
 from streamgauge.workloads import load as load_workload
 from streamgauge.workloads import query_text
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedRun:
-    """One run to do: engine with its own options, semantics, seed and repetition; ``key`` names its folder."""
-
-    engine: str
-    semantics: Semantics
-    seed: int
-    repetition: int
-    options: Mapping[str, object] = field(default_factory=dict)
-
-    @property
-    def key(self) -> str:
-        """A folder name that is the same whenever the run is."""
-        own = "".join(f"-{name}={value}" for name, value in sorted(self.options.items()))
-        return f"{self.engine}{own}-{self.semantics.name}-seed{self.seed}-{self.repetition}".replace("/", "_")
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedQuery:
-    """The query as text in its dialect and parsed."""
-
-    text: str
-    dialect: str
-    query: ContinuousQuery
 
 
 def plan_query(experiment: Experiment) -> PlannedQuery:
@@ -77,12 +55,12 @@ def read_text(path: Path) -> str:
         raise ExperimentError(f"{path}: cannot be read: {obstacle(error)}") from error
 
 
-def plan_runs(experiment: Experiment, query: ContinuousQuery) -> tuple[PlannedRun, ...]:
+def plan_runs(experiment: Experiment, query: PlannedQuery) -> tuple[Trial, ...]:
     """Every run of the experiment in order; ExperimentError with the engine's sentence when one refuses."""
-    return tuple(_runs(experiment, query))
+    return tuple(_trials(experiment, query))
 
 
-def _runs(experiment: Experiment, query: ContinuousQuery) -> Iterator[PlannedRun]:
+def _trials(experiment: Experiment, planned: PlannedQuery) -> Iterator[Trial]:
     for part in experiment.engine:
         engine = load_engine(part.name)
         for name in part.semantics:
@@ -91,15 +69,32 @@ def _runs(experiment: Experiment, query: ContinuousQuery) -> Iterator[PlannedRun
                 semantics = replace(semantics, time_unit=part.time_unit)
             if experiment.feed.lateness is not None:
                 semantics = replace(semantics, lateness=experiment.feed.lateness)
-            if reason := engine.refuse(query, semantics):
+            if reason := engine.refuse(planned.query, semantics):
                 raise ExperimentError(f"engine {part.name} refuses this query under {name}: {reason}")
             for seed in experiment.seeds:
                 for repetition in range(1, experiment.repetitions + 1):
-                    yield PlannedRun(part.name, semantics, seed, repetition, part.options)
+                    yield Trial(
+                        part.name,
+                        semantics,
+                        planned,
+                        workload_fields(experiment.workload, planned.query, seed),
+                        seed,
+                        repetition,
+                        part.options,
+                        experiment.feed.factor,
+                        gives_static(experiment),
+                    )
+
+
+def workload_fields(part: WorkloadPart, query: ContinuousQuery, seed: int) -> Mapping[str, object]:
+    """The fields that tell a workload's stream for a seed from another; a run's header has them."""
+    source = part.name or ", ".join(each.address for each in part.sources)
+    given = {key: str(value) for key, value in part.parameters.items()}
+    return {"name": source, "seed": seed, **given, **identity(part, query)}
 
 
 BYTES_PER_TRIPLE = 800
-"""What a triple costs inside a window, in the incremental evaluator with its indexes (measured: about 770)."""
+"""Bytes that a triple takes inside a window, in the incremental evaluator with its indexes (measured: about 770)."""
 
 
 def refuse_window(query: ContinuousQuery, triples: int, span: int, limit_mb: int) -> None:
@@ -125,3 +120,31 @@ def _size(window: Window) -> str:
     if window.kind == "landmark":
         return "a landmark window"
     return f"a window of {window.size} {'triples' if window.kind == 'count' else 'ms'}"
+
+
+RUN_S: Final = 1.5
+"""An engine's process, a run folder and a verdict with few windows, in s of CPU (measured: 1 to 2)."""
+
+TRIPLES_S: Final = 30_000
+"""Triples that are answered, recorded and judged in a second of CPU, where a report is due each second of the stream
+(measured with ``live`` as C-SPARQL: 105,000 in 3.3 s). Semantics that report at each change take longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEstimate:
+    """A number of runs of a stream of ``span`` ms and ``triples``, fed at ``factor`` of real time (``None``: fast)."""
+
+    runs: int
+    span: int
+    triples: int
+    factor: float | None
+
+    @property
+    def feed_seconds(self) -> float:
+        """How long one run is fed, s; 0 as fast as possible, where the work itself is what takes time."""
+        return 0.0 if self.factor is None else self.span / 1000 / self.factor
+
+    @property
+    def seconds(self) -> float:
+        """All runs, one after the other, s."""
+        return self.runs * (RUN_S + self.feed_seconds + self.triples / TRIPLES_S)

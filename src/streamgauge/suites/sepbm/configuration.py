@@ -1,7 +1,10 @@
-"""A configuration as a folder (the protocol ``Configuration`` says what is in it): written once, read many times."""
+"""Configurations as folders (the protocol ``Configuration`` says what is in one): written once, read many times.
+
+State 0 of a configuration is its base load, state k what holds after the k-th publication.
+"""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from json.encoder import encode_basestring_ascii
@@ -23,7 +26,7 @@ from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.reasoning import OntologyError, Rules, read_rules
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm.contract import Channel, Due
+from streamgauge.suites.sepbm.contract import DueRows, SepbmChannel
 
 ABOUT, BASE, ONTOLOGY, CHANNELS, SEQUENCE, DUE = (
     "configuration.json",
@@ -51,7 +54,7 @@ class ConfigurationError(MistakeError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What ``configuration.json`` says: how it was made, and of each channel made from another which, by what value."""
+    """The content of ``configuration.json``: how it was made; each channel made from another, with its value."""
 
     made: Mapping[str, Any]
     alike: Mapping[str, tuple[str, Term]] = field(default_factory=dict)
@@ -62,7 +65,7 @@ class Stored:
     """A configuration in its folder; only the channels and what it says of itself are held in memory."""
 
     folder: Path
-    channels: tuple[Channel, ...]
+    channels: tuple[SepbmChannel, ...]
     about: About
 
     def rules(self) -> Rules:
@@ -99,8 +102,8 @@ class Stored:
             except (ValueError, SyntaxError, KeyError, TypeError, AttributeError) as error:
                 raise ConfigurationError(f"{file}:{number}: no publication with n, add, remove: {error}") from error
 
-    def due(self) -> Iterator[Due]:
-        """What the channels are due, by publication and channel; ConfigurationError when it is not there."""
+    def due(self) -> Iterator[DueRows]:
+        """The rows due, by publication and channel; ConfigurationError when it is not there."""
         try:
             table = tables.read(self.folder / DUE, _DUE)
         except tables.TableError as error:
@@ -108,7 +111,9 @@ class Stored:
         rows = zip(*(table.column(name).to_pylist() for name in ("n", "channel", "sign", "row")), strict=True)
         for (number, channel), found in groupby(rows, lambda row: row[:2]):
             signed = [(sign, tuple(row)) for _, _, sign, row in found]
-            yield Due(channel, number, *(tuple(row for sign, row in signed if sign == wanted) for wanted in (1, -1)))
+            yield DueRows(
+                channel, number, *(tuple(row for sign, row in signed if sign == wanted) for wanted in (1, -1))
+            )
 
 
 def read(folder: Path) -> Stored:
@@ -124,14 +129,20 @@ def read(folder: Path) -> Stored:
         raise ConfigurationError(f"{file}: not what `streamgauge sepbm generate` writes: make it again") from error
     if version != VERSION:
         raise ConfigurationError(f"{file}: version {version}: this is read as {VERSION}, generate it again")
-    channels = tuple(Channel(each.stem, "".join(_lines(each))) for each in sorted((folder / CHANNELS).glob("*.rq")))
+    channels = tuple(
+        SepbmChannel(each.stem, "".join(_lines(each))) for each in sorted((folder / CHANNELS).glob("*.rq"))
+    )
     if not channels:
         raise ConfigurationError(f"{folder / CHANNELS}: there is no channel: queries are expected here, as NAME.rq")
     return Stored(folder, channels, About(made, alike))
 
 
 def write(
-    folder: Path, about: About, ontology: Iterable[Triple], channels: Iterable[Channel], sequence: Iterable[Publication]
+    folder: Path,
+    about: About,
+    ontology: Iterable[Triple],
+    channels: Iterable[SepbmChannel],
+    sequence: Iterable[Publication],
 ) -> None:
     """All but the base load and what is due; the same values give the same bytes. OSError as the disk has it."""
     made_folder(folder / CHANNELS)
@@ -144,8 +155,8 @@ def write(
         file.writelines(map(_line, sequence))
 
 
-def write_due(folder: Path, due: Iterable[Due]) -> None:
-    """What is due, by publication, channel, sign and row."""
+def write_due(folder: Path, due: Iterable[DueRows]) -> None:
+    """Write the rows due, by publication, channel, sign and row."""
     rows = sorted(
         (each.publication, each.channel, -sign, tuple(cell or "" for cell in row), sign, row)
         for each in due
@@ -168,8 +179,8 @@ def triples_text(triples: Iterable[Triple]) -> str:
     return "".join([f"{s} {p} {o} .\n" for s, p, o in triples])
 
 
-def changes(due: Iterable[Due]) -> dict[tuple[int, str], tuple[frozenset[Row], frozenset[Row]]]:
-    """What is due by publication and channel, as sets: what two ways of finding it must agree on."""
+def changes(due: Iterable[DueRows]) -> dict[tuple[int, str], tuple[frozenset[Row], frozenset[Row]]]:
+    """The rows due by publication and channel, as sets, on which two ways of finding them must agree."""
     return {(each.publication, each.channel): (frozenset(each.added), frozenset(each.removed)) for each in due}
 
 
@@ -196,3 +207,30 @@ def _lines(file: Path) -> Iterator[str]:
 
 def _put(file: Path, text: str) -> None:
     file.write_text(text, encoding="utf-8", newline="\n")
+
+
+Span = tuple[int, int]
+"""The first and the last state of an interval."""
+
+
+def in_order(sequence: Iterable[Publication], order: Sequence[int]) -> list[Publication]:
+    """The publications in the order in which they took effect; ConfigurationError when it is not one of all of them."""
+    listed = list(sequence)
+    if order and sorted(order) != [each.number for each in listed]:
+        raise ConfigurationError(f"an order of {len(order)} publications: it must have each of {len(listed)} once")
+    return [listed[number - 1] for number in order] if order else listed
+
+
+def spans(publications: Sequence[Publication], there: Iterable[Triple]) -> Mapping[Triple, list[Span]]:
+    """In which states each fact stands that is in ``there`` or that a publication adds: first and last, inclusive."""
+    begun = dict.fromkeys(there, 0)
+    found: dict[Triple, list[Span]] = {}
+    for state, each in enumerate(publications, 1):
+        for triple in dict.fromkeys(each.removed):
+            if triple not in each.added and triple in begun:
+                found.setdefault(triple, []).append((begun.pop(triple), state - 1))
+        for triple in each.added:
+            begun.setdefault(triple, state)
+    for triple, first in begun.items():
+        found.setdefault(triple, []).append((first, len(publications)))
+    return found

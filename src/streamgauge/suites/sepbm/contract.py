@@ -1,10 +1,11 @@
-"""What SEP-BM's parts hand to each other: a configuration, a system with the six operations, what was observed."""
+"""SEP-BM's nouns: a configuration with channels, a system with the operations of section 4.1, a recording."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
+from streamgauge.harness.system import SystemUnderTest
 from streamgauge.model.algebra import Select
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.run import Sample
@@ -18,7 +19,7 @@ STREAM: Final = "http://ex.org/streams/publications"
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class SepbmChannel:
     """A channel: its name and its SELECT query."""
 
     name: str
@@ -26,14 +27,14 @@ class Channel:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Those of its rows, in their order; ValueError says why its query cannot be a channel's."""
+        """The variables of its rows, in their order; ValueError says why its query cannot be a channel's."""
         form = parse_sparql(self.query)
         if not isinstance(form, Select):
             raise ValueError(f"channel {self.name}: its query is no SELECT: only rows can come and go")
         return form.variables
 
 
-class Due(NamedTuple):
+class DueRows(NamedTuple):
     """The rows of a channel's answer that a publication, by its number, lets come and go: sets, in no order."""
 
     channel: str
@@ -51,7 +52,7 @@ class Configuration(Protocol):
     """
 
     folder: Path
-    channels: tuple[Channel, ...]
+    channels: tuple[SepbmChannel, ...]
 
     def rules(self) -> Rules:
         """The ontology's rules."""
@@ -65,13 +66,13 @@ class Configuration(Protocol):
         """The publications in order."""
         ...
 
-    def due(self) -> Iterator[Due]:
-        """What the channels are due when the sequence is published one by one, by publication."""
+    def due(self) -> Iterator[DueRows]:
+        """The rows that are due when the sequence is published one by one, by publication."""
         ...
 
 
-class Heard(NamedTuple):
-    """What a subscriber was told. ``received`` and ``made`` are monotonic ns, ``made`` ``None`` when it is not said.
+class ReceivedNotification(NamedTuple):
+    """A notification as a subscriber received it; ``received`` and ``made`` (``None``: not said) are monotonic ns.
 
     ``causes`` are the publications that caused it by the numbers that the system gave them, empty when it is silent.
     """
@@ -84,71 +85,21 @@ class Heard(NamedTuple):
     made: int | None = None
 
 
-Hear = Callable[[Heard], None]
+Receive = Callable[[ReceivedNotification], None]
 
 
-class System(Protocol):
-    """A system under test: the six operations (section 4.1), from any thread; UnusableSystemError says what failed.
+class SepbmSystem(SystemUnderTest[Configuration, SepbmChannel, Publication, ReceivedNotification], Protocol):
+    """A system under test; operations come from any thread, UnusableSystemError says what failed.
 
-    An adapter is a module of ``adapters`` with ``start(options, clock) -> System``, ``OPTIONS`` (what each means),
+    ``start`` loads the rules and the base load, ``subscribe`` creates a channel with its first subscriber, ``feed``
+    publishes or deletes a graph, ``advance`` to the end evaluates what was put off; ``unsubscribe`` deletes a channel.
+
+    An adapter is a module of ``adapters`` with ``start(options, clock) -> SepbmSystem``, ``OPTIONS`` (what each means),
     and ``ABOUT``, a sentence. ``clock`` is monotonic, in ns.
     """
 
-    @property
-    def evaluator(self) -> str | None:
-        """What computes its answers, ``changes`` or ``definition``, which may not judge it; ``None``: none of ours."""
-        ...
 
-    @property
-    def processes(self) -> Sequence[int]:
-        """The roots of the process trees whose resources are the system's; the runner's own when it is in process."""
-        ...
-
-    def load(self, configuration: Configuration) -> None:
-        """The ontology's rules and the base load are there, before there are channels."""
-        ...
-
-    def create_channel(self, channel: Channel) -> None:
-        """A channel begins."""
-        ...
-
-    def delete_channel(self, name: str) -> None:
-        """It ends."""
-        ...
-
-    def subscribe(self, name: str, hear: Hear) -> None:
-        """One subscriber of a channel; ``hear`` is called from any thread, in the channel's order."""
-        ...
-
-    def unsubscribe(self, name: str) -> None:
-        """It leaves."""
-        ...
-
-    def publish(self, graph: Sequence[Triple]) -> int | None:
-        """Facts are there from now on; returns when acknowledged, with the system's number for it if it has one."""
-        ...
-
-    def delete(self, graph: Sequence[Triple]) -> int | None:
-        """They are there no more."""
-        ...
-
-    def settle(self) -> None:
-        """Return when what is acknowledged has been processed and what it led to has been told; also called before.
-
-        What the system puts off, as those do that guess, may stay put off.
-        """
-        ...
-
-    def finish(self) -> None:
-        """Return when all that was caused by what is acknowledged has been told, what was put off too."""
-        ...
-
-    def close(self) -> None:
-        """Leave nothing running."""
-        ...
-
-
-class Published(NamedTuple):
+class PublicationRecord(NamedTuple):
     """A publication of the sequence: called and acknowledged (monotonic ns), the system's number for it if any."""
 
     number: int
@@ -157,8 +108,8 @@ class Published(NamedTuple):
     known_as: int | None = None
 
 
-class Beside(NamedTuple):
-    """What subscribers of a channel beside the first were told, without the rows: how many, and when (monotonic ns)."""
+class CountedNotification(NamedTuple):
+    """A notification to a subscriber of a channel beside the first: how many rows, and when (monotonic ns)."""
 
     channel: str
     subscriber: int
@@ -168,7 +119,7 @@ class Beside(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
+class SepbmRecording:
     """A configuration run on a system: everything observed. ``started`` (monotonic ns) is when the sequence began.
 
     ``publishers`` is how many published at once, ``rate`` publications a second (``None``: each waits for completion;
@@ -180,8 +131,8 @@ class Recording:
     system: str
     options: dict[str, str]
     channels: tuple[str, ...]
-    published: tuple[Published, ...]
-    heard: tuple[Heard, ...]
+    published: tuple[PublicationRecord, ...]
+    heard: tuple[ReceivedNotification, ...]
     samples: tuple[Sample, ...]
     started: int
     loading_s: float
@@ -189,7 +140,7 @@ class Recording:
     rate: float | None = None
     failure: str | None = None
     subscribers: int = 1
-    beside: tuple[Beside, ...] = ()
+    beside: tuple[CountedNotification, ...] = ()
     evaluator: str | None = None
 
 

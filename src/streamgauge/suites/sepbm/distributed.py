@@ -1,28 +1,199 @@
-"""The data of a configuration on Spark: the closure in which queries are answered to choose from."""
+"""Data of a configuration on Spark: its facts in all states, what channels are due, the closure to select from.
 
-from collections.abc import Sequence
+State 0 is the base load, state k what holds after the k-th publication; ``lo`` and ``hi`` are the first and last state
+of an interval. In the stream states are ms of application time, so that the common oracle judges channels as
+continuous queries over landmark facts. Rows are due where their intervals begin and end.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
 
+from streamgauge.formats.stream import elements
 from streamgauge.model.algebra import Select
-from streamgauge.model.terms import Term, Triple
+from streamgauge.model.element import StreamElement
+from streamgauge.model.report import DueReport, View
+from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.reasoning import Rules
+from streamgauge.spark.answers import Means, answers, changes
 from streamgauge.spark.entailment import entailed
 from streamgauge.spark.intervals import TRIPLE
 from streamgauge.spark.lines import LINE, write_lines
-from streamgauge.suites.sepbm.choosing import Rule
-from streamgauge.suites.sepbm.reference import answered, kept, look
+from streamgauge.spark.locations import location
+from streamgauge.spark.profile import Profile, profiled
+from streamgauge.suites.sepbm.configuration import BASE, ConfigurationError, Span, Stored, in_order, spans
+from streamgauge.suites.sepbm.contract import Configuration, DueRows
+from streamgauge.suites.sepbm.selection import SelectionRule
+from streamgauge.suites.sepbm.shapes import ChannelShape, shapes
+
+STREAM = "http://ex.org/streams/publications"
+
+_END = " ."
+
+
+def history(spark: SparkSession, configuration: Configuration, order: Sequence[int] = ()) -> Iterator[StreamElement]:
+    """The closure's facts as elements: those that come and go together are one, ``until`` when they go.
+
+    ``order`` are all publications by number in the order in which they took effect, that of the sequence unless given.
+    """
+    table = history_table(standing(spark, configuration, order), states(configuration))
+    return elements(table.orderBy("sequence", "position").toArrow())
+
+
+def history_table(facts: DataFrame, last: int) -> DataFrame:
+    """Facts with intervals of states as a stream table (``formats.stream``); ``last`` is the last state."""
+    moment = Window.orderBy("lo", fn.desc("hi"))
+    spans = facts.select("lo", "hi").distinct().withColumn("sequence", fn.row_number().over(moment).cast("long") - 1)
+    within = Window.partitionBy("sequence").orderBy(*TRIPLE)
+    ends = fn.when(fn.col("hi") < last, fn.col("hi").cast("long") + 1)
+    return facts.join(fn.broadcast(spans), ["lo", "hi"]).select(
+        fn.lit(STREAM).alias("stream"),
+        fn.col("lo").cast("long").alias("time"),
+        "sequence",
+        (fn.row_number().over(within) - 1).alias("position"),
+        *TRIPLE,
+        ends.alias("until"),
+    )
+
+
+def states(configuration: Configuration) -> int:
+    """The number of the last state: how many publications there are."""
+    return sum(1 for _ in configuration.sequence())
+
+
+def standing(spark: SparkSession, configuration: Configuration, order: Sequence[int] = ()) -> DataFrame:
+    """The closure's facts, subject, predicate, object, lo, hi: intervals of a fact are disjoint and maximal."""
+    return entailed(spark, explicit(spark, configuration, order), configuration.rules())
+
+
+def explicit(spark: SparkSession, configuration: Configuration, order: Sequence[int] = ()) -> DataFrame:
+    """The explicit facts with their intervals; publishing what stands and deleting what does not change nothing."""
+    publications = in_order(configuration.sequence(), order)
+    base = _base(spark, configuration)
+    touched = dict.fromkeys(triple for each in publications for triple in (*each.added, *each.removed))
+    moving = _frame(spark, touched)
+    own = base.join(fn.broadcast(moving), [*TRIPLE], "left_semi").toArrow()
+    there = set(zip(*(own.column(name).to_pylist() for name in TRIPLE), strict=True))
+    still = base.join(fn.broadcast(moving), [*TRIPLE], "left_anti")
+    always = still.select(*TRIPLE, fn.lit(0).alias("lo"), fn.lit(len(publications)).alias("hi"))
+    found = spans(publications, there)
+    rows = [(triple, span) for triple, listed in found.items() for span in listed]
+    return always.unionByName(_frame(spark, (triple for triple, _ in rows), [span for _, span in rows]))
+
+
+def _base(spark: SparkSession, configuration: Configuration) -> DataFrame:
+    """The base load, a line a fact; a job on a file with another line in it fails and says which."""
+    file = configuration.folder / BASE
+    if not file.is_file():
+        raise ConfigurationError(f"{file}: the base load is missing")
+    lines = spark.read.text(location(file), lineSep="\n")
+    terms = fn.split("value", " ", 3)
+    said = fn.concat(fn.lit(f"{file}: expected a canonical N-Triples line: s p o .: "), fn.col("value"))
+    ends = fn.coalesce(terms.getItem(2).endswith(_END), fn.lit(False))
+    end = fn.when(ends, terms.getItem(2)).otherwise(fn.raise_error(said).cast("string"))
+    found = lines.select(terms.getItem(0).alias("subject"), terms.getItem(1).alias("predicate"), end.alias("object"))
+    return found.withColumn("object", fn.expr(f"substring(object, 1, length(object) - {len(_END)})"))
+
+
+def _frame(spark: SparkSession, triples: Iterable[Triple], found: Sequence[Span] | None = None) -> DataFrame:
+    """Triples as a table, with their intervals where they are given."""
+    listed = list(triples)
+    columns = {name: pa.array([triple[at] for triple in listed], pa.string()) for at, name in enumerate(TRIPLE)}
+    if found is not None:
+        columns |= {name: pa.array([span[at] for span in found], pa.int32()) for at, name in enumerate(("lo", "hi"))}
+    return spark.createDataFrame(pa.table(columns))
+
+
+Tell = Callable[[str], None]
+"""Called with the next step."""
+
+
+def due(
+    spark: SparkSession, configuration: Stored, order: Sequence[int] = (), tell: Tell = lambda _what: None
+) -> list[DueRows]:
+    """The rows due, in the order in which publications took effect, that of the sequence unless given.
+
+    Every fact gets the states in which it stands, the closure and the answers follow over intervals, and only rows
+    that come or go after state 0 are collected. ValueError names what of a query Spark does not evaluate.
+    """
+    numbers = [0, *(each.number for each in in_order(configuration.sequence(), order))]
+    tell("closure")
+    facts = kept(standing(spark, configuration, order))
+    try:
+        profile = look(facts)
+        found: dict[tuple[int, str], tuple[list[Row], list[Row]]] = defaultdict(lambda: ([], []))
+        for shape in shapes(configuration):
+            tell(shape.name)
+            for channel, state, sign, row in _moved(spark, facts, profile, shape, len(numbers)):
+                found[state, channel][sign < 0].append(row)
+    finally:
+        facts.unpersist()
+    return [
+        DueRows(channel, numbers[state], tuple(added), tuple(removed))
+        for (state, channel), (added, removed) in sorted(found.items())
+    ]
+
+
+def kept(facts: DataFrame) -> DataFrame:
+    """Facts computed once, ordered so that those of a class or property are found without reading the others."""
+    ordered = facts.repartitionByRange("predicate", "object").sortWithinPartitions("predicate", "object")
+    return ordered.persist(StorageLevel.MEMORY_AND_DISK)
+
+
+def answered(spark: SparkSession, facts: DataFrame, known: Profile, form: Select) -> DataFrame:
+    """The set of a query's rows in state 0, columns t0, t1, ...; ValueError names what Spark does not evaluate."""
+    rows = answers(spark, state_stream(facts, 1), state_reports(1), form, means=Means(known=known)).drop("report")
+    return rows.toDF(*(f"t{index}" for index in range(len(rows.columns)))).distinct()
+
+
+def look(facts: DataFrame) -> Profile:
+    """The profile of facts whose intervals are disjoint: none is there twice in a state."""
+    return replace(profiled(facts), repeated=False)
+
+
+def _moved(
+    spark: SparkSession, facts: DataFrame, profile: Profile, shape: ChannelShape, count: int
+) -> Iterator[tuple[str, int, int, Row]]:
+    """Channel, state, sign and row of all that comes or goes after state 0, for the channels of a shape."""
+    moved = changes(
+        spark, state_stream(facts, count), state_reports(count), shape.form, many=1, means=Means(known=profile)
+    )
+    names = [f"t{index}" for index in range(len(moved.columns) - 2)]
+    told = moved.toDF("report", "net", *names).filter("report > 0")
+    if shape.value is not None:
+        values = pa.table({"value": list(shape.channels), "channel": list(shape.channels.values())})
+        told = told.join(fn.broadcast(spark.createDataFrame(values)), fn.col(names[-1]) == fn.col("value"))
+        told = told.withColumn("channel", fn.explode("channel")).drop("value", names[-1])
+    else:
+        told = told.withColumn("channel", fn.lit(shape.channels[""][0]))
+    found = told.toArrow()
+    channel, report, net = (found.column(name).to_pylist() for name in ("channel", "report", "net"))
+    terms = [found.column(name).to_pylist() for name in found.column_names if name.startswith("t")]
+    rows: Iterable[Row] = zip(*terms, strict=True) if terms else iter([()] * len(net))
+    yield from zip(channel, report, net, rows, strict=True)
+
+
+def state_stream(facts: DataFrame, count: int) -> DataFrame:
+    """Facts with intervals of ``count`` states as what the evaluator reads."""
+    ends = fn.when(fn.col("hi") < count - 1, fn.col("hi").cast("long") + 1)
+    return facts.select(fn.col("lo").cast("long").alias("time"), *TRIPLE, ends.alias("until"))
+
+
+def state_reports(count: int) -> tuple[DueReport, ...]:
+    """A report for each state, of all that stands in it."""
+    return tuple(DueReport(state, (View(0, state + 1, 0, state, 0),)) for state in range(count))
 
 
 class DistributedData:
-    """Facts and their closure (``data.Data``); both are kept while it is open."""
+    """Facts and their closure; both are kept while it is open."""
 
     def __init__(self, spark: SparkSession, facts: DataFrame, rules: Rules) -> None:
         self._open, self._spark = ExitStack(), spark
@@ -63,7 +234,7 @@ class DistributedData:
 
 @dataclass(frozen=True)
 class DistributedRows:
-    """The rows of a query (``data.Rows``); ``described`` has a column ``subject``: what statements are about."""
+    """The set of a query's rows; ``described`` has a column ``subject``: what statements are about."""
 
     rows: DataFrame
     described: DataFrame
@@ -73,9 +244,9 @@ class DistributedRows:
         found: int = self.rows.count()
         return found
 
-    def resources(self, rule: Rule, seed: int, name: str, most: int) -> list[Term]:
+    def resources(self, rule: SelectionRule, seed: int, name: str, most: int) -> list[Term]:
         """The first ``most`` IRIs in an order drawn for the query, of those that have statements."""
-        columns = self.rows.columns if rule is Rule.ANY else self.rows.columns[:1]
+        columns = self.rows.columns if rule is SelectionRule.ANY else self.rows.columns[:1]
         named = reduce(DataFrame.unionByName, [self.rows.select(fn.col(each).alias("subject")) for each in columns])
         found = named.filter(_is_iri(fn.col("subject"))).distinct().join(self.described, "subject", "left_semi")
         return _drawn(found, seed, name, most)
@@ -105,7 +276,7 @@ def _is_iri(column: Column) -> Column:
 
 
 def _described(facts: DataFrame) -> DataFrame:
-    """What statements are about; not where one has a blank node, which would be another when it is published."""
+    """The subjects of statements; not where one has a blank node, which would be another when it is published."""
     blank = fn.max(fn.col("object").startswith("_:"))
     return facts.groupBy("subject").agg(blank.alias("blank")).filter("not blank").select("subject")
 

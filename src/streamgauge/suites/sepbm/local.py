@@ -1,11 +1,13 @@
-"""The data of a configuration in memory, and what its channels are due: all publications at once, a bit each.
+"""Data of a configuration in memory, and what its channels are due, found in two ways that share nothing measured.
 
-Nothing of what is measured takes part: the closure is ``reasoning.lifetimes``, queries are answered by the definition's
-algebra over all facts that stand in some state. A solution holds in the states in which all of its facts stand.
+``due_in_memory`` takes all publications at once, a bit each: the closure is ``reasoning.lifetimes``, queries are
+answered by the definition's algebra over all facts that stand in some state, and a solution holds in the states in
+which all of its facts stand. ``sequential`` publishes one by one, then closes and asks from scratch (section 3.2): the
+closure is the fix point of SPARQL updates, one for each rule, and pyoxigraph answers the queries, without optimisation.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain
@@ -13,19 +15,27 @@ from operator import and_
 from pathlib import Path
 from typing import Final
 
+import pyoxigraph as ox
+
+from streamgauge.incremental.facts.facts import HIDDEN
 from streamgauge.model import algebra as al
-from streamgauge.model.terms import Row, Term, Triple
+from streamgauge.model.algebra import BGP, Call, Expression, Filter, Node, Var
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.terms import RDF_TYPE, Row, Term, Triple
+from streamgauge.query import parse_sparql
+from streamgauge.query.printer import group
 from streamgauge.query.rebuild import every_expression, expressions
-from streamgauge.reasoning import Rules
+from streamgauge.reasoning import Rule, Rules
 from streamgauge.reasoning.lifetimes import Masks, standing_closure
+from streamgauge.reasoning.rules import SAME, instance, is_unnamed, passes, predicate_of
+from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.pyoxigraph_gaps import volatile
 from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.dataset import Dataset, IndexedGraph
-from streamgauge.suites.sepbm.alike import Shape, shapes
-from streamgauge.suites.sepbm.choosing import Rule
-from streamgauge.suites.sepbm.configuration import Stored, triples_text
-from streamgauge.suites.sepbm.contract import Due
-from streamgauge.suites.sepbm.states import in_order, spans
+from streamgauge.suites.sepbm.configuration import Stored, in_order, spans, triples_text
+from streamgauge.suites.sepbm.contract import Configuration, DueRows, SepbmChannel
+from streamgauge.suites.sepbm.selection import SelectionRule
+from streamgauge.suites.sepbm.shapes import ChannelShape, shapes
 from streamgauge.workloads.draws import text_bits
 
 LOCAL_STATEMENTS: Final = 300_000
@@ -33,7 +43,7 @@ LOCAL_STATEMENTS: Final = 300_000
 
 
 class LocalData:
-    """Facts and their closure (``data.Data``)."""
+    """Facts and their closure."""
 
     def __init__(self, facts: Sequence[Triple], rules: Rules) -> None:
         self._facts = tuple(dict.fromkeys(facts))
@@ -68,7 +78,7 @@ class LocalData:
 
 @dataclass(frozen=True, slots=True)
 class LocalRows:
-    """The rows of a query (``data.Rows``); ``described``: what statements without blank nodes are about."""
+    """The set of a query's rows; ``described``: what statements without blank nodes are about."""
 
     rows: tuple[Row, ...]
     described: set[Term]
@@ -77,9 +87,9 @@ class LocalRows:
         """How many there are."""
         return len(self.rows)
 
-    def resources(self, rule: Rule, seed: int, name: str, most: int) -> list[Term]:
+    def resources(self, rule: SelectionRule, seed: int, name: str, most: int) -> list[Term]:
         """The first ``most`` IRIs in an order drawn for the query, of those that have statements."""
-        named = chain.from_iterable(row if rule is Rule.ANY else row[:1] for row in self.rows)
+        named = chain.from_iterable(row if rule is SelectionRule.ANY else row[:1] for row in self.rows)
         found = {term for term in named if term is not None and term.startswith("<") and not term.startswith("<<")}
         return _drawn(found & self.described, seed, name, most)
 
@@ -95,8 +105,8 @@ def _drawn(terms: set[Term], seed: int, name: str, most: int) -> list[Term]:
     return [term for _, term in sorted(drawn)[:most]]
 
 
-def due_in_memory(configuration: Stored, order: Sequence[int] = ()) -> list[Due]:
-    """What the channels are due, in the order in which publications took effect: as ``reference.due`` finds it."""
+def due_in_memory(configuration: Stored, order: Sequence[int] = ()) -> list[DueRows]:
+    """The rows due, in the order in which publications took effect: as ``distributed.due`` finds them."""
     publications = in_order(configuration.sequence(), order)
     numbers = [0, *(each.number for each in publications)]
     base, last = dict.fromkeys(configuration.base()), len(publications)
@@ -112,7 +122,7 @@ def due_in_memory(configuration: Stored, order: Sequence[int] = ()) -> list[Due]
                 for state, gone in _flips(mask, last):
                     found[state, channel][gone].append(told)
     return [
-        Due(channel, numbers[state], tuple(added), tuple(removed))
+        DueRows(channel, numbers[state], tuple(added), tuple(removed))
         for (state, channel), (added, removed) in sorted(found.items())
     ]
 
@@ -131,7 +141,7 @@ def _flips(mask: int, last: int) -> Iterator[tuple[int, bool]]:
         changed &= changed - 1
 
 
-def _told(shape: Shape, row: Row) -> Iterator[tuple[str, Row]]:
+def _told(shape: ChannelShape, row: Row) -> Iterator[tuple[str, Row]]:
     """Which channels of a shape a row is for, and what they are told."""
     if shape.value is None:
         yield shape.channels[""][0], row
@@ -246,3 +256,91 @@ def _filtered(pattern: al.Filter, inner: list[_Branch] | None) -> list[_Branch] 
     if not all(about <= variables for variables in bound):
         return None
     return [replace(branch, conditions=(*branch.conditions, condition)) for branch in inner]
+
+
+Answers = Mapping[str, frozenset[Row]]
+Tell = Callable[[int, int], None]
+"""Called after each publication with how many are done, and how many there are."""
+
+
+def sequential(
+    configuration: Configuration, order: Sequence[int] = (), tell: Tell = lambda _done, _of: None
+) -> Iterator[DueRows]:
+    """The rows due, publication by publication, in the order in which they took effect.
+
+    ``order`` are all publications by number, that of the sequence unless given.
+    """
+    rules, queries = configuration.rules(), asked(configuration.channels)
+    facts = dict.fromkeys(configuration.base())
+    publications = in_order(configuration.sequence(), order)
+    before = answers(rules, facts, queries)
+    for done, each in enumerate(publications, 1):
+        for triple in each.removed:
+            facts.pop(triple, None)
+        facts.update(dict.fromkeys(each.added))
+        now = answers(rules, facts, queries)
+        yield from _differences(each.number, before, now)
+        before = now
+        tell(done, len(publications))
+
+
+def asked(channels: Iterable[SepbmChannel]) -> dict[str, Snapshot]:
+    """The channels' queries, to be answered by the definition's evaluator."""
+    return {each.name: Snapshot(ContinuousQuery(parse_sparql(each.query), ())) for each in channels}
+
+
+def answers(rules: Rules, facts: Iterable[Triple], queries: Mapping[str, Snapshot]) -> Answers:
+    """The answer of each query over the closure of facts, a set of rows."""
+    store = closed(rules, facts)
+    return {name: frozenset(query.rows_of(store)) for name, query in queries.items()}
+
+
+def closed(rules: Rules, facts: Iterable[Triple]) -> ox.Store:
+    """A store with all that follows from facts: every rule on everything, again and again, until nothing is new."""
+    store = ox.Store()
+    store.bulk_load("".join(f"{' '.join(fact)} .\n" for fact in facts).encode(), format=ox.RdfFormat.N_TRIPLES)
+    updates, size = [_update(rule) for rule in rules.rules if not rule.tests], -1
+    tested = [rule for rule in rules.rules if rule.tests]
+    while len(store) != size:
+        size = len(store)
+        for update in updates:
+            store.update(update)
+        for rule in tested:
+            _insert(store, rule)
+    for name in {str(rule.head.object) for rule in rules.rules if is_unnamed(str(rule.head.object))}:
+        store.update(f"DELETE WHERE {{ ?x {RDF_TYPE} {_named(name)} }}")
+    return store
+
+
+def _update(rule: Rule) -> str:
+    """A rule as an update; a literal is no subject, and that everything is itself is not said."""
+    head = rule.head
+    proper: Expression = Call("!", (Call("ISLITERAL", (head.subject,)),))
+    if not isinstance(head.predicate, str) or head.predicate == SAME:
+        same = Call("&&", (Call("=", (predicate_of(head), SAME)), Call("SAMETERM", (head.subject, head.object))))
+        real = Call("ISIRI", (predicate_of(head),))
+        proper = Call("&&", (proper, Call("&&", (real, Call("!", (same,))))))
+    return _named(f"INSERT {group(BGP((head,)))} WHERE {group(Filter(proper, BGP(rule.body)))}")
+
+
+def _insert(store: ox.Store, rule: Rule) -> None:
+    """The heads of a rule that tests literals, which SPARQL has no words for."""
+    found = store.query(_named(f"SELECT * WHERE {group(BGP(rule.body))}"))
+    if not isinstance(found, ox.QuerySolutions):
+        raise TypeError("a SELECT gives solutions")
+    names = [variable.value for variable in found.variables]
+    rows: list[dict[Node, Term]] = [{Var(name): str(row[name]) for name in names} for row in found]
+    heads = [instance(rule.head, bound) for bound in rows if passes(rule, bound)]
+    lines = [" ".join(head) + " ." for head in heads if head is not None]
+    store.load(_named("\n".join(lines)).encode(), format=ox.RdfFormat.N_TRIPLES)
+
+
+def _named(text: str) -> str:
+    """A text in which hidden classes have names that SPARQL can read."""
+    return text.replace(HIDDEN, "<urn:streamgauge:hidden:")
+
+
+def _differences(number: int, before: Answers, now: Answers) -> Iterator[DueRows]:
+    for channel, rows in now.items():
+        if rows != before[channel]:
+            yield DueRows(channel, number, tuple(rows - before[channel]), tuple(before[channel] - rows))

@@ -49,15 +49,15 @@ def plan(seed: int, **given: object) -> "TablePlan":
 
 def static_plan(seed: int, **given: object) -> "TablePlan":
     """How the triples are made that say what does not change: sensors, where they are, events (``static_triples``)."""
-    from streamgauge.workloads.city import background
+    from streamgauge.workloads.city import stream
 
     values: dict[str, Any] = resolve(NAME, PARAMETERS, given)
     _check(values)
     sensors, wanted = _sensors(values), values["static_triples"]
-    least = background.least(sensors)
+    least = stream.least(sensors)
     if wanted < least:
         raise ParameterError(f"{NAME}: static_triples is {wanted}: these sensors need {least}")
-    return background.static_plan(seed, sensors, wanted)
+    return stream.static_plan(seed, sensors, wanted)
 
 
 def generate(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":

@@ -17,7 +17,7 @@ from streamgauge.formats.canonical import Canonical
 from streamgauge.formats.streams import FormatError
 from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import XSD, Term
-from streamgauge.workloads.city.model import READING, SEEN
+from streamgauge.workloads.city.stream import READING, SEEN
 
 _CANONICAL = Canonical()
 _GASES = ("ozone", "particullate_matter", "carbon_monoxide", "sulfure_dioxide", "nitrogen_dioxide")

@@ -1,4 +1,4 @@
-"""Trains that leave: delays and platforms renewed every update, the rest static, in the shape of iRail's boards.
+"""Trains that leave: delays and platforms renewed every update, the rest static, in the shape of iRail's stream.
 
 Source: Taelman et al., Continuous Client-Side Query Evaluation over Dynamic Linked Data, sections 4 and 7, and what its
 recorded snapshots of Gent-Sint-Pieters hold (departures an hour, share of observations that differ).
@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.workloads.parameters import Parameter, ParameterError, duration, resolve, share, whole
-from streamgauge.workloads.trains.model import PROPERTIES, STREAM
+from streamgauge.workloads.trains.stream import PROPERTIES, STREAM
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from streamgauge.workloads.plan import TablePlan
-    from streamgauge.workloads.trains.boards import Size
+    from streamgauge.workloads.trains.stream import Size
 
 NAME = "trains"
 ABOUT = "Departures on the boards of stations: delays and platforms that end and are renewed, the rest static."
@@ -52,31 +52,28 @@ def plan(seed: int, **given: object) -> "TablePlan":
     It ends with the next update. In order of sequence; ParameterError names what is out of range.
     """
     from streamgauge.workloads.plan import Order, TablePlan
-    from streamgauge.workloads.trains import boards, triples
+    from streamgauge.workloads.trains import stream
 
     values = _checked(given)
     size, named = _size(values), _named(values)
     rows = size.departures * size.updates * len(named)
-    drawing = boards.Renewing(seed, size, (values["delay_changes"], values["platform_changes"]))
-    writer = triples.Writer(named, values["update"], values["stream"])
+    drawing = stream.Renewing(seed, size, (values["delay_changes"], values["platform_changes"]))
+    writer = stream.Writer(named, values["update"], values["stream"])
     order = Order(("time", "station", "number"))
-    return TablePlan(
-        size.departures, rows, boards.RENEWED, triples.RENEWED_SCHEMA, drawing, writer, size.updates, order
-    )
+    return TablePlan(size.departures, rows, stream.RENEWED, stream.RENEWED_SCHEMA, drawing, writer, size.updates, order)
 
 
 def static_plan(seed: int, **given: object) -> "TablePlan":
     """How what does not change is made: each station's departures, and those of their properties that stay."""
-    from streamgauge.workloads.plan import Order, TablePlan
-    from streamgauge.workloads.rows import TRIPLE_SCHEMA
-    from streamgauge.workloads.trains import boards, triples
+    from streamgauge.workloads.plan import TRIPLE_SCHEMA, Order, TablePlan
+    from streamgauge.workloads.trains import stream
 
     values = _checked(given)
     size, named = _size(values), _named(values)
     held = [name for name in PROPERTIES if name not in named]
     rows, order = size.departures * (1 + len(held)), Order(("station", "number"), number=False)
-    drawing, writer = boards.Boards(seed, size), triples.StaticWriter(held)
-    return TablePlan(size.departures, rows, boards.DEPARTURE, TRIPLE_SCHEMA, drawing, writer, order=order)
+    drawing, writer = stream.Boards(seed, size), stream.StaticWriter(held)
+    return TablePlan(size.departures, rows, stream.DEPARTURE, TRIPLE_SCHEMA, drawing, writer, order=order)
 
 
 def generate(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":
@@ -98,7 +95,7 @@ def _named(values: dict[str, Any]) -> list[str]:
 
 
 def _size(values: dict[str, Any]) -> "Size":
-    from streamgauge.workloads.trains.boards import Size
+    from streamgauge.workloads.trains.stream import Size
 
     names = ("stations", "per_hour", "ahead", "update", "duration", "speedup", "delayed", "head_signs", "platforms")
     return Size(**{name: values[name] for name in names})

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.workloads.parameters import Parameter, ParameterError, duration, resolve, whole
-from streamgauge.workloads.university.words import LISTS, words
+from streamgauge.workloads.university.departments import LISTS, words
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

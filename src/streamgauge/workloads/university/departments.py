@@ -1,15 +1,109 @@
 """One university as LUBM draws and writes it: departments, their people, publications and courses.
 
-Guo, Pan and Heflin, LUBM: a benchmark for OWL knowledge base systems (2005); the order of draws and of statements is
-that of the published data, which for the same seed are equal.
+Each university has a random generator of its own. Terms are those of univ-bench, and of FOAF in the Extended Data Set,
+whose names and words come from a small list or from the census of the package ``names``.
 """
 
+import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
 
-from streamgauge.model.terms import Term, Triple
-from streamgauge.workloads.university.random import Random, seed_of
-from streamgauge.workloads.university.terms import plain, typed, ub, university
+from streamgauge.model.terms import RDF_TYPE, Term, Triple
+from streamgauge.workloads.java_random import next_int, scramble
+from streamgauge.workloads.parameters import ParameterError
+
+UB = "http://www.lehigh.edu/~zhp2/2004/0401/univ-bench.owl#"
+FOAF = "http://xmlns.com/foaf/0.1/"
+
+
+def ub(name: str) -> Term:
+    """A class or property of univ-bench."""
+    return f"<{UB}{name}>"
+
+
+def foaf(name: str) -> Term:
+    """A property of foaf."""
+    return f"<{FOAF}{name}>"
+
+
+def plain(text: str) -> Term:
+    """A plain literal; the text has neither quotes nor backslashes."""
+    return f'"{text}"'
+
+
+def typed(subject: Term, name: str) -> Triple:
+    """That a resource is of a class of univ-bench."""
+    return subject, RDF_TYPE, ub(name)
+
+
+def university(number: int) -> Term:
+    """The IRI of a university, described or only named."""
+    return f"<http://www.University{number}.edu>"
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What values of the Extended Data Set are made of."""
+
+    first: tuple[str, ...]
+    last: tuple[str, ...]
+    places: tuple[str, ...]
+    subjects: tuple[str, ...]
+    manners: tuple[str, ...]
+
+
+LISTS = ("own", "census")
+
+
+@cache
+def words(name: str) -> Words:
+    """``own``: the small list; ``census``: the United States' names of 1990, ParameterError when they are absent."""
+    text = (resources.files(__package__) / "words.toml").read_text(encoding="utf-8")
+    own = Words(**{key: tuple(listed.split()) for key, listed in tomllib.loads(text).items()})
+    if name == "own":
+        return own
+    try:
+        folder = resources.files("names")
+    except ModuleNotFoundError as error:
+        raise ParameterError("university: extended census needs a package: pip install 'streamgauge[names]'") from error
+    first = _column(folder, "dist.female.first") + _column(folder, "dist.male.first")
+    return replace(own, first=first, last=_column(folder, "dist.all.last"))
+
+
+def _column(folder: Traversable, name: str) -> tuple[str, ...]:
+    """The names of a census file, its first column, in capitals there."""
+    lines = (folder / name).read_text(encoding="ascii").splitlines()
+    return tuple(line.split()[0].capitalize() for line in lines if line.strip())
+
+
+class Random:
+    """``java.util.Random`` in the words of LUBM's rules; the same seed gives the same numbers as in Java."""
+
+    def __init__(self, seed: int) -> None:
+        self._state = scramble(seed)
+
+    def below(self, bound: int) -> int:
+        """A whole number from 0 to ``bound`` - 1."""
+        self._state, drawn = next_int(self._state, bound)
+        return drawn
+
+    def within(self, least: int, most: int) -> int:
+        """A whole number from ``least`` to ``most``, both included."""
+        return least + self.below(most - least + 1)
+
+    def some(self, count: int, least: int, most: int) -> list[int]:
+        """Different whole numbers from ``least`` to ``most``, in the order in which they are drawn."""
+        left = list(range(least, most + 1))
+        return [left.pop(self.within(0, len(left) - 1)) for _ in range(count)]
+
+
+def seed_of(base: int, university: int) -> int:
+    """The seed of one university's numbers, 64 bits as Java multiplies them; with base 0 its index."""
+    return (base * -(1 << 31) + university) & ((1 << 64) - 1)
+
 
 PROFESSORS = ("FullProfessor", "AssociateProfessor", "AssistantProfessor")
 SIZES = {"FullProfessor": (7, 10), "AssociateProfessor": (10, 14), "AssistantProfessor": (8, 11), "Lecturer": (5, 7)}

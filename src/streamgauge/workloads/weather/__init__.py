@@ -51,17 +51,17 @@ def static_plan(seed: int, **given: object) -> "TablePlan | None":
     As many rows as ``static_triples`` says, ``None`` without any; ParameterError when these are too few for the
     stations.
     """
-    from streamgauge.workloads.weather import background
+    from streamgauge.workloads.weather import stream
 
     values: dict[str, Any] = resolve(NAME, PARAMETERS, given)
     _check(values)
     wanted = values["static_triples"]
     if not wanted:
         return None
-    least = background.least(values["stations"])
+    least = stream.least(values["stations"])
     if wanted < least:
         raise ParameterError(f"{NAME}: static_triples is {wanted}: {values['stations']} stations need {least}, or 0")
-    return background.static_plan(seed, values["stations"], wanted)
+    return stream.static_plan(seed, values["stations"], wanted)
 
 
 def generate(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":

@@ -1,20 +1,245 @@
-"""The plan of a weather stream: which observations a block of ids stands for, and how they are ordered."""
+"""The plans of the weather stream and of its static data, and observations as RDF.
 
-from collections.abc import Iterator, Mapping
+An observation has seven triples (six for a truth value) in the vocabulary of YABench and CSRBench. The static data are
+stations, cities, states, places in them, known hurricanes and classes.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from math import ceil
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from streamgauge.formats.stream import SCHEMA
+from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple
+from streamgauge.workloads import draws
+from streamgauge.workloads.background import Section, background_plan
 from streamgauge.workloads.draws import Ints
-from streamgauge.workloads.plan import Order, TablePlan
-from streamgauge.workloads.rows import batch
-from streamgauge.workloads.weather import observations, schedule
-from streamgauge.workloads.weather.phenomena import SETS
-from streamgauge.workloads.weather.schedule import BURST, Regular, Size, Times
-from streamgauge.workloads.weather.triples import Writer
+from streamgauge.workloads.plan import (
+    Order,
+    Statement,
+    TablePlan,
+    batch,
+    exploded,
+    formatted,
+    integers,
+    numbers_of,
+    text,
+)
+from streamgauge.workloads.weather import observations
+from streamgauge.workloads.weather.observations import BURST, PHENOMENA, SETS, Phenomenon, Regular, Size, Times
+
+GN = "http://www.geonames.org/ontology#"
+GEO = "http://www.w3.org/2003/01/geo/wgs84_pos#"
+DBO = "http://dbpedia.org/ontology/"
+PLACES = "http://ex.org/places/"
+_SUBCLASS = "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"
+_PARENT = f"<{GN}parentFeature>"
+_NAME = f"<{GN}name>"
+
+_COUNTRY = f"<{PLACES}country>"
+_HURRICANES = (75, 80, 85, 90, 95)
+_KINDS = ("Airport", "HeritageSite", "Shore")
+
+
+def least(stations: int) -> int:
+    """How many triples say what belongs to so many stations."""
+    cities, states = _cities(stations), _states(stations)
+    return len(_known()) + 3 * states + 6 * cities + 7 * stations
+
+
+def static_plan(seed: int, stations: int, wanted: int) -> TablePlan:
+    """The plan of ``wanted`` different triples."""
+    cities, states = _cities(stations), _states(stations)
+    sections = (
+        Section(0, states, 3, _state),
+        Section(0, cities, 6, partial(_city, seed, states)),
+        Section(0, stations, 7, partial(_station, seed, stations)),
+        Section(0, ceil((wanted - least(stations)) / 6), 6, partial(_place, seed, cities)),
+    )
+    return background_plan(_known(), sections, wanted)
+
+
+def _cities(stations: int) -> int:
+    return ceil(stations / 4)
+
+
+def _states(stations: int) -> int:
+    return ceil(_cities(stations) / 8)
+
+
+def _known() -> tuple[Triple, ...]:
+    """What is there whatever the size: classes of observations, the country, hurricanes with their winds (mph)."""
+    weather = f"<{WEATHER}WeatherObservation>"
+    precipitation = f"<{WEATHER}PrecipitationObservation>"
+    above = {"RainfallObservation": precipitation, "SnowfallObservation": precipitation}
+    classes = [(f"<{WEATHER}{each.kind}>", _SUBCLASS, above.get(each.kind, weather)) for each in PHENOMENA]
+    hurricanes = [
+        (f"<{PLACES}hurricane-{wind}>", predicate, value)
+        for wind in _HURRICANES
+        for predicate, value in (
+            (RDF_TYPE, f"<{DBO}Hurricane>"),
+            (_NAME, f'"Hurricane {wind}"'),
+            (f"<{DBO}windSpeed>", f'"{wind}"^^<{XSD}float>'),
+        )
+    ]
+    country = [(_COUNTRY, RDF_TYPE, f"<{GN}Feature>"), (_COUNTRY, _NAME, '"Country"')]
+    return (*classes, (precipitation, _SUBCLASS, weather), *hurricanes, *country)
+
+
+def _state(ids: Ints) -> list[Statement]:
+    said = {RDF_TYPE: _same(ids, f"<{GN}Feature>"), _NAME: _label("State", ids), _PARENT: _same(ids, _COUNTRY)}
+    return _facts(_thing("state", ids), said)
+
+
+def _city(seed: int, states: int, ids: Ints) -> list[Statement]:
+    said = {
+        RDF_TYPE: _same(ids, f"<{GN}PopulatedPlace>"),
+        _NAME: _label("City", ids),
+        _PARENT: _thing("state", ids % states),
+        f"<{GN}population>": integers(1000 + draws.below(1_000_000, seed, "population", ids)),
+        **_coordinates(seed, "city", ids),
+    }
+    return _facts(_thing("city", ids), said)
+
+
+def _station(seed: int, stations: int, ids: Ints) -> list[Statement]:
+    said = {
+        RDF_TYPE: _same(ids, f"<{OM_OWL}System>"),
+        _NAME: _label("Station", ids),
+        _PARENT: _thing("city", ids // 4),
+        **_coordinates(seed, "station", ids),
+        f"<{GEO}alt>": tenths(draws.below(30_000, seed, "altitude", ids)),
+        f"<{GN}neighbour>": system((ids + 1) % stations),
+    }
+    return _facts(system(ids), said)
+
+
+def _place(seed: int, cities: int, ids: Ints) -> list[Statement]:
+    said = {
+        RDF_TYPE: formatted(ids % len(_KINDS), lambda kind: f"<{PLACES}{_KINDS[kind]}>"),
+        _PARENT: _thing("city", ids // 3 % cities),
+        _NAME: _label("Place", ids),
+        f"<{PLACES}insured>": integers(1000 + draws.below(1_000_000, seed, "insured", ids)),
+        **_coordinates(seed, "place", ids),
+    }
+    return _facts(_thing("place", ids), said)
+
+
+def _facts(subject: pa.Array, objects: Mapping[str, pa.Array]) -> list[Statement]:
+    return [Statement(subject, predicate, value) for predicate, value in objects.items()]
+
+
+def _coordinates(seed: int, what: str, ids: Ints) -> dict[str, pa.Array]:
+    """Degrees, in tenths."""
+    return {
+        f"<{GEO}lat>": tenths(draws.below(900, seed, f"{what} latitude", ids)),
+        f"<{GEO}long>": tenths(draws.below(1800, seed, f"{what} longitude", ids)),
+    }
+
+
+def _same(ids: Ints, term: Term) -> pa.Array:
+    return text(len(ids), term)
+
+
+def _thing(kind: str, number: Ints) -> pa.Array:
+    return text(len(number), f"<{PLACES}{kind}-", np.asarray(number), ">")
+
+
+def _label(kind: str, ids: Ints) -> pa.Array:
+    return text(len(ids), f'"{kind} ', ids, '"')
+
+
+SSW = "http://knoesis.wright.edu/ssw/"
+OM_OWL = SSW + "ont/sensor-observation.owl#"
+WEATHER = SSW + "ont/weather.owl#"
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Observations (n, station, time, value in tenths) as rows of the stream table, an element a phenomenon.
+
+    A station's observations enter the stream ``iri``, or with several streams ``iri-1`` to ``iri-streams`` in turn.
+    """
+
+    seed: int
+    seen: Sequence[Phenomenon]
+    iri: str
+    streams: int
+
+    def __call__(self, observations: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a batch of observations."""
+        n, station, time, value = numbers_of(observations, "n", "station", "time", "value")
+        elements = np.arange(len(n)) * len(self.seen)
+        groups = [
+            (elements + which, _statements(each, station, time, each.drawn(self.seed, station, time, value)))
+            for which, each in enumerate(self.seen)
+        ]
+        found = exploded(groups)
+        of, which = np.divmod(found.row, len(self.seen))
+        sequence = n[of] * len(self.seen) + which
+        columns = [
+            self._stream(station[of]),
+            pa.array(time[of]),
+            pa.array(sequence),
+            pa.array(found.position, pa.int32()),
+            *found.triples,
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+    def _stream(self, station: Ints) -> pa.Array:
+        if self.streams == 1:
+            return text(len(station), self.iri)
+        return formatted(station % self.streams + 1, lambda number: f"{self.iri}-{number}")
+
+
+def _statements(seen: Phenomenon, station: Ints, time: Ints, value: Ints) -> list[Statement]:
+    count = len(station)
+    place = text(count, f"{seen.name}_A", station, "_", time)
+    observation = text(count, f"<{SSW}Observation_", place, ">")
+    measure = text(count, f"<{SSW}MeasureData_", place, ">")
+    return [
+        Statement(observation, RDF_TYPE, text(count, f"<{WEATHER}{seen.kind}>")),
+        Statement(observation, f"<{OM_OWL}observedProperty>", text(count, f"<{WEATHER}_{seen.name}>")),
+        Statement(observation, f"<{OM_OWL}procedure>", system(station)),
+        Statement(observation, f"<{OM_OWL}result>", measure),
+        *(_truth(measure, value) if seen.unit is None else _number(measure, value, seen.unit)),
+    ]
+
+
+def _number(measure: pa.Array, value: Ints, unit: str) -> list[Statement]:
+    return [
+        Statement(measure, RDF_TYPE, text(len(value), f"<{OM_OWL}MeasureData>")),
+        Statement(measure, f"<{OM_OWL}floatValue>", tenths(value)),
+        Statement(measure, f"<{OM_OWL}uom>", text(len(value), f"<{WEATHER}{unit}>")),
+    ]
+
+
+def _truth(measure: pa.Array, value: Ints) -> list[Statement]:
+    said = {0: f'"false"^^<{XSD}boolean>', 1: f'"true"^^<{XSD}boolean>'}
+    return [
+        Statement(measure, RDF_TYPE, text(len(value), f"<{OM_OWL}TruthData>")),
+        Statement(measure, f"<{OM_OWL}booleanValue>", formatted((value > 0).astype(np.int64), said.__getitem__)),
+    ]
+
+
+def system(station: Ints) -> pa.Array:
+    """The IRIs of stations."""
+    return text(len(station), f"<{SSW}System_A", station, ">")
+
+
+def tenths(counts: Ints) -> pa.Array:
+    """The canonical xsd:float literals of numbers of tenths."""
+    return formatted(counts, lambda count: f'"{_decimal(count)}"^^<{XSD}float>')
+
+
+def _decimal(count: int) -> str:
+    whole, rest = divmod(abs(count), 10)
+    return f"{'-' if count < 0 else ''}{whole}{f'.{rest}' if rest else ''}"
+
 
 _TRIPLES: Final = 7
 _NUMBERED: Final = pa.schema([(name, pa.int64()) for name in ("station", "time", "value", "n")])
@@ -26,7 +251,7 @@ _BY_NUMBER: Final = Order(("n",), number=False)
 def stream_plan(seed: int, values: Mapping[str, Any]) -> TablePlan:
     """The plan of the stream table of checked parameters."""
     size = Size(values["stations"], values["interval"], values["duration"], values["min_temp"], values["max_temp"])
-    regular = schedule.regular(seed, size) if values["arrival"] == "regular" else None
+    regular = observations.regular(seed, size) if values["arrival"] == "regular" else None
     drawing = Drawing(seed, size, values, regular)
     humid = values["humidity"] and values["observes"] == "temperature"
     seen = SETS["humidity" if humid else values["observes"]]
@@ -68,8 +293,8 @@ class Drawing:
         if self.regular is not None:
             return (stations, -(-self.regular.count // stations)) if self.walks else (self.regular.count, 1)
         if arrival == "pareto":
-            return stations, schedule.turns(self.size)
-        cells, each = schedule.cells(self.size, arrival), BURST if arrival == "bursts" else 2
+            return stations, observations.turns(self.size)
+        cells, each = observations.cells(self.size, arrival), BURST if arrival == "bursts" else 2
         return (stations, cells * each) if self.walks else (stations * cells, each)
 
     def __call__(self, ids: Ints) -> Iterator[pa.RecordBatch]:
@@ -93,9 +318,9 @@ class Drawing:
     def _times(self, ids: Ints) -> Times:
         stations, arrival = self.size.stations, self.values["arrival"]
         if arrival == "pareto":
-            return schedule.heavy_tailed(self.seed, self.size, ids)
+            return observations.heavy_tailed(self.seed, self.size, ids)
         if not self.walks:
-            return schedule.irregular(self.seed, self.size, arrival, ids % stations, ids // stations)
-        cells = schedule.cells(self.size, arrival)
+            return observations.irregular(self.seed, self.size, arrival, ids % stations, ids // stations)
+        cells = observations.cells(self.size, arrival)
         station, cell = np.repeat(ids, cells), np.tile(np.arange(cells), len(ids))
-        return schedule.irregular(self.seed, self.size, arrival, station, cell)
+        return observations.irregular(self.seed, self.size, arrival, station, cell)

@@ -12,7 +12,7 @@ from streamgauge.formats.canonical import Canonical
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.annotations import Form, PathError, UnknownMethodError, method, methods
-from streamgauge.servers.fragments.labelling import FIRST, LAST, LabelError, bounds, said
+from streamgauge.servers.fragments.labels import FIRST, LAST, LabelError, as_labelled, read_bounds
 from streamgauge.servers.fragments.quads import Quad
 from streamgauge.servers.fragments.style import PAPER, VOCABULARIES, Border, Label, Style
 
@@ -112,7 +112,7 @@ def evaluated(quads: Iterable[Quad], form: Form, pattern: TriplePattern, style: 
         triple = tuple(value(node) for node in (pattern.subject, pattern.predicate, pattern.object))
         if all(value(link.variable) == link.term(triple) for link in form.links):
             borders = (None if each is None else value(each) for each in (form.initial, form.final))
-            found.append(Fact(triple, *bounds(*borders, style)))
+            found.append(Fact(triple, *read_bounds(*borders, style)))
     return found
 
 
@@ -132,7 +132,11 @@ def test_every_style(style: Style) -> None:
     pattern = TriplePattern(Var("s"), PREDICATES[0], Var("o"))
     quads, canonical = annotated(facts, style), Canonical()
     found = evaluated(quads, method(style.method).form(pattern, 0, style), pattern, style)
-    assert set(found) == set(method(style.method).facts(quads, style)) == {said(fact, style.label) for fact in facts}
+    assert (
+        set(found)
+        == set(method(style.method).facts(quads, style))
+        == {as_labelled(fact, style.label) for fact in facts}
+    )
     read = list(ox.parse(nquads(quads), format=ox.RdfFormat.N_QUADS))
     terms = [tuple(canonical.term(term) for term in (quad.subject, quad.predicate, quad.object)) for quad in read]
     assert terms == [quad[:3] for quad in quads]
@@ -225,7 +229,7 @@ def test_an_expiration_leaves_out_the_beginning() -> None:
     facts = [Fact(TRAINS[0].triple, 5, 10), Fact(TRAINS[1].triple, FIRST, None)]
     style = Style()
     read = method("graphs").facts(annotated(facts, style), style)
-    assert read == [said(fact, style.label) for fact in facts]
+    assert read == [as_labelled(fact, style.label) for fact in facts]
     assert replace(facts[0], initial=None) in read
 
 

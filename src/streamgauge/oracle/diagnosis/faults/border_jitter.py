@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
+from streamgauge.model.counts import counted
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import R2S, Report
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Carry, Case, Rows, Said, Seen, Simulation, Sway, Swaying
-from streamgauge.oracle.diagnosis.positions import counted
 from streamgauge.semantics.definition import operator
 from streamgauge.semantics.stream import streamed
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from streamgauge.model.counts import counted
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Move, Place, Seen, Slip
-from streamgauge.oracle.diagnosis.positions import counted, listed, same
+from streamgauge.oracle.diagnosis.positions import listed, same
 
 
 def proposals(_seen: Seen) -> Iterator[Slip]:

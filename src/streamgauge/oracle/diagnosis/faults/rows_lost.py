@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import comb, log2
 
+from streamgauge.model.counts import counted
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Move, Place, Seen, Slip, scattered
-from streamgauge.oracle.diagnosis.positions import counted, listed
+from streamgauge.oracle.diagnosis.positions import listed
 
 
 def proposals(_seen: Seen) -> Iterator[Slip]:

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from streamgauge.model.counts import counted
 from streamgauge.model.element import StreamElement
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Case, ContentRule, Fault, Seen, Stream
-from streamgauge.oracle.diagnosis.positions import counted
 from streamgauge.semantics.content import Arrival
 
 MOST = 30

@@ -11,7 +11,7 @@ from streamgauge.model.fact import Fact
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.spelling import offered, spelled
 from streamgauge.model.terms import Term, Triple
-from streamgauge.servers.fragments.quads import Lasting, Quad, QuadPattern
+from streamgauge.servers.fragments.quads import ExpiringQuad, Quad, QuadPattern
 from streamgauge.servers.fragments.style import Style
 
 Namer: TypeAlias = Callable[[Sequence[Fact]], str]
@@ -66,7 +66,7 @@ class Form:
 class Method(Protocol):
     """What a module in this folder has."""
 
-    def annotate(self, facts: Sequence[Fact], style: Style, fresh: Namer) -> list[Lasting]:
+    def annotate(self, facts: Sequence[Fact], style: Style, fresh: Namer) -> list[ExpiringQuad]:
         """Quads that say facts and their times.
 
         Static facts are triples of the default graph. Each quad ends when its fact does, one of several with the last.

@@ -5,26 +5,34 @@ from collections.abc import Iterable, Sequence
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.annotations import Form, Namer, places
-from streamgauge.servers.fragments.labelling import asked, groups, labelled, labels, lasting, named, node
-from streamgauge.servers.fragments.quads import DEFAULT, Lasting, Quad, QuadPattern
+from streamgauge.servers.fragments.labels import (
+    by_label,
+    interval_node,
+    label_patterns,
+    label_quads,
+    label_subject,
+    latest_ends,
+    read_labels,
+)
+from streamgauge.servers.fragments.quads import DEFAULT, ExpiringQuad, Quad, QuadPattern
 from streamgauge.servers.fragments.style import Style
 
 
-def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[Lasting]:
+def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[ExpiringQuad]:
     """A graph per group: a quad for each fact, and those of one label."""
-    still, timed = groups(facts, style)
-    quads: list[Lasting] = [((*fact.triple, DEFAULT), None) for fact in still]
+    still, timed = by_label(facts, style)
+    quads: list[ExpiringQuad] = [((*fact.triple, DEFAULT), None) for fact in still]
     for group in timed:
         name = fresh(group)
-        graph = named(style, name)
+        graph = label_subject(style, name)
         quads += [((*fact.triple, graph), fact.final) for fact in group]
-        quads += [(quad, group[0].final) for quad in labelled(graph, group[0], style, node(style, name))]
-    return lasting(quads)
+        quads += [(quad, group[0].final) for quad in label_quads(graph, group[0], style, interval_node(style, name))]
+    return latest_ends(quads)
 
 
 def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:
     """A fact for each quad and label of its graph; one in a graph without a label holds always."""
-    read = labels(quads, style)
+    read = read_labels(quads, style)
     always = [(None, None)]
     return list(
         dict.fromkeys(
@@ -36,7 +44,7 @@ def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:
 def form(pattern: TriplePattern, number: int, style: Style) -> Form:
     """The pattern in a graph, and the graph's label."""
     graph = Var(f"_graph{number}")
-    label = asked(graph, number, style)
+    label = label_patterns(graph, number, style)
     member = QuadPattern(Var("_s"), Var("_p"), Var("_o"), graph)
     own = (QuadPattern(*places(pattern), graph),)
     return Form(own, label.patterns, label.initial, label.final, member=member)

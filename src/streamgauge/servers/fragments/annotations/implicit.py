@@ -13,8 +13,17 @@ from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple, datatype, is_literal
 from streamgauge.servers.fragments.annotations import Form, Link, Namer, places
-from streamgauge.servers.fragments.labelling import Labels, asked, groups, labelled, labels, lasting, named, node
-from streamgauge.servers.fragments.quads import DEFAULT, Lasting, Quad, QuadPattern
+from streamgauge.servers.fragments.labels import (
+    Labels,
+    by_label,
+    interval_node,
+    label_patterns,
+    label_quads,
+    label_subject,
+    latest_ends,
+    read_labels,
+)
+from streamgauge.servers.fragments.quads import DEFAULT, ExpiringQuad, Quad, QuadPattern
 from streamgauge.servers.fragments.style import Label, Style
 
 SAME_AS = "<http://www.w3.org/2002/07/owl#sameAs>"
@@ -43,25 +52,27 @@ def _parameter(term: Term) -> str:
     return f"{term[: term.rindex('^^')]}^^{datatype(term)}"
 
 
-def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[Lasting]:
+def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[ExpiringQuad]:
     """Triples of the default graph, and a label for each or, through owl:sameAs, for each group."""
-    still, timed = groups(facts, style)
-    quads: list[Lasting] = [((*fact.triple, DEFAULT), None) for fact in still]
+    still, timed = by_label(facts, style)
+    quads: list[ExpiringQuad] = [((*fact.triple, DEFAULT), None) for fact in still]
     for group in timed:
         quads += [((*fact.triple, DEFAULT), fact.final) for fact in group]
         quads += _labels(group, style, fresh(group))
-    return lasting(quads)
+    return latest_ends(quads)
 
 
-def _labels(group: Sequence[Fact], style: Style, name: str) -> list[Lasting]:
+def _labels(group: Sequence[Fact], style: Style, name: str) -> list[ExpiringQuad]:
     addresses = [(fragment(fact.triple, style), fact.final) for fact in group]
     if not _linked(style):
         return [
-            (quad, end) for address, end in addresses for quad in labelled(address, group[0], style, node(style, name))
+            (quad, end)
+            for address, end in addresses
+            for quad in label_quads(address, group[0], style, interval_node(style, name))
         ]
-    shared = named(style, name)
-    same: list[Lasting] = [((address, SAME_AS, shared, DEFAULT), end) for address, end in addresses]
-    return same + [(quad, group[0].final) for quad in labelled(shared, group[0], style, node(style, name))]
+    shared = label_subject(style, name)
+    same: list[ExpiringQuad] = [((address, SAME_AS, shared, DEFAULT), end) for address, end in addresses]
+    return same + [(quad, group[0].final) for quad in label_quads(shared, group[0], style, interval_node(style, name))]
 
 
 def _linked(style: Style) -> bool:
@@ -70,7 +81,7 @@ def _linked(style: Style) -> bool:
 
 def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:
     """A fact for each triple and label on its address, or on what that is the same as; other triples hold always."""
-    read = labels(quads, style)
+    read = read_labels(quads, style)
     same: dict[Term, list[Term]] = {}
     for subject, predicate, object_, _ in read.others:
         if predicate == SAME_AS and read.of(object_):
@@ -90,7 +101,7 @@ def form(pattern: TriplePattern, number: int, style: Style) -> Form:
     """The pattern itself, and the label on the computed address of each triple, or on what that is the same as."""
     address = Var(f"_fragment{number}")
     shared = Var(f"_group{number}") if _linked(style) else address
-    label = asked(shared, number, style)
+    label = label_patterns(shared, number, style)
     link = Link(address, pattern, partial(fragment, style=style))
     own: tuple[QuadPattern, ...] = (QuadPattern(*places(pattern)),)
     if shared is address:

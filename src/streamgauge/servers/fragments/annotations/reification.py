@@ -9,8 +9,16 @@ from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import RDF_TYPE, Term
 from streamgauge.servers.fragments.annotations import Form, Namer, places
-from streamgauge.servers.fragments.labelling import asked, groups, labelled, labels, lasting, named, node
-from streamgauge.servers.fragments.quads import DEFAULT, Lasting, Quad, QuadPattern
+from streamgauge.servers.fragments.labels import (
+    by_label,
+    interval_node,
+    label_patterns,
+    label_quads,
+    label_subject,
+    latest_ends,
+    read_labels,
+)
+from streamgauge.servers.fragments.quads import DEFAULT, ExpiringQuad, Quad, QuadPattern
 from streamgauge.servers.fragments.style import Style
 
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -18,22 +26,22 @@ STATEMENT: Final = f"<{_RDF}Statement>"
 PARTS: Final = (f"<{_RDF}subject>", f"<{_RDF}predicate>", f"<{_RDF}object>")
 
 
-def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[Lasting]:
+def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[ExpiringQuad]:
     """A statement for each fact: its type, its three parts, its label."""
-    still, timed = groups(facts, replace(style, grouped=False))
-    quads: list[Lasting] = [((*fact.triple, DEFAULT), None) for fact in still]
+    still, timed = by_label(facts, replace(style, grouped=False))
+    quads: list[ExpiringQuad] = [((*fact.triple, DEFAULT), None) for fact in still]
     for fact in (fact for group in timed for fact in group):
         name = fresh([fact])
-        statement = named(style, name)
+        statement = label_subject(style, name)
         quads.append(((statement, RDF_TYPE, STATEMENT, DEFAULT), fact.final))
         quads += [((statement, part, term, DEFAULT), fact.final) for part, term in zip(PARTS, fact.triple, strict=True)]
-        quads += [(quad, fact.final) for quad in labelled(statement, fact, style, node(style, name))]
-    return lasting(quads)
+        quads += [(quad, fact.final) for quad in label_quads(statement, fact, style, interval_node(style, name))]
+    return latest_ends(quads)
 
 
 def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:
     """A fact for each statement that has a label; other triples hold always."""
-    read = labels(quads, style)
+    read = read_labels(quads, style)
     statements: dict[Term, dict[Term, list[Term]]] = {}
     plain = []
     for subject, predicate, object_, _ in read.others:
@@ -53,7 +61,7 @@ def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:
 def form(pattern: TriplePattern, number: int, style: Style) -> Form:
     """The three parts of a statement, and its label."""
     statement = Var(f"_statement{number}")
-    label = asked(statement, number, style)
+    label = label_patterns(statement, number, style)
     own = tuple(QuadPattern(statement, part, node) for part, node in zip(PARTS, places(pattern), strict=True))
     also = (QuadPattern(statement, RDF_TYPE, STATEMENT),)
     return Form(own + label.patterns, (), label.initial, label.final, also=also)

@@ -10,8 +10,16 @@ from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple
 from streamgauge.servers.fragments.annotations import Form, Link, Namer, places
-from streamgauge.servers.fragments.labelling import asked, groups, labelled, labels, lasting, named, node
-from streamgauge.servers.fragments.quads import DEFAULT, Lasting, Quad, QuadPattern
+from streamgauge.servers.fragments.labels import (
+    by_label,
+    interval_node,
+    label_patterns,
+    label_quads,
+    label_subject,
+    latest_ends,
+    read_labels,
+)
+from streamgauge.servers.fragments.quads import DEFAULT, ExpiringQuad, Quad, QuadPattern
 from streamgauge.servers.fragments.style import Style
 
 REIFIES: Final = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies>"
@@ -22,22 +30,22 @@ def triple_term(triple: Triple) -> Term:
     return f"<<( {' '.join(triple)} )>>"
 
 
-def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[Lasting]:
+def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[ExpiringQuad]:
     """Triples of the default graph, and a reifier for each group, which has its label."""
-    still, timed = groups(facts, style)
-    quads: list[Lasting] = [((*fact.triple, DEFAULT), None) for fact in still]
+    still, timed = by_label(facts, style)
+    quads: list[ExpiringQuad] = [((*fact.triple, DEFAULT), None) for fact in still]
     for group in timed:
         name = fresh(group)
-        reifier = named(style, name)
+        reifier = label_subject(style, name)
         quads += [((*fact.triple, DEFAULT), fact.final) for fact in group]
         quads += [((reifier, REIFIES, triple_term(fact.triple), DEFAULT), fact.final) for fact in group]
-        quads += [(quad, group[0].final) for quad in labelled(reifier, group[0], style, node(style, name))]
-    return lasting(quads)
+        quads += [(quad, group[0].final) for quad in label_quads(reifier, group[0], style, interval_node(style, name))]
+    return latest_ends(quads)
 
 
 def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:
     """A fact for each asserted triple and label of its reifiers; other triples hold always."""
-    read = labels(quads, style)
+    read = read_labels(quads, style)
     reifiers: dict[Term, list[Term]] = {}
     plain = []
     for quad in read.others:
@@ -55,7 +63,7 @@ def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:
 def form(pattern: TriplePattern, number: int, style: Style) -> Form:
     """The pattern itself, and the label on a reifier of the computed triple term of each triple."""
     reifier, term = Var(f"_reifier{number}"), Var(f"_triple{number}")
-    label = asked(reifier, number, style)
+    label = label_patterns(reifier, number, style)
     own = QuadPattern(*places(pattern)), QuadPattern(reifier, REIFIES, term)
     member = QuadPattern(reifier, REIFIES, Var("_t"))
     return Form(own, label.patterns, label.initial, label.final, (Link(term, pattern, triple_term),), member=member)

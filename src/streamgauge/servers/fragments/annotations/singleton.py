@@ -6,19 +6,27 @@ from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
 from streamgauge.servers.fragments.annotations import Form, Namer, places
-from streamgauge.servers.fragments.labelling import Labels, asked, groups, labelled, labels, lasting, node
-from streamgauge.servers.fragments.quads import DEFAULT, Lasting, Quad, QuadPattern
+from streamgauge.servers.fragments.labels import (
+    Labels,
+    by_label,
+    interval_node,
+    label_patterns,
+    label_quads,
+    latest_ends,
+    read_labels,
+)
+from streamgauge.servers.fragments.quads import DEFAULT, ExpiringQuad, Quad, QuadPattern
 from streamgauge.servers.fragments.style import Style
 
 
-def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[Lasting]:
+def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[ExpiringQuad]:
     """A property for each group and predicate: what it stands for, its label, and a triple for each fact."""
-    still, timed = groups(facts, style)
-    quads: list[Lasting] = [((*fact.triple, DEFAULT), None) for fact in still]
+    still, timed = by_label(facts, style)
+    quads: list[ExpiringQuad] = [((*fact.triple, DEFAULT), None) for fact in still]
     for group in timed:
         for predicate, members in _by_predicate(group).items():
             quads += _singleton(predicate, members, style, fresh(members))
-    return lasting(quads)
+    return latest_ends(quads)
 
 
 def _by_predicate(group: Iterable[Fact]) -> dict[Term, list[Fact]]:
@@ -28,9 +36,9 @@ def _by_predicate(group: Iterable[Fact]) -> dict[Term, list[Fact]]:
     return found
 
 
-def _singleton(predicate: Term, members: Sequence[Fact], style: Style, name: str) -> list[Lasting]:
+def _singleton(predicate: Term, members: Sequence[Fact], style: Style, name: str) -> list[ExpiringQuad]:
     single = f"{predicate[:-1]}-{name}>"
-    label = labelled(single, members[0], style, node(style, name))
+    label = label_quads(single, members[0], style, interval_node(style, name))
     about = [(single, style.vocabulary.singleton, predicate, DEFAULT), *label]
     own = [((fact.triple[0], single, fact.triple[2], DEFAULT), fact.final) for fact in members]
     return own + [(quad, members[0].final) for quad in about]
@@ -38,7 +46,7 @@ def _singleton(predicate: Term, members: Sequence[Fact], style: Style, name: str
 
 def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:
     """A fact for each triple with a singleton property and each of the property's labels; other triples hold always."""
-    read = labels(quads, style)
+    read = read_labels(quads, style)
     singles: dict[Term, list[Term]] = {}
     for subject, predicate, object_, _ in read.others:
         if predicate == style.vocabulary.singleton and read.of(subject):
@@ -57,7 +65,7 @@ def form(pattern: TriplePattern, number: int, style: Style) -> Form:
     """A triple with a singleton property of the predicate, and the property's label."""
     subject, predicate, object_ = places(pattern)
     single = Var(f"_property{number}")
-    label = asked(single, number, style)
+    label = label_patterns(single, number, style)
     own = (QuadPattern(subject, single, object_),)
     about = (QuadPattern(single, style.vocabulary.singleton, predicate), *label.patterns)
     member = QuadPattern(Var("_s"), single, Var("_o"))

@@ -8,7 +8,7 @@ from pkgutil import iter_modules
 from typing import Any
 
 from streamgauge.model.spelling import meant, offered, spelled
-from streamgauge.suites.sepbm.contract import System, UnusableSystemError
+from streamgauge.suites.sepbm.contract import SepbmSystem, UnusableSystemError
 
 
 @cache
@@ -19,7 +19,7 @@ def adapters() -> Mapping[str, str]:
 
 
 def options_of(name: str) -> Mapping[str, str]:
-    """What can be said to an adapter: its options, each with what it means; UnusableSystemError."""
+    """The options of an adapter, each with its meaning; UnusableSystemError."""
     found: Mapping[str, str] = _adapter(name).OPTIONS
     return found
 
@@ -30,12 +30,12 @@ def _adapter(name: str) -> Any:
     return import_module(f"{__name__}.{found}")
 
 
-def start(name: str, options: Mapping[str, str], clock: Callable[[], int] = time.monotonic_ns) -> System:
+def start(name: str, options: Mapping[str, str], clock: Callable[[], int] = time.monotonic_ns) -> SepbmSystem:
     """Begin a system by its adapter's name; UnusableSystemError lists adapters, or options, that there are."""
     known = options_of(name)
     for option in options:
         if option not in known:
             said = f"its options are {', '.join(known)}{meant(option, known)}" if known else "it has none"
             raise UnusableSystemError(f"system {name}: there is no option {option}: {said}")
-    system: System = _adapter(name).start(options, clock)
+    system: SepbmSystem = _adapter(name).start(options, clock)
     return system

@@ -2,10 +2,10 @@
 
 import json
 import re
-import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Final, TypeVar
 from urllib.parse import quote
 
@@ -13,14 +13,22 @@ import httpx
 from websockets.asyncio.client import connect
 
 from streamgauge.broker import AsyncClient, BrokerError, Client, Told
-from streamgauge.harness.served import Service, ServiceError
+from streamgauge.harness.process import ServerProcess, ServiceError
+from streamgauge.harness.subscription import SubscriberLoop
 from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import Triple
 from streamgauge.servers.broker.calls import bearing, read_told
+from streamgauge.servers.broker.contract import Publication
 from streamgauge.servers.broker.working import IDLE_S
-from streamgauge.suites.sepbm.configuration import BASE, ONTOLOGY
-from streamgauge.suites.sepbm.contract import Channel, Configuration, Hear, Heard, UnusableSystemError
-from streamgauge.suites.sepbm.hearing import Ears
+from streamgauge.suites.sepbm.configuration import BASE, ONTOLOGY, triples_text
+from streamgauge.suites.sepbm.contract import (
+    Configuration,
+    Receive,
+    ReceivedNotification,
+    SepbmChannel,
+    SepbmSystem,
+    UnusableSystemError,
+)
 
 ABOUT: Final = "our broker over HTTP, in a process of its own or at a URL"
 OPTIONS: Final = {
@@ -43,7 +51,7 @@ _PATIENCE_S: Final = 60.0
 _UNBOUND: Final = httpx.Limits(max_connections=None, max_keepalive_connections=None)
 
 
-def start(options: Mapping[str, str], clock: Callable[[], int]) -> "OverHttp":
+def start(options: Mapping[str, str], clock: Callable[[], int]) -> SepbmSystem:
     """A broker that is started when it is loaded, or one that is there; UnusableSystemError for what does not fit."""
     transport = options.get("transport", "events")
     if transport not in ("events", "websocket"):
@@ -53,20 +61,20 @@ def start(options: Mapping[str, str], clock: Callable[[], int]) -> "OverHttp":
             raise UnusableSystemError(f"{option} is said where the broker is started: it is no option beside url")
     if "token" in options and "url" not in options:
         raise UnusableSystemError("token is for a broker at a url: one that is started here has none")
-    return OverHttp(options, transport, clock)
+    return BrokerOverHttp(options, transport, clock)
 
 
-class OverHttp:
+class BrokerOverHttp:
     """The six operations by the broker's own clients, one for all publishers and one for all subscribers."""
 
     def __init__(self, options: Mapping[str, str], transport: str, clock: Callable[[], int]) -> None:
         self._options, self._clock = options, clock
         self._hearing = self._by_events if transport == "events" else self._by_websocket
-        self._service: Service | None = None
+        self._service: ServerProcess | None = None
         self._url, self._token = options.get("url", "").rstrip("/"), options.get("token")
         self._http = httpx.Client(timeout=_PATIENCE_S, limits=_UNBOUND, trust_env=False)
         self._streams = httpx.AsyncClient(timeout=_PATIENCE_S, limits=_UNBOUND, trust_env=False)
-        self._ears = Ears()
+        self._subscriptions = SubscriberLoop(UnusableSystemError)
         self._numbers: dict[str, list[int]] = {}
         """Of each subscriber of a channel, which notification it got last; ``_told`` adds up what all of one have."""
         self._subscribers = self._told = 0
@@ -78,7 +86,7 @@ class OverHttp:
         """The server's, when it was started here."""
         return () if self._service is None else (self._service.pid,)
 
-    def load(self, configuration: Configuration) -> None:
+    def start(self, configuration: Configuration) -> None:
         """Start it with ontology and base load, or publish the base load where it is."""
         if self._url:
             self._publish_base(configuration)
@@ -98,7 +106,7 @@ class OverHttp:
         for name, most in limits.items():
             words += [f"--max-{name}", str(most)]
         try:
-            self._service = Service(*words)
+            self._service = ServerProcess(*words)
             self._url = self._service.wait()
         except ServiceError as error:
             raise UnusableSystemError(str(error)) from error
@@ -108,49 +116,43 @@ class OverHttp:
             raise UnusableSystemError(f"{self._url}: it has channels already: the benchmark needs it for itself")
         triples = iter(configuration.base())
         while part := list(islice(triples, _PART)):
-            self.publish(part)
+            self._publish(part)
 
-    def create_channel(self, channel: Channel) -> None:
-        """A channel begins."""
-        self._ask(lambda client: client.create_channel(channel.name, channel.query))
-        self._numbers[channel.name] = []
-
-    def delete_channel(self, name: str) -> None:
-        """It ends."""
-        self.unsubscribe(name)
-        del self._numbers[name]
-        self._ask(lambda client: client.delete_channel(name))
-
-    def subscribe(self, name: str, hear: Hear) -> None:
+    def subscribe(self, channel: SepbmChannel, hear: Receive) -> None:
         """Returns when the connection is there."""
+        name = channel.name
+        if name not in self._numbers:
+            self._ask(lambda client: client.create_channel(name, channel.query))
+            self._numbers[name] = []
         numbers = self._numbers[name]
         self._told -= min(numbers, default=0)
         place = len(numbers)
         numbers.append(0)
-        self._ears.listen(name, self._heard(name, place, hear))
+        self._subscriptions.listen(name, self._heard(name, place, hear))
         self._subscribers += 1
         wanted = self._subscribers
-        until = time.monotonic() + _PATIENCE_S
+        until = monotonic() + _PATIENCE_S
         while self._metric("connections") < wanted:
-            self._ears.check()
-            if time.monotonic() > until:
+            self._subscriptions.check()
+            if monotonic() > until:
                 raise UnusableSystemError(f"channel {name}: no subscriber was connected within {_PATIENCE_S:g} s")
-            time.sleep(_LOOK_S)
+            sleep(_LOOK_S)
 
-    def unsubscribe(self, name: str) -> None:
-        """All of the channel's leave."""
-        self._ears.leave(name)
-        self._subscribers -= len(self._numbers[name])
-        self._told -= min(self._numbers[name], default=0)
-        self._numbers[name] = []
+    def unsubscribe(self, channel: SepbmChannel) -> None:
+        """Delete the channel with its subscribers."""
+        self._subscriptions.leave(channel.name)
+        numbers = self._numbers.pop(channel.name)
+        self._subscribers -= len(numbers)
+        self._told -= min(numbers, default=0)
+        self._ask(lambda client: client.delete_channel(channel.name))
 
-    async def _heard(self, name: str, place: int, hear: Hear) -> None:
+    async def _heard(self, name: str, place: int, hear: Receive) -> None:
         numbers, clock = self._numbers[name], self._clock
         async for told in self._hearing(name):
-            hear(Heard(name, told.publications, told.added, told.removed, clock()))
+            hear(ReceivedNotification(name, told.publications, told.added, told.removed, clock()))
             before, numbers[place] = min(numbers), told.number
             self._told += min(numbers) - before
-            self._ears.wake()
+            self._subscriptions.wake()
 
     async def _by_events(self, name: str) -> AsyncIterator[Told]:
         async for told in AsyncClient(self._url, self._token, self._streams).subscribe(name, after=0):
@@ -164,44 +166,40 @@ class OverHttp:
                 if "number" in said:
                     yield read_told(said)
 
-    def publish(self, graph: Sequence[Triple]) -> int:
-        """Acknowledged when it is durable, where there is a journal."""
-        return int(self._ask(lambda client: client.publish(_text(graph), _KIND)).number)
+    def feed(self, publication: Publication) -> int:
+        """Publish or delete; acknowledged when it is durable, where there is a journal."""
+        if publication.removed:
+            return int(self._ask(lambda client: client.delete(triples_text(publication.removed), _KIND)).number)
+        return self._publish(publication.added)
 
-    def delete(self, graph: Sequence[Triple]) -> int:
-        """Acknowledged likewise."""
-        return int(self._ask(lambda client: client.delete(_text(graph), _KIND)).number)
+    def _publish(self, graph: Sequence[Triple]) -> int:
+        return int(self._ask(lambda client: client.publish(triples_text(graph), _KIND)).number)
 
     def settle(self) -> None:
         """Wait until subscribers have been told as many notifications as the broker says that there are."""
-        unheard = [name for name, numbers in self._numbers.items() if not numbers]
-        wanted = self._metric("notifications") - sum(map(self._number, unheard))
-        self._ears.wait(
+        wanted = self._metric("notifications")
+        self._subscriptions.wait(
             lambda: self._told >= wanted, _PATIENCE_S, lambda: f"told {self._told} of {wanted} notifications"
         )
 
-    def _number(self, channel: str) -> int:
-        return self._ask(lambda client: client.rows(channel)).number
-
-    def finish(self) -> None:
-        """Idle, heuristics evaluate what they put off; what is published then waits for the end of that."""
+    def advance(self, time: int) -> None:  # noqa: ARG002 (a broker has a clock of its own)
+        """Let heuristics evaluate what they put off, which they do when idle; a publication waits for their end."""
         if self._options.get("strategy") in _HEURISTICS:
-            time.sleep(4 * IDLE_S)
-            self.publish(())
-        self.settle()
+            sleep(4 * IDLE_S)
+            self._publish(())
 
     def close(self) -> None:
         """Subscribers leave, and the server ends that was started here."""
         for name in list(self._numbers):
-            self._ears.leave(name)
-        self._ears.do(self._streams.aclose())
-        self._ears.close()
+            self._subscriptions.leave(name)
+        self._subscriptions.do(self._streams.aclose())
+        self._subscriptions.close()
         self._http.close()
         if self._service is not None:
             self._service.end()
 
     def _ask(self, operation: Callable[[Client], Answered]) -> Answered:
-        self._ears.check()
+        self._subscriptions.check()
         try:
             return operation(Client(self._url, self._token, self._http))
         except BrokerError as error:
@@ -222,10 +220,6 @@ class OverHttp:
                 f"{self._url}/metrics answers {found.status_code} without {name}: is it our broker?"
             )
         return int(float(value[1]))
-
-
-def _text(graph: Iterable[Triple]) -> str:
-    return "".join([f"{subject} {predicate} {end} .\n" for subject, predicate, end in graph])
 
 
 def _new(file: Path) -> Path:

@@ -2,20 +2,26 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from streamgauge.model.terms import Triple
 from streamgauge.reasoning.rules import Rules
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.channels import Subscribed
-from streamgauge.servers.broker.contract import Strategy
+from streamgauge.servers.broker.contract import Publication, Strategy
 from streamgauge.servers.broker.limits import Limits
 from streamgauge.servers.broker.sqlite import JournalError, SqliteJournal
 from streamgauge.servers.broker.strategies import begin, strategies
-from streamgauge.suites.sepbm.contract import Channel, Configuration, Hear, Heard, UnusableSystemError
+from streamgauge.suites.sepbm.contract import (
+    Configuration,
+    Receive,
+    ReceivedNotification,
+    SepbmChannel,
+    SepbmSystem,
+    UnusableSystemError,
+)
 
 ABOUT: Final = "our broker in the runner's process, with any of its strategies"
 OPTIONS: Final = {
@@ -27,16 +33,16 @@ Clock = Callable[[], int]
 _LIMITS: Final = Limits(lag=1_000_000, kept=1, waiting=100_000)
 
 
-def start(options: Mapping[str, str], clock: Callable[[], int]) -> "InProcess":
+def start(options: Mapping[str, str], clock: Callable[[], int]) -> SepbmSystem:
     """A broker without facts, which begins when it is loaded; UnusableSystemError for a strategy that is not there."""
     strategy = options.get("strategy", "incremental")
     if strategy not in strategies():
         raise UnusableSystemError(f"there is no strategy {strategy}: there are {', '.join(strategies())}")
     evaluator = "changes" if strategy == "incremental" else "definition"
-    return InProcess(partial(begin, strategy), evaluator, options.get("journal"), clock)
+    return InProcessBroker(partial(begin, strategy), evaluator, options.get("journal"), clock)
 
 
-class InProcess:
+class InProcessBroker:
     """The broker with a strategy for an ontology's rules, and with a journal in a folder if one is named.
 
     Subscribers are told in the thread that publishes, before its publication is acknowledged.
@@ -57,7 +63,7 @@ class InProcess:
             raise UnusableSystemError("the broker has not been loaded yet: load a configuration first")
         return self._begun
 
-    def load(self, configuration: Configuration) -> None:
+    def start(self, configuration: Configuration) -> None:
         """A broker with the ontology's rules, and the base load in it."""
         try:
             strategy = self._strategy(configuration.rules())
@@ -78,49 +84,41 @@ class InProcess:
         except (OSError, JournalError) as error:
             raise UnusableSystemError(str(error)) from error
 
-    def create_channel(self, channel: Channel) -> None:
-        """A channel begins; UnusableSystemError says what of its query is not done."""
-        try:
-            self._broker.create_channel(channel.name, channel.query)
-        except ValueError as error:
-            raise UnusableSystemError(f"channel {channel.name}: {error}") from error
-
-    def delete_channel(self, name: str) -> None:
-        """It ends."""
-        self._broker.delete_channel(name)
-        self._subscribed.pop(name, None)
-
-    def subscribe(self, name: str, hear: Hear) -> None:
-        """Told as the broker tells: in the thread that found it."""
-        clock = self._clock
+    def subscribe(self, channel: SepbmChannel, hear: Receive) -> None:
+        """Call ``hear`` in the thread that publishes; UnusableSystemError says why a query cannot be a channel's."""
+        if channel.name not in self._subscribed:
+            try:
+                self._broker.create_channel(channel.name, channel.query)
+            except ValueError as error:
+                raise UnusableSystemError(f"channel {channel.name}: {error}") from error
+        name, clock = channel.name, self._clock
 
         def wake() -> None:
             received = clock()
             for _, _, causes, added, removed, made, _ in subscribed.take():
-                hear(Heard(name, causes, added, removed, received, made))
+                hear(ReceivedNotification(name, causes, added, removed, received, made))
 
         subscribed = self._broker.listen(name, wake)
         self._subscribed.setdefault(name, []).append(subscribed)
 
-    def unsubscribe(self, name: str) -> None:
-        """All of the channel's leave."""
-        for each in self._subscribed.pop(name, []):
+    def unsubscribe(self, channel: SepbmChannel) -> None:
+        """Delete the channel with its subscribers."""
+        for each in self._subscribed.pop(channel.name, []):
             each.close()
+        self._broker.delete_channel(channel.name)
 
-    def publish(self, graph: Sequence[Triple]) -> int:
-        """Returns when subscribers have been told."""
-        return self._broker.publish(graph).number
+    def feed(self, publication: Publication) -> int:
+        """Publish or delete; returns when subscribers have been notified."""
+        if publication.removed:
+            return self._broker.delete(publication.removed).number
+        return self._broker.publish(publication.added).number
 
-    def delete(self, graph: Sequence[Triple]) -> int:
-        """Returns when subscribers have been told."""
-        return self._broker.delete(graph).number
+    def advance(self, time: int) -> None:  # noqa: ARG002 (a broker has a clock of its own)
+        """Evaluate what a heuristic put off."""
+        self._broker.evaluate()
 
     def settle(self) -> None:
-        """What is acknowledged has been told already."""
-
-    def finish(self) -> None:
-        """What a heuristic put off is evaluated."""
-        self._broker.evaluate()
+        """Subscribers have been notified of what is acknowledged."""
 
     def close(self) -> None:
         """The broker ends."""

@@ -1,19 +1,279 @@
-"""Every query asked again by columns after each publication, in DuckDB: what is fast without being incremental."""
+"""Re-evaluation by columns: facts as tables of numbers in DuckDB, each channel's query asked again after each change.
 
-from collections.abc import Callable, Mapping
-from typing import Final
+This is fast without being incremental. Patterns, UNION and FILTER regex are evaluated.
+"""
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pyarrow as pa
+
+from streamgauge.formats.canonical import parse_term
+from streamgauge.model import algebra as al
+from streamgauge.model.terms import RDF_TYPE, Row, Term, Triple
 from streamgauge.reasoning.rules import Rules
-from streamgauge.servers.broker.contract import Strategy
-from streamgauge.suites.sepbm.adapters.broker_inprocess import InProcess
-from streamgauge.suites.sepbm.columns import Columns
+from streamgauge.servers.broker.contract import Found, Publication, Strategy
+from streamgauge.servers.broker.evaluating import Evaluating
+from streamgauge.suites.sepbm.adapters.broker_inprocess import InProcessBroker
 from streamgauge.suites.sepbm.contract import UnusableSystemError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_ENDS: Final = ("s", "o")
+
+
+@dataclass
+class TermNumbers:
+    """Terms as numbers, in order of appearance."""
+
+    numbers: dict[Term, int] = field(default_factory=dict)
+    terms: list[Term] = field(default_factory=list)
+
+    def number(self, term: Term) -> int:
+        """The number of a term, a new one for a new term."""
+        found = self.numbers.get(term)
+        if found is None:
+            found = self.numbers[term] = len(self.terms)
+            self.terms.append(term)
+        return found
+
+
+class _Table(NamedTuple):
+    """Where the facts of a class (subjects) or a property (pairs) are."""
+
+    name: str
+    columns: tuple[str, ...]
+
+
+class FactTables:
+    """Facts and terms in a database."""
+
+    def __init__(self, database: "DuckDBPyConnection") -> None:
+        self.database, self.dictionary = database, TermNumbers()
+        self._tables: dict[tuple[Term, Term | None], _Table] = {}
+        self._said = 0
+        database.execute("CREATE TABLE term (id BIGINT, text VARCHAR)")
+
+    def of(self, predicate: Term, end: Term | None) -> _Table:
+        """The table of a property, or with ``end`` of a class; empty when it is new."""
+        key = predicate, end if predicate == RDF_TYPE else None
+        found = self._tables.get(key)
+        if found is None:
+            found = _Table(f"t{len(self._tables)}", _ENDS[:1] if predicate == RDF_TYPE else _ENDS)
+            self._tables[key] = found
+            self.database.execute(
+                f"CREATE TABLE {found.name} ({', '.join(f'{each} BIGINT' for each in found.columns)})"
+            )
+        return found
+
+    def insert(self, triples: Iterable[Triple]) -> None:
+        """Facts that were not there."""
+        for table, rows in self._grouped(triples):
+            columns = {
+                name: pa.array(column) for name, column in zip(table.columns, zip(*rows, strict=True), strict=True)
+            }
+            self._append(table.name, pa.table(columns))
+        self._say()
+
+    def remove(self, triples: Iterable[Triple]) -> None:
+        """Facts that were there."""
+        for table, rows in self._grouped(triples):
+            listed = ", ".join(f"({', '.join(map(str, row))})" for row in rows)
+            self.database.execute(f"DELETE FROM {table.name} WHERE ({', '.join(table.columns)}) IN (VALUES {listed})")
+
+    def _grouped(self, triples: Iterable[Triple]) -> Iterator[tuple[_Table, list[tuple[int, ...]]]]:
+        number = self.dictionary.number
+        placed = [
+            (self.of(predicate, end), (number(subject), number(end))) for subject, predicate, end in triples
+        ]  # fmt: skip
+        placed.sort(key=lambda each: each[0].name)
+        for table, found in groupby(placed, key=lambda each: each[0]):
+            yield table, [row[: len(table.columns)] for _, row in found]
+
+    def _say(self) -> None:
+        """The text of new terms, for conditions."""
+        terms, first = self.dictionary.terms, self._said
+        if first < len(terms):
+            self._said = len(terms)
+            texts = [_text(term) for term in terms[first:]]
+            self._append("term", pa.table({"id": range(first, len(terms)), "text": pa.array(texts, pa.string())}))
+
+    def _append(self, name: str, rows: pa.Table) -> None:
+        self.database.register("rows", rows)
+        self.database.execute(f"INSERT INTO {name} SELECT * FROM rows")
+        self.database.unregister("rows")
+
+
+def _text(term: Term) -> str | None:
+    """The text of a literal that a condition tests; ``None`` for other terms."""
+    if term[0] != '"':
+        return None
+    return term[1:-1] if term[-1] == '"' and "\\" not in term else str(getattr(parse_term(term), "value", ""))
+
+
+def statement(tables: FactTables, form: al.QueryForm) -> str:
+    """A SELECT as SQL with a column a variable, a set of rows; ValueError names what of it is not done."""
+    if not isinstance(form, al.Select):
+        raise ValueError("only a SELECT is evaluated by columns: write one")
+    pattern = form.pattern
+    while isinstance(pattern, al.Project | al.Distinct):
+        pattern = pattern.pattern
+    inner, there = _sql(tables, pattern)
+    if absent := [name for name in form.variables if name not in there]:
+        raise ValueError(f"?{absent[0]} is never bound: leave it out to evaluate by columns")
+    return f"SELECT DISTINCT {_columns(form.variables)} FROM ({inner})"
+
+
+def _columns(variables: Iterable[str]) -> str:
+    return ", ".join(f'"{name}"' for name in variables)
+
+
+def _sql(tables: FactTables, pattern: al.Pattern) -> tuple[str, tuple[str, ...]]:
+    """A pattern as SQL, and its columns."""
+    match pattern:
+        case al.BGP(patterns=patterns) if patterns:
+            return _joined(tables, patterns)
+        case al.Union(left=left, right=right):
+            (one, columns), (two, others) = _sql(tables, left), _sql(tables, right)
+            both = [name for name in columns if name in others]
+            chosen = _columns(both)
+            return f"SELECT {chosen} FROM ({one}) UNION ALL SELECT {chosen} FROM ({two})", tuple(both)
+        case al.Filter(condition=al.Call("REGEX", (al.Var(name), str(text))), pattern=inner):
+            found, columns = _sql(tables, inner)
+            condition = f"regexp_matches(term.text, {_quoted(_text(text) or '')})"
+            return (
+                f'SELECT {_columns(columns)} FROM ({found}) JOIN term ON term.id = "{name}" WHERE {condition}',
+                columns,
+            )
+    raise ValueError(f"{type(pattern).__name__} is not evaluated by columns: only patterns, UNION and FILTER regex are")
+
+
+def _joined(tables: FactTables, patterns: Sequence[al.TriplePattern]) -> tuple[str, tuple[str, ...]]:
+    bound: dict[str, str] = {}
+    sources, conditions = [], []
+    for place, pattern in enumerate(patterns):
+        table = _table(tables, pattern)
+        sources.append(f"{table.name} j{place}")
+        for name, node in zip(table.columns, (pattern.subject, pattern.object), strict=False):
+            column = f"j{place}.{name}"
+            if not isinstance(node, al.Var):
+                conditions.append(f"{column} = {tables.dictionary.number(node)}")
+            elif bound.setdefault(node.name, column) != column:
+                conditions.append(f"{column} = {bound[node.name]}")
+    chosen = ", ".join(f'{column} AS "{name}"' for name, column in bound.items())
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    return f"SELECT {chosen} FROM {', '.join(sources)}{where}", tuple(bound)
+
+
+def _table(tables: FactTables, pattern: al.TriplePattern) -> _Table:
+    predicate, end = pattern.predicate, pattern.object
+    if not isinstance(predicate, str):
+        raise ValueError("a variable or a path for a property is not evaluated by columns: name the property")
+    if predicate == RDF_TYPE and not isinstance(end, str):
+        raise ValueError("a variable for a class is not evaluated by columns: name the class")
+    return tables.of(predicate, end if isinstance(end, str) else None)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A query as SQL, and the table that has its answer."""
+
+    statement: str
+    answer: str
+    variables: tuple[str, ...]
+
+
+class ColumnStrategy(Evaluating):
+    """A broker's strategy: after each step every query is asked again, and its answer compared with the last one."""
+
+    complete = True
+
+    def __init__(self, rules: Rules, database: "DuckDBPyConnection") -> None:
+        super().__init__(rules)
+        self._closure, self._tables, self._database = self.stored.closure, FactTables(database), database
+        self._asked: dict[str, _Asked] = {}
+        self._loaded = False
+
+    def load(self, triples: Iterable[Triple]) -> None:
+        """Many facts are there, with what follows."""
+        there = set(self._closure.facts.match(None, None, None)) if self._loaded else set()
+        self._closure.load(triples)
+        self._loaded = True
+        self._tables.insert(fact for fact in self._closure.facts.match(None, None, None) if fact not in there)
+
+    def create(self, channel: str, form: al.QueryForm, prepared: object = None) -> tuple[str, ...]:  # noqa: ARG002
+        """A query is asked; ValueError says what of it is not done."""
+        text = statement(self._tables, form)
+        variables = form.variables if isinstance(form, al.Select) else ()
+        asked = self._asked[channel] = _Asked(text, f"a{channel}", variables)
+        self._database.execute(f"CREATE TABLE {asked.answer} AS {text}")
+        return variables
+
+    def drop(self, channel: str) -> None:
+        """Ask the channel's query no more."""
+        self._database.execute(f"DROP TABLE {self._asked.pop(channel).answer}")
+
+    def rows(self, channel: str) -> Iterable[Row]:
+        """The rows of an answer."""
+        return self._terms(f"SELECT * FROM {self._asked[channel].answer}")
+
+    def size(self, channel: str) -> int:
+        """The number of rows of an answer."""
+        (found,) = self._database.execute(f"SELECT count(*) FROM {self._asked[channel].answer}").fetchall()
+        return int(found[0])
+
+    def publish(self, publications: Sequence[Publication], now: float) -> Iterator[Found]:  # noqa: ARG002
+        """The differences of all publications together; each may be due to any of them."""
+        changed = [self._change(each) for each in publications]
+        if any(changed):
+            causes = tuple(each.number for each in publications)
+            for name, asked in self._asked.items():
+                added, removed = self._differences(asked)
+                if added or removed:
+                    yield Found(name, causes, added, removed)
+
+    def _change(self, publication: Publication) -> bool:
+        came, went = self._closure.change(publication.added, publication.removed)
+        if went:
+            self._tables.remove(went)
+        if came:
+            self._tables.insert(came)
+        return bool(came or went)
+
+    def _differences(self, asked: _Asked) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+        """Ask again; rows are taken out of the database only where some came or went."""
+        self._database.execute(f"CREATE OR REPLACE TEMP TABLE fresh AS {asked.statement}")
+        added = self._terms(f"SELECT * FROM fresh EXCEPT SELECT * FROM {asked.answer}")
+        count = f"SELECT (SELECT count(*) FROM fresh), (SELECT count(*) FROM {asked.answer})"
+        ((now, before),) = self._database.execute(count).fetchall()
+        removed: tuple[Row, ...] = ()
+        if before + len(added) != now:
+            removed = self._terms(f"SELECT * FROM {asked.answer} EXCEPT SELECT * FROM fresh")
+        if added or removed:
+            self._database.execute(f"CREATE OR REPLACE TABLE {asked.answer} AS SELECT * FROM fresh")
+        return added, removed
+
+    def _terms(self, query: str) -> tuple[Row, ...]:
+        terms = self._tables.dictionary.terms
+        return tuple([tuple([terms[each] for each in row]) for row in self._database.execute(query).fetchall()])
+
+    def evaluate(self, now: float) -> Iterator[Found]:  # noqa: ARG002
+        """Nothing is put off."""
+        return iter(())
+
 
 ABOUT: Final = "all queries asked again by columns, in DuckDB (needs the extra `columns`)"
 OPTIONS: Final[Mapping[str, str]] = {}
 
 
-def start(_options: Mapping[str, str], clock: Callable[[], int]) -> InProcess:
+def start(_options: Mapping[str, str], clock: Callable[[], int]) -> InProcessBroker:
     """A broker that tells what DuckDB finds; UnusableSystemError without DuckDB."""
     try:
         import duckdb
@@ -21,6 +281,6 @@ def start(_options: Mapping[str, str], clock: Callable[[], int]) -> InProcess:
         raise UnusableSystemError("system columns needs DuckDB: pip install 'streamgauge[columns]'") from error
 
     def make(rules: Rules) -> Strategy:
-        return Columns(rules, duckdb.connect(":memory:"))
+        return ColumnStrategy(rules, duckdb.connect(":memory:"))
 
-    return InProcess(make, None, None, clock)
+    return InProcessBroker(make, None, None, clock)

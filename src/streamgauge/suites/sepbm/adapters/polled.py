@@ -1,18 +1,140 @@
-"""A SPARQL store that is polled: all queries are asked again, and the client tells by the answers before what is new.
+"""A SPARQL store that is polled: all queries are asked again, and their answers are compared with those before.
 
 The closure is kept up to date by the adapter, so that any store will do. Rows that come and go between two polls are
-never seen, and nobody knows which publication caused what.
+never seen, and no notification names its causes.
 """
 
 import os
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
+from threading import Lock
+from time import monotonic
 from typing import Final
 
+import httpx
+
+from streamgauge.formats.results import MEDIA_TYPE, ResultsError, rows
+from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Triple
-from streamgauge.suites.sepbm.contract import Channel, Configuration, Hear, Heard, UnusableSystemError
-from streamgauge.suites.sepbm.polled import Endpoint, InProcess, Store
+from streamgauge.query import parse_sparql
+from streamgauge.reasoning.closure import Closure
+from streamgauge.semantics.stored_query import StoredQuery
+from streamgauge.servers.broker.calls import bearing
+from streamgauge.servers.broker.contract import Publication
+from streamgauge.servers.broker.evaluating import StoredClosure
+from streamgauge.suites.sepbm.configuration import triples_text
+from streamgauge.suites.sepbm.contract import (
+    Configuration,
+    Receive,
+    ReceivedNotification,
+    SepbmChannel,
+    SepbmSystem,
+    UnusableSystemError,
+)
+
+_PATIENCE_S: Final = 600.0
+_PART: Final = 5000
+"""Triples of one update of the base load."""
+
+
+class InProcessStore:
+    """pyoxigraph's store in memory, one thread at a time."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._queries: dict[str, StoredQuery] = {}
+
+    def load(self, configuration: Configuration) -> None:
+        """The base load and what follows."""
+        self._stored = StoredClosure(configuration.rules())
+        self._stored.load(configuration.base())
+
+    def change(self, added: Iterable[Triple], removed: Iterable[Triple]) -> None:
+        """Facts go, then come."""
+        with self._lock:
+            self._stored.change(added, removed)
+
+    def rows(self, channel: SepbmChannel) -> set[Row]:
+        """A channel's answer."""
+        with self._lock:
+            query = self._queries.get(channel.query)
+            if query is None:
+                query = self._queries[channel.query] = _stored_query(channel)
+            return self._stored.rows(query)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class SparqlEndpoint:
+    """A SPARQL 1.1 endpoint over HTTP, with Update; its closure is kept here, its differences are sent."""
+
+    def __init__(self, query: str, update: str, token: str | None) -> None:
+        self._query, self._update, self._headers = query, update, bearing(token)
+        self._http = httpx.Client(timeout=_PATIENCE_S, limits=httpx.Limits(max_connections=None), trust_env=False)
+        self._lock = Lock()
+
+    def load(self, configuration: Configuration) -> None:
+        """The base load and what follows, in parts."""
+        self._closure = Closure(configuration.rules())
+        self._closure.load(configuration.base())
+        facts = self._closure.facts.match(None, None, None)
+        while part := list(islice(facts, _PART)):
+            self._send(_data("INSERT", part))
+
+    def change(self, added: Iterable[Triple], removed: Iterable[Triple]) -> None:
+        """Facts go, then come, as one update."""
+        with self._lock:
+            came, went = self._closure.change(added, removed)
+            parts = [_data(name, facts) for name, facts in (("DELETE", went), ("INSERT", came)) if facts]
+            if parts:
+                self._send(" ;\n".join(parts))
+
+    def _send(self, update: str) -> None:
+        self._post(self._update, update, "application/sparql-update")
+
+    def rows(self, channel: SepbmChannel) -> set[Row]:
+        """A channel's answer; UnusableSystemError for what is no result."""
+        found = self._post(self._query, channel.query, "application/sparql-query")
+        try:
+            names, listed = rows(found.json())
+            places = [names.index(name) for name in _variables(channel)]
+        except (ValueError, ResultsError) as error:
+            raise UnusableSystemError(f"{self._query}: channel {channel.name}: {error}") from error
+        return {tuple([row[place] for place in places]) for row in listed}
+
+    def _post(self, url: str, text: str, kind: str) -> httpx.Response:
+        headers = {**self._headers, "Content-Type": kind, "Accept": MEDIA_TYPE}
+        try:
+            found = self._http.post(url, content=text.encode(), headers=headers)
+        except httpx.TransportError as error:
+            raise UnusableSystemError(f"{url}: {error or type(error).__name__}: is a SPARQL endpoint there?") from error
+        if not found.is_success:
+            raise UnusableSystemError(f"{url} answers {found.status_code}: {found.text:.300}")
+        return found
+
+    def close(self) -> None:
+        """Leave."""
+        self._http.close()
+
+
+def _data(operation: str, facts: Iterable[Triple]) -> str:
+    return f"{operation} DATA {{\n{triples_text(facts)}}}"
+
+
+@lru_cache(maxsize=20_000)
+def _variables(channel: SepbmChannel) -> tuple[str, ...]:
+    return channel.variables
+
+
+def _stored_query(channel: SepbmChannel) -> StoredQuery:
+    form = parse_sparql(channel.query)
+    if not isinstance(form, al.Select):
+        raise ValueError(f"channel {channel.name}: only a SELECT can be polled")
+    return StoredQuery(form)
+
 
 ABOUT: Final = "a SPARQL store that a client polls, pyoxigraph's or any endpoint"
 OPTIONS: Final = {
@@ -23,7 +145,7 @@ OPTIONS: Final = {
 }
 
 
-def start(options: Mapping[str, str], clock: Callable[[], int]) -> "Polled":
+def start(options: Mapping[str, str], clock: Callable[[], int]) -> SepbmSystem:
     """A store without facts; UnusableSystemError for options that make no sense."""
     for name in ("update", "token"):
         if name in options and "url" not in options:
@@ -32,62 +154,57 @@ def start(options: Mapping[str, str], clock: Callable[[], int]) -> "Polled":
     if period is not None and not (period.isascii() and period.isdigit() and int(period)):
         raise UnusableSystemError(f"system polled: period is {period!r}: expected ms, a whole number from 1")
     url = options.get("url")
-    store: Store = InProcess() if url is None else Endpoint(url, options.get("update", url), options.get("token"))
+    store: InProcessStore | SparqlEndpoint = (
+        InProcessStore() if url is None else SparqlEndpoint(url, options.get("update", url), options.get("token"))
+    )
     own = (os.getpid(),) if url is None else ()
-    return Polled(store, None if period is None else int(period) / 1000, own, clock)
+    return PolledSystem(store, None if period is None else int(period) / 1000, own, clock)
 
 
-class Polled:
+class PolledSystem:
     """One client that polls for all subscribers, in a thread of its own."""
 
-    def __init__(self, store: Store, period: float | None, own: Sequence[int], clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        store: InProcessStore | SparqlEndpoint,
+        period: float | None,
+        own: Sequence[int],
+        clock: Callable[[], int],
+    ) -> None:
         self.processes = own
         self.evaluator = "definition" if own else None
         self._store, self._period, self._clock = store, period, clock
-        self._asked: dict[str, tuple[Channel, set[Row]]] = {}
-        self._ears: dict[str, list[Hear]] = {}
+        self._polled: dict[str, tuple[SepbmChannel, set[Row]]] = {}
+        self._subscribers: dict[str, list[Receive]] = {}
         self._lock, self._turn = threading.Lock(), threading.Condition()
         self._wanted = self._done = 0
         self._failure: Exception | None = None
         self._ending = False
         self._thread = threading.Thread(target=self._poll, name="sepbm-polls", daemon=True)
 
-    def load(self, configuration: Configuration) -> None:
+    def start(self, configuration: Configuration) -> None:
         """The base load and what follows; polls begin."""
         self._store.load(configuration)
         self._thread.start()
 
-    def create_channel(self, channel: Channel) -> None:
-        """A query that is asked from now on, and its answer as it is."""
-        answer = self._store.rows(channel)
+    def subscribe(self, channel: SepbmChannel, hear: Receive) -> None:
+        """Poll the channel's query from its first subscriber on."""
+        if channel.name not in self._polled:
+            answer = self._store.rows(channel)
+            with self._lock:
+                self._polled[channel.name] = (channel, answer)
+        self._subscribers.setdefault(channel.name, []).append(hear)
+
+    def unsubscribe(self, channel: SepbmChannel) -> None:
+        """Poll the channel's query no more."""
         with self._lock:
-            self._asked[channel.name] = (channel, answer)
+            del self._polled[channel.name]
+        self._subscribers.pop(channel.name, None)
 
-    def delete_channel(self, name: str) -> None:
-        """It is asked no more."""
-        with self._lock:
-            del self._asked[name]
-        self.unsubscribe(name)
-
-    def subscribe(self, name: str, hear: Hear) -> None:
-        """Told by the client that polls."""
-        self._ears.setdefault(name, []).append(hear)
-
-    def unsubscribe(self, name: str) -> None:
-        """All of the channel's leave."""
-        self._ears.pop(name, None)
-
-    def publish(self, graph: Sequence[Triple]) -> None:
-        """Acknowledged when the store has it."""
-        self._change(graph, ())
-
-    def delete(self, graph: Sequence[Triple]) -> None:
-        """Acknowledged likewise."""
-        self._change((), graph)
-
-    def _change(self, added: Sequence[Triple], removed: Sequence[Triple]) -> None:
+    def feed(self, publication: Publication) -> None:
+        """Publish or delete; acknowledged when the store has it."""
         self._check()
-        self._store.change(added, removed)
+        self._store.change(publication.added, publication.removed)
         with self._turn:
             self._wanted += 1
             self._turn.notify_all()
@@ -99,7 +216,8 @@ class Polled:
             self._turn.wait_for(lambda: self._done >= wanted or self._failure is not None or self._ending)
         self._check()
 
-    finish = settle
+    def advance(self, time: int) -> None:
+        """Nothing is put off."""
 
     def close(self) -> None:
         """Polls end."""
@@ -117,7 +235,7 @@ class Polled:
     def _poll(self) -> None:
         try:
             for seen in iter(self._next, None):
-                for name in list(self._asked):
+                for name in list(self._polled):
                     self._look(name)
                 with self._turn:
                     self._done = seen
@@ -133,19 +251,19 @@ class Polled:
             if self._period is None:
                 self._turn.wait_for(lambda: self._ending or self._wanted > self._done)
             else:
-                now = time.monotonic()
+                now = monotonic()
                 self._turn.wait_for(lambda: self._ending, self._period - now % self._period)
             return None if self._ending else self._wanted
 
     def _look(self, name: str) -> None:
         with self._lock:
-            if name not in self._asked:
+            if name not in self._polled:
                 return
-            channel, before = self._asked[name]
+            channel, before = self._polled[name]
             now = self._store.rows(channel)
-            self._asked[name] = (channel, now)
+            self._polled[name] = (channel, now)
         if now == before:
             return
-        told = Heard(name, (), tuple(now - before), tuple(before - now), self._clock())
-        for hear in list(self._ears.get(name, ())):
+        told = ReceivedNotification(name, (), tuple(now - before), tuple(before - now), self._clock())
+        for hear in list(self._subscribers.get(name, ())):
             hear(told)

@@ -6,9 +6,9 @@ notification nor when there are no more, so what has come is complete when nothi
 
 import json
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
+from time import monotonic, sleep
 from typing import Any, Final
 
 import httpx
@@ -16,10 +16,19 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
 from streamgauge.formats.results import ResultsError, rows
+from streamgauge.harness.subscription import SubscriberLoop
 from streamgauge.model.terms import Row, Triple
 from streamgauge.servers.broker.calls import bearing
-from streamgauge.suites.sepbm.contract import Channel, Configuration, Hear, Heard, UnusableSystemError
-from streamgauge.suites.sepbm.hearing import Ears
+from streamgauge.servers.broker.contract import Publication
+from streamgauge.suites.sepbm.configuration import triples_text
+from streamgauge.suites.sepbm.contract import (
+    Configuration,
+    Receive,
+    ReceivedNotification,
+    SepbmChannel,
+    SepbmSystem,
+    UnusableSystemError,
+)
 
 ABOUT: Final = "a SEPA broker: SPARQL Update over HTTP, SEPA's subscriptions over WebSockets"
 OPTIONS: Final = {
@@ -39,7 +48,7 @@ _GET_ONE: Final = (
 )
 
 
-def start(options: Mapping[str, str], clock: Callable[[], int]) -> "Sepa":
+def start(options: Mapping[str, str], clock: Callable[[], int]) -> SepbmSystem:
     """A broker that is there; UnusableSystemError when it is not said where."""
     for name in ("update", "subscribe"):
         if name not in options:
@@ -49,10 +58,10 @@ def start(options: Mapping[str, str], clock: Callable[[], int]) -> "Sepa":
         raise UnusableSystemError(f"system sepa: quiet is {quiet!r}: expected ms, a whole number")
     if base not in ("publish", "loaded"):
         raise UnusableSystemError(f"system sepa: base is {base!r}: expected publish or loaded")
-    return Sepa(options, int(quiet) / 1000, base == "publish", clock)
+    return SepaSystem(options, int(quiet) / 1000, base == "publish", clock)
 
 
-class Sepa:
+class SepaSystem:
     """The six operations in SEPA's words; a connection for each subscriber."""
 
     def __init__(self, options: Mapping[str, str], quiet: float, publishes: bool, clock: Callable[[], int]) -> None:
@@ -62,36 +71,26 @@ class Sepa:
         self._headers = bearing(options.get("token"))
         self._quiet, self._publishes, self._clock = quiet, publishes, clock
         self._http = httpx.Client(timeout=_PATIENCE_S, limits=httpx.Limits(max_connections=None), trust_env=False)
-        self._ears = Ears()
-        self._channels: dict[str, Channel] = {}
-        self._last = time.monotonic()
+        self._subscriptions = SubscriberLoop(UnusableSystemError)
+        self._last = monotonic()
 
-    def load(self, configuration: Configuration) -> None:
+    def start(self, configuration: Configuration) -> None:
         """Publish the base load, unless it is there; the ontology is the broker's own affair."""
         triples = iter(configuration.base() if self._publishes else ())
         while part := list(islice(triples, _PART)):
-            self.publish(part)
+            self._send("INSERT", part)
 
-    def create_channel(self, channel: Channel) -> None:
-        """A query by name."""
-        self._channels[channel.name] = channel
-
-    def delete_channel(self, name: str) -> None:
-        """Its subscribers leave."""
-        self.unsubscribe(name)
-        del self._channels[name]
-
-    def subscribe(self, name: str, hear: Hear) -> None:
-        """Returns when the answer as it is has come, of which nobody is told."""
-        there = threading.Event()
-        self._ears.listen(name, self._heard(self._channels[name], hear, there))
-        until = time.monotonic() + _PATIENCE_S
+    def subscribe(self, channel: SepbmChannel, hear: Receive) -> None:
+        """Returns when the answer as it is has come, which is no notification."""
+        name, there = channel.name, threading.Event()
+        self._subscriptions.listen(name, self._heard(channel, hear, there))
+        until = monotonic() + _PATIENCE_S
         while not there.wait(0.05):
-            self._ears.check()
-            if time.monotonic() > until:
+            self._subscriptions.check()
+            if monotonic() > until:
                 raise UnusableSystemError(f"{self._subscribe}: no answer for channel {name} within {_PATIENCE_S:g} s")
 
-    async def _heard(self, channel: Channel, hear: Hear, there: threading.Event) -> None:
+    async def _heard(self, channel: SepbmChannel, hear: Receive, there: threading.Event) -> None:
         wish: dict[str, Any] = {"sparql": channel.query, "alias": channel.name}
         if self._headers:
             wish["authorization"] = self._headers["Authorization"]
@@ -104,52 +103,55 @@ class Sepa:
         except (OSError, WebSocketException) as error:
             raise UnusableSystemError(f"{self._subscribe}: {error or type(error).__name__}; {_GET_ONE}") from error
 
-    async def _follow(self, connection: ClientConnection, channel: Channel, hear: Hear, there: threading.Event) -> None:
+    async def _follow(
+        self, connection: ClientConnection, channel: SepbmChannel, hear: Receive, there: threading.Event
+    ) -> None:
         variables = channel.variables
         async for text in connection:
             received = self._clock()
             added, removed = read_notification(text, variables)
             if there.is_set() and (added or removed):
-                hear(Heard(channel.name, (), added, removed, received))
+                hear(ReceivedNotification(channel.name, (), added, removed, received))
             there.set()
-            self._last = time.monotonic()
-            self._ears.wake()
+            self._last = monotonic()
+            self._subscriptions.wake()
 
-    def unsubscribe(self, name: str) -> None:
-        """Its connections end."""
-        self._ears.leave(name)
+    def unsubscribe(self, channel: SepbmChannel) -> None:
+        """End the connections of a channel."""
+        self._subscriptions.leave(channel.name)
 
-    def publish(self, graph: Sequence[Triple]) -> None:
-        """Acknowledged when the update is."""
-        self._send("INSERT", graph)
-
-    def delete(self, graph: Sequence[Triple]) -> None:
-        """Acknowledged likewise."""
-        self._send("DELETE", graph)
+    def feed(self, publication: Publication) -> None:
+        """Publish or delete; acknowledged when the update is."""
+        if publication.removed:
+            self._send("DELETE", publication.removed)
+        else:
+            self._send("INSERT", publication.added)
 
     def _send(self, operation: str, graph: Sequence[Triple]) -> None:
-        self._ears.check()
-        text = "".join([f"{subject} {predicate} {end} .\n" for subject, predicate, end in graph])
+        self._subscriptions.check()
         headers = {**self._headers, "Content-Type": "application/sparql-update"}
         try:
-            found = self._http.post(self._update, content=f"{operation} DATA {{\n{text}}}".encode(), headers=headers)
+            found = self._http.post(
+                self._update, content=f"{operation} DATA {{\n{triples_text(graph)}}}".encode(), headers=headers
+            )
         except httpx.TransportError as error:
             raise UnusableSystemError(f"{self._update}: {error or type(error).__name__}; {_GET_ONE}") from error
         if not found.is_success:
             raise UnusableSystemError(f"{self._update} answers {found.status_code}: {found.text:.300}")
-        self._last = time.monotonic()
+        self._last = monotonic()
 
     def settle(self) -> None:
         """Wait until nothing has come for a while."""
-        while (left := self._last + self._quiet - time.monotonic()) > 0:
-            self._ears.check()
-            time.sleep(left)
+        while (left := self._last + self._quiet - monotonic()) > 0:
+            self._subscriptions.check()
+            sleep(left)
 
-    finish = settle
+    def advance(self, time: int) -> None:
+        """Nothing is put off."""
 
     def close(self) -> None:
         """Connections end."""
-        self._ears.close()
+        self._subscriptions.close()
         self._http.close()
 
 

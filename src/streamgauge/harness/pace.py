@@ -1,0 +1,254 @@
+"""Pace: elements handed over by event time, at a rate, or as fast as they are taken; every hand-over is recorded."""
+
+import threading
+import time
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Generic, TypeVar
+
+from streamgauge.formats.lines import encode_advance
+from streamgauge.formats.written import Written, written
+from streamgauge.harness.system import Clock
+from streamgauge.model.element import StreamElement
+from streamgauge.model.run import Fed
+from streamgauge.model.semantics import Due
+from streamgauge.oracle.judging.clock import ADVANCE
+
+HEARTBEAT_MS = 10
+"""While a paced feeder waits, it tells the engine how far time has come this often (wall ms)."""
+
+LOOK_S = 0.1
+"""The longest sleep of a schedule, after which a waiting publisher looks whether the run is over."""
+
+SPIN_S = 200e-6
+"""How long before a planned time the clock is looked at instead of sleeping."""
+
+CHUNK = 2**15
+"""Bytes that are written in one go without a pace, half of what a pipe holds."""
+
+Sleep = Callable[[float], object]
+Write = Callable[[bytes], object]
+
+
+@dataclass(slots=True)
+class Schedule:
+    """Planned times on a clock: place ``n`` is ``n * every`` ns after ``start`` (ns), whatever happens meanwhile."""
+
+    start: int
+    every: float
+    clock: Clock
+    sleep: Sleep = time.sleep
+
+    def planned(self, place: float) -> int:
+        """When a place is due, ns."""
+        return self.start + round(place * self.every)
+
+    def wait(
+        self,
+        place: float,
+        stopped: Callable[[], bool],
+        tick: Callable[[float], None] | None = None,
+        most: float = LOOK_S,
+        spin: float = SPIN_S,
+    ) -> int:
+        """Wait for a place, sleeping ``most`` s at a time, unless it is stopped; when the place was due (ns).
+
+        Before each sleep ``tick`` is told which place it is now. The last ``spin`` s are not slept, as sleep is not
+        exact.
+        """
+        due, clock = self.planned(place), self.clock
+        while (left := due - (now := clock())) > 0 and not stopped():
+            if tick is not None:
+                tick((now - self.start) / self.every)
+            self.sleep(min(most, left / 1e9 - spin) if left > 1e9 * spin else 0)
+        return due
+
+
+Element = TypeVar("Element")
+
+
+class HandoverLog(Generic[Element]):
+    """Hand-overs of a sequence of elements, in places made beforehand: while they go on, only the clock is read.
+
+    Of each element by its place: when it was ``planned``, ``handed`` over and ``acknowledged`` (ns, 0: not yet), and
+    the system's number for it (``known_as``), if it has one.
+    """
+
+    def __init__(self, elements: Sequence[Element], clock: Clock) -> None:
+        self.elements, self._clock = elements, clock
+        self.planned, self.handed, self.acknowledged = (array("q", [0]) * len(elements) for _ in range(3))
+        self.known_as: list[int | None] = [None] * len(elements)
+
+    @property
+    def done(self) -> int:
+        """How many elements are acknowledged."""
+        return len(self.elements) - self.acknowledged.count(0)
+
+    def feed_settled(
+        self,
+        feed: Callable[[Element], int | None],
+        settle: Callable[[], None],
+        places: Iterable[int],
+        stopped: Callable[[], bool],
+    ) -> None:
+        """Hand over the elements of these places, each once the one before has been settled (a closed loop)."""
+        clock, elements, known_as = self._clock, self.elements, self.known_as
+        planned, handed, acknowledged = self.planned, self.handed, self.acknowledged
+        for place in places:
+            if stopped():
+                return
+            planned[place] = handed[place] = clock()
+            known_as[place] = feed(elements[place])
+            acknowledged[place] = clock()
+            settle()
+
+    def feed_planned(
+        self,
+        feed: Callable[[Element], int | None],
+        times: Iterable[tuple[int, float]],
+        schedule: Schedule,
+        stopped: Callable[[], bool],
+    ) -> None:
+        """Hand over the elements of (place, position in the schedule) at their times (an open loop).
+
+        An element that is late is handed over at once; its planned time stands.
+        """
+        clock = self._clock
+        for place, position in times:
+            planned = schedule.wait(position, stopped)
+            if stopped():
+                return
+            self.planned[place], self.handed[place] = planned, clock()
+            self.known_as[place] = feed(self.elements[place])
+            self.acknowledged[place] = clock()
+
+
+@dataclass(frozen=True, slots=True)
+class RunPace:
+    """``factor`` is event time over wall time, ``None`` as fast as possible; ``begin`` and ``advance_to`` in ms.
+
+    Where only the last of several due windows counts (``due``), advancing between elements would change which one
+    that is; with a ``lateness`` bound (ms) what is earlier may still come: then only the end of the stream is told.
+    """
+
+    factor: float | None
+    begin: int
+    advance_to: int
+    due: Due = Due.ALL
+    lateness: int | None = None
+
+    @property
+    def tells(self) -> bool:
+        """Whether the engine is told between elements how far time has come."""
+        return self.due is Due.ALL and self.lateness is None
+
+
+class StoppedError(Exception):
+    """The engine is gone: nobody reads any more. ``fed`` is what was handed over until then."""
+
+    def __init__(self, fed: list[Fed]) -> None:
+        super().__init__("the engine stopped reading its input")
+        self.fed = fed
+
+
+def feed_fast(stream: Iterable[StreamElement | Written], pace: RunPace, write: Write, clock: Clock) -> list[Fed]:
+    """Hand over everything as fast as the engine takes it (writing blocks), then advance; one record each.
+
+    What is written in one go was handed over when all of it was.
+    """
+    fed: list[Fed] = []
+    try:
+        for together in _chunks(written(stream)):
+            before = clock()
+            write(b"".join([each.line for each in together]))
+            handed = clock()
+            fed.extend([Fed(each.sequence, each.time, before, handed, each.size) for each in together])
+        before = clock()
+        write(encode_advance(pace.advance_to))
+    except OSError as error:
+        raise StoppedError(fed) from error
+    fed.append(Fed(ADVANCE, pace.advance_to, before, clock()))
+    return fed
+
+
+def _chunks(stream: Iterable[Written]) -> Iterator[list[Written]]:
+    """As many elements as are written in one go."""
+    together: list[Written] = []
+    room = CHUNK
+    for each in stream:
+        together.append(each)
+        room -= len(each.line)
+        if room <= 0:
+            yield together
+            together, room = [], CHUNK
+    if together:
+        yield together
+
+
+class PacedFeeder:
+    """Hands over each element when its time has come, whatever the engine does: writing has a thread of its own."""
+
+    def __init__(self, pace: RunPace, write: Write, clock: Clock, sleep: Sleep = time.sleep) -> None:
+        self._pace, self._write, self._clock = pace, write, clock
+        self._begin, self._every = pace.begin, 1e6 / (pace.factor or 1.0)
+        self._schedule = Schedule(0, self._every, clock, sleep)
+        self._queue: SimpleQueue[bytes | None] = SimpleQueue()
+        self._stopped = threading.Event()
+        self._fed: list[Fed] = []
+        self._start, self._told = 0, pace.begin - 1
+        self._until = self._told
+
+    def feed(self, stream: Iterable[StreamElement | Written], start: int) -> list[Fed]:
+        """Hand over the stream, whose time ``begin`` is the monotonic ``start`` (ns); ends with the last advance."""
+        self._schedule.start = self._start = start
+        writer = threading.Thread(target=self._drain, name="feed-writer", daemon=True)
+        writer.start()
+        last = self._told = self._pace.begin - 1
+        for sequence, at, size, line in written(stream):
+            if at > last:
+                self._tell(last)
+                self._wait(at)
+                last = at
+            self._put(line, Fed(sequence, at, self._wall(at), 0, size))
+        until = self._pace.advance_to
+        if last < until:
+            self._tell(last)
+        self._wait(until)
+        self._put(encode_advance(until), Fed(ADVANCE, until, self._wall(until), 0))
+        self._queue.put(None)
+        writer.join()
+        return self._fed
+
+    def _wait(self, until: int) -> None:
+        """Wait for the wall time of ``until`` (ms), saying on the way how far time has come."""
+        self._until = until
+        self._schedule.wait(until - self._begin, self._stopped.is_set, self._tick, HEARTBEAT_MS / 1e3, 0.0)
+        if self._stopped.is_set():
+            raise StoppedError(self._fed)
+
+    def _tick(self, place: float) -> None:
+        self._tell(min(self._until, self._begin + int(place)) - 1)
+
+    def _tell(self, come: int) -> None:
+        """Say that time has come to ``come`` (ms) unless that was told: what is at it has come."""
+        if come > self._told:
+            self._told = come
+            if self._pace.tells:
+                self._put(encode_advance(come), Fed(ADVANCE, come, self._wall(come), 0))
+
+    def _put(self, line: bytes, fed: Fed) -> None:
+        self._queue.put(line)
+        self._fed.append(Fed(fed.sequence, fed.time, fed.planned, self._clock(), fed.size))
+
+    def _drain(self) -> None:
+        while (line := self._queue.get()) is not None:
+            try:
+                self._write(line)
+            except OSError:
+                self._stopped.set()
+                return
+
+    def _wall(self, event: int) -> int:
+        return self._start + round((event - self._begin) * self._every)

@@ -1,0 +1,147 @@
+"""Resources of process trees, sampled while a run goes on; the machine and versions in a run's header."""
+
+import contextlib
+import os
+import platform
+import resource
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from streamgauge.model.run import Sample
+
+EVERY_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class TreeUsage:
+    """Usage of a process tree: resident bytes, threads, CPU s of it and of its ended processes that were waited for."""
+
+    rss: int = 0
+    threads: int = 0
+    cpu: float = 0.0
+
+
+def tree(pid: int) -> list[psutil.Process]:
+    """The process and its descendants; empty when it is gone."""
+    try:
+        root = psutil.Process(pid)
+        return [] if root.status() == psutil.STATUS_ZOMBIE else [root, *root.children(recursive=True)]
+    except psutil.Error:
+        return []
+
+
+def usage(pid: int) -> TreeUsage | None:
+    """The tree's usage, ``None`` when the process is gone; a process that ends meanwhile counts as nothing."""
+    rss, threads, cpu, found = 0, 0, 0.0, False
+    for process in tree(pid):
+        with contextlib.suppress(psutil.Error), process.oneshot():
+            times = process.cpu_times()
+            rss += int(process.memory_info().rss)
+            threads += int(process.num_threads())
+            cpu += float(times.user + times.system + times.children_user + times.children_system)
+            found = True
+    return TreeUsage(rss, threads, cpu) if found else None
+
+
+def spent(pid: int) -> float:
+    """CPU seconds that the tree has used until now, 0 when the process is gone."""
+    found = usage(pid)
+    return 0.0 if found is None else found.cpu
+
+
+def reaped() -> float:
+    """CPU seconds of all processes that this one started and waited for, with those that they waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+class ResourceSampler:
+    """Samples the process trees of each side (system, clients) in a thread of its own, from ``start`` to ``stop``.
+
+    ``sides`` has the roots of each side's trees, which count together. ``samples`` has a sample of each side every
+    ``every`` s and one at the end, none once its processes are gone; ``total`` is the CPU time (s) that a side used.
+    """
+
+    def __init__(
+        self,
+        sides: Mapping[str, Sequence[int]],
+        every: float = EVERY_S,
+        clock: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._sides, self._every, self._clock = dict(sides), every, clock
+        self._memory = int(psutil.virtual_memory().total)
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="resource-sampler", daemon=True)
+        self.samples: dict[str, list[Sample]] = {side: [] for side in sides}
+        self.total: dict[str, float] = dict.fromkeys(sides, 0.0)
+        self.began = 0
+
+    def start(self) -> None:
+        """Begin to sample."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Take the last sample; does nothing to a sampler that was not started."""
+        self._done.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        self.began = at = self._clock()
+        before = {side: found for side in self._sides if (found := self._usage(side)) is not None}
+        ended = False
+        while before and not ended:
+            ended = self._done.wait(self._every)
+            now = self._clock()
+            before = {
+                side: found for side, last in before.items() if (found := self._sample(side, last, at, now)) is not None
+            }
+            at = now
+
+    def _sample(self, side: str, before: TreeUsage, last: int, now: int) -> TreeUsage | None:
+        """One sample of a side, whose last one was at ``last`` (ns); ``None`` when its processes are gone."""
+        found = self._usage(side)
+        if found is None:
+            return None
+        used = max(0.0, found.cpu - before.cpu)
+        self.total[side] += used
+        busy = 100 * used / max(1e-9, (now - last) / 1e9)
+        self.samples[side].append(Sample(now, found.rss, 100 * found.rss / self._memory, busy, found.threads))
+        return TreeUsage(found.rss, found.threads, max(before.cpu, found.cpu))
+
+    def _usage(self, side: str) -> TreeUsage | None:
+        """The usage of a side's trees together, ``None`` when all are gone."""
+        found = [each for pid in self._sides[side] if (each := usage(pid)) is not None]
+        if not found:
+            return None
+        rss, threads = sum(each.rss for each in found), sum(each.threads for each in found)
+        return TreeUsage(rss, threads, sum(each.cpu for each in found))
+
+
+def versions() -> dict[str, str]:
+    """The versions that decide what a run measured."""
+    from importlib.metadata import version
+
+    packages = ("streamgauge", "pyspark", "pyoxigraph", "pyarrow")
+    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def machine() -> dict[str, object]:
+    """The system, how many processors it has, and its memory in MiB."""
+    memory = psutil.virtual_memory().total
+    return {"system": platform.platform(), "cpus": os.cpu_count() or 1, "memory_mb": memory >> 20}

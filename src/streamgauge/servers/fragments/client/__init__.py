@@ -1,0 +1,1 @@
+"""The client of Linked Data: guarded and cached requests, pages, sources of several kinds, joins."""

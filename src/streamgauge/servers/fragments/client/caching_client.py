@@ -1,0 +1,310 @@
+"""The one client of all requests: responses are cached, equal requests coalesced, failures retried, costs counted."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import count
+from random import Random
+from typing import Final
+
+import httpx
+
+from streamgauge.servers.fragments.client.contract import SourceError, StatusError, UnavailableError
+from streamgauge.servers.fragments.client.http_cache import (
+    CacheEntry,
+    CacheKey,
+    Lifetime,
+    Response,
+    ResponseCache,
+    ServerClock,
+    lifetime,
+    shown_time,
+)
+from streamgauge.servers.fragments.client.transport import (
+    AddressRules,
+    ClientCounters,
+    ClientLimits,
+    HttpAnswer,
+    HttpRequest,
+    HttpSender,
+    address_rules,
+    web_address,
+)
+from streamgauge.servers.fragments.quads import VERSION
+from streamgauge.servers.http.dates import SECOND, http_date
+from streamgauge.servers.http.failures import TRANSIENT
+from streamgauge.servers.http.guarded import origin
+from streamgauge.sources.sse_events import EventParser, ServerEvent
+
+EVENT_STREAM: Final = "text/event-stream"
+"""The media type of server-sent events (HTML standard, 9.2)."""
+
+RDF: Final = (
+    "application/trig,application/n-quads;q=0.9,text/turtle;q=0.8,application/n-triples;q=0.7,"
+    "application/ld+json;q=0.6,application/rdf+xml;q=0.5"
+)
+"""What is accepted: first formats that keep data and metadata apart."""
+
+_SENDABLE = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
+
+_CLOCKS = 1000
+"""Origins whose clocks are remembered."""
+
+_NUMBERS = count(1)
+"""Of all responses of all clients, as caches may be shared."""
+
+
+class CacheUse(Enum):
+    """What a response may be taken from."""
+
+    CACHED = "the cache, where it is fresh or of this round"
+    REVALIDATE = "the server, if only to say that nothing has changed"
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """A poll: the number that it began with, and where from what came before it may be taken."""
+
+    begun: int
+    use: CacheUse
+
+
+_ROUND: ContextVar[_Round | None] = ContextVar("round", default=None)
+
+
+@dataclass(slots=True)
+class _Flight:
+    task: asyncio.Task[Response]
+    waiting: int = 0
+
+
+@dataclass(slots=True)
+class CachingHttpClient:
+    """Requests through one client, for any number of queries of one event loop.
+
+    ``clock`` gives ms since 1970 and is never set, ``sleep`` waits seconds of it. ``allowed`` are hosts that may be
+    asked whatever their address, and that links may lead to. The cache may be shared with other clients. With
+    ``same_clock`` the servers are in this process and their clock is this one, to the millisecond.
+    """
+
+    client: httpx.AsyncClient
+    clock: Callable[[], int]
+    sleep: Callable[[float], Awaitable[None]]
+    limits: ClientLimits = field(default_factory=ClientLimits)
+    cache: ResponseCache = field(default_factory=ResponseCache)
+    allowed: Collection[str] = ()
+    random: Random = field(default_factory=Random)
+    counters: ClientCounters = field(default_factory=ClientCounters)
+    same_clock: bool = False
+    _sender: HttpSender = field(init=False)
+    _flights: dict[tuple[CacheKey, CacheUse], _Flight] = field(default_factory=dict, init=False)
+    _clocks: dict[str, ServerClock] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._sender = HttpSender(self.client, self.clock, self.sleep, self.limits, self.random, self.counters)
+
+    def reach(self, start: str) -> AddressRules:
+        """What a source that was named by its start address may lead to."""
+        return address_rules(start, self.allowed)
+
+    @contextmanager
+    def round(self, use: CacheUse = CacheUse.CACHED) -> Iterator[None]:
+        """A round, in which a response that comes is used again, fresh or not: a poll sees one state of a page.
+
+        With ``CacheUse.REVALIDATE`` no response of before the round is used without its server's word. A round within a
+        round is the same round, but for that.
+        """
+        token = _ROUND.set(_Round(next(_NUMBERS), use)) if _ROUND.get() is None or use is CacheUse.REVALIDATE else None
+        try:
+            yield
+        finally:
+            if token is not None:
+                _ROUND.reset(token)
+
+    async def get(
+        self, address: str, within: AddressRules, accept: str = RDF, use: CacheUse = CacheUse.CACHED
+    ) -> Response:
+        """What an address has; SourceError when it cannot be had or may not be asked."""
+        within.check(address)
+        key = address, accept
+        kept = self.cache.get(key)
+        if use is CacheUse.CACHED and kept is not None and self._usable(kept):
+            self.counters.hits += 1
+            return kept.response
+        return await self._joined((key, use), lambda: self._fetch(key, within, kept))
+
+    def last(self, address: str, accept: str = RDF) -> Response | None:
+        """What came last, however old: to plan by, not to answer from."""
+        kept = self.cache.get((address, accept))
+        return None if kept is None else kept.response
+
+    async def post(self, address: str, within: AddressRules, content: bytes, headers: Mapping[str, str]) -> Response:
+        """The answer to what is posted, which is not cached."""
+        answer = await self._sender.send(HttpRequest(address, within, {"accept-encoding": "gzip", **headers}, content))
+        return self._response(answer, self._lived(answer))
+
+    @asynccontextmanager
+    async def events(
+        self, address: str, within: AddressRules, last: str | None
+    ) -> AsyncIterator[AsyncIterator[ServerEvent]]:
+        """The events of an address from now on, or since the ``last``, while the block lasts.
+
+        StatusError or SourceError when it has none, UnavailableError when they break.
+        """
+        since = {} if last is None else {"last-event-id": last}
+        headers = {"accept": EVENT_STREAM, "accept-encoding": "identity", "cache-control": "no-store", **since}
+        async with self._sender.flowing(HttpRequest(address, within, headers)) as (response, chunks):
+            kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if response.status_code in TRANSIENT:
+                raise UnavailableError(address, f"answers {response.status_code}")
+            if response.status_code != 200:
+                raise StatusError(address, response.status_code, " where events were asked for")
+            if kind != EVENT_STREAM:
+                raise SourceError(address, f"is {kind or 'of no stated media type'!r:.80}, no stream of events")
+            yield _parsed(chunks, EventParser(self.limits.event, last))
+
+    def asks(self) -> bool:
+        """Whether this round takes nothing unasked that came before it."""
+        round_ = _ROUND.get()
+        return round_ is not None and round_.use is CacheUse.REVALIDATE
+
+    def server_clock(self, address: str) -> ServerClock:
+        """The clock of an address's server, as its responses have shown it."""
+        host = _host(address)
+        if host not in self._clocks:
+            if len(self._clocks) >= _CLOCKS:
+                self._clocks.clear()
+            self._clocks[host] = ServerClock()
+        return self._clocks[host]
+
+    def time(self, address: str) -> int:
+        """The time of an address's server now (ms), by the estimate; the own time where nothing is known."""
+        return self.clock() if self.same_clock else self.server_clock(address).time(self.clock())
+
+    def due(self, address: str, time: int, told: bool) -> int:
+        """The own time (ms) at which a time of an address's server is due.
+
+        Where changes are ``told`` by events, when the server's clock shows it, by the estimate; else in the first whole
+        second of that clock at which a response is certain to show it.
+        """
+        shown = time if told else -(-time // SECOND) * SECOND
+        if self.same_clock:
+            return shown
+        clock = self.server_clock(address)
+        return clock.reached(shown) if told else clock.surely(shown)
+
+    def sets(self, address: str) -> int:
+        """How often the clock of an address's server was found to have been set back."""
+        return self.server_clock(address).sets
+
+    def forget(self, address: str, accept: str = RDF) -> None:
+        """Ask anew for an address next time, as something said that it has changed."""
+        self.cache.drop((address, accept))
+
+    async def aclose(self) -> None:
+        """Leave what is under way, close the client."""
+        for flight in tuple(self._flights.values()):
+            flight.task.cancel()
+        await asyncio.gather(*(flight.task for flight in tuple(self._flights.values())), return_exceptions=True)
+        await self.client.aclose()
+
+    def _usable(self, kept: CacheEntry) -> bool:
+        round_ = _ROUND.get()
+        if round_ is not None and kept.number > round_.begun:
+            return True
+        return self.clock() < kept.fresh and (round_ is None or round_.use is CacheUse.CACHED)
+
+    async def _joined(
+        self, key: tuple[CacheKey, CacheUse], work: Callable[[], Coroutine[None, None, Response]]
+    ) -> Response:
+        """What the work gives; the same request is under way once, and ends when nobody waits for it."""
+        flight = self._flights.get(key)
+        if flight is None:
+            flight = self._flights[key] = _Flight(asyncio.create_task(work()))
+            flight.task.add_done_callback(_looked_at)
+        else:
+            self.counters.coalesced += 1
+        flight.waiting += 1
+        try:
+            return await asyncio.shield(flight.task)
+        finally:
+            flight.waiting -= 1
+            if not flight.waiting:
+                self._end(key, flight)
+
+    def _end(self, key: tuple[CacheKey, CacheUse], flight: _Flight) -> None:
+        if self._flights.get(key) is flight:
+            del self._flights[key]
+        flight.task.cancel()
+
+    async def _fetch(self, key: CacheKey, within: AddressRules, kept: CacheEntry | None) -> Response:
+        address, accept = key
+        condition = kept.condition if kept is not None else {}
+        headers = {"accept": accept, "accept-encoding": "gzip", **condition}
+        answer = await self._sender.send(HttpRequest(address, within, headers))
+        lived = self._lived(answer)
+        number, fresh = next(_NUMBERS), _fresh(lived, answer)
+        if answer.status == 304 and kept is not None:
+            self.counters.not_modified += 1
+            return self._keep(key, kept.again(lived, answer.headers.get(VERSION), fresh, number), lived)
+        return self._keep(key, CacheEntry(self._response(answer, lived), _condition(answer), fresh, number), lived)
+
+    def _keep(self, key: CacheKey, kept: CacheEntry, lived: Lifetime) -> Response:
+        if lived.kept:
+            self.cache.put(key, kept)
+        else:
+            self.cache.drop(key)
+        return kept.response
+
+    def _lived(self, answer: HttpAnswer) -> Lifetime:
+        clock, shown = self.server_clock(answer.address), shown_time(answer.headers)
+        if shown is not None and "age" not in answer.headers:
+            clock.seen(shown, answer.asked, answer.came)
+        return lifetime(answer.headers, answer.came + int(clock.ahead))
+
+    def _response(self, answer: HttpAnswer, lived: Lifetime) -> Response:
+        if answer.status != 200:
+            raise StatusError(answer.address, answer.status, _excerpt(answer))
+        headers = answer.headers
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        validator = headers.get("etag") or headers.get("last-modified")
+        changed, version = http_date(headers.get("last-modified")), headers.get(VERSION)
+        return Response(answer.address, kind, answer.body, lived.at, lived.until, validator, changed, version)
+
+
+async def _parsed(chunks: AsyncIterator[bytes], parser: EventParser) -> AsyncIterator[ServerEvent]:
+    async for chunk in chunks:
+        for event in parser.feed(chunk):
+            yield event
+
+
+def _looked_at(task: asyncio.Task[Response]) -> None:
+    """So that a failure that nobody waited for is no warning."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _fresh(lived: Lifetime, answer: HttpAnswer) -> float:
+    """Until when it may be used unasked, ms of the own clock: what is left of its life, from when it was asked for."""
+    return float("-inf") if lived.until is None else answer.asked + lived.until - lived.now
+
+
+def _condition(answer: HttpAnswer) -> dict[str, str]:
+    """What asks whether it has changed (RFC 9110, 13.1): the first validator that can be sent back."""
+    pairs = (("etag", "if-none-match"), ("last-modified", "if-modified-since"))
+    said = ((condition, answer.headers.get(name, "")) for name, condition in pairs)
+    return next(({condition: value} for condition, value in said if _SENDABLE.fullmatch(value)), {})
+
+
+def _excerpt(answer: HttpAnswer) -> str:
+    """The beginning of what an error's body says."""
+    text = " ".join(answer.body[:300].decode(errors="replace").split())
+    return f": {text}" if text and "<" not in text[:5] else ""
+
+
+def _host(address: str) -> str:
+    return "{}://{}:{}".format(*origin(web_address(address)))

@@ -1,0 +1,306 @@
+"""Pages of fragments (Triple and Quad Pattern Fragments; Hydra): data apart from controls, and whole fragments.
+
+A fragment is read page by page, as it was at one instant: pages that straddle a change are read again.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from streamgauge.formats.canonical import value_text
+from streamgauge.model.terms import RDF_TYPE, Term, is_iri, is_literal
+from streamgauge.servers.fragments.client.caching_client import CacheUse, CachingHttpClient
+from streamgauge.servers.fragments.client.contract import SourceError, UnavailableError
+from streamgauge.servers.fragments.client.documents import body_digest, read_quads
+from streamgauge.servers.fragments.client.http_cache import Response
+from streamgauge.servers.fragments.client.transport import AddressRules
+from streamgauge.servers.fragments.quads import CHANGES, DEFAULT, LIMIT, MOST_QUADS, MOST_VALUES, Quad
+from streamgauge.servers.http.dates import SECOND
+
+_HYDRA = "http://www.w3.org/ns/hydra/core#"
+_VOID = "http://rdfs.org/ns/void#"
+_SD = "http://www.w3.org/ns/sparql-service-description#"
+_RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+_TOPIC = "<http://xmlns.com/foaf/0.1/primaryTopic>"
+_COUNTS = (f"<{_VOID}triples>", f"<{_HYDRA}totalItems>")
+_SUBSET, _VIEW = f"<{_VOID}subset>", f"<{_HYDRA}view>"
+_NEXT = (f"<{_HYDRA}next>", f"<{_HYDRA}nextPage>")
+_OF_CONTROLS: Final = (f"<{_HYDRA}", f"<{_VOID}", f"<{_SD}", "<http://purl.org/dc/terms/", _TOPIC, RDF_TYPE)
+
+PLACES: Final = {
+    f"<{_RDF}subject>": "subject",
+    f"<{_RDF}predicate>": "predicate",
+    f"<{_RDF}object>": "object",
+    f"<{_SD}graph>": "graph",
+}
+"""The places of a pattern by the property that a form maps to them."""
+
+VALUES: Final = "values"
+"""The further place of a form that takes solution mappings (brTPF: Hartig and Buil-Aranda, 2016)."""
+
+SIZE: Final = "limit"
+"""The further place of a form that takes how many quads a page is to have."""
+
+_BINDINGS = re.compile(r"<.*[#/:](values|bindings)>")
+
+
+@dataclass(frozen=True, slots=True)
+class SearchForm:
+    """A search form: its template's names of places, whether terms are bare text.
+
+    ``most`` are the solution mappings in a request, ``largest`` the quads that a page may have, where it says so.
+    """
+
+    template: str
+    names: Mapping[str, str]
+    bare: bool
+    most: int | None
+    largest: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentPage:
+    """A page of a fragment: ``size`` and ``count`` as it states them, ``following`` the next page's reference.
+
+    ``default`` is the IRI that stands for the default graph in requests, ``changes`` the template of what changed.
+    """
+
+    data: tuple[Quad, ...]
+    count: int | None
+    size: int | None
+    following: str | None
+    forms: tuple[SearchForm, ...]
+    default: Term | None
+    changes: str | None = None
+
+
+class _Metadata:
+    """Metadata by predicate, in document order."""
+
+    def __init__(self, quads: Iterable[Quad]) -> None:
+        self._by: dict[Term, list[tuple[Term, Term]]] = {}
+        for subject, predicate, object_, _ in quads:
+            self._by.setdefault(predicate, []).append((subject, object_))
+
+    def pairs(self, *predicates: Term) -> list[tuple[Term, Term]]:
+        return [pair for predicate in predicates for pair in self._by.get(predicate, ())]
+
+    def of(self, subject: Term, predicate: Term) -> list[Term]:
+        return [object_ for each, object_ in self._by.get(predicate, ()) if each == subject]
+
+    def about(self, subjects: Iterable[Term], *predicates: Term) -> Term | None:
+        """What is said of the first of the subjects that it is said of, else of anything."""
+        pairs = self.pairs(*predicates)
+        first = next((object_ for want in subjects for subject, object_ in pairs if subject == want), None)
+        return first if first is not None else next((object_ for _, object_ in pairs), None)
+
+
+def read_page(quads: tuple[Quad, ...], response: Response, asked: str) -> FragmentPage:
+    """What a body's quads say as a page that was asked for under an address."""
+    own = tuple(dict.fromkeys((f"<{asked}>", f"<{response.address}>")))
+    graph = _metadata_graph(quads, own)
+    told = [quad for quad in quads if quad[3] == graph] if graph is not None else quads
+    said = _Metadata(told)
+    topics = (*own, *(topic for _, topic in said.pairs(_TOPIC)))
+    data = tuple(quad for quad in quads if quad[3] != graph) if graph is not None else _without_controls(quads, said)
+    following = said.about(topics, *_NEXT)
+    return FragmentPage(
+        data,
+        _number(said.about((*topics, *_wholes(said, own)), *_COUNTS)),
+        _number(said.about(topics, f"<{_HYDRA}itemsPerPage>")),
+        following[1:-1] if following is not None and is_iri(following) else None,
+        _forms(said),
+        next((default for _, default in said.pairs(f"<{_SD}defaultGraph>")), None),
+        next((plain_text(template) for _, template in said.pairs(CHANGES) if is_literal(template)), None),
+    )
+
+
+def _metadata_graph(quads: tuple[Quad, ...], own: tuple[Term, ...]) -> Term | None:
+    """The graph whose topic is the page, or what that is part of; or else one that has a topic and Hydra's controls."""
+    topics: dict[Term, list[Term]] = {}
+    wholes: dict[Term, list[Term]] = {}
+    controlled: set[Term] = set()
+    for subject, predicate, object_, graph in quads:
+        if predicate == _TOPIC and subject == graph:
+            topics.setdefault(graph, []).append(object_)
+        if graph != DEFAULT and predicate.startswith((f"<{_HYDRA}", f"<{_VOID}")):
+            controlled.add(graph)
+            if predicate in (_SUBSET, _VIEW) and (object_ in own or subject in own):
+                wholes.setdefault(graph, []).append(subject)
+    exact = [graph for graph, found in topics.items() if set(found) & {*own, *wholes.get(graph, ())}]
+    return next((graph for graph in (*exact, *topics) if graph in controlled), None)
+
+
+def _wholes(said: _Metadata, own: tuple[Term, ...]) -> tuple[Term, ...]:
+    """What the page is said to be part of, last said first: the fragment, then the data set."""
+    parts = (*said.pairs(_SUBSET), *said.pairs(_VIEW))
+    return tuple(whole for whole, part in reversed(parts) if part in own)
+
+
+def _forms(said: _Metadata) -> tuple[SearchForm, ...]:
+    found = (_form(said, form) for _, form in said.pairs(f"<{_HYDRA}search>"))
+    return tuple(form for form in found if form is not None)
+
+
+def _form(said: _Metadata, form: Term) -> SearchForm | None:
+    """A form that asks by subject, predicate and object, with a template."""
+    names: dict[str, str] = {}
+    for mapping in said.of(form, f"<{_HYDRA}mapping>"):
+        place = next((_place(each) for each in said.of(mapping, f"<{_HYDRA}property>")), None)
+        for name in said.of(mapping, f"<{_HYDRA}variable>"):
+            if place is not None:
+                names[place] = plain_text(name)
+    templates = [plain_text(template) for template in said.of(form, f"<{_HYDRA}template>")]
+    if not templates or not {"subject", "predicate", "object"} <= names.keys():
+        return None
+    bare = f"<{_HYDRA}BasicRepresentation>" in said.of(form, f"<{_HYDRA}variableRepresentation>")
+    most, largest = (next(map(_number, said.of(form, bound)), None) for bound in (MOST_VALUES, MOST_QUADS))
+    return SearchForm(templates[0], names, bare, most, largest)
+
+
+def _place(property_: Term) -> str | None:
+    if property_ == LIMIT:
+        return SIZE
+    return PLACES.get(property_) or (VALUES if _BINDINGS.fullmatch(property_) else None)
+
+
+def _without_controls(quads: tuple[Quad, ...], said: _Metadata) -> tuple[Quad, ...]:
+    """The data of a document that does not keep its metadata apart: all but what is said of controls in their terms."""
+    forms = {form for _, form in said.pairs(f"<{_HYDRA}search>")}
+    subjects = {dataset for dataset, _ in said.pairs(f"<{_HYDRA}search>")} | forms
+    subjects |= {mapping for form in forms for mapping in said.of(form, f"<{_HYDRA}mapping>")}
+    subjects |= {subject for subject, _ in said.pairs(*_COUNTS, *_NEXT, _VIEW)}
+    subjects |= {subject for subject, topic in said.pairs(_TOPIC) if topic in subjects}
+    if not forms:
+        return quads
+    return tuple(quad for quad in quads if quad[0] not in subjects or not quad[1].startswith(_OF_CONTROLS))
+
+
+def plain_text(term: Term) -> str:
+    """The text of a literal without its quotes, escapes undone; of an IRI what is between the brackets."""
+    if not is_literal(term):
+        return term[1:-1] if is_iri(term) else term
+    body = term[1 : term.rfind('"')]
+    return _ESCAPE.sub(_unescaped, body) if "\\" in body else body
+
+
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
+_ESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    code = found[1] or found[2]
+    return chr(int(code, 16)) if code else _ESCAPED.get(found[3], found[3])
+
+
+def _number(term: Term | None) -> int | None:
+    digits = value_text(term) if term is not None and is_literal(term) else ""
+    return int(digits[:18]) if digits.isascii() and digits.isdigit() else None
+
+
+_IDLE = 3
+"""Pages in a row that may bring nothing new."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageResponse:
+    """A page as it came."""
+
+    response: Response
+    page: FragmentPage
+
+
+@dataclass(frozen=True, slots=True)
+class PageReader:
+    """Reads the pages of one source."""
+
+    web: CachingHttpClient
+    reach: AddressRules
+
+    async def leaf(self, address: str, use: CacheUse = CacheUse.CACHED) -> PageResponse:
+        """The page at an address."""
+        return await self.of(await self.web.get(address, self.reach, use=use), address)
+
+    async def of(self, response: Response, address: str) -> PageResponse:
+        """A response as a page; one that cannot be read is asked for once more, as it may have been cut."""
+        try:
+            return self._leaf(response, address)
+        except SourceError:
+            self.web.forget(address)
+            return self._leaf(await self.web.get(address, self.reach), address)
+
+    def _leaf(self, response: Response, address: str) -> PageResponse:
+        key = "page", address
+        found = response.made.get(key)
+        if not isinstance(found, FragmentPage):
+            found = response.made[key] = read_page(read_quads(response, self.web.limits.quads), response, address)
+        return PageResponse(response, found)
+
+    async def all(self, address: str) -> tuple[PageResponse, ...]:
+        """All pages of the fragment that begins at an address.
+
+        Pages that straddle a change are read again; UnavailableError when it changes faster than it can be read.
+        """
+        leaves = await self._read(address, CacheUse.CACHED)
+        for _ in range(self.web.limits.readings):
+            if _settled(leaves):
+                return leaves
+            again = await self._read(address, CacheUse.REVALIDATE)
+            if [body_digest(leaf.response) for leaf in leaves] == [body_digest(leaf.response) for leaf in again]:
+                return again
+            leaves = again
+        raise UnavailableError(address, f"changes faster than its {len(leaves)} pages can be read")
+
+    async def _read(self, address: str, use: CacheUse) -> tuple[PageResponse, ...]:
+        leaves: list[PageResponse] = []
+        seen: set[str] = set()
+        known: set[Quad] = set()
+        idle = 0
+        following: str | None = address
+        while following is not None:
+            leaf = await self.leaf(following, use)
+            seen.add(following)
+            leaves.append(leaf)
+            before = len(known)
+            known.update(leaf.page.data)
+            idle = 0 if len(known) > before else idle + 1
+            self._check(address, len(leaves), len(known), idle)
+            following = self._following(leaf, seen)
+        return tuple(leaves)
+
+    def _following(self, leaf: PageResponse, seen: set[str]) -> str | None:
+        if leaf.page.following is None:
+            return None
+        target = self.reach.link(leaf.response.address, leaf.page.following)
+        if target in seen:
+            raise SourceError(leaf.response.address, f"has {target:.300} as next page, which was read before it")
+        return target
+
+    def _check(self, address: str, pages: int, quads: int, idle: int) -> None:
+        limits = self.web.limits
+        if idle > _IDLE:
+            raise SourceError(address, f"has {idle} pages in a row, to number {pages}, that bring nothing new")
+        if pages > limits.pages:
+            raise SourceError(address, f"has more than {limits.pages} pages: raise the limit `pages`")
+        if quads > limits.quads:
+            raise SourceError(address, f"has more than {limits.quads} quads: raise the limit `quads`")
+
+
+def _settled(leaves: tuple[PageResponse, ...]) -> bool:
+    """Whether the pages certainly, or as far as their server lets one know, show one state.
+
+    They do when the last that changed did so before the first was served. Without validators only counts tell.
+    """
+    if len(leaves) == 1:
+        return True
+    if len({leaf.page.count for leaf in leaves}) > 1:
+        return False
+    versions = {leaf.response.version for leaf in leaves}
+    if None not in versions:
+        return len(versions) == 1
+    changed = [leaf.response.changed for leaf in leaves]
+    known = [each for each in changed if each is not None]
+    if len(known) == len(leaves):
+        return max(known) + SECOND <= min(leaf.response.at for leaf in leaves)
+    return all(leaf.response.validator is None for leaf in leaves)

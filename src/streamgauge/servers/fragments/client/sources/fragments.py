@@ -1,0 +1,312 @@
+"""Triple and Quad Pattern Fragments as a source, with bindings where their form takes some (brTPF)."""
+
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from math import ceil
+from typing import Final, cast
+from urllib.parse import quote
+
+from streamgauge.model.algebra import Node, Var
+from streamgauge.model.terms import Term, is_blank, is_literal
+from streamgauge.servers.fragments.client.contract import (
+    Binding,
+    FetchedChange,
+    FetchedQuads,
+    LinkedDataSource,
+    SourceError,
+    UnavailableError,
+)
+from streamgauge.servers.fragments.client.documents import PATCH_TYPE, combined, rdf_syntax, read_patch
+from streamgauge.servers.fragments.client.joins import gather_all, matching_quads, restrictions, with_terms
+from streamgauge.servers.fragments.client.pages import SIZE, VALUES, PageReader, PageResponse, SearchForm, plain_text
+from streamgauge.servers.fragments.client.sources import FirstResponse
+from streamgauge.servers.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPattern
+from streamgauge.sources.sse_events import ServerEvent
+
+_EXPRESSION = re.compile(r"\{([^{}]*)\}")
+_NAME = re.compile(r"[A-Za-z0-9_.%]+")
+
+_KINDS: Final = {
+    "": ("", ",", False, ""),
+    "+": ("", ",", False, ":/?#[]@!$&'()*+,;="),
+    "#": ("#", ",", False, ":/?#[]@!$&'()*+,;="),
+    ".": (".", ".", False, ""),
+    "/": ("/", "/", False, ""),
+    ";": (";", ";", True, ""),
+    "?": ("?", "&", True, ""),
+    "&": ("&", "&", True, ""),
+}
+"""By operator: what comes first, what between, whether names are written, reserved characters that stay."""
+
+
+class FormTemplateError(ValueError):
+    """A template that is none, or asks for more than single values."""
+
+
+def expand(template: str, values: Mapping[str, str]) -> str:
+    """The address for these values, variables without one left out; TemplateError names what is wrong."""
+    return _EXPRESSION.sub(lambda found: _expression(found[1], values), template)
+
+
+def variables(template: str) -> tuple[str, ...]:
+    """The names in a template, in order."""
+    parts = _EXPRESSION.findall(template)
+    return tuple(name for part in parts for name in part.lstrip("+#./;?&").split(","))
+
+
+def _expression(text: str, values: Mapping[str, str]) -> str:
+    operator = text[:1] if text[:1] in _KINDS else ""
+    first, between, named, kept = _KINDS[operator]
+    parts = []
+    for name in text[len(operator) :].split(","):
+        if not _NAME.fullmatch(name):
+            raise FormTemplateError(f"{{{text:.100}}} is no expression of single values (RFC 6570, level 3)")
+        if name in values:
+            value = quote(values[name], safe=kept)
+            parts.append(f"{name}={value}" if named else value)
+    return first + between.join(parts) if parts else ""
+
+
+MOST: Final = 30
+"""Solution mappings in a request where the form does not say (Hartig and Buil-Aranda, 2016: maxMpR)."""
+
+_PLACES: Final = ("subject", "predicate", "object", "graph")
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentAddresses:
+    """The forms of a data set: the plain one, the one that takes solution mappings if there is one.
+
+    ``default`` is the IRI by which the default graph is asked for, ``longest`` bounds the characters of an address.
+    """
+
+    plain: SearchForm
+    binding: SearchForm | None
+    default: Term | None
+    longest: int
+
+    @property
+    def graphs(self) -> bool:
+        """Whether quads are asked for."""
+        return "graph" in self.plain.names
+
+    def has(self, pattern: QuadPattern) -> bool:
+        """Whether any fragment can have matching quads: one of triples has none in named graphs."""
+        return self.graphs or pattern.graph in (DEFAULT, ANYWHERE)
+
+    def whole(self, pattern: QuadPattern) -> str:
+        """The reference of the fragment of a pattern."""
+        return expand(self.plain.template, self._values(self.plain, pattern))
+
+    @property
+    def largest(self) -> int | None:
+        """How many quads a page may be asked to have, where that can be said."""
+        return self.binding.largest if self.binding is not None and SIZE in self.binding.names else None
+
+    def large(self, pattern: QuadPattern) -> str:
+        """The reference of the fragment of a pattern on the largest pages that there are."""
+        if self.binding is None or self.largest is None:
+            return self.whole(pattern)
+        return expand(self.binding.template, self._values(self.binding, pattern) | self._size(self.binding))
+
+    def narrowed(self, pattern: QuadPattern, restrictions: Sequence[Binding]) -> list[str]:
+        """The references of fragments that have what joins with one of the restrictions, each of which is not empty."""
+        if self.binding is None:
+            return [self.whole(with_terms(pattern, each)) for each in restrictions]
+        return list(self._batched(self.binding, pattern, restrictions))
+
+    def _batched(self, form: SearchForm, pattern: QuadPattern, restrictions: Sequence[Binding]) -> Iterator[str]:
+        names = {variable: f"v{number}" for number, variable in enumerate(pattern.variables)}
+        places = self._values(form, pattern, names) | self._size(form)
+        begun = 0
+        while begun < len(restrictions):
+            taken = min(form.most or MOST, len(restrictions) - begun)
+            address = self._bound(form, places, names, restrictions[begun : begun + taken])
+            while len(address) > self.longest and taken > 1:
+                taken = (taken + 1) // 2
+                address = self._bound(form, places, names, restrictions[begun : begun + taken])
+            yield address
+            begun += taken
+
+    def _size(self, form: SearchForm) -> dict[str, str]:
+        return {} if self.largest is None else {form.names[SIZE]: str(self.largest)}
+
+    def _bound(
+        self, form: SearchForm, places: dict[str, str], names: dict[Var, str], restrictions: Sequence[Binding]
+    ) -> str:
+        used = {variable: name for variable, name in names.items() if any(variable in each for each in restrictions)}
+        rows = " ".join(f"({' '.join(each.get(variable, 'UNDEF') for variable in used)})" for each in restrictions)
+        values = f"({' '.join(f'?{name}' for name in used.values())}) {{ {rows} }}"
+        return expand(form.template, {**places, form.names[VALUES]: values})
+
+    def _values(self, form: SearchForm, pattern: QuadPattern, names: dict[Var, str] | None = None) -> dict[str, str]:
+        """What stands in a form for a pattern; variables are left out unless they have names."""
+        values = {}
+        for place, node in zip(_PLACES, pattern.nodes, strict=True):
+            written = self._written(form, node, names or {})
+            if written is not None and place in form.names:
+                values[form.names[place]] = written
+        return values
+
+    def _written(self, form: SearchForm, node: Node, names: dict[Var, str]) -> str | None:
+        if isinstance(node, Var):
+            return f"?{names[node]}" if node in names else None
+        if node == DEFAULT:
+            return None if self.default is None else form_text(self.default, form)
+        return None if is_blank(node) else form_text(node, form)
+
+
+def fragment_addresses(forms: Sequence[SearchForm], default: Term | None, longest: int) -> FragmentAddresses:
+    """Of the forms of a page, the one with most places and, if there is one, the one with bindings too."""
+    plain = max(
+        (form for form in forms if not {VALUES, SIZE} & form.names.keys()),
+        key=lambda form: len(form.names),
+        default=forms[0],
+    )
+    binding = next((form for form in forms if VALUES in form.names), None)
+    return FragmentAddresses(plain, binding, default, longest)
+
+
+def form_text(term: Term, form: SearchForm) -> str:
+    """A term as a form takes it (Hydra, 5.2): bare text, or with quotes, language and datatype, IRIs bare in both."""
+    if not is_literal(term) or form.bare:
+        return plain_text(term) if not term.startswith("<<") else term
+    rest = term[term.rfind('"') + 1 :]
+    return f'"{plain_text(term)}"{f"^^{rest[3:-1]}" if rest.startswith("^^") else rest}'
+
+
+RANK: Final = 20
+
+_PAGE: Final = 100
+"""Quads on a page where it does not say."""
+
+_UNKNOWN: Final = 100
+"""Pages that a fragment without a count is taken to have, when it has more than one."""
+
+
+async def recognise(first: FirstResponse) -> LinkedDataSource | None:
+    """A source whose first response has a form that asks by subject, predicate and object."""
+    if first.response is None or rdf_syntax(first.response) is None:
+        return None
+    pages = PageReader(first.web, first.reach)
+    with first.web.round():
+        leaf = await pages.of(first.response, first.address)
+    forms = (
+        fragment_addresses(leaf.page.forms, leaf.page.default, first.web.limits.address) if leaf.page.forms else None
+    )
+    if forms is None:
+        return None
+    binding = "" if forms.binding is None else forms.binding.template
+    try:
+        for template in (forms.plain.template, binding, leaf.page.changes or ""):
+            expand(template, {})
+    except FormTemplateError as error:
+        raise SourceError(first.address, f"has a form that is not understood: {error}") from error
+    return FragmentsSource(first.address, pages, forms, leaf.page.changes)
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentsSource:
+    """A data set behind a form; requests are the first page of each fragment, further ones only as they are needed."""
+
+    address: str
+    pages: PageReader
+    addresses: FragmentAddresses
+    changes: str | None = None
+    """The template of addresses of what changed, where there is one."""
+
+    async def count(self, pattern: QuadPattern) -> int:
+        """How many quads its fragment states; what the first page shows where it is all, or more than stated."""
+        if not self.addresses.has(pattern):
+            return 0
+        leaf = await self._first(pattern)
+        shown = len(self._found(pattern, (leaf,)))
+        if leaf.page.following is None:
+            return shown
+        return max(shown, 1, leaf.page.count if leaf.page.count is not None else len(leaf.page.data) * _UNKNOWN)
+
+    async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> FetchedQuads:
+        """The fragment's quads; with seeds those of narrower fragments where that takes fewer requests."""
+        if not self.addresses.has(pattern):
+            leaf = await self.pages.leaf(self.address)
+            return combined((), (leaf.response,))
+        addresses = await self._addresses(pattern, seeds)
+        leaves = tuple(leaf for each in await gather_all(map(self.pages.all, addresses)) for leaf in each)
+        return combined(self._found(pattern, leaves), [leaf.response for leaf in leaves])
+
+    async def changed(self, since: str) -> FetchedChange | None:
+        """What changed in the whole data set since a version; ``None`` where that is not known."""
+        if self.changes is None:
+            return None
+        address = self._link(expand(self.changes, {"since": since}))
+        try:
+            response = await self.pages.web.get(address, self.pages.reach, PATCH_TYPE)
+        except UnavailableError:
+            raise
+        except SourceError:
+            return None
+        return read_patch(response, self.pages.web.limits.quads)
+
+    def listen(self, last: str | None) -> AbstractAsyncContextManager[AsyncIterator[ServerEvent]]:
+        """What changes in the whole data set, as it does, from now on or since an event; SourceError as Web.events."""
+        address = self._link(expand(self.changes or "", {}))
+        return self.pages.web.events(address, self.pages.reach, last)
+
+    async def _addresses(self, pattern: QuadPattern, seeds: Sequence[Binding]) -> list[str]:
+        """Of the fragments to read, by requests; an old first page of the whole does to plan by, if there is one."""
+        whole = self._link(self.addresses.whole(pattern))
+        narrow = restrictions(pattern, seeds)
+        if self.addresses.largest is None and (not narrow or not all(narrow)):
+            return [whole]
+        last = self.pages.web.last(whole)
+        leaf = await (self.pages.leaf(whole) if last is None else self.pages.of(last, whole))
+        left, large = _requests_left(leaf), _requests_large(leaf, self.addresses.largest)
+        if not left:
+            return [whole]
+        addresses = [whole] if large is None or left <= large else [self._link(self.addresses.large(pattern))]
+        if not narrow or not all(narrow):
+            return addresses
+        narrowed = [self._link(each) for each in self.addresses.narrowed(pattern, narrow)]
+        return narrowed if len(narrowed) < min(left, large or left) else addresses
+
+    async def _first(self, pattern: QuadPattern) -> PageResponse:
+        return await self.pages.leaf(self._link(self.addresses.whole(pattern)))
+
+    def _link(self, reference: str) -> str:
+        return self.pages.reach.link(self.address, reference)
+
+    def _found(self, pattern: QuadPattern, leaves: Sequence[PageResponse]) -> tuple[Quad, ...]:
+        """The quads that match; of a single page they are known as long as its body is."""
+        if len(leaves) > 1:
+            return matching_quads(pattern, self._quads(leaves))
+        made, key = leaves[0].response.made, ("matching", pattern, self.addresses.default)
+        if key not in made:
+            made[key] = matching_quads(pattern, self._quads(leaves))
+        return cast(tuple[Quad, ...], made[key])
+
+    def _quads(self, leaves: Sequence[PageResponse]) -> list[Quad]:
+        """Their data, the default graph under its own name; fragments of triples have no other."""
+        quads = [quad for leaf in leaves for quad in leaf.page.data]
+        default = self.addresses.default
+        if not self.addresses.graphs:
+            return [quad for quad in quads if quad[3] == DEFAULT]
+        if default is None:
+            return quads
+        return [(*quad[:3], DEFAULT) if quad[3] == default else quad for quad in quads]
+
+
+def _requests_large(leaf: PageResponse, largest: int | None) -> int | None:
+    """Requests to read all of a fragment on the largest pages; ``None`` where that cannot be asked or known."""
+    return None if largest is None or leaf.page.count is None else max(1, ceil(leaf.page.count / largest))
+
+
+def _requests_left(leaf: PageResponse) -> int:
+    """Requests to read the rest of a fragment, as its first page states."""
+    if leaf.page.following is None:
+        return 0
+    size = leaf.page.size or len(leaf.page.data) or _PAGE
+    if leaf.page.count is None:
+        return _UNKNOWN
+    return max(1, ceil((leaf.page.count - len(leaf.page.data)) / size))

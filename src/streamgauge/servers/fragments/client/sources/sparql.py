@@ -1,0 +1,188 @@
+"""SPARQL endpoints, polled: a query per pattern (SPARQL 1.1 Protocol)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote, urlencode
+
+import pyoxigraph as ox
+
+from streamgauge.formats.bounds import check_results
+from streamgauge.formats.canonical import value_text
+from streamgauge.model.algebra import Node, Var
+from streamgauge.model.terms import Term, is_blank, is_literal
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
+from streamgauge.servers.fragments.client.contract import (
+    Binding,
+    FetchedQuads,
+    LinkedDataSource,
+    SourceError,
+    UnavailableError,
+)
+from streamgauge.servers.fragments.client.documents import DocumentTerms, combined, rdf_syntax, read_quads
+from streamgauge.servers.fragments.client.http_cache import Response
+from streamgauge.servers.fragments.client.joins import gather_all, matching_quads, restrictions
+from streamgauge.servers.fragments.client.pages import plain_text
+from streamgauge.servers.fragments.client.sources import FirstResponse
+from streamgauge.servers.fragments.client.transport import AddressRules, RefusedAddressError
+from streamgauge.servers.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPattern
+
+RANK: Final = 40
+
+_RESULTS: Final = {
+    "application/sparql-results+json": ox.QueryResultsFormat.JSON,
+    "application/json": ox.QueryResultsFormat.JSON,
+    "application/sparql-results+xml": ox.QueryResultsFormat.XML,
+    "application/xml": ox.QueryResultsFormat.XML,
+}
+_ACCEPT: Final = "application/sparql-results+json,application/sparql-results+xml;q=0.8"
+_SERVICE: Final = "http://www.w3.org/ns/sparql-service-description#"
+_REQUEST: Final = 500
+"""Rows that cost as much as a request."""
+
+_SEEDS: Final = 200
+"""Solution mappings in a request."""
+
+
+async def recognise(first: FirstResponse) -> LinkedDataSource | None:
+    """An endpoint that describes itself, or that answers ASK {} where its bare address has no RDF."""
+    described = _described(first)
+    if described is None and (_is_rdf(first) or isinstance(first.refused, (RefusedAddressError, UnavailableError))):
+        return None
+    endpoint = SparqlSource(described or first.address, first.web, first.reach)
+    if described is not None:
+        return endpoint
+    try:
+        response = await endpoint.ask("ASK {}")
+        solutions = _read(response)
+    except SourceError:
+        return None
+    return endpoint if isinstance(solutions, ox.QueryBoolean) else None
+
+
+def _is_rdf(first: FirstResponse) -> bool:
+    return first.response is not None and rdf_syntax(first.response) is not None
+
+
+def _described(first: FirstResponse) -> str | None:
+    """Where a service description (SPARQL 1.1 Service Description) says that its endpoint is."""
+    if first.response is None or not _is_rdf(first):
+        return None
+    said = read_quads(first.response, first.web.limits.quads)
+    services = [s for s, p, o, _ in said if p.endswith("#type>") and o == f"<{_SERVICE}Service>"]
+    if not services:
+        return None
+    ends = [plain_text(o) for s, p, o, _ in said if s in services and p == f"<{_SERVICE}endpoint>"]
+    return first.reach.link(first.response.address, ends[0]) if ends else first.response.address
+
+
+@dataclass(frozen=True, slots=True)
+class SparqlSource:
+    """An endpoint; its default graph is what it takes for one."""
+
+    address: str
+    web: CachingHttpClient
+    reach: AddressRules
+
+    async def count(self, pattern: QuadPattern) -> int:
+        """How many solutions the pattern has."""
+        return (await self._counted(pattern))[0]
+
+    async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> FetchedQuads:
+        """The quads of its solutions; with seeds those that join with VALUES where that takes less."""
+        count, response = await self._counted(pattern)
+        if not count:
+            return combined((), (response,))
+        narrow = restrictions(pattern, seeds)
+        parts = [narrow[begin : begin + _SEEDS] for begin in range(0, len(narrow), _SEEDS)] if all(narrow) else []
+        if not parts or len(parts) * _REQUEST + len(narrow) >= _REQUEST + count:
+            parts = [()]
+        responses = await gather_all(self.ask(_select(pattern, part)) for part in parts)
+        found = [_quad(pattern, row) for each in responses for row in _rows(each, self.web.limits.quads)]
+        if parts == [()] and len(found) < count:
+            raise SourceError(
+                self.address, f"gives {len(found)} of {count} solutions: it cuts answers; ask it for less"
+            )
+        return combined(matching_quads(pattern, found), responses)
+
+    async def ask(self, query: str) -> Response:
+        """The answer to a query: by GET, which caches know, as long as the address is not too long."""
+        mark = "&" if "?" in self.address else "?"
+        address = f"{self.address}{mark}query={quote(query, safe='')}"
+        if len(address) <= self.web.limits.address:
+            return await self.web.get(address, self.reach, _ACCEPT)
+        form = {"content-type": "application/x-www-form-urlencoded", "accept": _ACCEPT}
+        return await self.web.post(self.address, self.reach, urlencode({"query": query}).encode(), form)
+
+    async def _counted(self, pattern: QuadPattern) -> tuple[int, Response]:
+        response = await self.ask(f"SELECT (COUNT(*) AS ?n) WHERE {{ {_where(pattern)} }}")
+        rows = _rows(response, 1)
+        counted = rows[0].get("n", "") if rows else ""
+        number = value_text(counted) if is_literal(counted) else ""
+        if not number.isdigit():
+            raise SourceError(self.address, "answers a query for a count without a number")
+        return int(number), response
+
+
+def _select(pattern: QuadPattern, seeds: Sequence[Binding]) -> str:
+    return f"SELECT * WHERE {{ {_values(pattern, seeds)}{_where(pattern)} }}"
+
+
+def _where(pattern: QuadPattern) -> str:
+    subject, predicate, object_, graph = (_node(pattern, node) for node in pattern.nodes)
+    triple = f"{subject} {predicate} {object_} ."
+    if pattern.graph == DEFAULT:
+        return triple
+    named = f"GRAPH {graph} {{ {triple} }}"
+    return f"{{ {triple} }} UNION {{ {named} }}" if pattern.graph == ANYWHERE else named
+
+
+def _values(pattern: QuadPattern, seeds: Sequence[Binding]) -> str:
+    used = [variable for variable in pattern.variables if any(variable in seed for seed in seeds)]
+    rows = " ".join(f"({' '.join(seed.get(variable, 'UNDEF') for variable in used)})" for seed in seeds)
+    return f"VALUES ({' '.join(_node(pattern, each) for each in used)}) {{ {rows} }} " if seeds else ""
+
+
+def _node(pattern: QuadPattern, node: Node) -> str:
+    """A place in a query: variables by number, as their own names may be none that SPARQL has."""
+    if isinstance(node, Var):
+        return "?g" if node == ANYWHERE else f"?v{pattern.variables.index(node)}"
+    return f"?none{pattern.nodes.index(node)}" if is_blank(node) else node
+
+
+def _rows(response: Response, limit: int) -> list[dict[str, Term]]:
+    """The solutions, terms by the names of variables; blank nodes are those of this response."""
+    solutions = _read(response)
+    if not isinstance(solutions, ox.QuerySolutions):
+        raise SourceError(response.address, "answers a SELECT query without solutions")
+    naming, names = DocumentTerms(response.address), [each.value for each in solutions.variables]
+    found: list[dict[str, Term]] = []
+    try:
+        for solution in solutions:
+            if len(found) >= limit:
+                raise SourceError(response.address, f"has more than {limit} solutions: raise the limit `quads`")
+            terms = ((name, solution[name]) for name in names)
+            found.append({name: naming.term(term) for name, term in terms if term is not None})
+    except (SyntaxError, ValueError) as error:
+        raise SourceError(response.address, f"cannot be read as solutions: {error}") from error
+    return found
+
+
+def _quad(pattern: QuadPattern, row: dict[str, Term]) -> Quad:
+    def place(node: Node) -> Term:
+        written = _node(pattern, node)
+        return row.get(written[1:], DEFAULT) if written.startswith("?") else written
+
+    subject, predicate, object_, graph = map(place, pattern.nodes)
+    return subject, predicate, object_, graph
+
+
+def _read(response: Response) -> ox.QuerySolutions | ox.QueryBoolean:
+    form = _RESULTS.get(response.kind)
+    if form is None:
+        raise SourceError(response.address, f"is {response.kind!r}: solutions are read as SPARQL's JSON or XML")
+    try:
+        check_results(response.body, form)
+        return ox.parse_query_results(response.body, format=form)
+    except (SyntaxError, ValueError) as error:
+        raise SourceError(response.address, f"cannot be read as solutions: {error}") from error

@@ -1,0 +1,162 @@
+"""TREE collections and Linked Data Event Streams: all members, or where versions are told apart the last of each.
+
+Pages that their server calls fresh are not asked for again, as LDES publishes its full pages as immutable.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
+
+from streamgauge.formats.canonical import value_text
+from streamgauge.model.terms import Term, is_blank, is_iri, is_literal
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
+from streamgauge.servers.fragments.client.contract import (
+    Binding,
+    FetchedQuads,
+    LinkedDataSource,
+    SourceError,
+    StatusError,
+)
+from streamgauge.servers.fragments.client.documents import combined, rdf_syntax, read_quads
+from streamgauge.servers.fragments.client.http_cache import Response
+from streamgauge.servers.fragments.client.joins import gather_all, matching_quads
+from streamgauge.servers.fragments.client.pages import plain_text
+from streamgauge.servers.fragments.client.sources import FirstResponse
+from streamgauge.servers.fragments.client.transport import AddressRules, resolved_address
+from streamgauge.servers.fragments.quads import DEFAULT, Quad, QuadPattern
+
+RANK: Final = 30
+
+_TREE: Final = "<https://w3id.org/tree#"
+_LDES: Final = "<https://w3id.org/ldes#"
+_MEMBER, _RELATION, _NODE, _VIEW = (f"{_TREE}{name}>" for name in ("member", "relation", "node", "view"))
+_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
+_PARTS_S: Final = (86_400, 3_600, 60, 1)
+_NEVER: Final = (float("-inf"), "")
+
+
+async def recognise(first: FirstResponse) -> LinkedDataSource | None:
+    """A source whose first response has members, relations or a view in TREE's terms."""
+    if first.response is None or rdf_syntax(first.response) is None:
+        return None
+    said = read_quads(first.response, first.web.limits.quads)
+    if not {predicate for _, predicate, *_ in said} & {_MEMBER, _RELATION, _VIEW}:
+        return None
+    return TreeSource(first.address, first.web, first.reach)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSource:
+    """A collection behind one of its nodes; a question reads all nodes, those that are fresh from the cache."""
+
+    address: str
+    web: CachingHttpClient
+    reach: AddressRules
+
+    async def count(self, pattern: QuadPattern) -> int:
+        """How many quads of members match."""
+        return len((await self.fetch(pattern)).quads)
+
+    async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> FetchedQuads:  # noqa: ARG002
+        """The matching quads of members; ``until`` by the polling interval where no response says how long it lasts."""
+        responses = await self._nodes()
+        said = [quad for each in responses for quad in read_quads(each, self.web.limits.quads)]
+        found = combined(matching_quads(pattern, _members(said)), responses)
+        interval = _interval(said)
+        if found.until is None and interval is not None:
+            return replace(found, until=found.at + interval)
+        return found
+
+    async def _nodes(self) -> list[Response]:
+        """All nodes that can be reached, level by level; a page that the publisher has removed (410) is empty."""
+        responses: list[Response] = []
+        asked, level = {self.address}, [self.address]
+        while level:
+            found = [each for each in await gather_all(map(self._node, level)) if each is not None]
+            responses += found
+            links = (link for each in found for link in self._links(each))
+            level = [link for link in dict.fromkeys(links) if link not in asked]
+            asked.update(level)
+            if len(asked) > self.web.limits.pages:
+                raise SourceError(self.address, f"has more than {self.web.limits.pages} nodes: raise the limit `pages`")
+        return responses
+
+    async def _node(self, address: str) -> Response | None:
+        try:
+            return await self.web.get(address, self.reach)
+        except StatusError as error:
+            if error.status == 410 and address != self.address:
+                return None
+            raise
+
+    def _links(self, response: Response) -> Iterator[str]:
+        """Where the relations of a node lead, and from a page that is none the views of its collection."""
+        said = read_quads(response, self.web.limits.quads)
+        relations = {object_ for _, predicate, object_, _ in said if predicate == _RELATION}
+        for subject, predicate, object_, _ in said:
+            if is_iri(object_) and (
+                (predicate == _NODE and subject in relations) or (predicate == _VIEW and not relations)
+            ):
+                yield self.reach.link(response.address, resolved_address(response.address, object_[1:-1]))
+
+
+def _members(said: Sequence[Quad]) -> Iterator[Quad]:
+    """The quads of members: of their subjects, of blank nodes that these lead to, of graphs that they name."""
+    members = {object_ for _, predicate, object_, _ in said if predicate == _MEMBER}
+    members -= _superseded(said, members)
+    about: dict[Term, list[Quad]] = {}
+    for quad in said:
+        about.setdefault(quad[3] if quad[3] != DEFAULT else quad[0], []).append(quad)
+    for member in members:
+        yield from _described(member, about)
+
+
+def _described(member: Term, about: dict[Term, list[Quad]]) -> Iterator[Quad]:
+    seen, reached = {member}, [member]
+    while reached:
+        for quad in about.get(reached.pop(), ()):
+            yield (*quad[:3], DEFAULT)
+            if is_blank(quad[2]) and quad[2] not in seen:
+                seen.add(quad[2])
+                reached.append(quad[2])
+
+
+def _superseded(said: Sequence[Quad], members: set[Term]) -> set[Term]:
+    """Members that are earlier versions of an entity, where the stream tells what is one and from when."""
+    paths = {predicate: object_ for _, predicate, object_, _ in said if predicate.startswith(_LDES)}
+    of, since = (paths.get(f"{_LDES}{name}>") for name in ("versionOfPath", "timestampPath"))
+    if of is None or since is None:
+        return set()
+    entity = {subject: object_ for subject, predicate, object_, _ in said if predicate == of and subject in members}
+    times = {subject: _instant(_value(object_)) for subject, predicate, object_, _ in said if predicate == since}
+    last: dict[Term, Term] = {}
+    for member in sorted(entity, key=lambda member: (times.get(member, _NEVER), member)):
+        last[entity[member]] = member
+    return {member for member, whole in entity.items() if last[whole] != member}
+
+
+def _value(term: Term) -> str:
+    return value_text(term) if is_literal(term) else plain_text(term)
+
+
+def _instant(value: str) -> tuple[float, str]:
+    """A time as it sorts; text that is none sorts by itself."""
+    try:
+        time = datetime.fromisoformat(value)
+    except ValueError:
+        return 0.0, value
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp(), ""
+
+
+def _interval(said: Iterable[Quad]) -> int | None:
+    """How long (ms) the publisher asks to wait between polls: seconds, or a duration."""
+    stated = [object_ for _, predicate, object_, _ in said if predicate == f"{_LDES}pollingInterval>"]
+    value = value_text(stated[0]) if stated and is_literal(stated[0]) else ""
+    if value.isascii() and value.isdigit():
+        return int(value[:9]) * 1000
+    found = _DURATION.fullmatch(value) if value else None
+    if found is None:
+        return None
+    return round(sum(float(part) * size for part, size in zip(found.groups("0"), _PARTS_S, strict=True)) * 1000) or None

@@ -1,0 +1,413 @@
+"""Requests of one client: where they may go, what they may cost, redirects and further attempts.
+
+Requests go to http and https only, without credentials in addresses, and never from https to http (OWASP, server-side
+request forgery). Addresses that are not of the public Internet are asked only at the origin of a start address that
+names one itself, or at hosts that are allowed by name. Redirects may lead to other public origins, links only to the
+origins of the start and of where the start was redirected to.
+"""
+
+import asyncio
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from random import Random
+from typing import Final
+
+import httpx
+
+from streamgauge.model.obstacles import obstacle
+from streamgauge.servers.fragments.client.contract import HopelessError, SourceError, UnavailableError, UnknownHostError
+from streamgauge.servers.http import guarded
+from streamgauge.servers.http.addresses import names_private
+from streamgauge.servers.http.dates import retry_after
+from streamgauge.servers.http.failures import TRANSIENT, permanent_failure, unknown_host
+from streamgauge.servers.http.guarded import PORTS, PRIVATE, Origin, Resolve, origin, resolve
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLimits:
+    """Bounds on what sources may cost; each is refused by a sentence that names it."""
+
+    received: int = 32 * 2**20
+    """Bytes of a body on the wire."""
+    unpacked: int = 128 * 2**20
+    """Bytes of a body after decompression."""
+    redirects: int = 5
+    seconds: float = 30.0
+    """For one attempt at a request, its redirects and body included."""
+    attempts: int = 4
+    """Of one request, when there is no answer or one that says to come back."""
+    patience: float = 60.0
+    """The longest wait (s) before a further attempt, whatever Retry-After says."""
+    put_off: bool = False
+    """Whether there is no further attempt when Retry-After asks for more than ``patience``: the caller waits."""
+    at_once: int = 6
+    """Requests under way to one origin."""
+    address: int = 6_000
+    """Characters of an address that is made, as servers bound their request lines."""
+    pages: int = 10_000
+    """Of one fragment, or nodes of one feed."""
+    event: int = 4 * 2**20
+    """Bytes of one event; what changed with a larger one is asked for."""
+    silence: float = 45.0
+    """Seconds without a byte after which a stream of events counts as cut; servers show every 15 s that they live."""
+    quads: int = 5_000_000
+    """Of one fragment or file."""
+    rows: int = 1_000_000
+    """Of a join, at every step."""
+    readings: int = 4
+    """Of a fragment that changes while its pages are read."""
+
+
+class RefusedAddressError(SourceError):
+    """An address that the rules do not allow."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddressRules:
+    """What one source may lead to: ``origins`` of links, origins that may be ``private``, hosts ``allowed`` by name."""
+
+    origins: frozenset[Origin]
+    private: frozenset[Origin]
+    allowed: frozenset[str]
+
+    def check(self, address: str) -> httpx.URL:
+        """The address, when a request may go there; RefusedError says why it may not."""
+        url = web_address(address)
+        if names_private(url.host) and not self.takes_private(url):
+            raise RefusedAddressError(address, f"{url.host} is no public host: allow it by name to ask it")
+        return url
+
+    def takes_private(self, url: httpx.URL) -> bool:
+        """Whether the host may have an address that is not public."""
+        return url.host in self.allowed or origin(url) in self.private
+
+    def redirect(self, base: str, location: str) -> str:
+        """Where a redirect leads; RefusedError when it may not."""
+        target = resolved_address(base, location)
+        if base.startswith("https:") and target.startswith("http:"):
+            raise RefusedAddressError(base, f"redirects from https to {target:.300}")
+        self.check(target)
+        return target
+
+    def link(self, base: str, target: str) -> str:
+        """Where a link in a document leads; RefusedError when it is of another origin that is not allowed."""
+        address = resolved_address(base, target)
+        url = self.check(address)
+        if origin(url) not in self.origins and url.host not in self.allowed:
+            raise RefusedAddressError(base, f"links to another origin, {address:.300}: allow {url.host} to follow it")
+        return address
+
+    def moved(self, address: str) -> "AddressRules":
+        """The same, links to the origin of an address allowed too: where the start was redirected to."""
+        return replace(self, origins=self.origins | {origin(web_address(address))})
+
+
+def address_rules(start: str, allowed: Collection[str] = ()) -> AddressRules:
+    """What may be asked of a source that was named by its start address; RefusedError for what is no web address."""
+    url = web_address(start)
+    own = frozenset((origin(url),))
+    return AddressRules(
+        own, own if names_private(url.host) else frozenset(), frozenset(host.lower() for host in allowed)
+    )
+
+
+@lru_cache(maxsize=2000)
+def web_address(address: str) -> httpx.URL:
+    """An address as requests are made of it; RefusedError when it is not http or https, or has credentials."""
+    try:
+        url = httpx.URL(address)
+    except (httpx.InvalidURL, ValueError, TypeError) as error:
+        raise RefusedAddressError(address, f"no web address: {error}") from error
+    if url.scheme not in PORTS or not url.host or (url.port or 1) not in range(1, 2**16):
+        raise RefusedAddressError(
+            address, "no web address: it begins with http:// or https:// and names a host, its port is below 65536"
+        )
+    if url.userinfo:
+        raise RefusedAddressError(f"{url.scheme}://{url.host}", "addresses with credentials are not asked")
+    return url
+
+
+@lru_cache(maxsize=2000)
+def resolved_address(base: str, target: str) -> str:
+    """A reference resolved against an address, without its fragment; RefusedError when it is none."""
+    try:
+        return str(httpx.URL(base).join(target).copy_with(fragment=None))
+    except (httpx.InvalidURL, ValueError) as error:
+        raise RefusedAddressError(base, f"leads to {target!r:.300}, which is no web address: {error}") from error
+
+
+def guarded_client(resolving: Resolve = resolve) -> httpx.AsyncClient:
+    """A client that refuses private addresses with a RefusedError; without cookies, proxies or credentials."""
+    return guarded.guarded_client(RefusedAddressError, resolving)
+
+
+_REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
+_BACK_OFF_S = 0.5
+
+
+@dataclass(slots=True)
+class ClientCounters:
+    """What one client has cost and saved; bytes are bodies as sent and header lines, both ways apart."""
+
+    requests: int = 0
+    sent: int = 0
+    received: int = 0
+    unpacked: int = 0
+    retries: int = 0
+    hits: int = 0
+    not_modified: int = 0
+    coalesced: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """A request."""
+
+    address: str
+    reach: AddressRules
+    headers: Mapping[str, str]
+    content: bytes | None = None
+    """What is posted; without it the request is a GET."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """A response: ``address`` is where redirects led, ``asked`` and ``came`` when (ms of the own clock)."""
+
+    address: str
+    status: int
+    headers: httpx.Headers
+    body: bytes
+    asked: int
+    came: int
+
+
+class CutResponseError(Exception):
+    """A response that ended before its end."""
+
+
+@dataclass(slots=True)
+class HttpSender:
+    """Sends requests through a client; ``clock`` in ms, ``sleep`` in seconds, both the caller's time."""
+
+    client: httpx.AsyncClient
+    clock: Callable[[], int]
+    sleep: Callable[[float], Awaitable[None]]
+    limits: ClientLimits
+    random: Random
+    counters: ClientCounters
+    _gates: dict[Origin, asyncio.Semaphore] = field(default_factory=dict)
+    _users: dict[Origin, int] = field(default_factory=dict)
+
+    async def send(self, asked: HttpRequest) -> HttpAnswer:
+        """The answer; UnavailableError when there is none after all attempts, SourceError for one beyond limits.
+
+        With ``limits.put_off`` a server that asks to wait for longer than ``limits.patience`` is not asked again.
+        HopelessError and UnknownHostError at once.
+        """
+        wait: float | None = None
+        for attempt in range(self.limits.attempts):
+            answer, fault, wait = await self._attempt(asked)
+            if answer is not None:
+                return answer
+            if self.limits.put_off and wait is not None and wait > self.limits.patience:
+                raise UnavailableError(asked.address, fault, wait)
+            if attempt + 1 < self.limits.attempts:
+                self.counters.retries += 1
+                await self.sleep(self._delay(attempt, wait))
+        raise UnavailableError(asked.address, f"{fault}, after {self.limits.attempts} attempts", wait)
+
+    async def _attempt(self, asked: HttpRequest) -> tuple[HttpAnswer | None, str, float | None]:
+        """The answer, or what was wrong and the seconds that the server asks to wait."""
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                answer = await self._follow(asked)
+        except TimeoutError:
+            return None, f"no answer within {self.limits.seconds:g} s", None
+        except (httpx.HTTPError, httpx.StreamError, CutResponseError, OSError) as error:
+            _refuse_hopeless(asked.address, error)
+            return None, f"no answer: {obstacle(error)}", None
+        if answer.status in TRANSIENT:
+            return None, f"answers {answer.status}", retry_after(answer.headers, self.clock())
+        return answer, "", None
+
+    def _delay(self, attempt: int, wait: float | None) -> float:
+        """Seconds: what the server asks for, else twice as much each time; jitter in both."""
+        if wait is None:
+            return float(_BACK_OFF_S * 2**attempt * (0.5 + self.random.random()))
+        return float(min(wait, self.limits.patience) + _BACK_OFF_S * self.random.random())
+
+    async def _follow(self, asked: HttpRequest) -> HttpAnswer:
+        address, seen = asked.address, {asked.address}
+        while True:
+            answer = await self._one(asked, address)
+            location = answer.headers.get("location")
+            if answer.status not in _REDIRECTS or location is None:
+                return answer
+            address = asked.reach.redirect(address, location)
+            if address in seen or len(seen) > self.limits.redirects:
+                raise SourceError(asked.address, f"redirects in a circle or more than {self.limits.redirects} times")
+            seen.add(address)
+
+    @asynccontextmanager
+    async def flowing(self, asked: HttpRequest) -> AsyncIterator[tuple[httpx.Response, AsyncIterator[bytes]]]:
+        """A response that goes on, and its bytes as they come; UnavailableError when it breaks or is silent.
+
+        It is asked for once, follows no redirects and is not counted among the requests that are under way at once.
+        """
+        request = self._request(asked, asked.reach.check(asked.address))
+        request.extensions["timeout"]["read"] = self.limits.silence
+        self._count(request)
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                response = await self.client.send(request, stream=True, follow_redirects=False)
+        except (TimeoutError, httpx.HTTPError, OSError) as error:
+            _refuse_hopeless(asked.address, error)
+            raise UnavailableError(asked.address, f"no answer: {obstacle(error)}") from error
+        try:
+            self.counters.received += _head(response)
+            yield response, self._chunks(asked.address, response)
+        finally:
+            await response.aclose()
+
+    async def _chunks(self, address: str, response: httpx.Response) -> AsyncIterator[bytes]:
+        chunks = response.aiter_raw()
+        while True:
+            try:
+                async with asyncio.timeout(self.limits.silence):
+                    chunk = await anext(chunks, None)
+            except TimeoutError as error:
+                raise UnavailableError(address, f"was silent for {self.limits.silence:g} s") from error
+            except (httpx.HTTPError, httpx.StreamError, OSError) as error:
+                raise UnavailableError(address, f"broke: {obstacle(error)}") from error
+            if chunk is None:
+                return
+            self.counters.received += len(chunk)
+            yield chunk
+
+    def _request(self, asked: HttpRequest, url: httpx.URL) -> httpx.Request:
+        return self.client.build_request(
+            "GET" if asked.content is None else "POST",
+            url,
+            headers=asked.headers,
+            content=asked.content,
+            extensions={PRIVATE: asked.reach.takes_private(url)},
+            timeout=self.limits.seconds,
+        )
+
+    async def _one(self, asked: HttpRequest, address: str) -> HttpAnswer:
+        url = asked.reach.check(address)
+        request = self._request(asked, url)
+        async with self._gate(origin(url)):
+            begun = self.clock()
+            self._count(request)
+            response = await self.client.send(request, stream=True, follow_redirects=False)
+            try:
+                self.counters.received += _head(response)
+                body = await self._body(address, response)
+            finally:
+                await response.aclose()
+        return HttpAnswer(address, response.status_code, response.headers, body, begun, self.clock())
+
+    @asynccontextmanager
+    async def _gate(self, key: Origin) -> AsyncIterator[None]:
+        """Waits until fewer than ``at_once`` requests to the origin are under way."""
+        gate = self._gates.setdefault(key, asyncio.Semaphore(self.limits.at_once))
+        self._users[key] = self._users.get(key, 0) + 1
+        try:
+            async with gate:
+                yield
+        finally:
+            self._users[key] -= 1
+            if not self._users[key]:
+                del self._users[key], self._gates[key]
+
+    def _count(self, request: httpx.Request) -> None:
+        self.counters.requests += 1
+        self.counters.sent += len(request.url.raw_path) + 15 + _lines(request.headers) + len(request.content)
+
+    async def _body(self, address: str, response: httpx.Response) -> bytes:
+        unpacking = _unpacking(address, response.headers.get("content-encoding", "identity"))
+        parts, received, unpacked = [], 0, 0
+        async for chunk in response.aiter_raw():
+            received += len(chunk)
+            self.counters.received += len(chunk)
+            if received > self.limits.received:
+                raise SourceError(address, f"sends more than {self.limits.received} bytes: raise the limit `received`")
+            part = unpacking.decompress(chunk, self.limits.unpacked + 1 - unpacked)
+            unpacked += len(part)
+            if unpacked > self.limits.unpacked:
+                raise SourceError(
+                    address, f"unpacks to more than {self.limits.unpacked} bytes: raise the limit `unpacked`"
+                )
+            parts.append(part)
+        _check_whole(response, received, unpacking)
+        self.counters.unpacked += unpacked
+        return b"".join(parts)
+
+
+def _refuse_hopeless(address: str, error: BaseException) -> None:
+    """HopelessError for what no further attempt mends, UnknownHostError for a name that is nowhere."""
+    if why := permanent_failure(error):
+        raise HopelessError(address, why) from error
+    if unknown_host(error):
+        raise UnknownHostError(address, f"no answer: {error}") from error
+
+
+class _Plain:
+    """A body that is not compressed."""
+
+    eof = True
+
+    def decompress(self, data: bytes, limit: int) -> bytes:
+        """As many of the bytes as the limit allows."""
+        return data[:limit]
+
+
+class _Gzip:
+    """A gzip body, unpacked no further than allowed."""
+
+    def __init__(self) -> None:
+        self._inner = zlib.decompressobj(zlib.MAX_WBITS | 16)
+
+    @property
+    def eof(self) -> bool:
+        """Whether its end was seen."""
+        return self._inner.eof
+
+    def decompress(self, data: bytes, limit: int) -> bytes:
+        """What the bytes unpack to, at most ``limit``; BrokenError for what is no gzip."""
+        try:
+            return self._inner.decompress(data, limit)
+        except zlib.error as error:
+            raise CutResponseError(f"the body is no gzip: {error}") from error
+
+
+def _unpacking(address: str, encoding: str) -> _Plain | _Gzip:
+    match encoding.strip().lower():
+        case "identity" | "":
+            return _Plain()
+        case "gzip" | "x-gzip":
+            return _Gzip()
+        case other:
+            raise SourceError(address, f"is encoded as {other!r:.40}, which was not asked for: only gzip is read")
+
+
+def _check_whole(response: httpx.Response, received: int, unpacking: _Plain | _Gzip) -> None:
+    """BrokenError when the body is shorter than its Content-Length, or its gzip stream has no end."""
+    length = response.headers.get("content-length", "")
+    if length.isascii() and length.isdigit() and int(length[:18]) != received and response.status_code != 304:
+        raise CutResponseError(f"{received} of {length[:18]} bytes came")
+    if received and not unpacking.eof:
+        raise CutResponseError(f"the gzip body ends after {received} bytes without its end")
+
+
+def _head(response: httpx.Response) -> int:
+    return 17 + _lines(response.headers)
+
+
+def _lines(headers: httpx.Headers) -> int:
+    return 2 + sum(len(name) + len(value) + 4 for name, value in headers.raw)

@@ -1,0 +1,227 @@
+"""Time labels as quads: written, read and matched, on whatever subject (Taelman et al., ESWC 2016, 5.1)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from streamgauge.formats.canonical import value_text
+from streamgauge.model.algebra import Node, Var
+from streamgauge.model.fact import Fact
+from streamgauge.model.terms import XSD, Term, datatype
+from streamgauge.servers.fragments.quads import DEFAULT, ExpiringQuad, Quad, QuadPattern
+from streamgauge.servers.fragments.style import Border, Label, Style, Vocabulary
+
+Bounds: TypeAlias = tuple[int | None, int | None]
+"""[initial, final) of a fact, ms; ``None`` is no bound."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MS = timedelta(milliseconds=1)
+FIRST: Final = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // _MS
+"""The time (ms) that an interval label writes for a fact that always held before."""
+LAST: Final = (datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC) - _EPOCH) // _MS
+"""The time (ms) that a label writes for a fact whose end is not known."""
+_TIMES = frozenset((f"{XSD}dateTime", f"{XSD}dateTimeStamp", "xsd:dateTime", "xsd:dateTimeStamp"))
+
+
+class LabelError(ValueError):
+    """A time that is none, or a fact that a label can't say; the sentence names it."""
+
+
+def literal(at: int, vocabulary: Vocabulary) -> Term:
+    """A time (ms) as a canonical literal; LabelError outside the years 1 to 9999."""
+    if not FIRST <= at <= LAST:
+        raise LabelError(f"{at} ms is not within the years 1 to 9999")
+    text = (_EPOCH + at * _MS).replace(tzinfo=None).isoformat(timespec="milliseconds")
+    return f'"{text.rstrip("0").rstrip(".")}Z"^^<{vocabulary.datatype}>'
+
+
+@lru_cache(100_000)
+def instant(term: Term) -> int:
+    """The time (ms, rounded down) of a literal, the prototype's unexpanded datatype included; LabelError for others."""
+    if datatype(term) not in _TIMES:
+        raise LabelError(f"{term:.80} is no time: expected an xsd:dateTime or xsd:dateTimeStamp")
+    text = term[1 : term.rindex('"')]
+    try:
+        read = _read(text, term)
+    except ValueError:
+        raise LabelError(f"{term:.80} is no time of the years 1 to 9999") from None
+    if read.tzinfo is None or "T" not in text:
+        raise LabelError(f"{term:.80} is no instant: it needs a date, a time and a time zone")
+    return (read - _EPOCH) // _MS
+
+
+def _read(text: str, term: Term) -> datetime:
+    """The time that a lexical form says; one that Python does not know (24:00:00) by its value."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return datetime.fromisoformat(value_text(term))
+
+
+def as_labelled(fact: Fact, label: Label) -> Fact:
+    """What a label says of a fact with a time: an expiration leaves out since when it holds."""
+    return Fact(fact.triple, None, fact.final) if label is Label.EXPIRATION else fact
+
+
+def label_subject(style: Style, name: str) -> Term:
+    """The IRI of a graph, statement, reifier or group of that name."""
+    return f"<{style.vocabulary.names}{name}>"
+
+
+def interval_node(style: Style, name: str) -> Term:
+    """The IRI of the interval of the label of that name."""
+    return label_subject(style, f"{name}-interval")
+
+
+def by_label(facts: Iterable[Fact], style: Style) -> tuple[list[Fact], list[list[Fact]]]:
+    """Facts that hold always, and the others by what their label says, each alone in a style that does not group.
+
+    LabelError for a fact whose predicate is one of labels.
+    """
+    own, still = label_predicates(style.vocabulary), []
+    found: dict[object, list[Fact]] = {}
+    for fact in dict.fromkeys(facts):
+        if fact.triple[1] in own:
+            raise LabelError(f"{fact.triple[1]} says times: a fact can't have it as its predicate")
+        if fact.static:
+            still.append(fact)
+        else:
+            told = as_labelled(fact, style.label)
+            found.setdefault((told.initial, told.final) if style.grouped else told, []).append(fact)
+    return still, list(found.values())
+
+
+def latest_ends(quads: Iterable[ExpiringQuad]) -> list[ExpiringQuad]:
+    """Each quad once, with the last of its ends; ``None`` is later than any."""
+    ends: dict[Quad, int | None] = {}
+    for quad, end in quads:
+        known = ends.get(quad, end)
+        ends[quad] = None if known is None or end is None else max(known, end)
+    return list(ends.items())
+
+
+def label_quads(subject: Term, fact: Fact, style: Style, node: Term) -> list[Quad]:
+    """The quads of a fact's label on a subject; ``node`` is for the interval where the vocabulary has one.
+
+    LabelError for an instant label on a fact that holds for longer than 1 ms.
+    """
+    vocabulary = style.vocabulary
+    initial = literal(FIRST if fact.initial is None else fact.initial, vocabulary)
+    final = literal(_final_written(fact.final, style.border), vocabulary)
+    match style.label:
+        case Label.EXPIRATION:
+            return [(subject, vocabulary.expiration, final, DEFAULT)]
+        case Label.INSTANT:
+            if fact.initial is None or fact.final != fact.initial + 1:
+                raise LabelError(f"{' '.join(fact.triple):.200} does not hold for 1 ms: an instant label can't say it")
+            return [(subject, vocabulary.instant, initial, DEFAULT)]
+        case Label.INTERVAL:
+            on = subject if vocabulary.interval is None else node
+            borders = [(on, vocabulary.initial, initial, DEFAULT), (on, vocabulary.final, final, DEFAULT)]
+            return borders if on is subject else [(subject, vocabulary.interval or "", node, DEFAULT), *borders]
+
+
+def _final_written(final: int | None, border: Border) -> int:
+    if final is None:
+        return LAST
+    return final - (border is Border.INCLUSIVE)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelPatterns:
+    """The patterns of a label, and its variables of time; an instant is both."""
+
+    patterns: tuple[QuadPattern, ...]
+    initial: Var | None
+    final: Var | None
+
+
+def label_patterns(subject: Node, number: int, style: Style) -> LabelPatterns:
+    """What to ask for to have the label on a subject; ``number`` keeps the variables apart."""
+    vocabulary, initial, final = style.vocabulary, Var(f"_initial{number}"), Var(f"_final{number}")
+    match style.label:
+        case Label.EXPIRATION:
+            return LabelPatterns((QuadPattern(subject, vocabulary.expiration, final),), None, final)
+        case Label.INSTANT:
+            return LabelPatterns((QuadPattern(subject, vocabulary.instant, initial),), initial, initial)
+        case Label.INTERVAL:
+            on = subject if vocabulary.interval is None else Var(f"_interval{number}")
+            borders = QuadPattern(on, vocabulary.initial, initial), QuadPattern(on, vocabulary.final, final)
+            if vocabulary.interval is None:
+                return LabelPatterns(borders, initial, final)
+            return LabelPatterns((QuadPattern(subject, vocabulary.interval, on), *borders), initial, final)
+
+
+def read_bounds(initial: Term | None, final: Term | None, style: Style) -> Bounds:
+    """[initial, final) of the values of a form's variables of time; LabelError when one is no time."""
+    if style.label is Label.INSTANT:
+        at = instant(initial or final or "")
+        return at, at + 1
+    began = FIRST if initial is None else instant(initial)
+    ends = LAST if final is None else instant(final)
+    return _none_at(began, FIRST), None if ends >= LAST else ends + (style.border is Border.INCLUSIVE)
+
+
+def _none_at(at: int, outside: int) -> int | None:
+    return None if at == outside else at
+
+
+def label_predicates(vocabulary: Vocabulary) -> frozenset[Term]:
+    """The predicates of labels, which facts can't have."""
+    own = vocabulary.interval, vocabulary.initial, vocabulary.final, vocabulary.expiration, vocabulary.instant
+    return frozenset(each for each in own if each is not None)
+
+
+@dataclass(slots=True)
+class Labels:
+    """The labels among quads: what is said of each subject; and the quads that are no labels."""
+
+    style: Style
+    others: list[Quad] = field(default_factory=list)
+    _values: dict[tuple[Term, Term], list[Term]] = field(default_factory=dict)
+    _read: dict[Term, list[Bounds]] = field(default_factory=dict)
+
+    def of(self, subject: Term) -> list[Bounds]:
+        """All bounds that labels on a subject say; none when it has no label."""
+        known = self._read.get(subject)
+        if known is None:
+            known = self._read[subject] = self._of(subject)
+        return known
+
+    def _of(self, subject: Term) -> list[Bounds]:
+        vocabulary = self.style.vocabulary
+        match self.style.label:
+            case Label.EXPIRATION:
+                return [read_bounds(None, final, self.style) for final in self._at(subject, vocabulary.expiration)]
+            case Label.INSTANT:
+                return [read_bounds(each, None, self.style) for each in self._at(subject, vocabulary.instant)]
+            case Label.INTERVAL:
+                named = vocabulary.interval is not None
+                nodes = self._at(subject, vocabulary.interval or "") if named else [subject]
+                return [each for node in nodes for each in self._borders(node)]
+
+    def _borders(self, node: Term) -> list[Bounds]:
+        finals = self._at(node, self.style.vocabulary.final)
+        initials = self._at(node, self.style.vocabulary.initial)
+        return [read_bounds(initial, final, self.style) for initial in initials for final in finals]
+
+    def _at(self, subject: Term, predicate: Term) -> list[Term]:
+        return self._values.get((subject, predicate), [])
+
+    def put(self, quads: Iterable[Quad]) -> "Labels":
+        """Read quads."""
+        own = label_predicates(self.style.vocabulary)
+        for quad in dict.fromkeys(quads):
+            subject, predicate, object_, graph = quad
+            if predicate in own and graph == DEFAULT:
+                self._values.setdefault((subject, predicate), []).append(object_)
+            else:
+                self.others.append(quad)
+        return self
+
+
+def read_labels(quads: Iterable[Quad], style: Style) -> Labels:
+    """The labels among quads."""
+    return Labels(style).put(quads)

@@ -1,0 +1,319 @@
+"""Forms of facts: how the facts of a triple pattern are requested of a source, and the fragments that a source gave.
+
+A form asks for facts without a time, those with one, and their labels; also for the quads of a pattern in the data's
+own named graphs, and the labels that tell other graphs from these.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import lru_cache, partial
+from typing import Final, TypeAlias, TypeVar
+
+from streamgauge.model.algebra import Node, TriplePattern, Var
+from streamgauge.model.fact import Fact
+from streamgauge.model.terms import Term
+from streamgauge.servers.fragments.annotations import Form, method, places
+from streamgauge.servers.fragments.client.contract import FetchedChange, FetchedQuads, LinkedDataSource
+from streamgauge.servers.fragments.labels import read_labels
+from streamgauge.servers.fragments.live_queries.pattern_needs import PatternNeed
+from streamgauge.servers.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPattern
+from streamgauge.servers.fragments.style import Style
+
+KnownValues: TypeAlias = Mapping[Var, frozenset[Term]]
+"""The values of variables that can matter."""
+
+TermTuple = TypeVar("TermTuple", bound=Sequence[Term])
+"""A triple or a quad."""
+
+
+class FactGraphs(Enum):
+    """Which graphs have facts; alone, how facts without times are read."""
+
+    ANY = "all graphs: each is a label's, or its triples hold always"
+    DEFAULT = "the default graph"
+
+
+@dataclass(frozen=True, slots=True)
+class FormPlace:
+    """A pattern of a form, and what is asked for it, which may be more."""
+
+    pattern: QuadPattern
+    asked: QuadPattern
+
+
+@dataclass(frozen=True, slots=True)
+class FactForm:
+    """A triple pattern as it is asked for: groups of patterns that belong together, and the one that is counted."""
+
+    form: Form
+    groups: tuple[tuple[FormPlace, ...], ...]
+    entry: QuadPattern
+
+    def computed(self, place: FormPlace, quads: Iterable[Quad]) -> dict[Var, frozenset[Term]]:
+        """The values of variables that follow from the triples that were found at a place."""
+        return {
+            link.variable: frozenset(link.term(quad[:3]) for quad in quads)
+            for link in self.form.links
+            if place.pattern.nodes[:3] == places(link.pattern)
+        }
+
+
+def fact_graphs(style: Style | FactGraphs) -> FactGraphs:
+    """Which graphs have the facts of a style."""
+    if isinstance(style, FactGraphs):
+        return style
+    triple = TriplePattern(Var("s"), Var("p"), Var("o"))
+    in_graph = any(isinstance(each.graph, Var) for each in method(style.method).form(triple, 0, style).own)
+    return FactGraphs.ANY if in_graph else FactGraphs.DEFAULT
+
+
+def fact_form(wanted: PatternNeed, style: Style | FactGraphs) -> FactForm:
+    """How a pattern's facts are asked for; in one request where a pattern in a graph or none has all of them.
+
+    Without a style only facts without a time are.
+    """
+    pattern = wanted.pattern
+    if wanted.graph is not None:
+        return _in_graph(pattern, wanted.graph, style)
+    plain = QuadPattern(*places(pattern))
+    if isinstance(style, FactGraphs):
+        asked = QuadPattern(*places(pattern), ANYWHERE) if style is FactGraphs.ANY else plain
+        return FactForm(Form((plain,), (), None, None), ((FormPlace(plain, asked),),), asked)
+    form = method(style.method).form(pattern, 0, style)
+    in_graph = [each for each in form.patterns if each.nodes[:3] == plain.nodes[:3] and isinstance(each.graph, Var)]
+    if in_graph:
+        anywhere = QuadPattern(*places(pattern), ANYWHERE)
+        group = tuple(FormPlace(each, anywhere if each in in_graph else each) for each in form.patterns)
+        return FactForm(form, (group,), anywhere)
+    group = tuple(FormPlace(each, each) for each in form.patterns)
+    if plain in form.patterns:
+        return FactForm(form, (group,), plain)
+    return FactForm(form, ((FormPlace(plain, plain),), group), plain)
+
+
+def _in_graph(pattern: TriplePattern, graph: Node, style: Style | FactGraphs) -> FactForm:
+    """How the quads of a pattern in a named graph are asked for, with the graph's label where it may have one."""
+    plain = QuadPattern(*places(pattern), graph)
+    if isinstance(style, FactGraphs) or fact_graphs(style) is FactGraphs.DEFAULT:
+        return FactForm(Form((plain,), (), None, None), ((FormPlace(plain, plain),),), plain)
+    form = method(style.method).form(pattern, 0, style)
+    own = form.own[0].graph
+    asked = [QuadPattern(*(graph if node == own else node for node in each.nodes)) for each in form.patterns]
+    return FactForm(form, (tuple(FormPlace(each, each) for each in asked),), plain)
+
+
+def facts_of(quads: Iterable[Quad], style: Style | FactGraphs) -> list[Fact]:
+    """The facts that quads say; without a style their triples, which hold always."""
+    having = quads if fact_graphs(style) is FactGraphs.ANY else [quad for quad in quads if quad[3] == DEFAULT]
+    if isinstance(style, FactGraphs):
+        return [Fact(triple) for triple in dict.fromkeys(quad[:3] for quad in having)]
+    return method(style.method).facts(having, style)
+
+
+def named_of(quads: Iterable[Quad], style: Style | FactGraphs) -> list[Quad]:
+    """The quads of the data's own named graphs: where graphs may be annotations, of those that have no label."""
+    if isinstance(style, FactGraphs) or fact_graphs(style) is FactGraphs.DEFAULT:
+        return [quad for quad in quads if quad[3] != DEFAULT]
+    read = read_labels(quads, style)
+    return [quad for quad in read.others if quad[3] != DEFAULT and not read.of(quad[3])]
+
+
+def terms_at(nodes: tuple[Node, ...], variable: Var, found: Iterable[TermTuple]) -> frozenset[Term]:
+    """The terms at a variable's place in the triples, or quads, that match nodes."""
+    place = nodes.index(variable)
+    return frozenset(each[place] for each in matching_terms(nodes, found))
+
+
+def bound_terms(pattern: QuadPattern, quads: Iterable[Quad]) -> dict[Var, frozenset[Term]]:
+    """The terms of a pattern's variables in the quads that match it."""
+    nodes, found = pattern.nodes, pattern_quads(pattern, quads)
+    places_of = {variable: nodes.index(variable) for variable in pattern.variables}
+    return {variable: frozenset(quad[place] for quad in found) for variable, place in places_of.items()}
+
+
+def pattern_quads(pattern: QuadPattern, quads: Iterable[Quad]) -> list[Quad]:
+    """The quads of a pattern; a graph's variable is a named graph, or ANYWHERE."""
+    if pattern.graph == ANYWHERE:
+        return matching_terms(pattern.nodes[:3], quads)
+    found = matching_terms(pattern.nodes, quads)
+    return [quad for quad in found if quad[3] != DEFAULT] if isinstance(pattern.graph, Var) else found
+
+
+def matching_terms(nodes: tuple[Node, ...], found: Iterable[TermTuple]) -> list[TermTuple]:
+    """Triples, or quads, with constants where they should stand, and equal terms where a variable is repeated."""
+    constants, equal = _tests(nodes)
+    kept = list(found)
+    for place, term in constants:
+        kept = [each for each in kept if each[place] == term]
+    for one, other in equal:
+        kept = [each for each in kept if each[one] == each[other]]
+    return kept
+
+
+@lru_cache(10_000)
+def _tests(nodes: tuple[Node, ...]) -> tuple[tuple[tuple[int, Term], ...], tuple[tuple[int, int], ...]]:
+    """The places of constants with them, and pairs of places that hold the same variable."""
+    constants = tuple((place, node) for place, node in enumerate(nodes) if not isinstance(node, Var))
+    repeated = ((nodes.index(node), place) for place, node in enumerate(nodes) if isinstance(node, Var))
+    return constants, tuple(pair for pair in repeated if pair[0] != pair[1])
+
+
+SEEDS: Final = 1000
+"""The most values that a pattern is restricted to."""
+
+ALL: Final = QuadPattern(Var("s"), Var("p"), Var("o"), ANYWHERE)
+"""Everything in a data set."""
+
+FragmentKey: TypeAlias = tuple[QuadPattern, Var | None]
+"""What a fragment is of: a pattern, and the variable whose values it was restricted by."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """What was read of one source: facts, its time (ms) at the last answer, until when all of it is fresh.
+
+    ``until`` is ``None`` where nothing says so; ``named`` are quads of the data's own named graphs.
+    """
+
+    facts: tuple[Fact, ...]
+    at: int
+    until: int | None
+    named: tuple[Quad, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFragment:
+    """Quads of a pattern, those with ``terms`` at its variable where there is one; ``parts`` are what it came by."""
+
+    key: FragmentKey
+    terms: frozenset[Term]
+    quads: frozenset[Quad]
+    parts: tuple[FetchedQuads, ...]
+    _by: dict[Term, list[Quad]] = field(default_factory=dict, compare=False, repr=False)
+    """The quads by their predicate, once that was asked for."""
+
+    def of(self, pattern: QuadPattern) -> list[Quad]:
+        """Its quads that match a pattern."""
+        if isinstance(pattern.predicate, Var) or self.key[0].predicate == pattern.predicate:
+            return pattern_quads(pattern, self.quads)
+        if not self._by:
+            for quad in self.quads:
+                self._by.setdefault(quad[1], []).append(quad)
+        return pattern_quads(pattern, self._by.get(pattern.predicate, ()))
+
+    def moved(self, changed: FetchedChange) -> "HeldFragment":
+        """The fragment after what changed."""
+        added, removed = (frozenset(self.having(quads)) for quads in (changed.added, changed.removed))
+        part = FetchedQuads((), changed.at, changed.until, None, changed.version)
+        if not added and not removed:
+            return replace(self, parts=(part,))
+        return replace(self, quads=self.quads - removed | added, parts=(part,), _by={})
+
+    def having(self, quads: Iterable[Quad]) -> list[Quad]:
+        """Which of some quads are of it, when they are there."""
+        pattern, variable = self.key
+        found = pattern_quads(pattern, quads)
+        if variable is None:
+            return found
+        place = pattern.nodes.index(variable)
+        return [quad for quad in found if quad[place] in self.terms]
+
+
+@dataclass(slots=True)
+class SourceReading:
+    """A source in one reading; what ``fragments`` has is not fetched again. ``came`` is what was fetched in it.
+
+    ``lost``: its server does not know how it came from what was known to what there is.
+    """
+
+    source: LinkedDataSource
+    fragments: dict[FragmentKey, HeldFragment] = field(default_factory=dict)
+    came: list[FetchedQuads] = field(default_factory=list)
+    lost: bool = False
+
+    async def cover(self, asking: FactForm, values: KnownValues) -> dict[FragmentKey, HeldFragment]:
+        """What has the quads of a pattern's facts, labels too, at least of those that have the values."""
+        found: dict[FragmentKey, HeldFragment] = {}
+        for group in asking.groups:
+            known: dict[Var, frozenset[Term]] = dict(values)
+            waiting = list(group)
+            while waiting:
+                place = min(waiting, key=partial(self._rank, known))
+                waiting.remove(place)
+                fragment = await self._fetch(place.asked, known)
+                quads = [] if fragment is None else fragment.of(place.asked)
+                if fragment is not None:
+                    found[fragment.key] = fragment
+                for variable, terms in (bound_terms(place.pattern, quads) | asking.computed(place, quads)).items():
+                    known[variable] = known.get(variable, terms) & terms
+        return found
+
+    async def take_all(self, predicates: frozenset[Term]) -> None:
+        """Fetch all that has one of these predicates; without any, everything."""
+        variable = Var("p") if predicates else None
+        await self._more((ALL, variable), predicates)
+
+    async def _fetch(self, pattern: QuadPattern, known: KnownValues) -> HeldFragment | None:
+        """The fragment of a pattern, its source told which values matter; ``None`` when none can match."""
+        if (there := self._there(pattern)) is not None:
+            return there
+        variable = _narrowest(pattern, known)
+        if variable is None or len(known[variable]) > SEEDS:
+            return await self._more((pattern, None), frozenset())
+        return await self._more((pattern, variable), known[variable]) if known[variable] else None
+
+    def _there(self, pattern: QuadPattern) -> HeldFragment | None:
+        """What has all of a pattern already."""
+        for key in ((pattern, None), (ALL, None)):
+            if key in self.fragments:
+                return self.fragments[key]
+        some = self.fragments.get((ALL, Var("p")))
+        return some if some is not None and pattern.predicate in some.terms else None
+
+    async def _more(self, key: FragmentKey, terms: frozenset[Term]) -> HeldFragment:
+        """The fragment of a key, fetched as far as it is not there."""
+        pattern, variable = key
+        held = self.fragments.get(key) or HeldFragment(key, frozenset(), frozenset(), ())
+        missing = sorted(terms - held.terms)
+        if missing or not held.parts:
+            seeds = [] if variable is None else [{variable: term} for term in missing]
+            fetched = await self.source.fetch(pattern, seeds)
+            self.came.append(fetched)
+            made = HeldFragment(key, held.terms | terms, held.quads.union(fetched.quads), (*held.parts, fetched))
+            self.fragments[key] = made
+        return self.fragments[key]
+
+    def _rank(self, known: KnownValues, place: FormPlace) -> int:
+        """What is there first, then what is restricted to few values, then what has few variables."""
+        if self._there(place.asked) is not None:
+            return 0
+        variable = _narrowest(place.asked, known)
+        return SEEDS * (1 + len(place.asked.variables)) if variable is None else len(known[variable])
+
+
+def _narrowest(pattern: QuadPattern, known: KnownValues) -> Var | None:
+    """The variable with the fewest values."""
+    found = [variable for variable in pattern.variables if variable in known]
+    return min(found, key=lambda variable: len(known[variable]), default=None)
+
+
+def quads_of(fragments: Iterable[HeldFragment]) -> dict[Quad, None]:
+    """All quads, each once."""
+    return {quad: None for each in fragments for quad in each.quads}
+
+
+def parts_of(fragments: Iterable[HeldFragment]) -> Iterator[FetchedQuads]:
+    """What fragments came by."""
+    return (part for each in fragments for part in each.parts)
+
+
+def versions(parts: Iterable[FetchedQuads]) -> frozenset[str]:
+    """The versions of the data set that parts are of, as far as they say."""
+    return frozenset(each.version for each in parts if each.version is not None)
+
+
+def predicates_of(asked: Sequence[FactForm]) -> frozenset[Term]:
+    """The predicates of all that is asked for; none when a variable stands in such a place."""
+    found = {place.asked.predicate for each in asked for group in each.groups for place in group}
+    return frozenset() if any(isinstance(each, Var) for each in found) else frozenset(map(str, found))

@@ -1,0 +1,377 @@
+"""The plan ``streamer``: the loop as it was published (Taelman et al., ESWC 2016, section 6), for any query.
+
+The rewriter splits a query: triple patterns and whole groups at the bottom join whose facts are all static make the
+static part, the rest the dynamic one, GRAPH with it. The operators above the join (OPTIONAL, MINUS, BIND, aggregates)
+are applied to the rows of both; their own patterns are read with the dynamic part, as are groups with patterns of both
+kinds. The dynamic query is asked at each poll, the time filter keeps the rows that hold at the server's Date, each row
+gives a materialised static query, and the result manager answers that from its cache or asks for it.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import partial, reduce
+from typing import Final, TypeAlias
+
+from streamgauge.incremental import Bag
+from streamgauge.incremental.bags import add_all
+from streamgauge.incremental.conditions import conjuncts, reads_patterns
+from streamgauge.incremental.drivers.fetched import border
+from streamgauge.incremental.normal import Normaliser, leaf, operands
+from streamgauge.model import algebra as al
+from streamgauge.model.fact import Fact
+from streamgauge.model.terms import Row, Term, Triple, is_blank, is_iri, is_literal
+from streamgauge.query.rebuild import every_pattern, with_pattern
+from streamgauge.servers.fragments.annotations import places
+from streamgauge.servers.fragments.client.contract import LinkedDataSource
+from streamgauge.servers.fragments.client.joins import gather_all
+from streamgauge.servers.fragments.live_queries.fact_forms import fact_graphs, matching_terms
+from streamgauge.servers.fragments.live_queries.incremental import (
+    LocalEvaluator,
+    NamedTriples,
+    asks_graphs,
+    joined_bags,
+    named_graphs,
+    rows_of,
+)
+from streamgauge.servers.fragments.live_queries.pattern_needs import OUTER, PatternNeed, pattern_needs
+from streamgauge.servers.fragments.live_queries.poll_loop import PollResult, first_of
+from streamgauge.servers.fragments.live_queries.query import LiveQuery, OrderedAnswer
+from streamgauge.servers.fragments.live_queries.reader import FactReader, PollRounds
+from streamgauge.servers.fragments.style import Style
+
+
+def materialised_needs(static: al.Pattern, row: Mapping[al.Var, Term]) -> tuple[PatternNeed, ...]:
+    """What a static part needs beside a row: its patterns, values filled in where nothing that joins is left out."""
+    return tuple(_filled(each, row) for each in pattern_needs(static, row))
+
+
+def _filled(wanted: PatternNeed, row: Mapping[al.Var, Term]) -> PatternNeed:
+    values = {
+        variable: row[variable]
+        for variable, suppliers in wanted.suppliers.items()
+        if OUTER in suppliers and _askable(row[variable])
+    }
+
+    def term(node: al.Node) -> al.Node:
+        return values.get(node, node) if isinstance(node, al.Var) else node
+
+    triple = wanted.pattern
+    predicate = term(triple.predicate) if isinstance(triple.predicate, al.Var | str) else triple.predicate
+    pattern = replace(triple, subject=term(triple.subject), predicate=predicate, object=term(triple.object))
+    left = {variable: suppliers for variable, suppliers in wanted.suppliers.items() if variable not in values}
+    return PatternNeed(pattern, left)
+
+
+def _askable(term: Term) -> bool:
+    """Whether every server knows a term by its text: no blank node, no literal with a datatype, which has several."""
+    if is_blank(term):
+        return False
+    return is_iri(term) or (is_literal(term) and "^^" not in term[term.rfind('"') :])
+
+
+MOST: Final = 10_000
+"""Answers that are kept; those least lately used go first."""
+
+AnswerLookup: TypeAlias = Callable[[Row], Awaitable[tuple[Bag, int]]]
+"""Asks for the answer of a key; its rows, and until when (own clock, ms) they may be used."""
+
+
+@dataclass(slots=True)
+class StaticAnswers:
+    """At most ``most`` static answers by the values of the variables that they share with the dynamic part."""
+
+    find: AnswerLookup
+    clock: Callable[[], int]
+    most: int = MOST
+    hits: int = 0
+    misses: int = 0
+    _kept: OrderedDict[Row, tuple[Bag, int]] = field(default_factory=OrderedDict)
+    _asked: dict[Row, asyncio.Task[tuple[Bag, int]]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    async def of(self, key: Row) -> Bag:
+        """The answer of a key; one that is under way is waited for, not asked again."""
+        kept = self._kept.get(key)
+        if kept is not None and self.clock() < kept[1]:
+            self.hits += 1
+            self._kept.move_to_end(key)
+            return kept[0]
+        self.misses += 1
+        task = self._asked.get(key)
+        if task is None:
+            task = self._asked[key] = asyncio.ensure_future(self.find(key))
+            task.add_done_callback(partial(self._over, key))
+        found = await asyncio.shield(task)
+        self._keep(key, found)
+        return found[0]
+
+    def _over(self, key: Row, task: asyncio.Task[tuple[Bag, int]]) -> None:
+        """A question is answered; that it failed is known although nobody may wait any more."""
+        self._asked.pop(key, None)
+        if not task.cancelled():
+            task.exception()
+
+    def _keep(self, key: Row, found: tuple[Bag, int]) -> None:
+        self._kept[key] = found
+        self._kept.move_to_end(key)
+        while len(self._kept) > self.most:
+            self._kept.popitem(last=False)
+
+
+IsStatic: TypeAlias = Callable[[al.TriplePattern], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySplit:
+    """The parts of a pattern; ``around`` puts what is above their join around another pattern.
+
+    ``static`` is ``None`` where everything is dynamic.
+    """
+
+    dynamic: al.Pattern
+    static: al.Pattern | None
+    around: Callable[[al.Pattern], al.Pattern]
+
+    @property
+    def shared(self) -> tuple[al.Var, ...]:
+        """The variables that connect the parts: what a static answer depends on."""
+        if self.static is None:
+            return ()
+        return tuple(var for var in al.pattern_variables(self.static) if var in al.pattern_variables(self.dynamic))
+
+
+def unsplit(pattern: al.Pattern) -> QuerySplit:
+    """Everything is dynamic."""
+    core, around = _core(Normaliser().pattern(pattern))
+    return QuerySplit(core, None, around)
+
+
+def split_query(pattern: al.Pattern, static: IsStatic) -> QuerySplit:
+    """The parts of a pattern by what is said of its triple patterns."""
+    core, around = _core(Normaliser().pattern(pattern))
+    still, moving = _sorted(core, static)
+    if not still or not moving:
+        return QuerySplit(core, None, around)
+    conditions = _conditions(around)
+    parts = (_filtered(reduce(al.Join, each), conditions) for each in (moving, still))
+    return QuerySplit(next(parts), next(parts), around)
+
+
+def _core(pattern: al.Pattern) -> tuple[al.Pattern, Callable[[al.Pattern], al.Pattern]]:
+    """What is joined at the bottom, and what is above it."""
+    match pattern:
+        case al.LeftJoin() | al.Minus():
+            core, around = _core(pattern.left)
+            return core, lambda inner: replace(pattern, left=around(inner))
+        case al.BGP() | al.Join() | al.Union() | al.Values() | al.Graph():
+            return pattern, lambda inner: inner
+        case _:
+            core, around = _core(pattern.pattern)
+            return core, lambda inner: replace(pattern, pattern=around(inner))
+
+
+def _sorted(core: al.Pattern, static: IsStatic) -> tuple[list[al.Pattern], list[al.Pattern]]:
+    """The operands of a join, triple patterns of a block apart: static ones, dynamic ones."""
+    still: list[al.Pattern] = []
+    moving: list[al.Pattern] = []
+    for part in operands(core):
+        if asks_graphs(part):
+            moving.append(part)
+            continue
+        found = leaf(part)
+        if found is None or found.repeated is not None:
+            (still if _is_still(part, static) else moving).append(part)
+            continue
+        for kind, wanted in ((still, True), (moving, False)):
+            patterns = tuple(each for each in found.bgp.patterns if static(each) is wanted)
+            kind += [al.BGP(patterns)] if patterns else []
+    return still, moving
+
+
+def _is_still(part: al.Pattern, static: IsStatic) -> bool:
+    """Whether all of a group is static; inline data goes with the dynamic part, where it makes fewer rows."""
+    if isinstance(part, al.Values):
+        return False
+    return all(static(each.pattern) for each in pattern_needs(part))
+
+
+def _conditions(around: Callable[[al.Pattern], al.Pattern]) -> list[al.Expression]:
+    """The FILTERs that stand right above the join."""
+    mark = al.Values((), ())
+    for pattern in every_pattern(around(mark)):
+        if isinstance(pattern, al.Filter) and _is_above(pattern, mark):
+            return [each for each in _all(pattern) if not reads_patterns(each)]
+    return []
+
+
+def _is_above(pattern: al.Pattern, mark: al.Pattern) -> bool:
+    while isinstance(pattern, al.Filter):
+        pattern = pattern.pattern
+    return pattern is mark
+
+
+def _all(pattern: al.Pattern) -> list[al.Expression]:
+    found: list[al.Expression] = []
+    while isinstance(pattern, al.Filter):
+        found += conjuncts(pattern.condition)
+        pattern = pattern.pattern
+    return found
+
+
+def _filtered(part: al.Pattern, conditions: Collection[al.Expression]) -> al.Pattern:
+    """The part under those conditions that it alone decides; they stay above the join too."""
+    sure = _sure(part)
+    for each in conditions:
+        if al.expression_variables(each) and al.expression_variables(each) <= sure:
+            part = al.Filter(each, part)
+    return part
+
+
+def _sure(part: al.Pattern) -> frozenset[al.Var]:
+    """Variables that every solution of a join binds: those of its blocks."""
+    blocks = [each for each in operands(part) if isinstance(each, al.BGP)]
+    return frozenset(var for each in blocks for var in al.pattern_variables(each))
+
+
+class Caching(StrEnum):
+    """What is done with static answers."""
+
+    ON = "on"
+    OFF = "off"  # the same plan, each static query asked anew at each poll
+    PROTOTYPE = "prototype"  # QueryStreamer.js without its cache: static patterns are part of the dynamic query
+
+
+@dataclass(slots=True)
+class _Rewritten:
+    """A query's parts with what evaluates them, and when (own clock, ms) they were told apart."""
+
+    split: QuerySplit
+    since: int
+    reader: FactReader
+    dynamic: LocalEvaluator
+    static: AnswerLookup | None
+    results: StaticAnswers | None
+
+
+@dataclass(slots=True)
+class StreamerPlan:
+    """A query, its sources, and what is known of its parts; they are told apart again after ``settled`` ms."""
+
+    asked: LiveQuery
+    sources: Sequence[LinkedDataSource]
+    style: Style
+    web: PollRounds
+    settled: int
+    caching: Caching = Caching.ON
+    _parts: _Rewritten | None = field(default=None, init=False)
+    _ordered: OrderedAnswer | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._ordered = None if self.asked.order is None else OrderedAnswer(self.asked, self.asked.order)
+
+    @property
+    def results(self) -> StaticAnswers | None:
+        """The result manager, when there is a static part."""
+        return None if self._parts is None else self._parts.results
+
+    async def poll(self) -> PollResult:
+        """One iteration of the streaming loop."""
+        parts = await self._rewritten()
+        reads = await parts.reader.read()
+        holding = {fact.triple for read in reads for fact in read.facts if fact.holds(read.at)}
+        bag = await self._around(parts, holding, named_graphs(reads))
+        timed = any(not fact.static for read in reads for fact in read.facts)
+        return PollResult(
+            bag if self._ordered is None else self._ordered.answer(bag),
+            max((read.at for read in reads), default=0),
+            first_of(self.sources, [border(read.facts, read.at) for read in reads], self.web),
+            first_of(self.sources, [read.until for read in reads], self.web),
+            timed and not holding,
+        )
+
+    async def _around(self, parts: _Rewritten, holding: Collection[Triple], named: NamedTriples) -> Bag:
+        """The answer: the dynamic rows joined with their static answers, and what the query does above that."""
+        names = tuple(map(_name, al.pattern_variables(parts.split.dynamic)))
+        rows = parts.dynamic.answer(holding, named)
+        if parts.split.static is not None:
+            rows = await self._joined(parts, names, rows)
+            names = tuple(dict.fromkeys((*names, *map(_name, al.pattern_variables(parts.split.static)))))
+        inline = al.Values(tuple(map(al.Var, names)), tuple(row for row, many in rows.items() for _ in range(many)))
+        return LocalEvaluator(with_pattern(self.asked.kept, parts.split.around(inline))).answer(holding, named)
+
+    async def _joined(self, parts: _Rewritten, names: Row, rows: Bag) -> Bag:
+        """Each dynamic row with the answer of its materialised static query."""
+        assert parts.split.static is not None
+        at = [names.index(var.name) for var in parts.split.shared]
+        by_key: dict[Row, Bag] = {}
+        for row, count in rows.items():
+            by_key.setdefault(tuple(row[place] for place in at), {})[row] = count
+        found = await gather_all(self._static(parts, key) for key in by_key)
+        others = tuple(map(_name, al.pattern_variables(parts.split.static)))
+        result: Bag = {}
+        for own, static in zip(by_key.values(), found, strict=True):
+            add_all(result, joined_bags((names, own), (others, static)))
+        return result
+
+    async def _static(self, parts: _Rewritten, key: Row) -> Bag:
+        if parts.results is not None:
+            return await parts.results.of(key)
+        assert parts.static is not None
+        return (await parts.static(key))[0]
+
+    async def _ask(self, parts: QuerySplit, local: LocalEvaluator, key: Row) -> tuple[Bag, int]:
+        """The answer of a materialised static query, and until when it may be used (own clock, ms)."""
+        assert parts.static is not None
+        given: dict[al.Var, Term] = {var: term for var, term in zip(parts.shared, key, strict=True) if term is not None}
+        reader = FactReader(
+            self.sources, fact_graphs(self.style), materialised_needs(parts.static, given), self.web, self.settled
+        )
+        reads = await reader.read({var: frozenset((term,)) for var, term in given.items()})
+        triples = {fact.triple for read in reads for fact in read.facts}
+        until = first_of(self.sources, [read.until for read in reads], self.web)
+        now = self.web.clock()
+        return local.answer(triples), max(until or 0, now + self.settled)
+
+    async def _rewritten(self) -> _Rewritten:
+        """The query's parts, told apart at the start and again when that is long ago."""
+        now = self.web.clock()
+        if self._parts is None or now >= self._parts.since + self.settled:
+            parts = await self._split()
+            if self._parts is None or (parts.dynamic, parts.static) != (
+                self._parts.split.dynamic,
+                self._parts.split.static,
+            ):
+                self._parts = self._made(parts, now)
+            self._parts.since = now
+        return self._parts
+
+    def _made(self, parts: QuerySplit, now: int) -> _Rewritten:
+        reader = FactReader(self.sources, self.style, pattern_needs(parts.around(parts.dynamic)), self.web, 0)
+        ask = None if parts.static is None else partial(self._ask, parts, LocalEvaluator(rows_of(parts.static)))
+        results = StaticAnswers(ask, self.web.clock) if ask is not None and self.caching is Caching.ON else None
+        return _Rewritten(parts, now, reader, LocalEvaluator(rows_of(parts.dynamic)), ask, results)
+
+    async def _split(self) -> QuerySplit:
+        """Detection: a pattern is static when it has facts, and none of them a time."""
+        pattern = self.asked.kept.pattern
+        if self.caching is Caching.PROTOTYPE:
+            return unsplit(pattern)
+        wanted = pattern_needs(pattern)
+        reads = await FactReader(self.sources, self.style, wanted, self.web, self.settled).read()
+        facts = [fact for read in reads for fact in read.facts]
+        known = {each.pattern: _still(each.pattern, facts) for each in wanted if each.graph is None}
+        return split_query(pattern, lambda triple: known.get(triple, False))
+
+
+def _still(pattern: al.TriplePattern, facts: Sequence[Fact]) -> bool:
+    triples = frozenset(matching_terms(places(pattern), (fact.triple for fact in facts)))
+    return bool(triples) and all(fact.static for fact in facts if fact.triple in triples)
+
+
+def _name(variable: al.Var) -> str:
+    return variable.name

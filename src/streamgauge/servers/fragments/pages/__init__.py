@@ -1,0 +1,1 @@
+"""The fragments server: pages of data sets, their metadata and formats, their history, events."""

@@ -1,0 +1,387 @@
+"""The history of a fragment as resources: its changes since a version, its state at an instant, its events.
+
+``?since=VERSION`` is a resource that a cache can keep, without state for any client. ``?at=TIME`` is served from data
+sets whose store keeps the quads that left. With ``Accept: text/event-stream`` the changes come as they happen (HTML
+standard, 9.2): a subscriber has no queue, but is woken, and the changes since the last event sent come from the store's
+log. A slow subscriber gets several changes as one; one that takes nothing at all is left.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+from urllib.parse import quote, unquote_plus
+
+from starlette.types import Receive, Scope, Send
+
+from streamgauge.servers.fragments.pages.dataset import SCANNED, SWEEP, DataSet, Page, TooManyError
+from streamgauge.servers.fragments.pages.facts import ValidityError, read_time
+from streamgauge.servers.fragments.pages.fragment_request import (
+    FragmentRequest,
+    FragmentRequestError,
+    read_fragment_request,
+    skolemised,
+)
+from streamgauge.servers.fragments.pages.metadata import PageView
+from streamgauge.servers.fragments.pages.representations import (
+    CODING_NAMES,
+    CODINGS,
+    SMALLEST,
+    UnacceptableError,
+    clock_headers,
+    content_coding,
+    date_text,
+    freshness_headers,
+    represent,
+    tag,
+    unchanged,
+)
+from streamgauge.servers.fragments.pages.selection import Selection, matches_of
+from streamgauge.servers.fragments.quads import VERSION, Match, Quad
+from streamgauge.servers.fragments.store import QuadChanges
+from streamgauge.servers.http import events
+from streamgauge.servers.http.base_address import BaseAddress, HostError
+from streamgauge.servers.http.gates import CrowdedError, Gate
+from streamgauge.servers.http.replies import ANYONE, Header, Reply, error_reply, send_reply
+
+Headers = Mapping[bytes, bytes]
+
+PATCH_TYPE: Final = "application/rdf-patch"
+LARGE: Final = 1_000
+"""Changed quads beyond which a fragment with fewer quads is to be fetched again."""
+
+_KEPT: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRequest:
+    """What is asked of a fragment's history: which fragment, its address without that, and since which version."""
+
+    fragment: FragmentRequest
+    version: str | None
+    what: str | None
+    base: str
+
+
+def read_history_request(dataset: DataSet, scope: Scope, headers: Headers, addressing: BaseAddress) -> HistoryRequest:
+    """What a request asks for; AskedError or HostError says what is wrong with it."""
+    base = addressing(scope["scheme"], headers)
+    fragment, given = split_request(dataset, scope, base, ("since", "what"))
+    return HistoryRequest(fragment, given.get("since"), given.get("what"), base)
+
+
+def split_request(
+    dataset: DataSet, scope: Scope, base: str, names: Collection[str]
+) -> tuple[FragmentRequest, dict[str, str]]:
+    """The fragment that a request is about, and what it says in parameters beside; AskedError for the rest."""
+    given: dict[str, str] = {}
+    parts = []
+    for part in scope["query_string"].split(b"&"):
+        name, _, value = part.partition(b"=")
+        if name.decode("latin-1") in names:
+            given[name.decode()] = unquote_plus(value.decode("latin-1"))
+        elif part:
+            parts.append(part)
+    path = scope.get("raw_path") or str(scope["path"]).encode()
+    return read_fragment_request(path, b"&".join(parts), dataset.shape, base, dataset.largest), given
+
+
+def store_version(dataset: DataSet, version: str) -> int | None:
+    """The store's version behind a version of a data set; ``None`` for that of another process, or none at all."""
+    began, _, digits = version.partition(".")
+    known = dataset.version.decode().partition(".")[0]
+    return int(digits) if began == known and digits.isascii() and digits.isdigit() and len(digits) < 19 else None
+
+
+def fragment_changes(dataset: DataSet, selection: Selection, since: int | None) -> QuadChanges | None:
+    """What changed in a fragment; ``None`` when that is not known, or more than there is."""
+    found = [None if since is None else dataset.store.changed(match, since) for match in selection.matches]
+    known = [each for each in found if each is not None]
+    if len(known) < len(found):
+        return None
+    added = _taken(selection, (each.added for each in known))
+    removed = _taken(selection, (each.removed for each in known))
+    many = len(added) + len(removed)
+    if many > LARGE and many > sum(map(dataset.store.count, selection.matches)):
+        return None
+    return QuadChanges(dataset.store.version, added, removed)
+
+
+def _taken(selection: Selection, quads: Iterable[Sequence[Quad]]) -> tuple[Quad, ...]:
+    return tuple(dict.fromkeys(quad for part in quads for quad in part if selection.takes(quad)))
+
+
+def patch_lines(changes: QuadChanges, base: str) -> Iterator[str]:
+    """The lines of a patch: what goes, what comes."""
+    for letter, quads in (("D", changes.removed), ("A", changes.added)):
+        for quad in quads:
+            yield f"{letter} {' '.join(skolemised(term, base) for term in quad if term)} ."
+
+
+class ChangesHandler:
+    """Answers ``?since=VERSION``; what it sent is kept while the data set stays as it is."""
+
+    def __init__(self, addressing: BaseAddress) -> None:
+        self._addressing = addressing
+        self._kept: OrderedDict[Hashable, Reply] = OrderedDict()
+
+    def takes(self, method: str, query: bytes, headers: Headers) -> bool:
+        """Reading with ``since``, but for streams of events."""
+        asks = b"since=" in query and any(part.startswith(b"since=") for part in query.split(b"&"))
+        return method in ("GET", "HEAD") and asks and b"text/event-stream" not in headers.get(b"accept", b"")
+
+    def leave(self) -> None:
+        """Nothing is under way for long."""
+
+    async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+        """Answer with a patch, or say that the fragment has to be fetched again."""
+        now, headers = dataset.clock(), dict(scope["headers"])
+        try:
+            since = read_history_request(dataset, scope, headers, self._addressing)
+            reply = self._reply(dataset, since, headers, now)
+        except (FragmentRequestError, HostError) as error:
+            reply = error_reply(400, str(error))
+        version = VERSION.lower().encode(), dataset.version
+        await send_reply(reply, scope["method"], send, *clock_headers(now), version)
+
+    def _reply(self, dataset: DataSet, since: HistoryRequest, headers: Headers, now: int) -> Reply:
+        coded = content_coding(headers.get(b"accept-encoding", b"").decode("latin-1"), CODING_NAMES)
+        key = dataset.name, dataset.version, since.base, since.fragment.fragment, since.version, coded
+        reply = self._kept.get(key)
+        if reply is None:
+            reply = self._kept[key] = self._made(dataset, since, coded)
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        if reply.status != 200:
+            return reply
+        fresh = freshness_headers(dataset, Page((), 0, dataset.until(since.fragment.selection), now), now)
+        timed = [*reply.headers, *fresh]
+        if unchanged(dict(reply.headers)[b"etag"], None, headers.get(b"if-none-match"), None):
+            return Reply(304, [header for header in timed if not header[0].startswith(b"content-")])
+        return Reply(200, timed, reply.body)
+
+    def _made(self, dataset: DataSet, since: HistoryRequest, coded: str) -> Reply:
+        changes = fragment_changes(dataset, since.fragment.selection, store_version(dataset, since.version or ""))
+        if changes is None:
+            return error_reply(
+                410, f"what changed since {since.version!r:.60} is not known here: fetch the fragment again"
+            )
+        version = dataset.version.decode()
+        head = [f'H prev "{since.version}" .', f'H id "{version}" .']
+        body = "".join(f"{line}\n" for line in (*head, *patch_lines(changes, since.base))).encode()
+        used = coded if coded in CODINGS and len(body) >= SMALLEST else ""
+        validator = tag(body, f"p{used[:1]}")
+        typed = [(b"content-type", PATCH_TYPE.encode()), (b"vary", b"Accept, Accept-Encoding"), (b"etag", validator)]
+        if used:
+            return Reply(200, [*typed, (b"content-encoding", used.encode())], CODINGS[used](body))
+        return Reply(200, typed, body)
+
+
+WAITING: Final = 64
+"""Requests that wait for those before them: each is answered in a thread."""
+
+_PAST_STATUS: Final = {
+    FragmentRequestError: 400,
+    HostError: 400,
+    ValidityError: 400,
+    UnacceptableError: 406,
+    TooManyError: 422,
+}
+_FOR_EVER: Final = b"max-age=31536000, immutable"
+
+
+class PastHandler:
+    """Answers ``?at=TIME``: what was there then changes no more, so that caches may keep it."""
+
+    def __init__(self, addressing: BaseAddress) -> None:
+        self._addressing, self._gate = addressing, Gate(WAITING, "ask what was there")
+
+    def takes(self, method: str, query: bytes, _headers: Mapping[bytes, bytes]) -> bool:
+        """Reading with ``at``."""
+        asks = b"at=" in query and any(part.startswith(b"at=") for part in query.split(b"&"))
+        return asks and method in ("GET", "HEAD")
+
+    def leave(self) -> None:
+        """Nothing is under way for long."""
+
+    async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+        """Answer with a page, or say that what was there is not known."""
+        now = dataset.clock()
+        try:
+            async with self._gate.through():
+                reply = await asyncio.to_thread(self._reply, dataset, scope, now)
+        except CrowdedError as error:
+            reply = error_reply(503, str(error), (b"retry-after", b"1"))
+        except tuple(_PAST_STATUS) as error:
+            reply = error_reply(_PAST_STATUS[type(error)], str(error))
+        await send_reply(reply, scope["method"], send, *clock_headers(now))
+
+    def _reply(self, dataset: DataSet, scope: Scope, now: int) -> Reply:
+        headers = dict(scope["headers"])
+        base = self._addressing(scope["scheme"], headers)
+        fragment, given = split_request(dataset, scope, base, ("at",))
+        instant = read_time(given["at"], now)
+        quads = _past_quads(dataset, fragment, instant)
+        if quads is None:
+            return error_reply(
+                410, f"what was there at {given['at']:.40} is not kept here: ask for a later time, or none"
+            )
+        size = fragment.limit or dataset.page_size
+        first = (fragment.number - 1) * size
+        page = Page(tuple(quads[first : first + size]), len(quads), None, instant)
+        made = represent(PageView(dataset, base, _then(fragment, given["at"]), page, instant), headers)
+        timed: list[Header] = [
+            (b"cache-control", _FOR_EVER if instant < now else b"no-cache"),
+            (b"memento-datetime", date_text(instant // 1000)),
+            (b"link", f'<{base}{fragment.page}>; rel="original"'.encode("latin-1")),
+        ]
+        if unchanged(made.tag, None, headers.get(b"if-none-match"), None):
+            return Reply(304, [*made.kept_headers, *timed])
+        return Reply(200, [*made.headers, *timed], made.body)
+
+
+def _past_quads(dataset: DataSet, fragment: FragmentRequest, instant: int) -> list[Quad] | None:
+    """All that the fragment had; ``None`` when that is not known."""
+    found: dict[Quad, None] = {}
+    for match in fragment.selection.matches:
+        quads = dataset.store.at(match, instant, 0, SCANNED + 1)
+        if quads is None:
+            return None
+        found.update((quad, None) for quad in quads if fragment.selection.takes(quad))
+        if len(found) > SCANNED:
+            raise TooManyError(f"more than {SCANNED} quads were there: bind another place")
+    return list(found)
+
+
+def _then(fragment: FragmentRequest, at: str) -> FragmentRequest:
+    """The same under addresses that say when."""
+    told_ = f"at={quote(at, safe=':')}"
+    first, page = (f"{each}{'&' if '?' in each else '?'}{told_}" for each in (fragment.fragment, fragment.page))
+    return replace(fragment, fragment=first, page=page)
+
+
+EVENT_CONTENTS: Final = ("changes", "version")
+"""What events may carry: the lines of a patch, or only the version."""
+
+
+@dataclass(eq=False, slots=True)
+class FragmentSubscriber:
+    """Somebody who listens to a fragment; ``sent`` is the store's version that was sent last, ``None`` if unknown."""
+
+    since: HistoryRequest
+    signal: events.Signal
+    sent: int | None
+
+
+@dataclass(slots=True)
+class SubscriberIndex:
+    """Those who listen to a data set, by the matches that their fragments are among."""
+
+    by_match: dict[Match, set[FragmentSubscriber]] = field(default_factory=dict)
+
+    def put(self, subscriber: FragmentSubscriber) -> None:
+        """One more."""
+        for match in subscriber.since.fragment.selection.matches:
+            self.by_match.setdefault(match, set()).add(subscriber)
+
+    def drop(self, subscriber: FragmentSubscriber) -> None:
+        """One less."""
+        for match in subscriber.since.fragment.selection.matches:
+            self.by_match[match].discard(subscriber)
+            if not self.by_match[match]:
+                del self.by_match[match]
+
+    def wake(self, changes: QuadChanges) -> None:
+        """Tell those whose fragments may have changed."""
+        quads = (*changes.added, *changes.removed)
+        touched = {match for quad in quads for match in matches_of(quad)} if len(quads) <= SWEEP else self.by_match
+        for match in touched if self.by_match else ():
+            for subscriber in self.by_match.get(match, ()):
+                subscriber.signal.set()
+
+
+class EventsHandler:
+    """Answers those who accept ``text/event-stream``; ``limit`` of them at once."""
+
+    def __init__(self, addressing: BaseAddress, limit: int) -> None:
+        self._addressing, self._limit = addressing, limit
+        self._heard: dict[str, SubscriberIndex] = {}
+        self._subscribers: set[FragmentSubscriber] = set()
+        self._leaving = False
+
+    @property
+    def subscribers(self) -> int:
+        """How many listen."""
+        return len(self._subscribers)
+
+    def takes(self, method: str, _query: bytes, headers: Mapping[bytes, bytes]) -> bool:
+        """Reading by those who accept events."""
+        return method == "GET" and b"text/event-stream" in headers.get(b"accept", b"")
+
+    def leave(self) -> None:
+        """End all responses, from any thread."""
+        self._leaving = True
+        for subscriber in tuple(self._subscribers):
+            subscriber.signal.set()
+
+    async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send events until the client goes, or the server leaves."""
+        headers = dict(scope["headers"])
+        try:
+            since = read_history_request(dataset, scope, headers, self._addressing)
+            if since.what not in (None, *EVENT_CONTENTS):
+                raise FragmentRequestError(f"what: {since.what!r:.40} is none of {', '.join(EVENT_CONTENTS)}")
+        except (FragmentRequestError, HostError) as error:
+            await send_reply(error_reply(400, str(error)), "GET", send, *clock_headers(dataset.clock()))
+            return
+        if self.subscribers >= self._limit:
+            sentence = f"{self._limit} listen already: come again later, or ask what changed with ?since="
+            await send_reply(
+                error_reply(429, sentence, (b"retry-after", b"10")), "GET", send, *clock_headers(dataset.clock())
+            )
+            return
+        last = headers.get(b"last-event-id", b"").decode("latin-1") or since.version
+        response = events.Events(self._events(dataset, since, last))
+        response.raw_headers += [*ANYONE, (b"vary", b"Accept"), *clock_headers(dataset.clock())]
+        await response(scope, receive, send)
+
+    async def _events(self, dataset: DataSet, since: HistoryRequest, last: str | None) -> AsyncIterator[bytes]:
+        sent = dataset.store.version if last is None else store_version(dataset, last)
+        subscriber = FragmentSubscriber(since, events.Signal(), sent)
+        self._enter(dataset, subscriber)
+        try:
+            if last is None:
+                version = dataset.version.decode()
+                yield events.event(version.encode(), version, "version")
+            while not self._leaving:
+                if told_ := _due(dataset, subscriber):
+                    yield told_
+                elif not await subscriber.signal.wait(events.BEAT_S):
+                    yield events.BEAT
+        finally:
+            self._drop(dataset, subscriber)
+
+    def _enter(self, dataset: DataSet, subscriber: FragmentSubscriber) -> None:
+        if dataset.name not in self._heard:
+            self._heard[dataset.name] = SubscriberIndex()
+            dataset.listen(self._heard[dataset.name].wake)
+        self._heard[dataset.name].put(subscriber)
+        self._subscribers.add(subscriber)
+
+    def _drop(self, dataset: DataSet, subscriber: FragmentSubscriber) -> None:
+        self._heard[dataset.name].drop(subscriber)
+        self._subscribers.discard(subscriber)
+
+
+def _due(dataset: DataSet, subscriber: FragmentSubscriber) -> bytes:
+    """The event of what changed since the last; nothing when nothing did."""
+    since, version = subscriber.since, dataset.version.decode()
+    changes = fragment_changes(dataset, since.fragment.selection, subscriber.sent)
+    subscriber.sent = dataset.store.version
+    if changes is None:
+        return events.event(version.encode(), version, "reset")
+    if not changes.added and not changes.removed:
+        return b""
+    data = version if since.what == "version" else "\n".join(patch_lines(changes, since.base))
+    return events.event(data.encode(), version, "change")

@@ -1,0 +1,410 @@
+"""The fragments server over HTTP: a plain ASGI application, so that a request costs little more than its handler."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from importlib.metadata import version
+from typing import Final, Protocol, TypeAlias
+
+from starlette.types import Message, Receive, Scope, Send
+
+from streamgauge.servers.fragments.pages.dataset import DataSet, TooManyError
+from streamgauge.servers.fragments.pages.formats import FORMATS
+from streamgauge.servers.fragments.pages.fragment_request import FragmentRequestError
+from streamgauge.servers.fragments.pages.history import (
+    EVENT_CONTENTS,
+    PATCH_TYPE,
+    ChangesHandler,
+    EventsHandler,
+    PastHandler,
+)
+from streamgauge.servers.fragments.pages.representations import (
+    FragmentCounts,
+    FragmentLimits,
+    Representation,
+    Representations,
+    UnacceptableError,
+    clock_headers,
+    freshness_headers,
+    last_modified,
+    unchanged,
+)
+from streamgauge.servers.fragments.pages.selection import Selection
+from streamgauge.servers.fragments.quads import VERSION
+from streamgauge.servers.fragments.store.key_value import DamagedStoreError
+from streamgauge.servers.fragments.style import VOCABULARIES, Border, Label
+from streamgauge.servers.http import metrics
+from streamgauge.servers.http.base_address import BaseAddress, HostError, of_host
+from streamgauge.servers.http.gates import CrowdedError, Gate
+from streamgauge.servers.http.openapi import ERROR, TOKEN, Json, body, parameter, refused
+from streamgauge.servers.http.origins import ASKED
+from streamgauge.servers.http.replies import Header, Reply, error_reply, send_reply
+
+_TEXT: Final[Json] = {"type": "string"}
+_FACTS: Final = (
+    "text/turtle",
+    "application/n-triples",
+    "application/n-quads",
+    "application/trig",
+    "application/ld+json",
+)
+_PLACES: Final = ("subject", "predicate", "object")
+_TERM: Final = 'An IRI, a literal ("a", "a"@en, "1"^^IRI), a variable (?x), or nothing for any.'
+_TIME: Final = "now, an xsd:dateTime with a time zone, or ms since 1970."
+
+
+def description(datasets: Sequence[str]) -> Json:
+    """What a server of these data sets can be asked."""
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Streamgauge fragments", "version": version("streamgauge")},
+        "paths": _paths(datasets),
+        "components": {"securitySchemes": TOKEN, "schemas": {"Error": ERROR, "Written": _WRITTEN}},
+    }
+
+
+def _paths(datasets: Sequence[str]) -> Json:
+    types = [name for form in FORMATS for name in form.types]
+    json = {"application/json": {"schema": {"type": "object"}}}
+    text = {"text/plain": {"schema": _TEXT}}
+    return {
+        "/": {"get": _read_path("The data sets.", {kind: {} for kind in types}, ("400", "406", "414"))},
+        "/health": {"get": _read_path("Whether it is up.", json, ())},
+        "/metrics": {"get": _read_path("Counts for Prometheus.", text, ())},
+        "/openapi.json": {"get": _read_path("This.", json, ())},
+        "/{dataset}": {
+            "parameters": [{"name": "dataset", "in": "path", "required": True, "schema": {"enum": list(datasets)}}],
+            "get": _fragment_path([*types, PATCH_TYPE, "text/event-stream"]),
+            "post": _write_path("Facts hold, beside those that do.", [*_TIMES, *_STYLES], body(_FACTS, _TEXT)),
+            "put": _write_path(
+                "Of the matching triples these hold from now on.",
+                [*map(_place, _PLACES), *_TIMES, *_STYLES],
+                body(_FACTS, _TEXT),
+            ),
+            "patch": _write_path("Several changes, or a SPARQL Update.", [*_TIMES, _AT], _PATCH),
+            "delete": _write_path("Matching triples never held; with at, they end then.", [*map(_place, _PLACES), _AT]),
+        },
+    }
+
+
+def _read_path(summary: str, content: Json, errors: Sequence[str]) -> Json:
+    responses = {"200": {"description": "Done.", "content": content}} | {each: refused("Refused.") for each in errors}
+    return {"summary": summary, "responses": responses}
+
+
+def _fragment_path(types: Sequence[str]) -> Json:
+    page = {"type": "integer", "minimum": 1, "maximum": 10**7}
+    read = _read_path(
+        "A page of a fragment; what changed in it since a version; its changes as events.",
+        {kind: {} for kind in types},
+        ("400", "404", "406", "410", "414", "422", "429"),
+    )
+    read["responses"]["304"] = {"description": "As the client has it."}
+    read["responses"]["200"]["headers"] = {VERSION: {"schema": _TEXT, "description": "The version of the data set."}}
+    read["parameters"] = [
+        *map(_place, (*_PLACES, "graph")),
+        parameter("values", "Bindings, as SPARQL's VALUES."),
+        parameter("limit", "How many quads a page is to have.", {"type": "integer", "minimum": 1}),
+        parameter("page", "The number of the page, from 1.", page),
+        parameter("since", f"A {VERSION}: what changed since then."),
+        parameter("what", "What events carry.", {"enum": list(EVENT_CONTENTS)}),
+        parameter("at", f"The fragment as it was then: {_TIME}"),
+    ]
+    return read
+
+
+def _write_path(summary: str, parameters: Sequence[Json], sent: Json | None = None) -> Json:
+    done = {
+        "description": "What changed.",
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Written"}}},
+    }
+    whys = {
+        "400": "It cannot be understood.",
+        "401": "A token is needed.",
+        "403": "Nobody may write here.",
+        "404": "There is no such data set.",
+        "408": "It did not come in time.",
+        "412": "The fragment is not as If-Match or If-None-Match demands.",
+        "413": "It is too long.",
+        "414": "The address is too long.",
+        "415": "Another kind of body is needed.",
+        "422": "It touches too much, or its key was used.",
+        "507": "The disk is full.",
+    }
+    key = {"name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "minLength": 1, "maxLength": 200}}
+    demands = [{"name": name, "in": "header", "schema": _TEXT} for name in ("If-Match", "If-None-Match")]
+    return {
+        "summary": summary,
+        "parameters": [*parameters, key, *demands],
+        "responses": {"200": done} | {status: refused(why) for status, why in whys.items()},
+        "security": [{"token": []}],
+        **({"requestBody": sent} if sent else {}),
+    }
+
+
+def _place(name: str) -> Json:
+    return parameter(name, _TERM)
+
+
+_TIMES: Final = (
+    parameter("from", _TIME),
+    parameter("until", _TIME),
+    parameter("for", "How long: 500ms, 10s, 5m, 1h, 1d."),
+)
+_AT: Final = parameter("at", _TIME)
+_STYLES: Final = (
+    parameter("method", "The method by which the body is annotated."),
+    parameter("label", "What it says of time.", {"enum": list(Label)}),
+    parameter("vocabulary", "In which vocabulary.", {"enum": list(VOCABULARIES)}),
+    parameter("border", "Whether a final time belongs to the fact.", {"enum": list(Border)}),
+)
+_PATTERN: Final[Json] = {
+    "type": "object",
+    "properties": dict.fromkeys(_PLACES, _TEXT),
+    "additionalProperties": False,
+    "minProperties": 1,
+}
+_WHEN: Final[Json] = {"type": ["string", "integer"]}
+
+
+def _change(required: Sequence[str], **properties: Json) -> Json:
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+
+
+_OPERATIONS: Final[Json] = {
+    "type": "array",
+    "maxItems": 1000,
+    "items": {
+        "oneOf": [
+            _change(["add"], add=_TEXT, until=_WHEN, **{"from": _WHEN, "for": _TEXT}),
+            _change(["replace", "by"], replace=_PATTERN, by=_TEXT, until=_WHEN, **{"from": _WHEN, "for": _TEXT}),
+            _change(["expire"], expire=_PATTERN, at=_WHEN),
+            _change(["remove"], remove=_PATTERN),
+        ]
+    },
+}
+_PATCH: Final[Json] = {
+    "required": True,
+    "content": {"application/json": {"schema": _OPERATIONS}, "application/sparql-update": {"schema": _TEXT}},
+}
+_COUNTS: Final = _change(["added", "removed"], added={"type": "integer"}, removed={"type": "integer"})
+_WRITTEN: Final = _change(["version", "facts", "quads"], version=_TEXT, facts=_COUNTS, quads=_COUNTS)
+
+
+Headers: TypeAlias = Mapping[bytes, bytes]
+
+Mounted: TypeAlias = Callable[[DataSet, Scope, Receive, Send], Awaitable[None]]
+"""What answers a request that is not for a page."""
+
+READS: Final = ("GET", "HEAD", "OPTIONS")
+WRITES: Final = ("POST", "PUT", "PATCH", "DELETE")
+
+SCANS: Final = 64
+"""Requests that wait for quads to be looked at one by one."""
+
+_LOG = logging.getLogger(__name__)
+_STATUS: Final = {
+    HostError: 400,
+    FragmentRequestError: 400,
+    TooManyError: 422,
+    UnacceptableError: 406,
+    DamagedStoreError: 503,
+}
+_VERSION: Final = VERSION.lower().encode()
+
+
+class MountedHandler(Protocol):
+    """Requests of a data set that are not for a page: writing, events, changes."""
+
+    def takes(self, method: str, query: bytes, headers: Headers) -> bool:
+        """Whether such a request is for it."""
+        ...
+
+    async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer it."""
+        ...
+
+    def leave(self) -> None:
+        """End what is under way, from any thread."""
+        ...
+
+
+class FragmentsApp:
+    """Pages of data sets at ``/name``, their list at ``/``, ``/health`` and ``/metrics``; the rest is mounted."""
+
+    def __init__(
+        self,
+        datasets: Sequence[DataSet],
+        limits: FragmentLimits,
+        addressing: BaseAddress,
+        mounts: Sequence[MountedHandler],
+    ) -> None:
+        if not datasets:
+            raise ValueError("there is no data set to serve: give one")
+        self._datasets = {dataset.name: dataset for dataset in datasets}
+        self._limits, self._mounts = limits, mounts
+        self._scans = Gate(SCANS, "have quads compared one by one")
+        self._clock, self.counts = datasets[0].clock, FragmentCounts()
+        self._reading = Representations(datasets, limits, addressing, self.counts)
+        self._allowed = ", ".join((*READS, *(each for each in WRITES if self._mount(each, b"", {})))).encode()
+
+    def leave(self) -> None:
+        """End long responses, from any thread."""
+        for mount in self._mounts:
+            mount.leave()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await _other(scope, receive, send)
+            return
+        name, headers = "", dict(scope["headers"])
+        try:
+            reply: Reply | Mounted
+            if scope["method"] in ("GET", "HEAD") and (kept := self._reading.kept(scope, headers)) is not None:
+                name, reply = kept.dataset.name, self._page(kept, headers)
+            else:
+                name, reply = self._answer(scope, headers)
+        except tuple(_STATUS) as error:
+            reply = error_reply(_STATUS[type(error)], str(error))
+        except Exception:
+            _LOG.exception("%s %s", scope["method"], scope["path"])
+            reply = error_reply(500, "the server failed at this request; its log says how")
+        if isinstance(reply, Reply):
+            self._count(name or scope["path"][1:], reply.status, 0 if scope["method"] == "HEAD" else len(reply.body))
+            await send_reply(reply, scope["method"], send, *clock_headers(self._clock()))
+        else:
+            await reply(self._datasets[name], scope, receive, self._counted(name, send))
+
+    def _answer(self, scope: Scope, headers: Headers) -> tuple[str, Reply | Mounted]:
+        """The reply, and the name of the data set that it is about."""
+        method, path = scope["method"], scope["path"]
+        if len(scope["query_string"]) + len(path) > self._limits.address:
+            return "", error_reply(
+                414, f"the address is longer than {self._limits.address} bytes: ask for less at once"
+            )
+        if method == "OPTIONS":
+            return "", self._options()
+        name = path[1:]
+        if name in self._datasets:
+            mounted = self._mount(method, scope["query_string"], headers)
+            return name, mounted if mounted is not None else self._read(name, scope, headers)
+        return "", self._elsewhere(method, path, scope, headers)
+
+    def _read(self, name: str, scope: Scope, headers: Headers) -> Reply | Mounted:
+        if scope["method"] not in READS:
+            return self._refused(scope["method"])
+        selection = self._reading.lacks(self._datasets[name], scope)
+        if selection is not None:
+            return partial(self._scanned, selection)
+        return self._page(self._reading.made(self._datasets[name], scope, headers), headers)
+
+    async def _scanned(
+        self,
+        selection: Selection,
+        dataset: DataSet,
+        scope: Scope,
+        receive: Receive,  # noqa: ARG002
+        send: Send,
+    ) -> None:
+        """A page of what has to be looked at quad by quad: in a thread, for one request after the other."""
+        headers = dict(scope["headers"])
+        try:
+            async with self._scans.through():
+                if dataset.lacks(selection):
+                    dataset.hold(selection, await asyncio.to_thread(dataset.scanned, selection))
+            reply = self._page(self._reading.made(dataset, scope, headers), headers)
+        except CrowdedError as error:
+            reply = error_reply(503, str(error), (b"retry-after", b"1"))
+        except tuple(_STATUS) as error:
+            reply = error_reply(_STATUS[type(error)], str(error))
+        await send_reply(reply, scope["method"], send, *clock_headers(self._clock()))
+
+    def _elsewhere(self, method: str, path: str, scope: Scope, headers: Headers) -> Reply:
+        if path not in ("/", "/health", "/metrics", "/openapi.json"):
+            return error_reply(
+                404, f"nothing is at {path[:80]}: data sets are at {', '.join('/' + n for n in self._datasets)}"
+            )
+        if method not in READS:
+            return self._refused(method)
+        if path == "/health":
+            return Reply(
+                200, [(b"content-type", b"application/json"), (b"cache-control", b"no-store")], b'{"status":"up"}'
+            )
+        if path == "/openapi.json":
+            text = json.dumps(description(tuple(self._datasets)))
+            return Reply(200, [(b"content-type", b"application/json")], text.encode())
+        if path == "/metrics":
+            text = metrics.exposition(self.counts.metrics(tuple(self._datasets.values()), self._reading.held))
+            return Reply(200, [(b"content-type", metrics.MEDIA_TYPE.encode())], text.encode())
+        return self._reading.listing(scope, headers)
+
+    def _page(self, shown: Representation, headers: Headers) -> Reply:
+        dataset, now = shown.dataset, shown.dataset.clock()
+        modified = last_modified(shown.page, now)
+        timed: list[Header] = [
+            *freshness_headers(dataset, shown.page, now),
+            (_VERSION, dataset.version),
+            *([] if modified is None else [(b"last-modified", modified)]),
+        ]
+        match, since = headers.get(b"if-none-match"), headers.get(b"if-modified-since")
+        if (match or since) and unchanged(shown.tag, modified, match, since):
+            return Reply(304, [*shown.kept_headers, *timed])
+        return Reply(200, [*shown.headers, *timed], shown.body)
+
+    def _options(self) -> Reply:
+        headers = [
+            (b"allow", self._allowed),
+            (b"access-control-allow-methods", self._allowed),
+            (b"access-control-allow-headers", ASKED.encode()),
+            (b"access-control-max-age", b"86400"),
+        ]
+        return Reply(204, headers)
+
+    def _refused(self, method: str) -> Reply:
+        return error_reply(
+            405, f"{method[:20]} is not served here, but {self._allowed.decode()}", (b"allow", self._allowed)
+        )
+
+    def _mount(self, method: str, query: bytes, headers: Headers) -> Mounted | None:
+        return next((mount for mount in self._mounts if mount.takes(method, query, headers)), None)
+
+    def _count(self, name: str, status: int, size: int) -> None:
+        self.counts.requests[name if name in self._datasets else "", status] += 1
+        self.counts.bytes += size
+
+    def _counted(self, name: str, send: Send) -> Send:
+        """What is mounted sends by itself: events for as long as they are listened to."""
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._count(name, message["status"], 0)
+            else:
+                self.counts.bytes += len(message.get("body", b""))
+            await send(message)
+
+        return sent
+
+
+def application(
+    datasets: Sequence[DataSet],
+    mounts: Sequence[MountedHandler] = (),
+    limits: FragmentLimits | None = None,
+    addressing: BaseAddress = of_host,
+) -> FragmentsApp:
+    """The server of data sets: their pages of now and then, what changed, events, and what is mounted beside."""
+    limits = limits or FragmentLimits()
+    reads = EventsHandler(addressing, limits.subscribers), ChangesHandler(addressing), PastHandler(addressing)
+    return FragmentsApp(datasets, limits, addressing, (*reads, *mounts))
+
+
+async def _other(scope: Scope, receive: Receive, send: Send) -> None:
+    """Begin and end of the process; nothing else is spoken here than HTTP."""
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1008, "reason": "not served here"})
+        return
+    while (message := await receive())["type"] != "lifespan.shutdown":
+        await send({"type": f"{message['type']}.complete"})
+    await send({"type": "lifespan.shutdown.complete"})

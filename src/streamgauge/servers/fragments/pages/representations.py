@@ -1,0 +1,374 @@
+"""Representations of pages: negotiated, coded, tagged, kept while they are right.
+
+Also the limits and the counts of a server of fragments.
+"""
+
+import gzip
+import re
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from email.utils import formatdate, parsedate_to_datetime
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Final, TypeAlias
+
+import brotli
+from starlette.types import Scope
+
+from streamgauge.servers.fragments.pages.dataset import DataSet, Page
+from streamgauge.servers.fragments.pages.formats import FORMATS, POLICY, PageFormat, dataset_list
+from streamgauge.servers.fragments.pages.fragment_request import read_fragment_request
+from streamgauge.servers.fragments.pages.metadata import PageView
+from streamgauge.servers.fragments.pages.selection import Selection
+from streamgauge.servers.fragments.quads import TIME
+from streamgauge.servers.http.base_address import BaseAddress
+from streamgauge.servers.http.metrics import Metric
+from streamgauge.servers.http.replies import Header, Reply
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentLimits:
+    """Bytes of an address and of a written body, bytes of bodies that are kept, requests answered at once.
+
+    ``subscribers`` may listen to fragments at once.
+    """
+
+    address: int = 16_384
+    body: int = 16 * 2**20
+    kept: int = 128 * 2**20
+    connections: int = 2_000
+    subscribers: int = 1_000
+
+
+class FragmentCounts:
+    """Requests by data set and status, bytes sent, bodies that were kept or made."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[tuple[str, int]] = Counter()
+        self.bytes = self.kept = self.made = 0
+
+    def metrics(self, datasets: Sequence[DataSet], held: int) -> Iterator[Metric]:
+        """All of it, and what the data sets hold; ``held`` are the bytes of bodies that are kept."""
+        asked = sorted(self.requests.items())
+        name = "streamgauge_fragments"
+        yield Metric(
+            f"{name}_requests_total",
+            "counter",
+            "Requests answered.",
+            tuple(({"dataset": dataset, "status": str(status)}, count) for (dataset, status), count in asked),
+        )
+        yield Metric(f"{name}_bytes_total", "counter", "Bytes of bodies sent.", (({}, self.bytes),))
+        bodies = (({"from": "kept"}, self.kept), ({"from": "made"}, self.made))
+        yield Metric(f"{name}_bodies_total", "counter", "Bodies that were there, and that were made.", bodies)
+        yield Metric(f"{name}_kept_bytes", "gauge", "Bytes of bodies that are kept.", (({}, held),))
+        quads = tuple(({"dataset": each.name}, each.size) for each in datasets)
+        yield Metric(f"{name}_quads", "gauge", "Quads of a data set.", quads)
+        versions = tuple(({"dataset": each.name}, each.store.version) for each in datasets)
+        yield Metric(f"{name}_version", "gauge", "The version of a data set.", versions)
+
+
+SMALLEST: Final = 400
+"""Bytes below which coding saves nothing."""
+
+
+def _brotli(body: bytes) -> bytes:
+    return bytes(brotli.compress(body, quality=5))
+
+
+def _gzip(body: bytes) -> bytes:
+    return gzip.compress(body, compresslevel=6, mtime=0)
+
+
+CODINGS: Final[Mapping[str, Callable[[bytes], bytes]]] = {"br": _brotli, "gzip": _gzip}
+"""In order of preference."""
+
+CODING_NAMES: Final = tuple(CODINGS)
+
+
+_OVERHEAD = 1_500
+"""Bytes that one takes beside its body, about."""
+
+
+@dataclass(slots=True)
+class Representation:
+    """A page as it is sent: its body, its validator, the headers that do not depend on the time."""
+
+    dataset: DataSet
+    page: Page
+    body: bytes
+    tag: bytes
+    headers: list[tuple[bytes, bytes]]
+    kept_headers: list[tuple[bytes, bytes]]
+    """Those of ``headers`` that are also sent when the client has the body."""
+    until: int | None
+    """What the body says of when facts end; ``None`` where it says nothing."""
+
+    @property
+    def size(self) -> int:
+        """The bytes that keeping it takes, about."""
+        return len(self.body) + _OVERHEAD
+
+
+class RepresentationCache:
+    """Representations by what was asked, those asked last; ``limit`` in bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self.bytes = limit, 0
+        self._kept: OrderedDict[Hashable, Representation] = OrderedDict()
+
+    def get(self, key: Hashable) -> Representation | None:
+        """The one that is kept, which may no longer be current."""
+        found = self._kept.get(key)
+        if found is not None:
+            self._kept.move_to_end(key)
+        return found
+
+    def keep(self, key: Hashable, made: Representation) -> None:
+        """Keep one, in the place of those not asked for longest."""
+        before = self._kept.pop(key, None)
+        self.bytes += made.size - (before.size if before is not None else 0)
+        self._kept[key] = made
+        while self.bytes > self._limit:
+            self.bytes -= self._kept.popitem(last=False)[1].size
+
+
+YEAR_S: Final = 31_536_000
+"""Longer is what caches need not understand (RFC 9111, 1.2.2)."""
+
+
+_TIME: Final = TIME.lower().encode()
+
+
+def clock_headers(now: int) -> tuple[tuple[bytes, bytes], tuple[bytes, bytes]]:
+    """What a response says of the server's clock (ms): Date in whole seconds, Server-Time in ms."""
+    return (b"date", date_text(now // 1000)), (_TIME, b"%d" % now)
+
+
+def freshness_headers(dataset: DataSet, page: Page, now: int) -> list[tuple[bytes, bytes]]:
+    """Fresh until the first of its facts ends, in whole seconds; else for the period that its publisher declared.
+
+    Where there is neither, or less than a second, it has to be asked for again each time; at most a year. The end is
+    also said as a time (Expires), which stays true behind proxies that write Date anew and say no Age.
+    """
+    lasting = page.until - now if page.until is not None else dataset.period
+    seconds = min((lasting or 0) // 1000, YEAR_S)
+    if seconds <= 0:
+        return [(b"cache-control", b"no-cache")]
+    return [(b"cache-control", b"max-age=%d" % seconds), (b"expires", date_text(now // 1000 + seconds))]
+
+
+def tag(body: bytes, suffix: str) -> bytes:
+    """The strong validator of a representation: its content, and how it is coded."""
+    return b'"%s%s"' % (blake2b(body, digest_size=9).hexdigest().encode(), suffix.encode())
+
+
+@lru_cache(maxsize=64)
+def date_text(second: int) -> bytes:
+    """A time (s since 1970) as HTTP writes it."""
+    return formatdate(second, usegmt=True).encode()
+
+
+def last_modified(page: Page, now: int) -> bytes | None:
+    """When a page last changed; ``None`` in that same second, as it may change again within it."""
+    return date_text(page.changed // 1000) if page.changed // 1000 < now // 1000 else None
+
+
+def unchanged(validator: bytes, modified: bytes | None, none_match: bytes | None, since: bytes | None) -> bool:
+    """Whether a client has what would be sent (RFC 9110, 13.1.2 and 13.1.3)."""
+    if none_match is not None:
+        tags = [each.strip().removeprefix(b"W/") for each in none_match.split(b",")]
+        return validator in tags or tags == [b"*"]
+    return since is not None and modified is not None and http_time(modified) <= http_time(since)
+
+
+def http_time(text: bytes) -> float:
+    """Seconds; before all time for what is no date."""
+    try:
+        return parsedate_to_datetime(text.decode("latin-1")).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return float("-inf")
+
+
+_WEIGHT = re.compile(r"(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
+_LONGEST = 4000
+"""Characters of an Accept header that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A format under a media type."""
+
+    format: PageFormat
+    type: str
+
+
+@lru_cache(maxsize=2000)
+def acceptable_offers(header: str) -> tuple[Offer, ...]:
+    """What can be sent to a client, best first; all where it does not say."""
+    wishes = _wishes(header[:_LONGEST] or "*/*")
+    offers = [Offer(form, name) for form in FORMATS for name in form.types]
+    first = {form.name: number for number, form in enumerate(FORMATS)}
+    weighed = [(_weight(offer, wishes), offer) for offer in offers]
+    order = sorted(weighed, key=lambda pair: (-pair[0], first[pair[1].format.name]))
+    return tuple(offer for weight, offer in order if weight > 0)
+
+
+@lru_cache(maxsize=2000)
+def content_coding(header: str, known: Sequence[str]) -> str:
+    """The content coding to send: one of ``known``, in order of preference, or ``identity`` (RFC 9110, 12.5.3)."""
+    wishes = dict(_wishes(header[:_LONGEST]))
+    weighed = [(wishes.get(name, wishes.get("*", 0.0)), -number, name) for number, name in enumerate(known)]
+    weight, _, name = max(weighed, default=(0.0, 0, "identity"))
+    return name if weight > 0 and weight >= wishes.get("identity", 0.0) else "identity"
+
+
+def _wishes(header: str) -> list[tuple[str, float]]:
+    """Names and weights; what is not understood weighs nothing."""
+    found = []
+    for part in header.split(","):
+        name, *parameters = (piece.strip().lower() for piece in part.split(";"))
+        if name:
+            found.append((name, _q(parameters)))
+    return found
+
+
+def _q(parameters: Sequence[str]) -> float:
+    given = [value.strip() for name, _, value in (each.partition("=") for each in parameters) if name.strip() == "q"]
+    if not given:
+        return 1.0
+    return float(given[0]) if _WEIGHT.fullmatch(given[0]) else 0.0
+
+
+def _weight(offer: Offer, wishes: Sequence[tuple[str, float]]) -> float:
+    """The weight of the most specific range that holds a media type; other names of a format are only meant by name."""
+    kind = offer.type.partition("/")[0]
+    ranges = (f"{kind}/*", "*/*") if offer.type == offer.format.types[0] else ()
+    for wanted in (offer.type, *ranges):
+        weights = [weight for given, weight in wishes if given == wanted]
+        if weights:
+            return max(weights)
+    return 0.0
+
+
+Headers: TypeAlias = Mapping[bytes, bytes]
+
+RepresentationKey: TypeAlias = tuple[str, bytes, bytes, bytes | None, bytes | None]
+"""All that a representation depends on beside its page: base, path, query, Accept, Accept-Encoding."""
+
+_WITH_TRIPLE_TERMS: Final = tuple(form for form in FORMATS if form.triple_terms)
+
+VARY: Final[Header] = (b"vary", b"Accept, Accept-Encoding")
+
+
+class UnacceptableError(ValueError):
+    """A client that accepts nothing that can be sent; the sentence lists what can."""
+
+
+class Representations:
+    """Pages of data sets as they are sent."""
+
+    def __init__(
+        self, datasets: Sequence[DataSet], limits: FragmentLimits, addressing: BaseAddress, counts: FragmentCounts
+    ) -> None:
+        self._datasets, self._addressing, self._counts = datasets, addressing, counts
+        self._bodies = RepresentationCache(limits.kept)
+
+    @property
+    def held(self) -> int:
+        """The bytes of what is kept."""
+        return self._bodies.bytes
+
+    def kept(self, scope: Scope, headers: Headers) -> Representation | None:
+        """What was sent for the same request, if it is still right."""
+        kept = self._bodies.get(self._key(scope, headers))
+        if kept is None or not kept.dataset.shows(kept.page):
+            return None
+        self._counts.kept += 1
+        return kept
+
+    def made(self, dataset: DataSet, scope: Scope, headers: Headers) -> Representation:
+        """The page that is asked for; UnacceptableError, AskedError and TooManyError say why there is none."""
+        key = self._key(scope, headers)
+        base = key[0]
+        wish = read_fragment_request(_path(scope), scope["query_string"], dataset.shape, base, dataset.largest)
+        page = dataset.page(wish.selection, wish.number, wish.limit)
+        before = self._bodies.get(key)
+        if before is not None and before.page is page and before.until in (None, page.until):
+            return before
+        self._counts.made += 1
+        made = represent(PageView(dataset, base, wish, page), headers)
+        self._bodies.keep(key, made)
+        return made
+
+    def lacks(self, dataset: DataSet, scope: Scope) -> Selection | None:
+        """What has to be looked at quad by quad, beside the loop, before the page that is asked for can be made.
+
+        Only a variable that is there twice, or bindings, make that of a selection. AskedError.
+        """
+        query = scope["query_string"]
+        if b"values=" not in query and query.count(b"?") + query.upper().count(b"%3F") < 2:
+            return None
+        base = self._addressing(scope["scheme"], dict(scope["headers"]))
+        found = read_fragment_request(_path(scope), query, dataset.shape, base, dataset.largest).selection
+        return found if dataset.lacks(found) else None
+
+    def listing(self, scope: Scope, headers: Headers) -> Reply:
+        """The list of data sets."""
+        offer = _offer(headers, FORMATS)
+        body = dataset_list(self._addressing(scope["scheme"], headers), self._datasets, offer.format).encode()
+        return Reply(200, [*_typed(offer, FORMATS), (b"cache-control", b"no-cache"), VARY], body)
+
+    def _key(self, scope: Scope, headers: Headers) -> RepresentationKey:
+        return (
+            self._addressing(scope["scheme"], headers),
+            _path(scope),
+            scope["query_string"],
+            headers.get(b"accept"),
+            headers.get(b"accept-encoding"),
+        )
+
+
+def represent(view: PageView, headers: Headers) -> Representation:
+    """A page in the best of the formats that a client accepts; UnacceptableError when there is none."""
+    able = _WITH_TRIPLE_TERMS if any(quad[2].startswith("<<") for quad in view.page.quads) else FORMATS
+    offer = _offer(headers, able)
+    body = offer.format.write(view).encode()
+    coded = (
+        content_coding(headers.get(b"accept-encoding", b"").decode("latin-1"), CODING_NAMES)
+        if len(body) >= SMALLEST
+        else ""
+    )
+    validator = tag(body, offer.format.name + coded[:1])
+    kept: list[Header] = [(b"etag", validator), VARY]
+    sent = [*kept, *_typed(offer, able)]
+    if coded in CODINGS:
+        body = CODINGS[coded](body)
+        sent.append((b"content-encoding", coded.encode()))
+    return Representation(
+        view.dataset, view.page, body, validator, sent, kept, view.page.until if offer.format.timely else None
+    )
+
+
+def _offer(headers: Headers, able: Sequence[PageFormat]) -> Offer:
+    """The best of what a client accepts, among the formats that can say what is to be sent."""
+    for offer in acceptable_offers(headers.get(b"accept", b"").decode("latin-1")):
+        if offer.format in able:
+            return offer
+    why = "what Accept names is not there" if able is FORMATS else "this page has triple terms (RDF 1.2)"
+    raise UnacceptableError(f"{why}: it can be had as {', '.join(form.types[0] for form in able)}")
+
+
+def _typed(offer: Offer, able: Sequence[PageFormat]) -> list[Header]:
+    """The headers of a format."""
+    parameters = "; charset=utf-8" if offer.type.startswith("text/") else ""
+    if offer.format.timely:
+        policy = (b"content-security-policy", POLICY.encode())
+        return [(b"content-type", f"{offer.type}{parameters}".encode()), policy]
+    version = "; version=1.2" if able is _WITH_TRIPLE_TERMS else ""
+    return [(b"content-type", f"{offer.type}{parameters}{version}".encode())]
+
+
+def _path(scope: Scope) -> bytes:
+    raw: bytes | None = scope.get("raw_path")
+    return raw or str(scope["path"]).encode()

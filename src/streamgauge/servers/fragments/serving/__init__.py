@@ -1,1 +1,0 @@
-"""The fragments server: pages, metadata, caching, writing, events."""

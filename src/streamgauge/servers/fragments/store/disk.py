@@ -1,0 +1,399 @@
+"""A store in a folder, on LMDB, which survives restarts and kill -9; memory holds only where blocks begin.
+
+A record's checksum is CRC-32 (ISO 3309) of its key and value, four bytes behind the value: a record that changed, or
+that is another's, is found when it is read. A missing record cannot be found so: records whose absence would pass for
+an answer (numbers of terms, sizes of blocks, the marks of a store) are counted and their checksums added up in the
+seal, which every change writes anew. Before LMDB maps the file, every page of its trees is checked (``lmdb_file``), the
+records against the seal, and the seal against the witness beside the data.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from os import urandom
+from pathlib import Path
+from struct import Struct
+from threading import Lock
+from typing import BinaryIO, Final, NamedTuple
+from zlib import crc32
+
+import lmdb
+
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.obstacles import obstacle
+from streamgauge.servers.durability.disk import explained
+from streamgauge.servers.durability.witness import Witness, WitnessFile, open_beside
+from streamgauge.servers.fragments.store import Keep
+from streamgauge.servers.fragments.store.indexed import IndexedStore
+from streamgauge.servers.fragments.store.key_value import SIZED, DamagedStoreError, FullError, Writes
+from streamgauge.servers.fragments.store.lmdb_file import LmdbFile, PageError, Records, Value
+
+FORMAT: Final = b"m:format"
+SEAL: Final = b"m:seal"
+PLAIN: Final = b"1"
+SUMMED: Final = b"2"
+"""The formats: without checksums, and with."""
+
+SEALED: Final = b"nsm"
+"""First bytes of the keys of records that the seal sums up: numbers of terms, sizes, marks (but itself)."""
+
+_SUM: Final = 4
+_RESIDUE: Final = 0x2144DF1C
+"""The CRC-32 of whatever has its own CRC-32 behind it, the lowest byte first."""
+_WRAP: Final = (1 << 64) - 1
+_SEAL_FORM: Final = Struct(">16sQQQ")
+_KINDS: Final = {
+    **{ord("0") + number: f"a block of order {number}" for number in range(6)},
+    **{ord("A") + number: "a block of what left" for number in range(8)},
+    ord("e"): "a block of ends by time",
+    ord("k"): "a block of ends by quad",
+    ord("l"): "a remembered change",
+    ord("m"): "a mark of the store",
+    ord("n"): "the number of a term",
+    ord("s"): "the size of a block",
+    ord("t"): "the text of a term",
+}
+
+
+class StoreSeal(NamedTuple):
+    """The store's own name (16 random bytes), the number of its last change, how many records, their sums added up."""
+
+    store: bytes
+    number: int
+    records: int
+    total: int
+
+    @property
+    def witness(self) -> Witness:
+        """The same, for the file beside the data."""
+        return Witness(self.store, self.number, self.records + (self.total << 1) & _WRAP)
+
+
+@dataclass(slots=True)
+class RunningSeal:
+    """A seal as records come and go."""
+
+    seal: StoreSeal
+    records: int = 0
+    total: int = 0
+
+    def enter(self, record: bytes) -> None:
+        """A value with its checksum is there."""
+        self.records += 1
+        self.total += int.from_bytes(record[-_SUM:], "little")
+
+    def leave(self, record: bytes) -> None:
+        """A value with its checksum is there no more."""
+        self.records -= 1
+        self.total -= int.from_bytes(record[-_SUM:], "little")
+
+    def next(self) -> bytes:
+        """The seal of the change that was made, as bytes."""
+        store, number, records, total = self.seal
+        self.seal = StoreSeal(store, number + 1, records + self.records, total + self.total & _WRAP)
+        self.records = self.total = 0
+        return _SEAL_FORM.pack(*self.seal)
+
+
+def with_checksum(key: bytes, value: bytes) -> bytes:
+    """A value with its checksum."""
+    return value + crc32(value, crc32(key)).to_bytes(_SUM, "little")
+
+
+def checksum_holds(key: bytes, record: bytes) -> bool:
+    """Whether the checksum of a value holds."""
+    return crc32(record, crc32(key)) == _RESIDUE
+
+
+def read_seal(record: bytes) -> StoreSeal | None:
+    """The seal of a record whose checksum holds; ``None`` for any other."""
+    if len(record) != _SEAL_FORM.size + _SUM or not checksum_holds(SEAL, record):
+        return None
+    return StoreSeal(*_SEAL_FORM.unpack_from(record))
+
+
+def record_name(key: bytes) -> str:
+    """A record in words."""
+    return f"{_KINDS.get(key[0], 'a record of no known kind') if key else 'a record without a key'} ({key[:24].hex()})"
+
+
+def data_file(folder: Path) -> Path:
+    """LMDB's file in a folder."""
+    return folder / "data.mdb"
+
+
+def lock_file(folder: Path) -> Path:
+    """The file of a folder's lock and witness."""
+    return folder / "held"
+
+
+def saving_advice(folder: Path) -> str:
+    """How what is sound in a damaged store is saved."""
+    return f"`streamgauge fragments verify {folder} --save-to NEW` saves the sound quads; or give an empty folder"
+
+
+def refuse_vanished(folder: Path, before: Witness | None, *, begun: bool) -> None:
+    """DamagedStoreError when the data are missing or empty, and a file beside them shows that there were some."""
+    data, lock = data_file(folder), folder / "lock.mdb"
+    if data.exists() and data.stat().st_size:
+        return
+    making = before is not None and before.number == 0
+    if not making and (begun or lock.exists()):
+        state = "empty" if data.exists() else "missing"
+        beside = lock_file(folder).name if begun else lock.name
+        raise DamagedStoreError(
+            f"{data}: damaged from its first byte on: it is {state} though {beside} beside it says that there were"
+            " data, and nothing of them can be saved: restore it from a copy, or remove the folder to begin anew"
+        )
+
+
+def check_store(folder: Path, before: Witness | None) -> RunningSeal | None:
+    """The seal of a sound store, one of number 0 where nothing was written yet, ``None`` for a store without sums.
+
+    ``before`` is what the folder's witness says. DamagedStoreError, in one sentence.
+    """
+    data = data_file(folder)
+    try:
+        with closing(LmdbFile(data)) as file:
+            return _check_leaves(file.leaves(file.meta()), before)
+    except (PageError, DamagedStoreError) as error:
+        raise DamagedStoreError(f"{data}: damaged: {error}; {saving_advice(folder)}") from error
+
+
+def _check_leaves(leaves: Iterable[Records], before: Witness | None) -> RunningSeal | None:
+    form, seal, found, many = None, None, RunningSeal(StoreSeal(b"", 0, 0, 0)), 0
+    for records in leaves:
+        many += len(records)
+        if form == PLAIN or records[0][0][:1] == records[-1][0][:1] == b"t":
+            continue
+        for key, value in records:
+            if not key or key[0] not in SEALED:
+                continue
+            if key == FORMAT:
+                form = value
+            if form == PLAIN:
+                break
+            if type(value) is not bytes or not checksum_holds(key, value):
+                raise DamagedStoreError(f"{record_name(key)}: its checksum does not hold")
+            if key == SEAL:
+                seal = read_seal(value)
+            else:
+                found.enter(value)
+    if form == PLAIN:
+        if before is not None:
+            raise DamagedStoreError("the mark of its format: it says that there are no checksums, but there were")
+        return None
+    if not many and (before is None or before.number == 0):
+        return RunningSeal(StoreSeal(urandom(16) if before is None else before.store, 0, 0, 0))
+    _agree(form, seal, found, before)
+    return RunningSeal(seal) if seal is not None else None
+
+
+def _agree(form: Value | None, seal: StoreSeal | None, found: RunningSeal, before: Witness | None) -> None:
+    """DamagedStoreError where records, seal and witness contradict each other."""
+    if form != with_checksum(FORMAT, SUMMED):
+        raise DamagedStoreError("the mark of its format is missing or none that this reads")
+    if seal is None:
+        raise DamagedStoreError("its seal is missing")
+    if (seal.records, seal.total) != (found.records, found.total & (1 << 64) - 1):
+        raise DamagedStoreError(
+            f"its records are not those that were written ({found.records:,} of {seal.records:,} that a seal counts)"
+        )
+    if before is None:
+        return
+    if before.store != seal.store:
+        raise DamagedStoreError("it is another folder's: the witness beside it names another store")
+    if seal.number < before.number:
+        lost = before.number - seal.number
+        raise DamagedStoreError(f"after change {seal.number:,}: {lost:,} acknowledged changes are missing")
+    if seal.number == before.number and seal.witness != before:
+        raise DamagedStoreError(f"change {seal.number:,} is not the one that was acknowledged")
+
+
+LIMIT: Final = 1 << 38
+"""Bytes that a folder may grow to unless said: address space is reserved for them, nothing else."""
+
+_SIZE_PREFIX = b"s"
+_LARGE: Final = 256
+"""Bytes from which on a value that was found whole is not looked at again until it changes."""
+
+
+class FolderError(MistakeError, RuntimeError):
+    """A folder that cannot be used; the sentence says why and what to do."""
+
+
+class LmdbKeyValues:
+    """One LMDB environment; FolderError when it is in use, damaged, or of another format.
+
+    Each value has a checksum behind it; the records by which others are found are summed up in a seal, and the folder's
+    witness says which the last acknowledged change was. LMDB maps the file only when every page of its trees was found
+    whole. Values are looked at when they are read first.
+    """
+
+    def __init__(self, folder: Path, limit: int = LIMIT) -> None:
+        self._folder, self._held = folder, _locked(folder)
+        self._witness = WitnessFile(self._held)
+        self._whole: set[bytes] = set()
+        try:
+            self._sealing = self._looked_at()
+            self._environment = lmdb.open(str(folder), map_size=limit, readahead=False, max_readers=8)
+            self._reading = self._environment.begin()
+        except DamagedStoreError as error:
+            self._held.close()
+            raise FolderError(str(error)) from error
+        except (lmdb.Error, OSError) as error:
+            self._held.close()
+            raise FolderError(
+                f"{folder}: not a store that can be read ({obstacle(error)}); give an empty folder"
+            ) from error
+        self._lock = Lock()
+        if self._sealing is not None and not self._sealing.seal.number:
+            self._begin()
+
+    def _looked_at(self) -> RunningSeal | None:
+        """The sums of a sound store, those of nothing for a new one, ``None`` for one without sums."""
+        before = self._witness.read()
+        refuse_vanished(self._folder, before, begun=not self._witness.empty)
+        data = data_file(self._folder)
+        if not data.exists() or not data.stat().st_size:
+            before = before or Witness(os.urandom(16), 0, 0)
+            self._witness.begin(before)
+            return RunningSeal(StoreSeal(before.store, 0, 0, 0))
+        sealing = check_store(self._folder, before)
+        if sealing is not None and sealing.seal.number and sealing.seal.witness != before:
+            self._witness.begin(sealing.seal.witness)
+        return sealing
+
+    def _begin(self) -> None:
+        """Mark an empty folder with the format. FolderError when there is no room even for that."""
+        try:
+            self.commit({FORMAT: SUMMED})
+        except FullError as error:
+            self.close()
+            raise FolderError(str(error)) from error
+        self.show()
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value shown. DamagedStoreError when its checksum does not hold."""
+        with self._lock:
+            value: bytes | None = self._reading.get(key)
+        if key in self._whole and value is not None:
+            return value[:-4]
+        if value is None or self._sealing is None:
+            return value
+        if not checksum_holds(key, value):
+            raise self._damaged(key, "its checksum does not hold")
+        if len(value) > _LARGE:
+            self._whole.add(key)
+        return value[:-4]
+
+    def lost(self, key: bytes) -> DamagedStoreError:
+        """The error for a record that must be there and is not."""
+        return self._damaged(key, "it is missing, or no text")
+
+    def _damaged(self, key: bytes, what: str) -> DamagedStoreError:
+        data = data_file(self._folder)
+        return DamagedStoreError(f"{data}: damaged: {record_name(key)}: {what}; {saving_advice(self._folder)}")
+
+    def sizes(self, prefix: bytes) -> Iterator[tuple[bytes, int]]:
+        """Keys that begin so (with one of ``SIZED``), in order, with the number of bytes of each value."""
+        with self._environment.begin() as reading, reading.cursor() as cursor:
+            if cursor.set_range(_SIZE_PREFIX + prefix):
+                for key, size in cursor:
+                    if not key.startswith(_SIZE_PREFIX + prefix):
+                        return
+                    yield key[len(_SIZE_PREFIX) :], int.from_bytes(size[:8])
+
+    def commit(self, writes: Writes) -> None:
+        """All or nothing; on the disk when it returns, not yet shown. FullError when there is no room."""
+        sealing = None if self._sealing is None else RunningSeal(self._sealing.seal)
+        try:
+            with self._environment.begin(write=True) as writing:
+                for key, value in sorted(_sized(writes)):
+                    _write(writing, key, value, sealing)
+                if sealing is not None:
+                    writing.put(SEAL, with_checksum(SEAL, sealing.next()))
+        except lmdb.Error as error:
+            raise FullError(f"{self._folder}: the change was not made, as {self._why(error)}") from error
+        if sealing is not None:
+            self._sealing = sealing
+            self._whole.difference_update(writes)
+            self._witness.follow(sealing.seal.witness)
+
+    def _why(self, error: lmdb.Error) -> str:
+        """Why LMDB did not write."""
+        if isinstance(error, lmdb.MapFullError):
+            return f"the folder has reached its limit and cannot be written: {error}"
+        if isinstance(error, lmdb.PanicError):
+            return "it cannot be written since the disk failed in the middle of a change: start the server again"
+        return f"it cannot be written: {explained(self._folder, str(error), full=isinstance(error, lmdb.DiskError))}"
+
+    def show(self) -> None:
+        """From now on what was committed is read."""
+        with self._lock:
+            before, self._reading = self._reading, self._environment.begin()
+            before.abort()
+
+    def close(self) -> None:
+        """Nothing is read or written any more."""
+        with self._lock:
+            self._reading.abort()
+            self._environment.close()
+            self._held.close()
+
+
+def _write(writing: lmdb.Transaction, key: bytes, value: bytes | None, sealing: RunningSeal | None) -> None:
+    """Put or delete a record; those that the seal sums up are exchanged for the one before."""
+    if sealing is None:
+        if value is None:
+            writing.delete(key)
+        else:
+            writing.put(key, value)
+        return
+    record = None if value is None else with_checksum(key, value)
+    if key[0] not in SEALED:
+        if record is None:
+            writing.delete(key)
+        else:
+            writing.put(key, record)
+        return
+    before = writing.pop(key) if record is None else writing.replace(key, record)
+    if before is not None:
+        sealing.leave(bytes(before))
+    if record is not None:
+        sealing.enter(record)
+
+
+def _locked(folder: Path) -> BinaryIO:
+    """The file by which this process alone has the folder, which is made when it is not there; the witness is in it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        held = open_beside(lock_file(folder))
+    except OSError as error:
+        raise FolderError(f"{folder}: not a folder that can be written ({obstacle(error)}); give another") from error
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        held.close()
+        raise FolderError(f"{folder}: another process, or another store, has it open; give another folder") from error
+    return held
+
+
+def _sized(writes: Writes) -> Iterator[tuple[bytes, bytes | None]]:
+    """Writes, and those of sizes apart from the values, which are as many pages to read as there is data."""
+    for key, value in writes.items():
+        yield key, value
+        if key[0] in SIZED:
+            yield _SIZE_PREFIX + key, None if value is None else len(value).to_bytes(8)
+
+
+class DiskStore(IndexedStore):
+    """Quads in a folder, which is made when it is not there; with ``keep`` those that left too.
+
+    ``limit`` is the most bytes that it may grow to.
+    """
+
+    def __init__(self, folder: Path, keep: Keep | None = None, limit: int = LIMIT) -> None:
+        super().__init__(LmdbKeyValues(folder, limit), keep)

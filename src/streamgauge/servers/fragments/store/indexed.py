@@ -1,0 +1,465 @@
+"""A store over keys with values: quads in six orders, so that the quads of any match are one range of one of them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import chain, islice
+from threading import Lock
+from typing import Final, TypeAlias
+from weakref import WeakSet
+
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.terms import Term
+from streamgauge.servers.fragments.quads import ExpiringQuad, Match, Quad
+from streamgauge.servers.fragments.store import Keep, KeyedChange, QuadChanges
+from streamgauge.servers.fragments.store.bulk_load import by_end, fill, latest, numbered, sequence
+from streamgauge.servers.fragments.store.history import BY_END, BY_KEY, ChangeLog, EndTimes, PastRuns
+from streamgauge.servers.fragments.store.key_value import DamagedStoreError, KeyValueStore, Writes
+from streamgauge.servers.fragments.store.quad_keys import (
+    INDEX_ORDERS,
+    KEY,
+    PLACES,
+    WIDTH,
+    TermDictionary,
+    in_order,
+    order_for,
+    quad_key,
+    rows,
+)
+from streamgauge.servers.fragments.store.sorted_index import EditSketch, IndexEdit, SortedIndex
+
+_VERSION, _KEEPS = b"m:version", b"m:keeps"
+_REMEMBERED: Final = 10_000
+_LOOKED_AT: Final = 64
+"""Terms that left a quad, and that a change of nothing else sees whether they are still in one."""
+_PART: Final = 200
+"""Quads that are looked up for a change beside others under the lock at once: about a millisecond."""
+_TERMS: Final = 1_000
+"""Terms that are written ahead of such a change at a time, and terms that are seen to be in no quad."""
+_NAMES: Final = tuple(str(number).encode() for number in range(len(INDEX_ORDERS)))
+
+Ends: TypeAlias = Mapping[bytes, int | None]
+"""When keys end, ms."""
+
+
+class KeepError(MistakeError, ValueError):
+    """What left is kept from the beginning or never, and needs times; the sentence says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreDraft:
+    """A change that is worked out and not yet made."""
+
+    version: int
+    writes: dict[bytes, bytes | None]
+    edits: list[tuple[SortedIndex, IndexEdit]]
+    logged: tuple[bytes, bytes]
+    touched: list[bytes]
+    """Keys of quads that come, go or get another end."""
+    added: tuple[Quad, ...]
+    removed: tuple[Quad, ...]
+    forgotten: bytes
+    leaving: bytes
+    """Keys that the log forgets, and all those whose terms may be in nothing any more."""
+    looked_at: list[bytes]
+    unused: list[bytes]
+    """Of the terms that may be in no quad those that were looked at, and those that are in none."""
+
+
+class IndexedStore:
+    """The contract's store; one thread changes it at a time, any number read it, each call one state of it."""
+
+    def __init__(self, records: KeyValueStore, keep: Keep | None = None) -> None:
+        self._records, self._keep = records, keep
+        self._terms = TermDictionary(records)
+        self._lock, self._changing = Lock(), Lock()
+        self._beside = WeakSet[KeyedChange]()
+        try:
+            self._open()
+        except (KeepError, DamagedStoreError):
+            records.close()
+            raise
+
+    def _open(self) -> None:
+        self._stray = False
+        self._version = int.from_bytes(self._records.get(_VERSION) or b"")
+        if self._version == 0:
+            self._drop_blocks()
+        self._orders = [SortedIndex(name, KEY, self._records) for name in _NAMES]
+        self._endings = EndTimes(KEY, self._records)
+        self._log = ChangeLog(KEY, self._records)
+        self._past = None if self._keep is None else PastRuns(self._keep, self._records)
+        if self._version and (self._records.get(_KEEPS) is None) != (self._keep is None):
+            raise KeepError("what left is kept from a store's beginning on or never: load its quads into another store")
+        self._nearest: dict[Match, tuple[int, int | None]] = {}
+        self._leaving: dict[bytes, int] = {}
+
+    def _drop_blocks(self) -> None:
+        """Forget what a load that did not end wrote: until then its blocks are on the records, and in no order."""
+        stray = [key for name in (*_NAMES, BY_KEY, BY_END) for key, _ in self._records.sizes(name)]
+        if stray:
+            self._records.commit(dict.fromkeys(stray))
+            self._records.show()
+        self._stray = False
+
+    @property
+    def version(self) -> int:
+        """The number of the last change; kept over restarts."""
+        return self._version
+
+    def change(self, removed: Iterable[Quad], added: Iterable[ExpiringQuad], at: int | None = None) -> QuadChanges:
+        """Remove, then add, as one: all or nothing, durable when it returns; what really changed.
+
+        Adding a quad that is there changes when it ends. FullError when there is no room, KeepError without a time.
+        """
+        gone, come = dict.fromkeys(removed), dict(added)
+        with self._changing:
+            if self._stray:
+                self._drop_blocks()
+            return self._made(self._keyed(gone, come), at)
+
+    def prepare(self, removed: Iterable[Quad], added: Iterable[ExpiringQuad]) -> KeyedChange:
+        """Work out a change for ``make``, from any thread, while others are made: each of them waits a few ms at most.
+
+        The change's terms are written already; ``abandon`` it when it is not made. FullError.
+        """
+        gone, come = dict.fromkeys(removed), dict(added)
+        change = KeyedChange(beside=True)
+        with self._lock:
+            self._beside.add(change)
+        try:
+            numbers = self._written_ahead(change, come)
+            rest = iter(come.items())
+            while part := dict(islice(rest, _PART)):
+                with self._lock:
+                    self._look_up(change, {b"".join([numbers[term] for term in quad]): quad for quad in part}, part)
+            left = iter([quad for quad in gone if quad not in come])
+            while some := list(islice(left, _PART)):
+                with self._lock:
+                    self._look_up_gone(change, some)
+            change.edits = self._edits(change)
+            for order, sketch in change.edits:
+                order.sketched(sketch, self._lock)
+        except BaseException:
+            self.abandon(change)
+            raise
+        return change
+
+    def make(self, change: KeyedChange, at: int | None = None) -> QuadChanges | None:
+        """Make a change that was prepared, as ``change`` does; ``None`` when others changed the same quads since."""
+        with self._changing:
+            return None if change.stale else self._made(change, at)
+
+    def abandon(self, change: KeyedChange) -> None:
+        """A change that was prepared is not made: its new terms may be in no quad."""
+        with self._lock:
+            self._beside.discard(change)
+            for number in change.fresh:
+                self._leaving.setdefault(number, 0)
+
+    def tidy(self) -> bool:
+        """Drop some of the terms that are in no quad any more; whether there are more to look at. FullError."""
+        with self._changing:
+            looked_at = list(islice(self._leaving, _TERMS // 2))
+            unused = self._unused(looked_at, set())
+            if unused:
+                self._records.commit(self._terms.drop(unused))
+            with self._lock:
+                self._records.show()
+                self._let_go(looked_at, unused)
+                return bool(self._leaving)
+
+    def _written_ahead(self, change: KeyedChange, come: Iterable[Quad]) -> dict[Term, bytes]:
+        """Numbers for the terms of quads that come, those that are new are written a part at a time."""
+        numbers: dict[Term, bytes] = {}
+        terms = iter(dict.fromkeys(term for quad in come for term in quad))
+        while part := list(islice(terms, _TERMS)):
+            with self._changing:
+                given, writes = self._terms.give(part)
+                change.numbers.update(given.values())
+                if writes:
+                    change.fresh += self._terms.given(writes)
+                    self._records.commit(writes)
+                    with self._lock:
+                        self._records.show()
+            numbers |= given
+        return numbers
+
+    def _keyed(self, gone: dict[Quad, None], come: dict[Quad, int | None]) -> KeyedChange:
+        """A change to be made at once; its new terms are written with it."""
+        change = KeyedChange()
+        numbers, change.writes = self._terms.give(term for quad in come for term in quad)
+        change.numbers = set(numbers.values())
+        self._look_up(change, {b"".join([numbers[term] for term in quad]): quad for quad in come}, come)
+        self._look_up_gone(change, (quad for quad in gone if quad not in come))
+        change.edits = self._edits(change)
+        return change
+
+    def _look_up(self, change: KeyedChange, keys: dict[bytes, Quad], ends: Mapping[Quad, int | None]) -> None:
+        """What there is of quads that come."""
+        first, end = self._orders[0], self._endings.end
+        change.come |= keys
+        for key, quad in keys.items():
+            change.ends[key] = ends[quad]
+            if key in first:
+                change.there.append(key)
+                change.ended[key] = end(key)
+            else:
+                change.added[key] = quad
+
+    def _look_up_gone(self, change: KeyedChange, quads: Iterable[Quad]) -> None:
+        """What there is of quads that go."""
+        for quad in quads:
+            key = self._terms.key(quad)
+            if key is not None and key in self._orders[0]:
+                change.removed[key] = quad
+                change.ended[key] = self._endings.end(key)
+
+    def _edits(self, change: KeyedChange) -> list[tuple[SortedIndex, EditSketch]]:
+        """The orders that change, by which keys."""
+        edits = self._endings.edits(change.ended, change.ends)
+        gone, come = list(change.removed), list(change.added)
+        if not (gone or come):
+            return edits
+        for number, order in enumerate(self._orders):
+            left = sorted([in_order(key, number) for key in gone]) if gone else gone
+            edits.append((order, EditSketch(left, sorted([in_order(key, number) for key in come]) if come else come)))
+        return edits
+
+    def _made(self, change: KeyedChange, at: int | None) -> QuadChanges:
+        draft = self._draft(change, at)
+        if draft is None:
+            return QuadChanges(self._version, (), ())
+        self._records.commit(draft.writes)
+        with self._lock:
+            self._beside.discard(change)
+            self._apply(draft)
+        return QuadChanges(draft.version, draft.added, draft.removed)
+
+    def load(self, quads: Iterable[ExpiringQuad], at: int | None = None) -> int:
+        """Fill an empty store, as one change that ``changed`` does not tell; how many quads there are.
+
+        Of a quad that comes twice the last end counts. ValueError when something is there, or was.
+        """
+        with self._changing, self._lock:
+            if self._version:
+                raise ValueError("only a store that was never changed can be loaded: use change, or another folder")
+            self._drop_blocks()
+            self._stray = True
+            keys, ends = numbered(quads, self._terms, self._records)
+            if not len(keys):
+                return 0
+            for name, sequenced in zip(_NAMES, INDEX_ORDERS, strict=True):
+                fill(name, sequence(keys, sequenced), self._records)
+            fill(BY_KEY, ended := latest(ends), self._records)
+            fill(BY_END, by_end(ended), self._records)
+            self._records.commit({_VERSION: (1).to_bytes(8), **self._kept_from(at)})
+            self._records.show()
+            self._stray = False
+            self._open()
+            return len(self._orders[0])
+
+    def count(self, match: Match) -> int:
+        """How many quads match, exactly, without looking at them one by one."""
+        with self._lock:
+            prefix = self._prefix(match)
+            return 0 if prefix is None else self._orders[order_for(match)].count(prefix)
+
+    def page(self, match: Match, offset: int, limit: int) -> list[Quad]:
+        """Matching quads in an order that is fixed for a version: that of the numbers of their terms."""
+        with self._lock:
+            prefix = self._prefix(match)
+            if prefix is None:
+                return []
+            number = order_for(match)
+            found = rows(self._orders[number].read(prefix, offset, limit))
+            s, p, o, g = PLACES[number]
+            term = self._terms.texts
+            return [(term[row[s]], term[row[p]], term[row[o]], term[row[g]]) for row in found]
+
+    def nearest(self, match: Match, now: int) -> int | None:
+        """The earliest end after ``now`` among the matching quads, or a time before it when that is costly to find."""
+        with self._lock:
+            if not self._endings:
+                return None
+            known = self._nearest.get(match)
+            if known is not None and known[0] <= now and (known[1] is None or now < known[1]):
+                return known[1]
+            if len(self._nearest) >= _REMEMBERED:
+                self._nearest.clear()
+            end = self._find_nearest(match, now)
+            self._nearest[match] = now, end
+            return end
+
+    def expired(self, now: int, limit: int) -> list[Quad]:
+        """Quads that ended at or before ``now``, those that ended first."""
+        with self._lock:
+            return self._quads(self._endings.until(now, limit))
+
+    def changed(self, match: Match, since: int) -> QuadChanges | None:
+        """What changed among the matching quads since a version; ``None`` when that is no longer known."""
+        with self._lock:
+            changes = self._log.since(since, self._version)
+            if changes is None:
+                return None
+            places = self._places(match)
+            if places is None:
+                return QuadChanges(self._version, (), ())
+            there: dict[bytes, bool] = {}
+            for removed, added in changes:
+                for keys, state in ((removed, False), (added, True)):
+                    for key in _cut(keys):
+                        if _matches(key, places) and there.setdefault(key, state) is not state:
+                            del there[key]
+            added_keys = [key for key, state in there.items() if state]
+            removed_keys = [key for key, state in there.items() if not state]
+            return QuadChanges(self._version, tuple(self._quads(added_keys)), tuple(self._quads(removed_keys)))
+
+    def at(self, match: Match, instant: int, offset: int, limit: int) -> list[Quad] | None:
+        """Matching quads that were there at an instant (ms) and had not ended; ``None`` when that is not known.
+
+        Those that are there still come first; the time it takes grows with ``offset``.
+        """
+        with self._lock:
+            if self._past is None or self._past.since is None or instant < self._past.since:
+                return None
+            prefix, places = self._prefix(match), self._places(match)
+            if prefix is None or places is None:
+                return []
+            number = order_for(match)
+            there = (quad_key(key, number) for key in self._orders[number].within(prefix))
+            held = (key for key in there if self._holds(self._past, key, instant))
+            left = self._past.at(number, prefix, lambda key: _matches(key, places), instant)
+            return self._quads(islice(chain(held, left), offset, offset + limit))
+
+    @property
+    def kept(self) -> int:
+        """How many runs of quads that left are kept."""
+        return 0 if self._past is None else len(self._past)
+
+    def _holds(self, past: PastRuns, key: bytes, instant: int) -> bool:
+        began, end = past.began(key), self._endings.end(key)
+        return (began is None or began <= instant) and (end is None or instant < end)
+
+    def _kept_from(self, at: int | None) -> Writes:
+        return {} if self._past is None else {_KEEPS: b"1", **self._past.loaded(self._instant(at))}
+
+    def close(self) -> None:
+        """Nothing is read or changed any more."""
+        with self._changing, self._lock:
+            self._records.close()
+
+    def _draft(self, change: KeyedChange, at: int | None) -> StoreDraft | None:
+        """What a change would make; ``None`` when nothing."""
+        added, removed, there, ended = change.added, change.removed, change.there, change.ended
+        if not (removed or added or change.edits):
+            return None
+        edits = [(order, order.edit(sketch)) for order, sketch in change.edits]
+        left, renewed = ({key: ended[key] for key in some} for some in (removed, there))
+        recorded, kept, outlived = self._recorded(at, left, renewed, {key: change.ends[key] for key in added})
+        few = _LOOKED_AT if change.beside else _LOOKED_AT + 4 * (len(removed) + len(added))
+        looked_at = list(islice(self._leaving, few))
+        unused = self._unused(looked_at, change.numbers)
+        logged, version = (b"".join(removed), b"".join(added)), self._version + 1
+        forgotten = self._log.forgets(logged)
+        writes = dict(change.writes)
+        for _, edit in edits + recorded:
+            writes |= edit.writes
+        writes |= {**kept, **self._log.writes(version, logged), **self._terms.drop(unused)}
+        writes[_VERSION] = version.to_bytes(8)
+        told = tuple(added.values()), tuple(removed.values())
+        touched = [*added, *removed, *(key for key in there if ended[key] != change.ends[key])]
+        return StoreDraft(
+            version,
+            writes,
+            edits + recorded,
+            logged,
+            touched,
+            *told,
+            forgotten,
+            outlived + forgotten,
+            looked_at,
+            unused,
+        )
+
+    def _recorded(
+        self, at: int | None, left: Ends, renewed: Ends, come: Ends
+    ) -> tuple[list[tuple[SortedIndex, IndexEdit]], dict[bytes, bytes | None], bytes]:
+        """What a change makes of the past, when that is kept: edits, writes, the keys of runs that are dropped."""
+        if self._past is None:
+            return [], {}, b""
+        edits, writes, dropped = self._past.edit(self._instant(at), left, renewed, come)
+        return edits, {**writes, _KEEPS: b"1"}, dropped
+
+    def _unused(self, numbers: Iterable[bytes], coming: set[bytes]) -> list[bytes]:
+        """Those of terms that are in nothing, nor come with the change that is being worked out, nor with others."""
+        expected = coming.union(*(each.numbers for each in self._beside)) if self._beside else coming
+        return [each for each in numbers if each not in expected and self._terms.has(each) and not self._uses(each)]
+
+    def _uses(self, number: bytes) -> bool:
+        """Whether a term that left a quad is in one (the place that it left is looked at first), a run or the log."""
+        places = self._leaving[number], *range(4)
+        return (
+            any(self._orders[place].one(number) for place in places)
+            or self._log.mentions(number)
+            or (self._past is not None and self._past.uses(number))
+        )
+
+    def _instant(self, at: int | None) -> int:
+        if at is None:
+            raise KeepError("this store keeps what left: say when a change is made (at, ms)")
+        return at
+
+    def _apply(self, draft: StoreDraft) -> None:
+        self._records.show()
+        for order, edit in draft.edits:
+            order.apply(edit)
+        self._log.apply(draft.version, draft.logged, draft.forgotten)
+        self._let_go(draft.looked_at, draft.unused)
+        for row in rows(draft.leaving):
+            self._leaving.update(zip(row, range(4), strict=True))
+        self._nearest.clear()
+        self._version = draft.version
+        for other in self._beside:
+            other.stale = other.stale or other.touches(draft.touched)
+
+    def _let_go(self, looked_at: Iterable[bytes], unused: Iterable[bytes]) -> None:
+        """Terms were looked at, and those that are in nothing are dropped."""
+        self._terms.forget(unused)
+        for number in looked_at:
+            self._leaving.pop(number, None)
+
+    def _find_nearest(self, match: Match, now: int) -> int | None:
+        prefix, places = self._prefix(match), self._places(match)
+        if prefix is None or places is None:
+            return None
+        number = order_for(match)
+        order = self._orders[number]
+        if order.count(prefix) > self._endings.few:
+            return self._endings.nearest(lambda key: _matches(key, places), now)
+        ends = (self._endings.end(quad_key(key, number)) for key in order.within(prefix))
+        return min((end for end in ends if end is not None and end > now), default=None)
+
+    def _prefix(self, match: Match) -> bytes | None:
+        """What the keys of matching quads begin with in their order; ``None`` when a term is not in any quad."""
+        numbers = [
+            self._terms.number(term) for place in INDEX_ORDERS[order_for(match)] if (term := match[place]) is not None
+        ]
+        return None if None in numbers else b"".join(number for number in numbers if number is not None)
+
+    def _places(self, match: Match) -> list[tuple[int, bytes]] | None:
+        """Where in a key which numbers are to be found; ``None`` when a term has none."""
+        wanted = [(place * WIDTH, self._terms.number(term)) for place, term in enumerate(match) if term is not None]
+        found = [(at, number) for at, number in wanted if number is not None]
+        return found if len(found) == len(wanted) else None
+
+    def _quads(self, keys: Iterable[bytes]) -> list[Quad]:
+        term = self._terms.texts
+        return [(term[s], term[p], term[o], term[g]) for s, p, o, g in rows(b"".join(keys))]
+
+
+def _matches(key: bytes, places: list[tuple[int, bytes]]) -> bool:
+    return all(key[at : at + WIDTH] == number for at, number in places)
+
+
+def _cut(keys: bytes) -> Iterable[bytes]:
+    return (keys[at : at + KEY] for at in range(0, len(keys), KEY))

@@ -1,0 +1,160 @@
+"""Quads as keys: a short number for each term, and the six orders in which a quad's four numbers are sorted.
+
+Every set of given places begins one of the six orders, so that the quads of any match are one range of one order:
+``(?, <p>, <o>, ?)`` is the prefix *p o* of the order *p o g s*. A number is never given to another term.
+"""
+
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from struct import Struct
+from typing import Final, TypeAlias, cast
+
+from streamgauge.model.terms import Term
+from streamgauge.servers.fragments.quads import Match, Quad
+from streamgauge.servers.fragments.store.key_value import KeyValueStore, Writes
+
+WIDTH: Final = 5
+"""Bytes of a number: 100 new terms a second for 300 years."""
+
+_TEXT, _NUMBER, _NEXT = b"t", b"n", b"m:terms"
+_LONGEST = 400
+_REMEMBERED = 200_000
+
+
+class TermDictionary:
+    """The dictionary on a records, with a bounded memory of what was asked."""
+
+    def __init__(self, records: KeyValueStore) -> None:
+        self._records = records
+        self._numbers: dict[Term, bytes] = {}
+        self.texts: dict[bytes, Term] = _TermTexts(records)
+        """The term of a number that was given."""
+
+    def number(self, term: Term) -> bytes | None:
+        """The number of a term; ``None`` when it has none."""
+        number = self._numbers.get(term)
+        if number is None:
+            number = self._records.get(_term_key(term))
+            if number is not None:
+                self._remember(term, number)
+        return number
+
+    def key(self, quad: Quad) -> bytes | None:
+        """The numbers of a quad's terms, one after the other; ``None`` when a term has none."""
+        numbers = [self.number(term) for term in quad]
+        return None if None in numbers else b"".join(number for number in numbers if number is not None)
+
+    def give(self, terms: Iterable[Term]) -> tuple[dict[Term, bytes], dict[bytes, bytes | None]]:
+        """Numbers for terms, and what is to be written for those that had none."""
+        numbers: dict[Term, bytes] = {}
+        writes: dict[bytes, bytes | None] = {}
+        following = int.from_bytes(self._records.get(_NEXT) or b"")
+        for term in dict.fromkeys(terms):
+            number = self.number(term)
+            if number is None:
+                number = following.to_bytes(WIDTH)
+                following += 1
+                writes |= {_TEXT + number: term.encode(), _term_key(term): number, _NEXT: following.to_bytes(8)}
+            numbers[term] = number
+        return numbers, writes
+
+    @staticmethod
+    def given(writes: Writes) -> list[bytes]:
+        """The numbers that ``give`` gave to terms that had none, by what is to be written for them."""
+        return [key[1:] for key in writes if key[:1] == _TEXT]
+
+    def drop(self, numbers: Iterable[bytes]) -> Writes:
+        """What is to be written so that terms have no number any more."""
+        return {key: None for number in numbers for key in (_TEXT + number, _term_key(self.texts[number]))}
+
+    def has(self, number: bytes) -> bool:
+        """Whether a number is a term's."""
+        return number in self.texts or self._records.get(_TEXT + number) is not None
+
+    def forget(self, numbers: Iterable[bytes]) -> None:
+        """Hold no more what was dropped, once that is shown."""
+        for number in numbers:
+            self._numbers.pop(self.texts.pop(number, ""), None)
+
+    def _remember(self, term: Term, number: bytes) -> None:
+        if len(self._numbers) >= _REMEMBERED:
+            self._numbers.clear()
+        self._numbers[term] = number
+
+
+class _TermTexts(dict[bytes, Term]):
+    def __init__(self, records: KeyValueStore) -> None:
+        self._records = records
+
+    def __missing__(self, number: bytes) -> Term:
+        text = self._records.get(_TEXT + number)
+        if text is None:
+            raise self._records.lost(_TEXT + number)
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        try:
+            term = self[number] = text.decode()
+        except UnicodeDecodeError:
+            raise self._records.lost(_TEXT + number) from None
+        return term
+
+
+def _term_key(term: Term) -> bytes:
+    """What a term is found by: itself, or its digest when it is too long for a key."""
+    text = term.encode()
+    return _NUMBER + (b"=" + text if len(text) <= _LONGEST else b"#" + sha256(text).digest())
+
+
+KEY: Final = 4 * WIDTH
+"""Bytes of a quad's key: the numbers of its terms."""
+
+IndexOrder: TypeAlias = tuple[int, int, int, int]
+"""Places of a quad (subject, predicate, object, graph by number) in a sequence."""
+
+KeyRow: TypeAlias = tuple[bytes, bytes, bytes, bytes]
+"""The numbers of a key, in its sequence."""
+
+INDEX_ORDERS: Final[tuple[IndexOrder, ...]] = (
+    (0, 1, 2, 3),
+    (1, 2, 3, 0),
+    (2, 3, 0, 1),
+    (3, 0, 1, 2),
+    (0, 2, 1, 3),
+    (1, 3, 0, 2),
+)
+"""The first is that of keys."""
+
+_TO_QUAD: Final = tuple(tuple(order.index(place) * WIDTH for place in range(4)) for order in INDEX_ORDERS)
+_TO_ORDER: Final = tuple(tuple(place * WIDTH for place in order) for order in INDEX_ORDERS)
+_ORDERS_BY_PLACES: Final = {
+    tuple(place in order[:given] for place in range(4)): number
+    for number, order in reversed(list(enumerate(INDEX_ORDERS)))
+    for given in range(5)
+}
+_ROW: Final = Struct(f"{WIDTH}s" * 4)
+
+PLACES: Final = tuple((order.index(0), order.index(1), order.index(2), order.index(3)) for order in INDEX_ORDERS)
+"""Where in each sequence the four terms of a quad are."""
+
+
+def order_for(match: Match) -> int:
+    """The sequence, by number, that the places which a match gives begin."""
+    s, p, o, g = match
+    return _ORDERS_BY_PLACES[s is not None, p is not None, o is not None, g is not None]
+
+
+def in_order(key: bytes, number: int) -> bytes:
+    """A key in the sequence of that number."""
+    a, b, c, d = _TO_ORDER[number]
+    return key[a : a + WIDTH] + key[b : b + WIDTH] + key[c : c + WIDTH] + key[d : d + WIDTH]
+
+
+def quad_key(key: bytes, number: int) -> bytes:
+    """The key of what is in the sequence of that number."""
+    a, b, c, d = _TO_QUAD[number]
+    return key[a : a + WIDTH] + key[b : b + WIDTH] + key[c : c + WIDTH] + key[d : d + WIDTH]
+
+
+def rows(keys: bytes) -> Iterator[KeyRow]:
+    """The numbers of keys that come one after the other."""
+    return cast(Iterator[KeyRow], _ROW.iter_unpack(keys))

@@ -1,0 +1,205 @@
+"""A store without a server: an inspection for damage, and the sound quads saved as a new store."""
+
+import fcntl
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from streamgauge.model.terms import Term
+from streamgauge.servers.durability.damage import Inspection, Saved
+from streamgauge.servers.durability.witness import Witness, unpack
+from streamgauge.servers.fragments.quads import ExpiringQuad
+from streamgauge.servers.fragments.store import Keep
+from streamgauge.servers.fragments.store.disk import (
+    FORMAT,
+    PLAIN,
+    DiskStore,
+    FolderError,
+    check_store,
+    checksum_holds,
+    data_file,
+    lock_file,
+    record_name,
+    refuse_vanished,
+)
+from streamgauge.servers.fragments.store.history import TIME, time_of
+from streamgauge.servers.fragments.store.key_value import DamagedStoreError
+from streamgauge.servers.fragments.store.lmdb_file import LmdbFile, MetaPage, PageError
+from streamgauge.servers.fragments.store.quad_keys import KEY, WIDTH, quad_key
+
+_ORDERS: Final = b"012345"
+_RECORD_KINDS: Final = {
+    **dict.fromkeys(_ORDERS, "blocks of orders"),
+    **dict.fromkeys(b"ABCDEFGH", "blocks of what left"),
+    **dict.fromkeys(b"ek", "blocks of ends"),
+    ord("l"): "remembered changes",
+    ord("m"): "marks",
+    ord("n"): "numbers of terms",
+    ord("s"): "sizes of blocks",
+    ord("t"): "texts of terms",
+}
+
+
+def verify(folder: Path) -> Inspection:
+    """All damages of a store; nothing of it is changed. FolderError when it is not there or in use."""
+    _refuse_absent(folder)
+    found, before = Inspection(), _before(folder)
+    begun = lock_file(folder).exists() and lock_file(folder).stat().st_size > 0
+    try:
+        refuse_vanished(folder, before, begun=begun)
+        if data_file(folder).exists():
+            check_store(folder, before)
+    except DamagedStoreError as error:
+        found.note(str(data_file(folder)), str(error).partition("damaged: ")[2].rpartition("; `")[0] or str(error))
+    if data_file(folder).exists():
+        try:
+            for key, _ in _sound(folder, found):
+                found.count(_RECORD_KINDS.get(key[0], "others"))
+        except FolderError as error:
+            found.note(data_file(folder).name, str(error).partition("damaged: ")[2])
+    return found
+
+
+def save(folder: Path, new: Path) -> Saved:
+    """Load the sound quads, each of which is in six orders, into a new folder. FolderError when nothing can be read."""
+    _refuse_absent(folder)
+    if new.exists() and any(new.iterdir()):
+        raise FolderError(f"{new}: it is there already: name a folder that is not")
+    found = Inspection()
+    if not data_file(folder).exists():
+        raise FolderError(f"{data_file(folder)}: it is missing, and nothing of it can be saved")
+    rest = _Salvage()
+    for key, value in _sound(folder, found):
+        rest.take(key, value)
+    store = DiskStore(new, Keep() if rest.keeps else None)
+    try:
+        saved = store.load(rest.quads(), at=rest.last if rest.keeps else None)
+    finally:
+        store.close()
+    return Saved(f"{saved:,} quads", (*map(str, found.damages), *rest.losses(saved)))
+
+
+@dataclass(slots=True)
+class _Salvage:
+    """What is found in the sound records of a store."""
+
+    texts: dict[bytes, Term] = field(default_factory=dict)
+    keys: set[bytes] = field(default_factory=set)
+    ends: dict[bytes, int] = field(default_factory=dict)
+    many: Counter[int] = field(default_factory=Counter)
+    keeps: bool = False
+    last: int = 0
+    without_text: int = 0
+
+    def take(self, key: bytes, value: bytes) -> None:
+        """One more record."""
+        kind = key[0]
+        if kind in _ORDERS:
+            number = kind - _ORDERS[0]
+            self.keys.update(quad_key(value[at : at + KEY], number) for at in range(0, len(value), KEY))
+        elif kind == ord("k"):
+            for at in range(0, len(value), KEY + TIME):
+                self.ends[value[at : at + KEY]] = time_of(value[at + KEY : at + KEY + TIME])
+        elif kind == ord("e"):
+            for at in range(0, len(value), KEY + TIME):
+                self.ends[value[at + TIME : at + TIME + KEY]] = time_of(value[at : at + TIME])
+        elif kind == ord("t"):
+            self.texts[key[1:]] = value.decode()
+        elif key.startswith(b"n="):
+            self.texts[value] = key[2:].decode()
+        elif kind == ord("s") and key[1] in _ORDERS:
+            self.many[key[1]] += int.from_bytes(value) // KEY
+        elif key == b"m:keeps":
+            self.keeps = True
+        elif key == b"m:last":
+            self.last = time_of(value)
+
+    def quads(self) -> Iterator[ExpiringQuad]:
+        """The quads all of whose terms are known, with their ends."""
+        for key in sorted(self.keys):
+            terms = [self.texts.get(key[at : at + WIDTH]) for at in range(0, KEY, WIDTH)]
+            if None in terms:
+                self.without_text += 1
+                continue
+            s, p, o, g = (str(term) for term in terms)
+            yield (s, p, o, g), self.ends.get(key)
+
+    def losses(self, saved: int) -> Iterator[str]:
+        """What is not there any more, a sentence each."""
+        lost = max(self.many.values(), default=0) - saved
+        if lost > 0:
+            yield f"{lost:,} quads are lost"
+        if self.without_text:
+            yield f"of {self.without_text:,} quads a term has lost its text"
+        if self.keeps:
+            yield "what left is not saved: the new store keeps it from now on"
+        yield "the versions begin anew: who asks what changed since one of before is told that this is not known"
+
+
+def _sound(folder: Path, found: Inspection) -> Iterator[tuple[bytes, bytes]]:
+    """The records of a store's live pages that are as they were written; others are noted. FolderError without any."""
+    data = data_file(folder)
+    with closing(LmdbFile(data)) as file:
+        meta = _readable(file, data)
+        summed = not _plain(file, meta)
+        for page, records in file.live_leaves(meta):
+            if isinstance(records, PageError):
+                found.note(data.name, str(records))
+                continue
+            for key, value in records:
+                try:
+                    content = file.value(value)
+                except PageError as error:
+                    found.note(data.name, str(error))
+                    continue
+                if not key or (summed and not checksum_holds(key, content)):
+                    found.note(f"{data.name}, page {page}", f"{record_name(key)}: its checksum does not hold")
+                else:
+                    yield key, content[:-4] if summed else content
+
+
+def _plain(file: LmdbFile, meta: MetaPage) -> bool:
+    """Whether a store is of the format without checksums."""
+    leaves = (records for _, records in file.live_leaves(meta) if not isinstance(records, PageError))
+    return any((FORMAT, PLAIN) in records for records in leaves)
+
+
+def _readable(file: LmdbFile, data: Path) -> MetaPage:
+    """The newest meta page whose list of free pages can be read."""
+    metas = []
+    for page in range(2):
+        try:
+            metas.append(file.read_meta(page))
+        except PageError:
+            continue
+    for meta in sorted(metas, key=lambda each: -each.transaction):
+        try:
+            file.free(meta)
+        except PageError:
+            continue
+        return meta
+    raise FolderError(
+        f"{data}: damaged: neither of the pages by which all others are found can be read, nothing is saved"
+    )
+
+
+def _refuse_absent(folder: Path) -> None:
+    held = lock_file(folder)
+    if not any(each.exists() for each in (held, data_file(folder), folder / "lock.mdb")):
+        raise FolderError(f"{folder}: no store is there")
+    if not held.exists():
+        return
+    with held.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError as error:
+            raise FolderError(f"{folder}: a server has it open: stop the server first") from error
+
+
+def _before(folder: Path) -> Witness | None:
+    if not lock_file(folder).exists():
+        return None
+    return unpack(lock_file(folder).read_bytes())

@@ -1,0 +1,71 @@
+"""Replies of servers: an error as a sentence in JSON, and a reply of a plain ASGI application, sent within a time."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from starlette.responses import JSONResponse
+from starlette.types import Send
+
+from streamgauge.servers.http.events import in_time
+
+LONGEST: Final = 1_000
+"""Characters of a sentence: what it quotes of a request may be long."""
+
+
+def problem(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """``{"error": sentence}``, the sentence cut after ``LONGEST`` characters."""
+    return JSONResponse({"error": clipped(sentence)}, status, dict(headers or {}))
+
+
+def clipped(sentence: str) -> str:
+    """The sentence, or its beginning and three dots."""
+    return sentence if len(sentence) <= LONGEST else f"{sentence[:LONGEST]}..."
+
+
+Header: TypeAlias = tuple[bytes, bytes]
+
+ANYONE: Final[tuple[Header, ...]] = (
+    (b"access-control-allow-origin", b"*"),
+    (
+        b"access-control-expose-headers",
+        b"Content-Location, Dataset-Version, ETag, Date, Server-Time, Link, Location, Age",
+    ),
+)
+"""Pages of any origin may read what is served, whatever the status (Triple Pattern Fragments, 4.4)."""
+
+_BUFFERED = 60_000
+"""Bytes that a connection takes without waiting for its client."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What is sent back."""
+
+    status: int
+    headers: Sequence[Header]
+    body: bytes = b""
+
+
+def error_reply(status: int, sentence: str, *more: Header) -> Reply:
+    """A sentence as JSON, ``{"error": sentence}``, that no cache keeps."""
+    body = json.dumps({"error": clipped(sentence)}).encode()
+    return Reply(status, [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *more], body)
+
+
+async def send_reply(reply: Reply, method: str, send: Send, *more: Header) -> None:
+    """Send it, without its body to HEAD; a client that takes too long is left."""
+    length = [] if reply.status in (204, 304) else [(b"content-length", b"%d" % len(reply.body))]
+    headers = [*reply.headers, *length, *ANYONE, *more]
+    body = b"" if method == "HEAD" else reply.body
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    ending = send({"type": "http.response.body", "body": body})
+    if len(body) < _BUFFERED:
+        await ending
+        return
+    try:
+        await in_time(ending)
+    except (TimeoutError, asyncio.CancelledError):
+        return

@@ -1,0 +1,317 @@
+"""Certification of an engine: every task recorded as a run and judged by the common judge; nobody judges itself.
+
+A deviating run is explained by the oracle's diagnosis, in words that do not depend on the case.
+"""
+
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from queue import SimpleQueue
+from tempfile import TemporaryDirectory
+from threading import Event
+from typing import TYPE_CHECKING
+
+from streamgauge.engines import dialect, evaluator, folder, load, named, profiles
+from streamgauge.formats.endings import set_up_wrongly
+from streamgauge.formats.stream import write
+from streamgauge.formats.task import TaskRefusedError
+from streamgauge.harness.process import ChildProcess
+from streamgauge.harness.system import RunLimits
+from streamgauge.harness.systems.pipe import PipeProgram, last_words, program, task_of
+from streamgauge.model.element import StreamElement
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.run import Run, RunHeader
+from streamgauge.model.semantics import Clock, Semantics
+from streamgauge.model.verdict import Judgement, Part, Verdict
+from streamgauge.oracle.diagnosis.diagnose import diagnose
+from streamgauge.oracle.diagnosis.search import Search
+from streamgauge.oracle.expected.reports import definition
+from streamgauge.oracle.judging.arrivals import by_arrival
+from streamgauge.oracle.judging.clock import feeder_lateness
+from streamgauge.oracle.judging.judge import Means, first_time, judge_run
+from streamgauge.oracle.judging.oracle import Rules, check
+from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
+from streamgauge.suites.conformance.cases import ConformanceTask, Scale, text
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LIMITS = RunLimits(seconds=120.0, output=1 << 24)
+"""Bounds on one task."""
+
+TRIES = 3
+"""How often a task is done at most when its elements were handed over too late."""
+
+Refuse = Callable[[ContinuousQuery, Semantics], str | None]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The engine that is certified: a program on the pipe, its known properties, and the file of its deviations."""
+
+    name: str
+    command: tuple[str, ...]
+    refuse: Refuse = lambda _query, _semantics: None
+    dialect: str | None = None
+    profiles: tuple[str, ...] | None = None
+    evaluator: str | None = None
+    scale: Scale = field(default_factory=Scale)
+    deviations: Path | None = None
+
+
+def engine(name: str) -> Subject:
+    """The engine of that name; EngineError when there is none, or when something that it needs is absent."""
+    name = named(name)
+    module = load(name)
+    home = folder(module)
+    unit, pace = getattr(module, "TIME_UNIT_MS", 1), getattr(module, "PACE_MS_PER_UNIT", Scale().pace)
+    listed = None if home is None else home / getattr(module, "deviations", lambda: "deviations.toml")()
+    return Subject(
+        name,
+        tuple(program(name)),
+        module.refuse,
+        dialect(module),
+        profiles(module),
+        evaluator(module),
+        Scale(unit, pace),
+        listed,
+    )
+
+
+class SetUpError(RuntimeError):
+    """An engine that cannot work here: a class, a library or memory is missing; the sentence says what to do."""
+
+
+class TaskResult(StrEnum):
+    """How one task went."""
+
+    PASSED = "passed"
+    REFUSED = "refused"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True)
+class ConformanceOutcome:
+    """How a task went: ``sentence`` says why it was refused or what is wrong, ``run`` is what was recorded."""
+
+    asked: ConformanceTask
+    kind: TaskResult
+    sentence: str = ""
+    run: Run | None = None
+
+    @property
+    def name(self) -> str:
+        """The task's name."""
+        return self.asked.name
+
+
+def certify(
+    subject: Subject, asked: Sequence[ConformanceTask], jobs: int, spark: "Callable[[], SparkSession]"
+) -> Iterator[ConformanceOutcome]:
+    """The outcome of every task, in order; ``jobs`` programs run at a time, each given task after task.
+
+    SetUpError at the first task that fails for lack of a class, a library or memory, or because the program cannot
+    start: that is no deviation.
+    """
+    free: SimpleQueue[PipeProgram] = SimpleQueue()
+    stopped, started = Event(), Event()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        for _ in range(jobs):
+            free.put(stack.enter_context(PipeProgram(subject.command, LIMITS)))
+
+        def one(each: ConformanceTask) -> ConformanceOutcome:
+            tasks = free.get()
+            try:
+                if stopped.is_set():
+                    raise SetUpError(f"{subject.name}: not done, as a task before it showed a fault of the set-up")
+                began = time.monotonic()
+                found = _outcome(subject, each, tasks, _Judge(folder, spark))
+                if not started.is_set():
+                    _refuse_unstarted(subject, found, time.monotonic() - began)
+                started.set()
+                return found
+            except SetUpError:
+                stopped.set()
+                raise
+            finally:
+                free.put(tasks)
+
+        with ThreadPoolExecutor(jobs) as pool:
+            try:
+                yield from pool.map(one, asked)
+            except SetUpError:
+                pool.shutdown(cancel_futures=True)
+                raise
+
+
+def _refuse_unstarted(subject: Subject, outcome: ConformanceOutcome, took: float) -> None:
+    """SetUpError when the first task failed before the program was ready, and the program ends when asked nothing too.
+
+    Programs on the pipe wait for a task; one that ends by itself was never able to start. ``took`` (s) is how long the
+    task was, about as long as the end of such a program is waited for.
+    """
+    run = outcome.run
+    if run is None or run.header.failure is None or run.fed:
+        return
+    with ChildProcess(subject.command) as process:
+        try:
+            process.wait(1 + 2 * took)
+        except subprocess.TimeoutExpired:
+            return
+        raise SetUpError(
+            f"{subject.name} cannot be started, so nothing is certified: the program ends before it is asked anything, "
+            f"with {process.how()}; {last_words(process)}"
+        )
+
+
+@dataclass(frozen=True)
+class _Judge:
+    folder: Path
+    spark: "Callable[[], SparkSession]"
+
+    def verdict(self, run: Run, asked: ConformanceTask) -> Verdict:
+        """The verdict by the definition; by whatever may judge where that may not, or where arrival times count."""
+        stream = asked.case.stream
+        if run.header.evaluator != "definition" and asked.semantics.clock is Clock.APPLICATION:
+            return check(run, definition(stream), first_time(stream), Rules("definition"))
+        with TemporaryDirectory(dir=self.folder) as table:
+            write(stream, Path(table) / "part-0.parquet")
+            return judge_run(run, Path(table), Means(self.spark))
+
+
+def _outcome(subject: Subject, asked: ConformanceTask, tasks: PipeProgram, judge: _Judge) -> ConformanceOutcome:
+    case = asked.case
+    if reason := subject.refuse(case.query, asked.semantics):
+        return ConformanceOutcome(asked, TaskResult.REFUSED, reason)
+    try:
+        written, language = text(case.query, subject.dialect)
+    except ValueError as error:
+        return ConformanceOutcome(asked, TaskResult.REFUSED, str(error))
+    header = RunHeader(
+        subject.name,
+        case.query,
+        written,
+        language,
+        asked.semantics,
+        case.advance,
+        0,
+        evaluator=subject.evaluator,
+        factor=asked.factor,
+    )
+    try:
+        run = in_time(tasks, header, asked)
+    except TaskRefusedError as error:
+        return ConformanceOutcome(asked, TaskResult.REFUSED, str(error))
+    if run.header.failure and (reason := set_up_wrongly(run.header.failure)):
+        raise SetUpError(
+            f"{subject.name} is not set up rightly, so nothing is certified: {reason}. In the task {asked.name}: "
+            f"{run.header.failure}"
+        )
+    verdict = judge.verdict(run, asked)
+    if verdict.judgement is Judgement.RIGHT:
+        return ConformanceOutcome(asked, TaskResult.PASSED, run=run)
+    return ConformanceOutcome(asked, TaskResult.WRONG, _what(run, verdict), run)
+
+
+def in_time(tasks: PipeProgram, header: RunHeader, asked: ConformanceTask) -> Run:
+    """The run; the last of a few when the machine did not hand over in time what comes by the wall clock."""
+    for _ in range(TRIES):
+        run = tasks.record(header, asked.case.stream, task_of(header))
+        if asked.slack is None or feeder_lateness(run)[1] <= asked.slack:
+            break
+    return run
+
+
+def _what(run: Run, verdict: Verdict) -> str:
+    """The fault of a run in a sentence: a failure, or how many reports are not right and how."""
+    if run.header.failure or verdict.reason:
+        return run.header.failure or verdict.reason
+    wrong = sum(not window.right for window in verdict.windows if window.due and window.report is not None)
+    said = [(wrong, "wrong"), (verdict.missed, "missed"), (verdict.surplus, "too many")]
+    return f"of {len(verdict.windows)} reports: " + ", ".join(f"{count} {word}" for count, word in said if count)
+
+
+NONE_FITS = "no semantics, no named fault and no two of them give these answers"
+
+_AND = " and "
+_COUNTED = re.compile(r"\b[\d,]+ (report|border)s?\b")
+_NTH = re.compile(r"\b(?:first|last|\d+(?:st|nd|rd|th))(?= element lost)")
+_NUMBER = re.compile(r"-?\b\d[\d,.]*")
+
+
+def findings(outcome: ConformanceOutcome) -> tuple[str, ...]:
+    """Every explanation of a wrong outcome: how the engine failed, the models that fit, or that none does."""
+    assert outcome.run is not None
+    if outcome.run.header.failure:
+        return (_failed(outcome.run.header.failure),)
+    run, stream = _diagnosed(outcome)
+    try:
+        diagnosis = diagnose(run, stream)
+    except (RefusedError, OutOfOrderError) as error:
+        return (f"not diagnosed: {error}",)
+    if not diagnosis.exact:
+        return (NONE_FITS,)
+    return tuple(dict.fromkeys(map(_words, diagnosis.models)))
+
+
+def contradicted(outcomes: Iterable[ConformanceOutcome], candidates: Set[str]) -> frozenset[str]:
+    """The findings that a task which came out right speaks against: under one of its parts its answers would differ.
+
+    What happens only now and then (a report lost, a border that jitters) is never contradicted.
+    """
+    left = set(candidates)
+    for outcome in outcomes:
+        if outcome.kind is TaskResult.PASSED:
+            denied = _denied(*_diagnosed(outcome), left)
+            left -= {finding for finding in left if any(_has(finding, part) for part in denied)}
+    return frozenset(candidates) - left
+
+
+def _has(finding: str, part: str) -> bool:
+    return finding == part or finding.startswith(part + _AND) or finding.endswith(_AND + part)
+
+
+def _denied(run: Run, stream: Sequence[StreamElement], findings: Set[str]) -> set[str]:
+    """The parts of these findings under which, in whatever way they happen, this run's answers would be others."""
+    try:
+        search = Search(run, stream)
+    except (RefusedError, OutOfOrderError):
+        return set()
+    denied: dict[str, bool] = {}
+    for fault in (*search.faults, *search.fine):
+        part = _general(fault.part.name)
+        if denied.get(part, True) and any(_has(finding, part) for finding in findings):
+            denied[part] = not any(map(search.comes_out, search.cases((fault,))))
+    return {part for part, is_so in denied.items() if is_so}
+
+
+def _diagnosed(outcome: ConformanceOutcome) -> tuple[Run, tuple[StreamElement, ...]]:
+    """The run and its stream as the diagnosis takes them: at arrival times where those count."""
+    run, stream = outcome.run, outcome.asked.case.stream
+    assert run is not None
+    if outcome.asked.semantics.clock is Clock.APPLICATION:
+        return run, stream
+    return by_arrival(run, stream)
+
+
+def _words(model: Sequence[Part]) -> str:
+    return _AND.join(sorted(_general(part.name) for part in model))
+
+
+def _general(name: str) -> str:
+    """A part's name without what belongs to the one run: expressions, which element, how often."""
+    kind, colon, _ = name.partition(": ")
+    return kind if colon else _NTH.sub("one", _COUNTED.sub(r"\1s", name))
+
+
+def _failed(failure: str) -> str:
+    """The last line that a failed engine left, its numbers taken out."""
+    last = failure.strip().splitlines()[-1].strip()
+    return "fails: " + _NUMBER.sub("n", last)[:160]

@@ -1,0 +1,60 @@
+"""Programs of clients, a kind of client a file: each runs many clients in one process (``python -m``).
+
+A program is given its task as one line of JSON; it writes lines of JSON until its input ends. Every answer is a line
+with ``client``, ``instant``, ``received`` (ms since 1970), ``rows`` (a digest), ``size`` and ``bytes`` so far.
+"""
+
+import asyncio
+import json
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import AsyncExitStack
+from hashlib import sha1
+from typing import Any, TypeAlias
+
+from streamgauge.model.terms import Row
+
+Begin: TypeAlias = Callable[[dict[str, Any], AsyncExitStack], AsyncIterator[Coroutine[Any, Any, None]]]
+"""From the task, one coroutine for each client, once that client is registered; the stack closes what they share."""
+
+
+def task() -> dict[str, Any]:
+    """The task of this process."""
+    read: dict[str, Any] = json.loads(sys.stdin.readline())
+    return read
+
+
+def say(**fields: object) -> None:
+    """Write a line."""
+    sys.stdout.write(json.dumps(fields) + "\n")
+    sys.stdout.flush()
+
+
+def digest(rows: Iterable[Row]) -> str:
+    """The same text for equal bags of rows, whatever their order: thousands of answers are compared unkept."""
+    lines = sorted("\t".join(term or "-" for term in row) for row in rows)
+    return sha1("\n".join(lines).encode(), usedforsecurity=False).hexdigest()[:16]
+
+
+def run_clients(begin: Begin, settle: float = 0.0) -> None:
+    """Run the clients of this process's task until its input ends; they have ``settle`` s before ``ready`` is said."""
+    asyncio.run(_run(begin, settle))
+
+
+async def _run(begin: Begin, settle: float) -> None:
+    given, loop, over = task(), asyncio.get_running_loop(), asyncio.Event()
+
+    def wait() -> None:
+        sys.stdin.read()
+        loop.call_soon_threadsafe(over.set)
+
+    threading.Thread(target=wait, daemon=True).start()
+    async with AsyncExitStack() as stack:
+        clients = [asyncio.create_task(client) async for client in begin(given, stack)]
+        await asyncio.sleep(settle)
+        say(ready=len(clients))
+        await over.wait()
+        for each in clients:
+            each.cancel()
+        await asyncio.gather(*clients, return_exceptions=True)

@@ -1,0 +1,75 @@
+"""Program: subscribers of a broker's channels, each of which keeps its answer by notifications.
+
+Given ``address``, ``queries`` (a SPARQL text for each client) and ``first``. A line for each notification: ``instant``
+is the broker's time of it, ``rows`` the answer that the client has now, ``publications`` are its causes.
+"""
+
+import json
+import time
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from hashlib import sha1
+from typing import Any
+
+import httpx
+
+from streamgauge.broker import AsyncClient, BrokerError
+from streamgauge.model.terms import Row
+from streamgauge.suites.crowds.clients import digest, run_clients, say
+
+TIMEOUT_S = 300.0
+
+
+@dataclass(slots=True)
+class Follower:
+    """One client: a channel that all who ask the same share, and the answer as notifications make it."""
+
+    client: AsyncClient
+    number: int
+    query: str
+    rows: set[Row] = field(default_factory=set)
+    heard: int = 0
+    after: int = 0
+
+    @property
+    def channel(self) -> str:
+        """A name for the query."""
+        return sha1(self.query.encode(), usedforsecurity=False).hexdigest()
+
+    async def begin(self) -> None:
+        """Have the channel, and its answer."""
+        try:
+            await self.client.create_channel(self.channel, self.query)
+        except BrokerError as error:
+            if error.status != httpx.codes.CONFLICT:
+                raise
+        standing = await self.client.rows(self.channel)
+        self.rows, self.after = set(standing.rows), standing.number
+
+    async def follow(self) -> None:
+        """Say each notification, until the channel ends."""
+        async for told in self.client.subscribe(self.channel, after=self.after):
+            self.rows.difference_update(told.removed)
+            self.rows.update(told.added)
+            self.heard += len(json.dumps([told.added, told.removed]))
+            self._say(told.at, told.publications)
+
+    def _say(self, instant: int, publications: Sequence[int]) -> None:
+        said = {"instant": instant, "received": time.time_ns() // 1_000_000, "publications": list(publications)}
+        say(client=self.number, **said, rows=digest(self.rows), size=len(self.rows), bytes=self.heard)
+
+
+async def begin(given: dict[str, Any], stack: AsyncExitStack) -> AsyncIterator[Coroutine[Any, Any, None]]:
+    """Each client with its channel and its answer as it is."""
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+    http = await stack.enter_async_context(httpx.AsyncClient(limits=limits, timeout=TIMEOUT_S))
+    client = AsyncClient(given["address"], http=http)
+    for number, query in enumerate(given["queries"], given["first"]):
+        follower = Follower(client, number, query)
+        await follower.begin()
+        yield follower.follow()
+
+
+if __name__ == "__main__":
+    run_clients(begin, settle=0.5)

@@ -1,0 +1,80 @@
+"""Program: clients of a query service, each of which registers its query and takes its answers as events.
+
+Given ``address``, ``queries`` (the JSON that registers a query, for each client), ``first`` and ``witnesses`` (clients
+whose rows are said). A line for each answer: ``instant`` is in ms of the stream; a witness's line has ``answer`` too.
+"""
+
+import json
+import time
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from streamgauge.suites.crowds.clients import digest, run_clients, say
+
+REGISTER_S = 300.0
+"""An engine that is a process of its own takes its time to start."""
+
+
+@dataclass(slots=True)
+class AnswerSubscriber:
+    """One client: says each answer of its query; it comes back where it was let go because it took them too slowly."""
+
+    client: httpx.AsyncClient
+    address: str
+    number: int
+    witness: bool
+    heard: int = 0
+    last: int = 0
+    over: bool = False
+
+    async def take(self) -> None:
+        """All answers, until the query ends."""
+        while not self.over:
+            begun = self.last
+            where = f"{self.address}/answers"
+            async with self.client.stream("GET", where, params={"after": begun}, timeout=None) as response:
+                async for line in response.aiter_lines():
+                    self._hear(line)
+            self.over = self.over or self.last == begun
+
+    def _hear(self, line: str) -> None:
+        self.heard += len(line) + 1
+        if line.startswith("id: "):
+            self.last = int(line[4:])
+        if not line.startswith("data: "):
+            return
+        answer = json.loads(line[6:])
+        if "vars" in answer:
+            self._say(answer)
+        elif "missed" in answer:
+            say(client=self.number, failed="answers were kept no more when the client came for them")
+        elif "too slow" not in line:
+            self.over = True
+            say(client=self.number, failed=line[6:])
+
+    def _say(self, answer: dict[str, Any]) -> None:
+        rows = [tuple(row) for row in answer["add"]]
+        now = time.time_ns() // 1_000_000
+        said = {"client": self.number, "instant": answer.get("instant"), "received": now, "rows": digest(rows)}
+        say(**said, size=len(rows), bytes=self.heard, **({"answer": answer} if self.witness else {}))
+
+
+async def begin(given: dict[str, Any], stack: AsyncExitStack) -> AsyncIterator[Coroutine[Any, Any, None]]:
+    """Each client with its query registered."""
+    address = given["address"].rstrip("/")
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+    client = await stack.enter_async_context(httpx.AsyncClient(limits=limits, timeout=REGISTER_S))
+    for number, query in enumerate(given["queries"], given["first"]):
+        response = await client.post(f"{address}/queries", json=query)
+        if response.status_code != httpx.codes.CREATED:
+            raise RuntimeError(f"client {number}: {response.status_code} {response.text[:500]}")
+        at = address + response.headers["location"]
+        yield AnswerSubscriber(client, at, number, number in given["witnesses"]).take()
+
+
+if __name__ == "__main__":
+    run_clients(begin, settle=0.5)

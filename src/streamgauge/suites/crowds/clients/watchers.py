@@ -1,0 +1,74 @@
+"""Program: query streamers of fragments, each with connections and a cache of its own.
+
+Given ``address``, ``queries`` (a SPARQL text for each client), ``first`` (the number of the first one), ``plan``,
+``cache``, ``method``, ``label``, ``template``, ``spread`` (s, over which they start), ``period`` (ms, or null) and
+``jitter`` (share of the time between two polls). A line for each answer, with ``took`` (ms, of the poll) and
+``requests`` so far; for a failure one with ``failed``.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
+from streamgauge.servers.fragments.client.transport import guarded_client
+from streamgauge.servers.fragments.live_queries.poll_loop import AnswerContent, Event, Failed, Fresh, PollTiming
+from streamgauge.servers.fragments.live_queries.streamer import Caching
+from streamgauge.servers.fragments.live_queries.watch import WatchTerms, follow, wall_clock
+from streamgauge.servers.fragments.style import Label, Style
+from streamgauge.suites.crowds.clients import digest, run_clients, say
+
+
+@dataclass(slots=True)
+class Watcher:
+    """One client: says each of its answers."""
+
+    number: int
+    given: dict[str, Any]
+    begun: int = field(default_factory=wall_clock)
+    took: int = 0
+
+    async def watch(self, query: str, after: float) -> None:
+        """Watch a query until the process ends."""
+        await asyncio.sleep(after)
+        web = CachingHttpClient(guarded_client(), wall_clock, asyncio.sleep)
+        timing = PollTiming(period=self.given["period"], share=self.given["jitter"])
+        style = Style(self.given["method"], Label(self.given["label"]), template=self.given["template"])
+        self.begun = wall_clock()
+        how = {"plan": self.given["plan"], "style": style, "timing": timing, "sends": AnswerContent.WHOLE}
+        terms = WatchTerms(caching=Caching(self.given["cache"]), tell=self.tell, **how)
+        async for answer in follow(query, [self.given["address"]], terms, web):
+            counters = web.counters
+            say(
+                client=self.number,
+                instant=answer.instant,
+                received=wall_clock(),
+                rows=digest(answer.added),
+                size=len(answer.added),
+                took=self.took,
+                requests=counters.requests,
+                bytes=counters.sent + counters.received,
+            )
+
+    def tell(self, event: Event) -> None:
+        """A poll has ended."""
+        match event:
+            case Failed():
+                say(client=self.number, failed=event.why)
+                self.begun = wall_clock() + round(event.again * 1000)
+            case Fresh():
+                self.took = wall_clock() - self.begun
+                self.begun = max(event.next, wall_clock())
+
+
+async def begin(given: dict[str, Any], _stack: AsyncExitStack) -> AsyncIterator[Coroutine[Any, Any, None]]:
+    """Each client, which starts at its place in the time over which they spread."""
+    step = given["spread"] / max(1, len(given["queries"]))
+    for number, query in enumerate(given["queries"]):
+        yield Watcher(given["first"] + number, given).watch(query, number * step)
+
+
+if __name__ == "__main__":
+    run_clients(begin)

@@ -1,0 +1,127 @@
+"""Runs of scenarios: both sides' CPU while a crowd is served, every answer judged, outcomes kept."""
+
+import json
+import os
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx
+
+from streamgauge import workloads
+from streamgauge.harness.process import ProgramError
+from streamgauge.harness.resources import ResourceSampler
+from streamgauge.harness.trial import RunStore, made_once
+from streamgauge.suites.crowds.scenario import CrowdOutcome, ReceivedAnswer, Scenario, from_json, to_json
+from streamgauge.suites.crowds.systems import CrowdData, Findings, Line, system_of
+from streamgauge.suites.crowds.updates import wall_ms
+from streamgauge.workloads.tables import Maker
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EVERY_S: Final = 1.0
+
+
+@dataclass(frozen=True)
+class ScenarioRunner:
+    """Runs scenarios that are not kept yet; ``folder`` is where outcomes and data are kept."""
+
+    folder: Path
+    spark: "Callable[[], SparkSession]"
+
+    def outcome(self, scenario: Scenario) -> CrowdOutcome:
+        """The outcome of a scenario, run now unless it is kept; ProgramError when it could not be run."""
+        if (kept := self.store.finished(scenario.name)) is not None:
+            return kept
+        found = run(scenario, self.data(scenario), self.folder)
+        with self.store.stage(scenario.name) as place:
+            place.write_text(json.dumps(to_json(found)), encoding="utf-8")
+            return self.store.keep(place, scenario.name) or found
+
+    def kept(self, scenario: Scenario) -> bool:
+        """Whether the outcome is kept."""
+        return self.store.place(scenario.name).exists()
+
+    @property
+    def store(self) -> RunStore[CrowdOutcome]:
+        """The outcomes, a file each."""
+        return RunStore(self.folder, _read, ".json")
+
+    def data(self, scenario: Scenario) -> CrowdData:
+        """The scenario's data, made when they are not there."""
+        parameters: dict[str, Any] = scenario.parameters
+        made = "-".join(f"{name}={value}" for name, value in sorted(parameters.items())).replace("/", "_")
+        folder = self.folder / "data" / f"{made}-beside={scenario.beside}-{scenario.seed}"
+        made_once(folder, lambda place: self._make(scenario, CrowdData(place / "stream", place / "static.nt")))
+        return CrowdData(folder / "stream", folder / "static.nt")
+
+    def _make(self, scenario: Scenario, data: CrowdData) -> None:
+        parameters: dict[str, Any] = scenario.parameters
+        trains = workloads.load("trains")
+        tables = Maker(self.spark)
+        tables.write_stream(trains, scenario.seed, parameters, data.stream)
+        stations = int(parameters.get("stations", 1)) + scenario.beside
+        tables.write_static(trains, scenario.seed, {**parameters, "stations": stations}, data.static)
+
+
+def _read(file: Path) -> CrowdOutcome | None:
+    return from_json(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else None
+
+
+def run(scenario: Scenario, data: CrowdData, folder: Path) -> CrowdOutcome:
+    """Serve the scenario's crowd for its seconds and measure both sides; ProgramError when a process fails."""
+    load, lines = os.getloadavg()[0], list[Line]()
+    try:
+        with system_of(scenario, folder) as system:
+            system.start(data)
+            publisher = system.begin(lines.append)
+            sides = {"server": system.processes, "clients": [program.pid for program in system.crowd]}
+            with ResourceSampler(sides, EVERY_S) as sampler:
+                began, before, start = wall_ms(), system.counts(), time.monotonic()
+                system.settle()
+                if not publisher.ident:
+                    publisher.start()
+                time.sleep(scenario.seconds)
+                after, lasted = system.counts(), time.monotonic() - start
+            publisher.end()
+            system.unsubscribe(scenario.query)
+            publisher.check(scenario.name)
+            findings = system.judged(publisher, lines)
+    except (httpx.HTTPError, OSError, subprocess.SubprocessError) as error:
+        raise ProgramError(f"{scenario.name}: {type(error).__name__}: {error}") from error
+    failed = Counter(str(line["failed"]) for line in lines if "failed" in line)
+    cpu = {
+        side: tuple(((each.at - sampler.began) / 1e9, each.cpu_percent) for each in samples)
+        for side, samples in sampler.samples.items()
+    }
+    return CrowdOutcome(
+        scenario=scenario,
+        server=cpu["server"],
+        clients=cpu["clients"],
+        server_cpu=sampler.total["server"],
+        clients_cpu=sampler.total["clients"],
+        lasted=lasted,
+        began=began,
+        updates=tuple(findings.updates),
+        answers=_answers(lines, began + round(lasted * 1000), findings),
+        failures=tuple(f"{count} times: {why}" for why, count in failed.items()),
+        load=load,
+        verdict=findings.verdict,
+        details={**system.about, **{name: count - before[name] for name, count in after.items()}},
+    )
+
+
+def _answers(lines: Sequence[Line], over: int, findings: Findings) -> tuple[ReceivedAnswer, ...]:
+    """The answers that came until the measurement was over (ms since 1970), each judged."""
+    return tuple(
+        ReceivedAnswer(
+            line["client"], line["instant"], line["received"], line["size"], line.get("took", 0),
+            line.get("requests", 0), line["bytes"], findings.right(line), findings.late(line),
+        )
+        for line in lines if "rows" in line and line["received"] <= over
+    )  # fmt: skip

@@ -1,0 +1,235 @@
+"""Runs of an experiment: streams made once, each run recorded, judged and kept; finished runs are not done again."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from streamgauge.engines import dialect, evaluator
+from streamgauge.engines import load as load_engine
+from streamgauge.formats.run import RunError, read_run, write_run
+from streamgauge.formats.streams.format import Note, logged
+from streamgauge.formats.verdict import read_verdict, write_verdict
+from streamgauge.formats.written import read_written
+from streamgauge.harness.resources import machine, versions
+from streamgauge.harness.system import RunLimits
+from streamgauge.harness.systems.pipe import program, record, task_of
+from streamgauge.harness.trial import PlannedQuery, RunStore, Trial, made_once
+from streamgauge.model.run import Run, RunHeader
+from streamgauge.model.verdict import Verdict
+from streamgauge.oracle.judging.judge import Means, judge_run, other_stream
+from streamgauge.query import parse
+from streamgauge.semantics.beginning import near
+from streamgauge.semantics.due import refuse_clock
+from streamgauge.semantics.order import origins
+from streamgauge.semantics.refusal import RefusedError
+from streamgauge.suites.experiments.experiment import Experiment, ExperimentError
+from streamgauge.suites.experiments.fed import FedSoFar, told
+from streamgauge.suites.experiments.plan import RunEstimate, plan_query, plan_runs, refuse_window
+from streamgauge.suites.experiments.streams import (
+    StreamFacts,
+    ahead,
+    as_taken,
+    link,
+    refuse_streams,
+    static_data,
+    stream_facts,
+    stream_folder,
+    write_recorded,
+    write_workload,
+)
+from streamgauge.workloads import load as load_workload
+from streamgauge.workloads import parameters as check_parameters
+from streamgauge.workloads.tables import Maker
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Judged: TypeAlias = tuple[Run, Verdict]
+
+STREAM: Final = "stream"
+"""The folder of the stream table inside a run folder."""
+
+Tell = Callable[[str, float], None]
+"""Called with the current step and the share that is done, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentContext:
+    """The means of running an experiment: where to write, how to get Spark, progress, whether runs are done again.
+
+    ``streams`` is where stream tables are kept, ``out/streams`` unless several experiments share them. ``on_spark``:
+    streams are made on Spark whatever their size. ``note`` hears what was taken for granted when files were read,
+    ``foretell`` before the first run how long all that are to be done will take.
+    """
+
+    out: Path
+    spark: "Callable[[], SparkSession]"
+    tell: Tell = lambda _what, _share: None
+    again: bool = False
+    streams: Path | None = None
+    on_spark: bool = False
+    note: Note = logged
+    foretell: Callable[[RunEstimate], object] = lambda _estimate: None
+
+    @property
+    def tables(self) -> Maker:
+        """The maker of workloads' tables."""
+        return Maker(self.spark, self.on_spark)
+
+    @property
+    def store(self) -> RunStore[Judged]:
+        """The run folders."""
+        return RunStore(self.out, finished)
+
+
+def run_experiment(experiment: Experiment, context: ExperimentContext) -> Iterator[tuple[Path, Run, Verdict]]:
+    """Every run of the experiment with its folder and verdict, as each is finished."""
+    planned = plan_query(experiment)
+    trials = plan_runs(experiment, planned)
+    refuse_streams(experiment.workload, planned.query)
+    foretold = False
+    for number, trial in enumerate(trials):
+        context.tell(f"{trial.name}, run {number + 1} of {len(trials)}", number / len(trials))
+        folder = context.store.place(trial.name)
+        if not context.again and (kept := context.store.finished(trial.name)) is not None:
+            refuse_other(folder, kept[0].header, trial)
+            yield folder, *kept
+            continue
+        stream, facts = _stream(experiment, planned, trial.seed, context)
+        refuse_window(planned.query, facts.triples, facts.span, experiment.memory_limit_mb)
+        if not foretold:
+            context.foretell(_estimate(experiment, trials[number:], facts, context))
+            foretold = True
+        begun = replace(
+            _beside_static(experiment, trial, stream, context),
+            semantics=near(planned.query.windows, trial.semantics, facts.first),
+        )
+        yield folder, *_do(experiment, begun, stream, facts, _one(context, number, len(trials)))
+    context.tell("done", 1.0)
+
+
+def _one(context: ExperimentContext, number: int, of: int) -> ExperimentContext:
+    """The context of one run, whose shares are of that run."""
+    return replace(context, tell=lambda what, share: context.tell(what, (number + share) / of))
+
+
+def finished(folder: Path) -> Judged | None:
+    """A run that was done and judged before; ``None`` when there is none or it is not whole."""
+    try:
+        return read_run(folder, parse), read_verdict(folder)
+    except (RunError, OSError):
+        return None
+
+
+def refuse_other(folder: Path, kept: RunHeader, trial: Trial) -> None:
+    """Refuse to take a kept run for another trial's; ExperimentError names the folder and what differs."""
+    if other := ", ".join(trial.differences(kept)):
+        raise ExperimentError(
+            f"{folder}: a run with another {other} is kept there: give --out another folder, or --again to replace it"
+        )
+
+
+def _stream(
+    experiment: Experiment, planned: PlannedQuery, seed: int, context: ExperimentContext
+) -> tuple[Path, StreamFacts]:
+    """The stream table of the experiment's workload for a seed, made unless it is there; RefusedError for another's."""
+    part = experiment.workload
+    path = stream_folder(part, planned.query, seed, context.streams or context.out / "streams")
+    if not path.is_dir():
+        context.tell(f"making the stream, seed {seed}", 0.0)
+        if part.sources:
+            made_once(path, partial(write_recorded, experiment, planned.query, planned.text, note=context.note))
+        else:
+            made_once(path, partial(write_workload, part, seed, tables=context.tables))
+    if reason := other_stream(path, planned.query):
+        raise RefusedError(reason)
+    return path, stream_facts(path)
+
+
+def _beside_static(experiment: Experiment, trial: Trial, stream: Path, context: ExperimentContext) -> Trial:
+    """The trial with the workload's static data, if it has some; ExperimentError when the engine does not take it."""
+    if not trial.static:
+        return trial
+    found = static_data(experiment.workload, trial.seed, stream, context.tables)
+    query = trial.query.query.with_static(as_taken(trial.system, found))
+    if reason := load_engine(trial.system).refuse(query, trial.semantics):
+        raise ExperimentError(f"engine {trial.system} refuses this query beside static data: {reason}")
+    return replace(trial, query=replace(trial.query, query=query))
+
+
+def _duration(experiment: Experiment, facts: StreamFacts) -> int:
+    """How far the stream's time comes (ms): as stated, else the workload's duration, else as its file says."""
+    if experiment.feed.advance_to is not None:
+        return experiment.feed.advance_to
+    if experiment.workload.name is not None:
+        given = check_parameters(load_workload(experiment.workload.name), experiment.workload.parameters)
+        if isinstance(duration := given.get("duration"), int):
+            return max(duration, facts.last)
+    return facts.advanced_to
+
+
+def _estimate(
+    experiment: Experiment, runs: Sequence[Trial], facts: StreamFacts, context: ExperimentContext
+) -> RunEstimate:
+    """How long those of the runs take that are not kept, by the stream of the first."""
+    to_do = [each for each in runs if context.again or not (context.store.place(each.name) / "verdict.json").exists()]
+    span = _duration(experiment, facts) - (0 if experiment.workload.name is not None else facts.first)
+    return RunEstimate(len(to_do), span, facts.triples, experiment.feed.factor)
+
+
+def _do(experiment: Experiment, trial: Trial, stream: Path, facts: StreamFacts, context: ExperimentContext) -> Judged:
+    """Record, judge and keep the run of a trial; where another process has finished the same one, that one stays."""
+    header = _header(experiment, trial, facts)
+    windows = trial.query.query.windows
+    refuse_clock(windows, trial.semantics, min(origins(trial.semantics, windows, facts.first)), header.advanced_to)
+    limits = RunLimits(experiment.feed.time_limit / 1000, experiment.feed.output_limit_mb << 20)
+    task = task_of(header, dialect(load_engine(trial.system)))
+    if header.factor is not None:
+        seconds = (header.advanced_to - header.begin) / 1000 / header.factor
+        context.tell(f"{trial.name}: the stream is fed for {seconds:,.0f} s", 0.0)
+    with ahead(read_written(stream), header.factor) as elements:
+        so_far = FedSoFar(elements, header.begin, header.advanced_to)
+        with told(so_far, lambda what, share: context.tell(f"{trial.name}: {what}", share)) as fed:
+            run = record(header, program(trial.system), fed, limits, task=task)
+    with context.store.stage(trial.name) as place:
+        write_run(place, run)
+        link(stream, place / STREAM)
+        verdict = _verdict(run, place / STREAM, trial, experiment, context)
+        write_verdict(place, verdict)
+        kept = context.store.keep(place, trial.name, again=context.again)
+    if kept is not None:
+        refuse_other(context.store.place(trial.name), kept[0].header, trial)
+    return kept or (run, verdict)
+
+
+def _verdict(run: Run, stream: Path, trial: Trial, experiment: Experiment, context: ExperimentContext) -> Verdict:
+    context.tell(f"judging {trial.name}", 0.0)
+
+    def tried(t0s: int, of: int) -> None:
+        context.tell(f"judging {trial.name}: {t0s} of {of} candidates for t0", 0.0)
+
+    return judge_run(run, stream, Means(context.spark, max_delay=experiment.max_delay, progress=tried))
+
+
+def _header(experiment: Experiment, trial: Trial, facts: StreamFacts) -> RunHeader:
+    return RunHeader(
+        engine=trial.system,
+        query=trial.query.query,
+        query_text=trial.query.text,
+        dialect=trial.query.dialect,
+        semantics=trial.semantics,
+        advanced_to=_duration(experiment, facts),
+        started=0,
+        begin=0 if experiment.workload.name is not None else facts.first,
+        evaluator=evaluator(load_engine(trial.system)),
+        factor=trial.pace,
+        workload={**trial.workload, "triples": facts.triples},
+        versions=versions(),
+        machine=machine(),
+        repetition=trial.repetition,
+        options=trial.options,
+        experiment=experiment.name,
+        parameters={key: str(value) for key, value in experiment.query.parameters.items()},
+    )

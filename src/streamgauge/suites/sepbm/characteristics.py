@@ -1,0 +1,308 @@
+"""Characteristics of channels that may make them slow or hard to guess: the query, its data and rules, P1 to P10.
+
+Triple patterns of queries match facts, which may follow from rules.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import reduce
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from streamgauge.model import algebra as al
+from streamgauge.model.terms import RDF_TYPE, Row, Triple
+from streamgauge.query.rebuild import every_pattern
+from streamgauge.reasoning import Rule, Rules
+from streamgauge.servers.broker.strategies.graphss import main_subject
+from streamgauge.servers.broker.strategies.stringrs import blocks, written
+from streamgauge.spark.intervals import TRIPLE
+from streamgauge.suites.sepbm.configuration import ABOUT, ConfigurationError, Stored
+from streamgauge.suites.sepbm.distributed import standing
+from streamgauge.suites.sepbm.shapes import selected
+
+
+def patterns_of(form: al.QueryForm) -> list[al.TriplePattern]:
+    """The triple patterns of a query, those in EXISTS too; a path is one for each property that it names."""
+    groups = (part for part in every_pattern(form.pattern) if isinstance(part, al.BGP))
+    return [each for group in groups for triple in group.patterns for each in _plain(triple)]
+
+
+def matches(triple: al.TriplePattern) -> Column:
+    """Whether a fact (subject, predicate, object) matches a triple pattern without a path."""
+    nodes = _nodes(triple)
+    tests = [fn.col(name) == node for name, node in zip(TRIPLE, nodes, strict=True) if isinstance(node, str)]
+    for var in al.triple_variables(triple):
+        places = [name for name, node in zip(TRIPLE, nodes, strict=True) if node == var]
+        tests += [fn.col(one) == fn.col(two) for one, two in pairwise(places)]
+    return reduce(Column.__and__, tests, fn.lit(True))
+
+
+def involved(rules: Rules, wanted: Iterable[al.TriplePattern]) -> list[Rule]:
+    """The rules from which facts that match may follow, in any number of steps."""
+    found: dict[Rule, None] = {}
+    new = list(wanted)
+    while new:
+        pattern = new.pop()
+        for rule in rules.rules:
+            if rule not in found and _meet(rule.head, pattern):
+                found[rule] = None
+                new += rule.body
+    return list(found)
+
+
+def _plain(triple: al.TriplePattern) -> Iterator[al.TriplePattern]:
+    if isinstance(triple.predicate, al.Var | str):
+        yield triple
+        return
+    for name in dict.fromkeys(_named(triple.predicate)):
+        yield al.TriplePattern(al.Var("subject"), name, al.Var("object"))
+
+
+def _named(path: al.Path) -> Iterator[al.Node]:
+    """The properties of a path; a variable where it says which ones it is not."""
+    match path:
+        case str():
+            yield path
+        case al.Inverse(path=inner) | al.Repeat(path=inner):
+            yield from _named(inner)
+        case al.Sequence(steps=several) | al.Alternative(choices=several):
+            for each in several:
+                yield from _named(each)
+        case al.NegatedSet():
+            yield al.Var("predicate")
+
+
+def _meet(one: al.TriplePattern, two: al.TriplePattern) -> bool:
+    """Whether some fact matches both."""
+    pairs = zip(_nodes(one), _nodes(two), strict=True)
+    return all(isinstance(a, al.Var) or isinstance(b, al.Var) or a == b for a, b in pairs)
+
+
+def _nodes(triple: al.TriplePattern) -> tuple[object, object, object]:
+    return triple.subject, triple.predicate, triple.object
+
+
+MEANING: Final = {
+    "variables": "P2: variables of the query",
+    "patterns": "triple patterns",
+    "joins": "pairs of patterns that are joined: triple patterns less one in a group, and groups",
+    "filters": "FILTERs",
+    "unions": "UNIONs",
+    "rules": "rules of the ontology from which facts that the query asks for may follow, in any number of steps",
+    "input": "facts of the closure that some triple pattern matches",
+    "input_share": "that, of all facts of the closure",
+    "result": "rows of the answer on the full data",
+    "selectivity": "rows for each fact of the input: low where few are selected",
+    "recurring": "P1: publications that bring notifications",
+    "contained": "P3: share of the notifications all of whose values stand in the publication",
+    "notifications": "P4: notifications (rows that come)",
+    "equal_size": "P5: share of the publications that bring some which have the commonest number of string blocks",
+    "equal_graphs": "P6: share of string blocks that are the same in one such publication and the next",
+    "equal_rows": "P7: share of string blocks that are the same in one notification and the next",
+    "same_type": "P8: share of such publications whose main resource has the commonest types",
+    "same_structure": "P9: share of such publications that have the commonest set of properties",
+    "at_most_one": "P10: of publications that bring values which they do not contain, the share that bring one row",
+}
+"""The meaning of each number; those that nothing is known about are ``None``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelQueryTraits:
+    """The parts of a query."""
+
+    variables: int
+    patterns: int
+    joins: int
+    filters: int
+    unions: int
+
+
+@dataclass(frozen=True, slots=True)
+class DataTraits:
+    """The data and rules that a query reads; shares are from 0 to 1."""
+
+    rules: int
+    input: int
+    input_share: float
+    result: int
+    selectivity: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTraits:
+    """The changes that publications cause; shares are from 0 to 1, ``None`` where nothing was brought."""
+
+    recurring: int
+    contained: float | None
+    notifications: int
+    equal_size: float | None
+    equal_graphs: float | None
+    equal_rows: float | None
+    same_type: float | None
+    same_structure: float | None
+    at_most_one: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelCharacter:
+    """A channel's properties."""
+
+    channel: str
+    asks: ChannelQueryTraits
+    reads: DataTraits
+    brings: ChangeTraits
+
+    @property
+    def values(self) -> dict[str, float | None]:
+        """All of them by name, in ``MEANING``'s order."""
+        return asdict(self.asks) | asdict(self.reads) | asdict(self.brings)
+
+
+class RankedTrait(NamedTuple):
+    """How the channels' order by a property agrees with that by notification time: Spearman's rho, -1 to 1."""
+
+    strategy: str
+    property: str
+    rho: float
+    channels: int
+
+
+class DueChange(NamedTuple):
+    """A publication that brought rows of a channel."""
+
+    graph: tuple[Triple, ...]
+    rows: tuple[Row, ...]
+
+
+def characterise(spark: SparkSession, configuration: Stored) -> list[ChannelCharacter]:
+    """The channels of the queries themselves, in their order; those that are only alike are left out."""
+    rules = configuration.rules()
+    graphs = {each.number: each.added for each in configuration.sequence()}
+    brought: dict[str, list[DueChange]] = {}
+    for each in configuration.due():
+        if each.added:
+            brought.setdefault(each.channel, []).append(DueChange(graphs[each.publication], each.added))
+    forms = {each.name: selected(each) for each in configuration.channels if each.name not in configuration.about.alike}
+    total, inputs = _inputs(standing(spark, configuration).select(*TRIPLE).distinct(), forms)
+    found = []
+    for name, form in forms.items():
+        size, result = inputs[name], _answers(configuration, name)
+        needed = len(involved(rules, patterns_of(form)))
+        reads = DataTraits(needed, size, size / total if total else 0.0, result, result / size if size else None)
+        found.append(ChannelCharacter(name, asks(form), reads, brings(brought.get(name, ()))))
+    return found
+
+
+def _answers(configuration: Stored, name: str) -> int:
+    """How many rows a query has on the full data, as counted when it was generated."""
+    try:
+        return int(configuration.about.made["queries"][name]["answers"])
+    except (KeyError, TypeError, ValueError) as error:
+        file = configuration.folder / ABOUT
+        raise ConfigurationError(f"{file}: how many rows {name} has is not said: generate it again") from error
+
+
+def ranked(characters: Sequence[ChannelCharacter], times: Mapping[str, Mapping[str, float]]) -> list[RankedTrait]:
+    """Each property against each strategy's mean notification time by channel, the closest first.
+
+    Left out are properties that are the same for all channels, and channels of which either is unknown.
+    """
+    found = []
+    for strategy, of in times.items():
+        for name in MEANING:
+            pairs = [(each.values[name], of[each.channel]) for each in characters if each.channel in of]
+            known = [(value, time) for value, time in pairs if value is not None]
+            rho = spearman([value for value, _ in known], [time for _, time in known])
+            if rho is not None:
+                found.append(RankedTrait(strategy, name, rho, len(known)))
+    return sorted(found, key=lambda one: (one.strategy, -abs(one.rho), one.property))
+
+
+def spearman(one: Sequence[float], two: Sequence[float]) -> float | None:
+    """The correlation of ranks, equal values sharing their mean rank; ``None`` where one side is all equal."""
+    ours, theirs = (_centred(_ranks(values)) for values in (one, two))
+    size = (sum(a * a for a in ours) * sum(b * b for b in theirs)) ** 0.5
+    return sum(a * b for a, b in zip(ours, theirs, strict=True)) / size if size else None
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    counts = Counter(values)
+    below, rank = 0, {}
+    for value in sorted(counts):
+        rank[value] = below + (counts[value] + 1) / 2
+        below += counts[value]
+    return [rank[value] for value in values]
+
+
+def _centred(ranks: Sequence[float]) -> list[float]:
+    mean = (len(ranks) + 1) / 2
+    return [rank - mean for rank in ranks]
+
+
+def asks(form: al.Select) -> ChannelQueryTraits:
+    """The parts of a query."""
+    parts = list(every_pattern(form.pattern))
+    groups = [len(part.patterns) for part in parts if isinstance(part, al.BGP)]
+    kinds = Counter(type(part) for part in parts)
+    joined = sum(max(0, size - 1) for size in groups) + kinds[al.Join] + kinds[al.LeftJoin] + kinds[al.Minus]
+    variables = {var for triple in patterns_of(form) for var in al.triple_variables(triple)}
+    return ChannelQueryTraits(len(variables), sum(groups), joined, kinds[al.Filter], kinds[al.Union])
+
+
+def _inputs(closure: DataFrame, forms: Mapping[str, al.Select]) -> tuple[int, dict[str, int]]:
+    """How many facts there are, and how many each query reads; one pass over the closure."""
+    counted = [fn.count_if(_any(matches(triple) for triple in patterns_of(form))) for form in forms.values()]
+    total, *found = closure.agg(fn.count("*"), *counted).collect()[0]
+    return total, dict(zip(forms, found, strict=True))
+
+
+def _any(conditions: Iterable[Column]) -> Column:
+    return reduce(Column.__or__, conditions, fn.lit(False))
+
+
+def brings(brought: Sequence[DueChange]) -> ChangeTraits:
+    """P1 and P3 to P10 of a channel, from the publications that brought rows of it, in their order."""
+    graphs = [each.graph for each in brought]
+    rows = [row for each in brought for row in each.rows]
+    inside = [[_contains(each.graph, row) for row in each.rows] for each in brought]
+    texts = [blocks(written(graph)) for graph in graphs]
+    told = [blocks("\n".join(cell or "" for cell in row)) for row in rows]
+    return ChangeTraits(
+        recurring=len(brought),
+        contained=_mean([flag for flags in inside for flag in flags]),
+        notifications=len(rows),
+        equal_size=_commonest(map(len, texts)),
+        equal_graphs=_mean([_equal(*pair) for pair in pairwise(texts)]),
+        equal_rows=_mean([_equal(*pair) for pair in pairwise(told)]),
+        same_type=_commonest(map(_types, graphs)),
+        same_structure=_commonest(frozenset(predicate for _, predicate, _ in graph) for graph in graphs),
+        at_most_one=_mean([len(flags) == 1 for flags in inside if not all(flags)]),
+    )
+
+
+def _contains(graph: Sequence[Triple], row: Row) -> bool:
+    terms = {term for triple in graph for term in triple}
+    return all(cell is None or cell in terms for cell in row)
+
+
+def _types(graph: Sequence[Triple]) -> frozenset[str]:
+    main = main_subject(tuple(graph))
+    return frozenset(end for subject, predicate, end in graph if subject == main and predicate == RDF_TYPE)
+
+
+def _equal(one: Sequence[str], two: Sequence[str]) -> float:
+    """The share of the longer one's blocks that are the same at the same place of the other."""
+    return sum(a == b for a, b in zip(one, two, strict=False)) / max(len(one), len(two))
+
+
+def _commonest(values: Iterable[Hashable]) -> float | None:
+    counts = Counter(values)
+    return max(counts.values()) / counts.total() if counts else None
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None

@@ -1,0 +1,261 @@
+"""The configuration generator (section 3.2): data, a sequence of publications, what channels are due, as a folder."""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import pyarrow as pa
+
+from streamgauge import workloads
+from streamgauge.formats.streams import FormatError, read_triples
+from streamgauge.harness.trial import made_once
+from streamgauge.model.algebra import Select
+from streamgauge.model.terms import Term, Triple
+from streamgauge.reasoning import OntologyError, Rules, read_rules
+from streamgauge.suites.sepbm import selection
+from streamgauge.suites.sepbm.configuration import BASE, About, ConfigurationError, Stored, read, write, write_due
+from streamgauge.suites.sepbm.contract import DueRows, SepbmChannel
+from streamgauge.suites.sepbm.local import LOCAL_STATEMENTS, LocalData, LocalRows, due_in_memory, sequential
+from streamgauge.suites.sepbm.selection import SelectionRule
+from streamgauge.suites.sepbm.shapes import VariedQuery, as_set, selected, varied
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from streamgauge.suites.sepbm.distributed import DistributedData, DistributedRows
+
+SourceData: TypeAlias = "LocalData | DistributedData"
+QueryRows: TypeAlias = "LocalRows | DistributedRows"
+Tell = Callable[[str], None]
+"""Called with the next step."""
+
+_COLUMNS: Final = ("subject", "predicate", "object")
+_STATEMENTS: Final = 140_000
+"""About how many statements a university has, with its people's statements of the Extended Data Set."""
+
+
+class Reference(StrEnum):
+    """How what is due is found; both give the same."""
+
+    AT_ONCE = "at once"  # all publications at once, over the states in which facts stand
+    SEQUENTIAL = "sequential"  # the paper's way, from scratch after each publication: for small data
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationRequest:
+    """The request for a configuration; ``channels`` beyond the queries are like them, with other constants.
+
+    ``deletes`` is the share of the publications that delete what was published before; every other one of these is
+    published again (beyond the paper). ConfigurationError says what is out of range.
+    """
+
+    publications: int = 300
+    seed: int = 0
+    rule: SelectionRule = SelectionRule.FIRST
+    deletes: float = 0.0
+    channels: int = 0
+    reference: Reference = Reference.AT_ONCE
+
+    def __post_init__(self) -> None:
+        """Refuse what no sequence has."""
+        if self.publications < 1:
+            raise ConfigurationError(f"publications is {self.publications}: at least 1")
+        if not 0 <= self.deletes <= selection.MOST_DELETED:
+            raise ConfigurationError(f"deletes is {self.deletes}: a share from 0 to {selection.MOST_DELETED}")
+
+
+@dataclass(frozen=True)
+class World:
+    """The source of a configuration: facts (subject, predicate, object, each once), ontology, queries, its origin.
+
+    Facts are triples in memory or a frame on Spark: there the configuration is made.
+    """
+
+    facts: "tuple[Triple, ...] | DataFrame"
+    ontology: tuple[Triple, ...]
+    queries: tuple[SepbmChannel, ...]
+    origin: Mapping[str, object]
+
+
+def university(
+    spark: "SparkSession | None", ontology: Iterable[Triple], universities: int = 1, seed: int = 0, names: str = "own"
+) -> World:
+    """LUBM as SEP-BM's Extended Data Set (``names`` as the workload's ``extended``), with its 20 queries.
+
+    In memory without a session; ``small`` says when that is a good choice.
+    """
+    module = workloads.load("university")
+    queries = tuple(SepbmChannel(name, workloads.query_text(module, name)) for name in workloads.queries(module))
+    origin = {"workload": "university", "universities": universities, "seed": seed, "extended": names}
+    if spark is None:
+        plan = module.plan(seed, universities=universities, extended=names)  # type: ignore[attr-defined]
+        return World(_triples(plan.table()), tuple(ontology), queries, origin)
+    table = module.generate(spark, seed, universities=universities, extended=names)
+    facts = table.select(*_COLUMNS).distinct()
+    return World(facts, tuple(ontology), queries, origin)
+
+
+def small(universities: int) -> bool:
+    """Whether so many universities are made into a configuration without Spark."""
+    return universities * _STATEMENTS <= LOCAL_STATEMENTS
+
+
+def own_data(data: Path, ontology: Iterable[Triple], queries: Path) -> World:
+    """Data and queries of one's own: an RDF file, and a folder of SELECT queries ``*.rq``; errors name the file."""
+    channels = tuple(SepbmChannel(file.stem, file.read_text("utf-8")) for file in sorted(queries.glob("*.rq")))
+    if not channels:
+        raise ConfigurationError(f"{queries}: there is no query: files NAME.rq with a SELECT each are expected here")
+    try:
+        facts = tuple(dict.fromkeys(read_triples(data)))
+    except (FormatError, OSError) as error:
+        raise ConfigurationError(str(error)) from error
+    return World(facts, tuple(ontology), channels, {"file": data.name})
+
+
+def on_spark(spark: "SparkSession", world: World) -> World:
+    """The same world with its facts on Spark."""
+    if not isinstance(world.facts, tuple):
+        return world
+    columns = zip(*world.facts, strict=True) if world.facts else [()] * 3
+    table = pa.table({name: pa.array(column, pa.string()) for name, column in zip(_COLUMNS, columns, strict=True)})
+    return replace(world, facts=spark.createDataFrame(table))
+
+
+def _triples(table: pa.Table) -> tuple[Triple, ...]:
+    return tuple(dict.fromkeys(zip(*(table.column(name).to_pylist() for name in _COLUMNS), strict=True)))
+
+
+def generate(world: World, asked: ConfigurationRequest, folder: Path, tell: Tell = lambda _what: None) -> Stored:
+    """Makes a configuration's folder, whole or not at all; the same world and wishes give the same bytes.
+
+    On Spark where the world's facts are there. ConfigurationError says what cannot be done; ``tell`` is told what is
+    done next.
+    """
+    if folder.exists():
+        raise ConfigurationError(f"{folder} is there already: remove it or name another place")
+
+    def make(place: Path) -> None:
+        tell("closure")
+        with closing(_data(world)) as data:
+            _write(data, world, asked, place, tell)
+        write_due(place, _due(world, read(place), asked.reference, tell))
+
+    return read(made_once(folder, make))
+
+
+def _data(world: World) -> SourceData:
+    rules = rules_of(world.ontology)
+    if isinstance(world.facts, tuple):
+        return LocalData(world.facts, rules)
+    from streamgauge.suites.sepbm.distributed import DistributedData
+
+    return DistributedData(world.facts.sparkSession, world.facts, rules)
+
+
+def _due(world: World, stored: Stored, reference: Reference, tell: Tell) -> Iterable[DueRows]:
+    if reference is Reference.SEQUENTIAL:
+        return sequential(stored, (), lambda done, of: tell(f"publication {done} of {of}"))
+    tell("what is due")
+    if isinstance(world.facts, tuple):
+        return due_in_memory(stored)
+    from streamgauge.suites.sepbm.distributed import due
+
+    return due(world.facts.sparkSession, stored, (), tell)
+
+
+def _write(data: SourceData, world: World, asked: ConfigurationRequest, place: Path, tell: Tell) -> None:
+    """All but what is due."""
+    full = _Full(data, world, asked, tell)
+    if rules_of(world.ontology).rules and data.closure == data.explicit:
+        raise ConfigurationError("the ontology derives nothing of the data: are the IRIs in it those in the data?")
+    answers, chosen = full.chosen()
+    alike = full.alike()
+    resources = [term for terms in chosen.values() for term in terms]
+    described = data.descriptions(resources)
+    turns = selection.arranged(resources, asked.publications, asked.deletes, asked.seed)
+    moved = sum(map(len, described.values()))
+    made = {
+        "of": dict(world.origin),
+        **asdict(asked),
+        "explicit": data.explicit,
+        "closure": data.closure,
+        "base": data.explicit - moved,
+        "resources": len(resources),
+        "queries": {name: {"answers": answers[name], "resources": len(terms)} for name, terms in chosen.items()},
+    }
+    channels = (*world.queries, *(channel for channel, _, _ in alike))
+    about = About(made, {channel.name: (of, value) for channel, of, value in alike})
+    write(place, about, world.ontology, channels, selection.publications(turns, described))
+    tell("base load")
+    data.write_base(resources, place / BASE)
+
+
+def rules_of(ontology: Iterable[Triple]) -> Rules:
+    """The rules of an ontology; ConfigurationError names the axiom that is outside the supported ones."""
+    try:
+        return read_rules(ontology)
+    except OntologyError as error:
+        raise ConfigurationError(f"the ontology: {error}") from error
+
+
+@dataclass(frozen=True)
+class _Full:
+    """The full data's closure, in which the queries are answered to choose from."""
+
+    data: SourceData
+    world: World
+    asked: ConfigurationRequest
+    tell: Tell
+
+    def chosen(self) -> tuple[dict[str, int], dict[str, list[Term]]]:
+        """How many rows each query has, and which resources are published for it."""
+        wanted = selection.distinct_resources(self.asked.publications, self.asked.deletes)
+        answers, offered = dict[str, int](), dict[str, list[Term]]()
+        for channel in self.world.queries:
+            self.tell(f"resources of {channel.name}")
+            rows = self._rows(channel, as_set(selected(channel)))
+            answers[channel.name] = rows.count()
+            offered[channel.name] = rows.resources(self.asked.rule, self.asked.seed, channel.name, wanted)
+        found = selection.dealt(offered, wanted)
+        there = sum(map(len, found.values()))
+        if there < wanted:
+            raise ConfigurationError(
+                f"the answers name {there} resources, {wanted} are needed: ask for less publications"
+            )
+        return answers, found
+
+    def alike(self) -> list[tuple[SepbmChannel, str, Term]]:
+        """The channels that are asked for beyond the queries: of which query, with which value."""
+        wanted = self.asked.channels - len(self.world.queries)
+        if wanted <= 0:
+            return []
+        shapes = {each.name: shape for each in self.world.queries if (shape := varied(selected(each))) is not None}
+        offered = {}
+        for channel in self.world.queries:
+            if channel.name in shapes:
+                self.tell(f"channels like {channel.name}")
+                offered[channel.name] = self._values(channel, shapes[channel.name], wanted)
+        found = selection.dealt(offered, wanted)
+        there = sum(map(len, found.values()))
+        if there < wanted:
+            most = there + len(self.world.queries)
+            raise ConfigurationError(f"the data have values for {most} channels: ask for no more, or for larger data")
+        return [
+            (shapes[name].channel(f"{name}-{number}", value), name, value)
+            for name, values in found.items()
+            for number, (_, value) in enumerate(values, 1)
+        ]
+
+    def _values(self, channel: SepbmChannel, shape: VariedQuery, most: int) -> list[tuple[str, Term]]:
+        """The values that a channel may ask for in the place of the query's own value."""
+        values = self._rows(channel, shape.general).values(shape.own, self.asked.seed, f"like {channel.name}", most)
+        return [(channel.name, each) for each in values]
+
+    def _rows(self, channel: SepbmChannel, form: Select) -> QueryRows:
+        try:
+            return self.data.answer(form)
+        except ValueError as error:
+            raise ConfigurationError(f"channel {channel.name}: {error}") from error

@@ -1,0 +1,349 @@
+"""Recordings on disk: what was run, each channel as a common run folder, judged by the common oracle.
+
+Application time is the place in the order in which publications took effect, from 1, as ms: an answer's instant is
+that of the last publication that caused it, where the system names one (docs/sepbm-systems.md).
+"""
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from streamgauge.formats import observed, stream, tables
+from streamgauge.formats.making import making, put, share
+from streamgauge.formats.run import RunError, read_json, read_run, write_json, write_run
+from streamgauge.formats.verdict import read_verdict, write_verdict
+from streamgauge.harness.resources import machine, versions
+from streamgauge.model.answer import Answer
+from streamgauge.model.element import StreamElement
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
+from streamgauge.model.run import Fed, Run, RunHeader
+from streamgauge.model.semantics import Semantics
+from streamgauge.model.verdict import Judgement, Verdict
+from streamgauge.oracle.judging.clock import ADVANCE
+from streamgauge.oracle.judging.judge import Means, judge_run
+from streamgauge.query import parse, parse_sparql, print_query
+from streamgauge.query.printer import sparql
+from streamgauge.semantics.profiles import SENS
+from streamgauge.suites.sepbm.analysis import Analysis, analyse, in_effect
+from streamgauge.suites.sepbm.configuration import Stored
+from streamgauge.suites.sepbm.contract import (
+    STREAM,
+    Configuration,
+    CountedNotification,
+    DueRows,
+    PublicationRecord,
+    ReceivedNotification,
+    SepbmChannel,
+    SepbmRecording,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FORMAT: Final = "streamgauge sepbm recording"
+VERSION: Final = 1
+ABOUT, FACTS, CHANNELS = "recording.json", "stream.parquet", "channels"
+_PUBLISHED, _BESIDE, _SAMPLES, _CAUSES = "published.parquet", "beside.parquet", "samples.parquet", "causes.parquet"
+_DIALECT: Final = "rspql"
+
+
+def _needed(name: str, kind: pa.DataType) -> pa.Field:
+    return pa.field(name, kind, nullable=False)
+
+
+_NUMBERS: Final = pa.list_(pa.int64())
+_SCHEMAS: Final = {
+    _PUBLISHED: pa.schema(
+        [*(_needed(name, pa.int64()) for name in ("number", "called", "acknowledged")), ("known_as", pa.int64())]
+    ),
+    _BESIDE: pa.schema(
+        [
+            _needed("channel", pa.string()),
+            _needed("subscriber", pa.int64()),
+            _needed("causes", _NUMBERS),
+            _needed("rows", pa.int64()),
+            _needed("received", pa.int64()),
+        ]
+    ),
+    _CAUSES: pa.schema([_needed("report", pa.int64()), _needed("causes", _NUMBERS)]),
+}
+
+
+class RecordingError(MistakeError, ValueError):
+    """A recording that cannot be read or written; the sentence names the file and the field or column."""
+
+
+def write(
+    folder: Path, recording: SepbmRecording, configuration: Configuration, semantics: Semantics | None = None
+) -> None:
+    """A recording; an earlier one in the folder is replaced, with the facts that it was judged on.
+
+    Subscribers are told of what comes after the base load, under SENS unless another semantics is given.
+    RecordingError when the disk is full.
+    """
+    told = replace(SENS, since=1) if semantics is None else semantics
+    with _named():
+        if (folder / ABOUT).exists():
+            shutil.rmtree(folder / CHANNELS, ignore_errors=True)
+            (folder / FACTS).unlink(missing_ok=True)
+        _put(folder, _PUBLISHED, recording.published)
+        _put(folder, _BESIDE, recording.beside)
+        tables.write_part(folder / _SAMPLES, 0, observed.table("samples", recording.samples))
+        places = _places(recording.published)
+        channels = {each.name: each for each in configuration.channels}
+        sizes = {each.number: len(each.added) + len(each.removed) for each in configuration.sequence()}
+        fed = _fed(recording, sizes)
+        for name, heard in _by_channel(recording).items():
+            answers = tuple(_answer(each, channels[name].variables, places) for each in heard)
+            header = _header(recording, channels[name], told, configuration)
+            write_run(folder / CHANNELS / name, Run(header, answers, fed, recording.samples), f"../../{FACTS}")
+            causes = {"report": list(range(len(heard))), "causes": [each.causes for each in heard]}
+            tables.write_part(folder / CHANNELS / name / _CAUSES, 0, pa.table(causes, schema=_SCHEMAS[_CAUSES]))
+        write_json(folder / ABOUT, {"format": FORMAT, "version": VERSION, **_about(recording)})
+
+
+def write_facts(folder: Path, elements: Iterable[StreamElement]) -> None:
+    """The facts that stood, with what follows from them, which the channels of a recording are judged on."""
+    with _named(), making(folder / FACTS) as place:
+        stream.write(elements, place)
+        put(place, folder / FACTS)
+
+
+def read(folder: Path) -> SepbmRecording:
+    """The recording of a folder."""
+    with _named():
+        about = read_json(folder / ABOUT, FORMAT, VERSION)
+        published = tuple(PublicationRecord(*row) for row in _rows(folder / _PUBLISHED))
+        beside = tuple(
+            CountedNotification(channel, who, tuple(causes), *rest)
+            for channel, who, causes, *rest in _rows(folder / _BESIDE)
+        )
+        samples = observed.samples(folder)
+        try:
+            names = tuple(map(str, about["channels"]))
+            given = {name: about[name] for name in _PLAIN}
+        except (KeyError, TypeError) as error:
+            raise RecordingError(f"{folder / ABOUT}: field {error} is missing") from error
+        heard = [each for name in names for each in _heard(folder / CHANNELS / name, name)]
+        return SepbmRecording(
+            channels=names,
+            published=published,
+            heard=tuple(sorted(heard, key=attrgetter("received"))),
+            samples=samples,
+            beside=beside,
+            **given,
+        )
+
+
+_TABLES: Final = ("channels", "published", "heard", "samples", "beside")
+_PLAIN: Final = tuple(field.name for field in fields(SepbmRecording) if field.name not in _TABLES)
+"""The fields of a recording that ``recording.json`` has as they are."""
+
+
+@contextmanager
+def _named() -> Iterator[None]:
+    try:
+        yield
+    except (RunError, tables.TableError) as error:
+        raise RecordingError(str(error)) from error
+
+
+def _about(recording: SepbmRecording) -> dict[str, Any]:
+    return {"channels": list(recording.channels), **{name: getattr(recording, name) for name in _PLAIN}}
+
+
+def _put(folder: Path, name: str, records: Iterable[tuple[Any, ...]]) -> None:
+    schema = _SCHEMAS[name]
+    columns: list[Any] = list(zip(*records, strict=True)) or [[] for _ in schema]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    tables.write_part(folder / name, 0, pa.table(arrays, schema=schema))
+
+
+def _rows(path: Path) -> Iterator[tuple[Any, ...]]:
+    found = tables.read(path, _SCHEMAS[path.name])
+    return zip(*(column.to_pylist() for column in found.columns), strict=True)
+
+
+def _places(published: Iterable[PublicationRecord]) -> Mapping[int, int]:
+    """By the system's number of a publication its place in the order in which they took effect, from 1."""
+    return {each.known_as: place for place, each in enumerate(in_effect(published), 1) if each.known_as is not None}
+
+
+def _by_channel(recording: SepbmRecording) -> dict[str, list[ReceivedNotification]]:
+    found: dict[str, list[ReceivedNotification]] = {name: [] for name in recording.channels}
+    for each in recording.heard:
+        found[each.channel].append(each)
+    return found
+
+
+def _answer(heard: ReceivedNotification, variables: tuple[str, ...], places: Mapping[int, int]) -> Answer:
+    instant = max((places[cause] for cause in heard.causes if cause in places), default=None)
+    return Answer(variables, heard.added, heard.removed, instant=instant, received=heard.received, made=heard.made)
+
+
+def _heard(folder: Path, channel: str) -> list[ReceivedNotification]:
+    causes = [tuple(found) for _, found in _rows(folder / _CAUSES)]
+    answers = observed.answers(folder, finished=True)
+    if len(causes) != len(answers):
+        raise RecordingError(
+            f"{folder / _CAUSES}: {len(causes)} rows for {len(answers)} answers: one for each belongs here"
+        )
+    return [
+        ReceivedNotification(channel, why, each.added, each.removed, each.received, each.made)
+        for each, why in zip(answers, causes, strict=True)
+    ]
+
+
+def _fed(recording: SepbmRecording, sizes: Mapping[int, int]) -> tuple[Fed, ...]:
+    """Each publication when it was called, as an element after which time has come as far as its place."""
+    found = []
+    for place, each in enumerate(in_effect(recording.published), 1):
+        found.append(Fed(each.number, place, each.called, each.called, sizes[each.number]))
+        found.append(Fed(ADVANCE, place, each.called, each.called))
+    return tuple(found)
+
+
+def continuous(channel: SepbmChannel) -> ContinuousQuery:
+    """A channel's query as a continuous one, over the facts that stand."""
+    form = parse_sparql(channel.query)
+    return ContinuousQuery(form, (StreamWindow(STREAM, Window(1, 1, "landmark")),), sparql=sparql(form))
+
+
+def _header(
+    recording: SepbmRecording, channel: SepbmChannel, semantics: Semantics, configuration: Configuration
+) -> RunHeader:
+    query = continuous(channel)
+    pace: dict[str, object] = {} if recording.rate is None else {"rate": recording.rate}
+    return RunHeader(
+        engine=recording.system,
+        query=query,
+        query_text=print_query(query, _DIALECT),
+        dialect=_DIALECT,
+        semantics=semantics,
+        advanced_to=len(recording.published),
+        started=recording.started,
+        evaluator=recording.evaluator,
+        workload={
+            "name": "sepbm",
+            "configuration": configuration.folder.name,
+            "channel": channel.name,
+            "publishers": recording.publishers,
+            **pace,
+        },
+        versions=versions(),
+        machine=machine(),
+        failure=recording.failure,
+        options=recording.options,
+    )
+
+
+Tell = Callable[[str, int, int], None]
+"""Called with the next step, and how many of how many steps are done."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingMeans:
+    """The means of judging: ``spark`` makes the session when there is a first use of it."""
+
+    spark: "Callable[[], SparkSession]"
+    tell: Tell = lambda _what, _done, _of: None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRecording:
+    """A recording, its metrics, and the verdicts on its channels (none where it was not judged)."""
+
+    recording: SepbmRecording
+    analysis: Analysis
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+
+    @property
+    def right(self) -> bool:
+        """Whether nothing was missed or told without reason, and every verdict that there is says so too."""
+        judged = (each.judgement in {Judgement.RIGHT, Judgement.LATE} for each in self.verdicts.values())
+        found = self.recording.failure is None and not self.analysis.missed and not self.analysis.surplus
+        return found and all(judged)
+
+
+def outcome(folder: Path, configuration: Stored, judging: JudgingMeans) -> JudgedRecording:
+    """The recording in a folder, analysed; RecordingError and ConfigurationError name the file."""
+    recording = read(folder)
+    return JudgedRecording(
+        recording, analyse(due(configuration, recording, judging), recording), kept(folder, recording)
+    )
+
+
+def due(configuration: Stored, recording: SepbmRecording, judging: JudgingMeans) -> Sequence[DueRows]:
+    """The rows that were due in the order in which the publications took effect."""
+    order = another_order(configuration, recording)
+    if not order:
+        return tuple(configuration.due())
+    from streamgauge.suites.sepbm.distributed import due as due_in
+
+    return due_in(judging.spark(), configuration, order, lambda what: judging.tell(f"what was due: {what}", 0, 1))
+
+
+def another_order(configuration: Stored, recording: SepbmRecording) -> tuple[int, ...]:
+    """All publications as they took effect, those that were not published last; empty where it is the sequence's."""
+    effect = [each.number for each in in_effect(recording.published)]
+    if effect == sorted(effect):
+        return ()
+    done = set(effect)
+    return (*effect, *(each.number for each in configuration.sequence() if each.number not in done))
+
+
+def judge(folder: Path, configuration: Stored, judging: JudgingMeans, *, again: bool = True) -> dict[str, Verdict]:
+    """The common oracle's verdict on every channel of the recording in a folder, kept in the channels' run folders.
+
+    Without ``again`` the verdicts stand that are there.
+    """
+    recording = read(folder)
+    judging.tell("the facts that stood", 0, len(recording.channels))
+    _facts(folder, configuration, recording, judging)
+    verdicts = {}
+    for done, name in enumerate(recording.channels):
+        if not again and (before := _verdict(folder / CHANNELS / name)) is not None:
+            verdicts[name] = before
+            continue
+        judging.tell(f"judging {name}", done, len(recording.channels))
+        run = read_run(folder / CHANNELS / name, parse)
+        verdicts[name] = judge_run(run, folder / FACTS, Means(judging.spark))
+        write_verdict(folder / CHANNELS / name, verdicts[name])
+    return verdicts
+
+
+def _verdict(folder: Path) -> Verdict | None:
+    try:
+        return read_verdict(folder)
+    except RunError:
+        return None
+
+
+def kept(folder: Path, recording: SepbmRecording) -> dict[str, Verdict]:
+    """The verdicts that ``judge`` left, none unless all are there."""
+    try:
+        return {name: read_verdict(folder / CHANNELS / name) for name in recording.channels}
+    except RunError:
+        return {}
+
+
+def _facts(folder: Path, configuration: Stored, recording: SepbmRecording, judging: JudgingMeans) -> None:
+    """The stream that all channels are judged on; that of the sequence's own order is made once for a configuration."""
+    if (folder / FACTS).exists():
+        return
+    from streamgauge.suites.sepbm.distributed import history
+
+    order = another_order(configuration, recording)
+    if order:
+        write_facts(folder, history(judging.spark(), configuration, order))
+        return
+    if not (configuration.folder / FACTS).exists():
+        write_facts(configuration.folder, history(judging.spark(), configuration))
+    share(configuration.folder / FACTS, folder / FACTS)

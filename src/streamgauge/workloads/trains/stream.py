@@ -1,0 +1,233 @@
+"""Departures on boards (Taelman et al., ESWC 2016, section 4): which are shown and their delays at each update, as RDF.
+
+Properties that are renewed are elements that end with the next update; the other properties are static triples.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from streamgauge.formats.stream import SCHEMA, UNTIL
+from streamgauge.model.terms import XSD
+from streamgauge.workloads import draws
+from streamgauge.workloads.draws import Ints
+from streamgauge.workloads.plan import (
+    TRIPLE_SCHEMA,
+    Statement,
+    batch,
+    expanded,
+    exploded,
+    formatted,
+    numbers_of,
+    running,
+    text,
+)
+
+T = "http://example.org/train#"
+TD = "http://example.org/traindata#"
+STREAM = "http://example.org/streams/departures"
+
+PROPERTIES = ("delay", "platform", "departureTime", "headSign", "routeLabel")
+"""Of a departure, in the order of the paper's query; a station has ``hasDeparture`` beside."""
+
+DAY = 1_417_824_000
+"""What the stream's time 0 is as a time of departure, s since 1970: 2014-12-06T00:00:00Z, the recorded day."""
+
+
+RENEWED_SCHEMA = SCHEMA.append(UNTIL)
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Numbered rows of ``Renewing`` as the stream table: an element each, of the named properties."""
+
+    named: Sequence[str]
+    update: int
+    stream: str
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a batch; an element ends ``update`` ms after its time."""
+        subject = _departure(rows)
+        found = exploded([(np.arange(len(rows)), [_said(rows, subject, name) for name in self.named])])
+        n, time = (column[found.row] for column in numbers_of(rows, "n", "time"))
+        columns = [
+            text(len(n), self.stream),
+            pa.array(time),
+            pa.array(n),
+            pa.array(found.position, pa.int32()),
+            *found.triples,
+            pa.array(time + self.update),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=RENEWED_SCHEMA)
+
+
+@dataclass(frozen=True, slots=True)
+class StaticWriter:
+    """Departures as triples: the link of their station, and the properties that are not renewed."""
+
+    held: Sequence[str]
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The triples of a batch."""
+        subject = _departure(rows)
+        (station,) = numbers_of(rows, "station")
+        link = Statement(text(len(rows), f"<{TD}station-", station, ">"), f"<{T}hasDeparture>", subject)
+        said = [link, *(_said(rows, subject, name) for name in self.held)]
+        return pa.RecordBatch.from_arrays(list(exploded([(np.arange(len(rows)), said)]).triples), schema=TRIPLE_SCHEMA)
+
+
+def _departure(rows: pa.RecordBatch) -> pa.Array:
+    station, number = numbers_of(rows, "station", "number")
+    return text(len(rows), f"<{TD}departure-", station, "-", number, ">")
+
+
+def _said(rows: pa.RecordBatch, subject: pa.Array, name: str) -> Statement:
+    column, form = _OBJECTS[name]
+    numbers: Ints = rows.column(column).to_numpy()
+    return Statement(subject, f"<{T}{name}>", formatted(numbers, form))
+
+
+def _delay(minutes: int) -> str:
+    """The canonical xsd:duration of whole minutes."""
+    hours, rest = divmod(minutes, 60)
+    parts = "".join(f"{count}{unit}" for count, unit in ((hours, "H"), (rest, "M")) if count)
+    return f'"PT{parts or "0S"}"^^<{XSD}duration>'
+
+
+def _departure_time(leaves: int) -> str:
+    """An xsd:dateTime: pyoxigraph keeps a dateTimeStamp as one, and the paper's FILTER compares with one."""
+    return f'"{datetime.fromtimestamp(leaves + DAY, UTC):%Y-%m-%dT%H:%M:%SZ}"^^<{XSD}dateTime>'
+
+
+_OBJECTS: Mapping[str, tuple[str, Callable[[int], str]]] = {
+    "delay": ("late", _delay),
+    "platform": ("platform", lambda number: f"<{TD}platform-{number + 1}>"),
+    "departureTime": ("leaves", _departure_time),
+    "headSign": ("sign", lambda number: f'"Town {number}"'),
+    "routeLabel": ("route", lambda number: f'"IC {number}"'),
+}
+"""The column of a departure and the object that a property has for its value."""
+
+
+_HOUR = 3_600
+_LATEST = 15
+"""The most minutes that a departure is late from the beginning."""
+
+
+class Size(NamedTuple):
+    """How much there is and how fast it moves on; times in ms."""
+
+    stations: int
+    per_hour: int
+    ahead: int
+    update: int
+    duration: int
+    speedup: int
+    delayed: float
+    head_signs: int
+    platforms: int
+
+    @property
+    def horizon(self) -> int:
+        """The latest departure that comes onto a board (ms)."""
+        return self.duration * self.speedup + self.ahead
+
+    @property
+    def departures(self) -> int:
+        """How many departures are drawn; those that are on no board are left out."""
+        return self.stations * (-(-self.horizon * self.per_hour // (_HOUR * 1000)) + 1)
+
+    @property
+    def updates(self) -> int:
+        """At how many updates a departure is on the board, at most."""
+        return 1 + min(self.duration // self.update, self.ahead // (self.update * self.speedup) + 1)
+
+
+class Departures(NamedTuple):
+    """Departures by station and ``number``, which counts a station's from 0.
+
+    One ``leaves`` (s), is ``late`` (min), has a ``platform``, a head ``sign`` and a ``route``.
+    """
+
+    station: Ints
+    number: Ints
+    leaves: Ints
+    late: Ints
+    platform: Ints
+    sign: Ints
+    route: Ints
+
+    def take(self, rows: Ints) -> "Departures":
+        """Some of them."""
+        return Departures(*(column[rows] for column in self))
+
+
+DEPARTURE = pa.schema([(name, pa.int64()) for name in Departures._fields])
+RENEWED = pa.schema([*DEPARTURE, ("time", pa.int64())])
+
+
+def departures(seed: int, size: Size, ids: Ints) -> Departures:
+    """The departures of some ids that are on a board at some update."""
+    of = (ids % size.stations + 1, ids // size.stations)
+    begin = of[1] * _HOUR // size.per_hour
+    slot = max(1, _HOUR // size.per_hour)
+    late = draws.unit(seed, "delayed", *of) < size.delayed
+    found = Departures(
+        *of,
+        leaves=begin + draws.below(slot, seed, "leaves", *of) + 1,
+        late=np.where(late, draws.below(_LATEST, seed, "delay", *of) + 1, 0),
+        platform=draws.below(size.platforms, seed, "platform", *of),
+        sign=draws.below(size.head_signs, seed, "head sign", *of) + 1,
+        route=draws.below(5_000, seed, "route", *of) + 100,
+    )
+    first, last = _turns(size, found.leaves)
+    return found.take(np.flatnonzero((found.leaves * 1000 <= size.horizon) & (last >= first)))
+
+
+@dataclass(frozen=True, slots=True)
+class Boards:
+    """A row for each departure that is on a board at some update."""
+
+    seed: int
+    size: Size
+
+    def __call__(self, ids: Ints) -> Iterator[pa.RecordBatch]:
+        """The departures of some ids."""
+        yield batch(**departures(self.seed, self.size, ids)._asdict())
+
+
+@dataclass(frozen=True, slots=True)
+class Renewing:
+    """A row for each departure and update at which it is on the board: what it was, and ``time`` (ms).
+
+    ``late`` and ``platform`` as they are then; ``changes``: how often the delay and the platform change per update.
+    """
+
+    seed: int
+    size: Size
+    changes: tuple[float, float]
+
+    def __call__(self, ids: Ints) -> Iterator[pa.RecordBatch]:
+        """The updates of the departures of some ids."""
+        found = departures(self.seed, self.size, ids)
+        first, last = _turns(self.size, found.leaves)
+        of, since = expanded(last - first + 1)
+        rows, turn, begins = found.take(of), first[of] + since, since == 0
+        key = (rows.station, rows.number, turn)
+        step = np.where(draws.below(3, self.seed, "shorter", *key) == 0, -1, 1)
+        grown = np.where(draws.unit(self.seed, "grown", *key) < self.changes[0], step, 0)
+        moved = (draws.unit(self.seed, "moved", *key) < self.changes[1]).astype(np.int64)
+        late = np.maximum(0, rows.late + running(grown, begins))
+        platform = (rows.platform + running(moved, begins)) % self.size.platforms
+        yield batch(**rows._replace(late=late, platform=platform)._asdict(), time=turn * self.size.update)
+
+
+def _turns(size: Size, leaves: Ints) -> tuple[Ints, Ints]:
+    """The first and the last update at which departures are on the board: before they leave, within the stream."""
+    each = size.update * size.speedup
+    first = -(-np.maximum(0, leaves * 1000 - size.ahead) // each)
+    return first, np.minimum((leaves * 1000 - 1) // each, size.duration // size.update)

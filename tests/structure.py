@@ -1,0 +1,250 @@
+"""The structure of the code in figures; `python -m tests.structure` prints them.
+
+Everything is read from syntax trees (`ast`) of the packages below `src/` and of `benchmarks/`; nothing is imported.
+`tests/structure.toml` holds the reasons for what stays on purpose and the figures that may not get worse.
+"""
+
+import ast
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from statistics import median, quantiles
+
+ROOT = Path(__file__).parent.parent
+PAIR = 500
+"""Lines that a module and its only importer may have together before they are better left apart."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Module:
+    """A file with its dotted name; a package's ``__init__`` has the package's name."""
+
+    name: str
+    path: Path
+
+    @cached_property
+    def text(self) -> str:
+        return self.path.read_text(encoding="utf-8")
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text, self.path)
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        return list(ast.walk(self.tree))
+
+    @property
+    def lines(self) -> int:
+        return self.text.count("\n")
+
+    @property
+    def is_package(self) -> bool:
+        return self.path.stem == "__init__"
+
+    @cached_property
+    def code(self) -> int:
+        """Lines that are neither empty, nor a comment, nor part of a docstring."""
+        docs = {line for node in self.nodes for line in _docstring_lines(node)}
+        rows = enumerate(self.text.splitlines(), 1)
+        return sum(bool(row.strip()) and not row.strip().startswith("#") and at not in docs for at, row in rows)
+
+    @cached_property
+    def layer(self) -> str:
+        """The top package that the module is in: ``servers`` of ``streamgauge.servers.http.sse``."""
+        parts = self.name.split(".")
+        inner = parts[0] == "streamgauge" and (len(parts) > 2 or (len(parts) == 2 and self.is_package))
+        return parts[1] if inner else parts[0]
+
+    def functions(self) -> Iterator[Function]:
+        """All functions, methods and nested ones."""
+        return (node for node in self.nodes if isinstance(node, Function))
+
+    def classes(self) -> Iterator[ast.ClassDef]:
+        """Classes at the top of the file that are not private."""
+        return (node for node in self.tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_"))
+
+    def public(self) -> Iterator[Documented]:
+        """The module, its public classes and functions, and the public methods of these classes."""
+        yield self.tree
+        for node in self.tree.body:
+            if isinstance(node, ast.ClassDef | Function) and not node.name.startswith("_"):
+                yield node
+                if isinstance(node, ast.ClassDef):
+                    yield from (one for one in node.body if isinstance(one, Function) and not one.name.startswith("_"))
+
+    def imports(self, names: Mapping[str, "Module"]) -> set[str]:
+        """The modules of ``names`` that this one imports, at its top or in a function; relative imports count."""
+        found: set[str] = set()
+        for node in self.nodes:
+            if isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                base = self._base(node)
+                inner = {f"{base}.{alias.name}" for alias in node.names}
+                found |= {one if one in names else base for one in inner}
+        return {one for one in found if one in names and one != self.name}
+
+    def _base(self, node: ast.ImportFrom) -> str:
+        if not node.level:
+            return node.module or ""
+        parts = self.name.split(".")
+        kept = parts[: len(parts) - node.level + self.is_package]
+        return ".".join([*kept, *filter(None, [node.module])])
+
+
+def _docstring_lines(node: ast.AST) -> range:
+    if isinstance(node, Documented) and ast.get_docstring(node, clean=False) is not None:
+        first = node.body[0]
+        return range(first.lineno, (first.end_lineno or first.lineno) + 1)
+    return range(0)
+
+
+def length(function: Function) -> int:
+    """Lines of a function from ``def`` to its end, its docstring included."""
+    return (function.end_lineno or function.lineno) - function.lineno + 1
+
+
+def modules(root: Path = ROOT) -> dict[str, Module]:
+    """The modules below ``root/src`` and ``root/benchmarks`` by their dotted names."""
+    found = {}
+    for home, base in ((root / "src", root / "src"), (root / "benchmarks", root)):
+        for path in sorted(home.rglob("*.py")):
+            parts = path.relative_to(base).with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            found[name] = Module(name, path)
+    return found
+
+
+class Structure:
+    """The figures of a set of modules, and the reasons of ``structure.toml`` for what stays."""
+
+    def __init__(self, found: Mapping[str, Module], kept: Mapping[str, Mapping[str, str]]) -> None:
+        self.modules = found
+        self._kept = kept
+        self.importers: dict[str, set[str]] = defaultdict(set)
+        for module in found.values():
+            for name in module.imports(found):
+                self.importers[name].add(module.name)
+
+    def large(self, limit: int = 500) -> dict[str, int]:
+        """Files of more lines than ``limit``."""
+        return {module.name: module.lines for module in self.modules.values() if module.lines > limit}
+
+    def one_importer(self) -> dict[str, tuple[str, str]]:
+        """Modules that exactly one other imports: that one, and the reason to stay (empty when there is none)."""
+        alone = {
+            name: next(iter(self.importers[name]))
+            for name, module in self.modules.items()
+            if len(self.importers[name]) == 1 and not module.is_package and module.path.stem != "__main__"
+        }
+        return {name: (by, self._reason(self.modules[name], self.modules[by])) for name, by in alone.items()}
+
+    @property
+    def unexplained(self) -> dict[str, int]:
+        """Counts of modules with one importer, class names and names in -ing that have no reason."""
+        return {
+            "one_importer": sum(not why for _, why in self.one_importer().values()),
+            "class_names": sum(not why for _, why in self.twice().values()),
+            "verbs": sum(not why for why in self.verbs().values()),
+        }
+
+    def _reason(self, module: Module, by: Module) -> str:
+        folder = module.name.rpartition(".")[0]
+        if folder in self._kept.get("extension_points", {}):
+            return f"extension point: {self._kept['extension_points'][folder]}"
+        if module.layer != by.layer:
+            return f"border of layers: {by.layer} imports {module.layer}"
+        if module.lines + by.lines > PAIR:
+            return f"the pair has {module.lines + by.lines} lines"
+        return self._kept.get("one_importer", {}).get(module.name, "")
+
+    def twice(self) -> dict[str, tuple[list[str], str]]:
+        """Names that several public classes have: their modules, and the reason (empty when there is none)."""
+        homes: dict[str, list[str]] = defaultdict(list)
+        for module in self.modules.values():
+            for node in module.classes():
+                homes[node.name].append(module.name)
+        reasons = self._kept.get("class_names", {})
+        return {name: (where, reasons.get(name, "")) for name, where in sorted(homes.items()) if len(where) > 1}
+
+    def verbs(self) -> dict[str, str]:
+        """Modules and packages whose name ends in -ing, with the reason: a noun of the field (else empty)."""
+        words = self._kept.get("nouns", {})
+        last = {name: name.rpartition(".")[2] for name in self.modules}
+        return {name: words.get(word, "") for name, word in sorted(last.items()) if word.endswith("ing")}
+
+    def lengths(self) -> list[int]:
+        """Lines of every function, ascending."""
+        return sorted(length(one) for module in self.modules.values() for one in module.functions())
+
+    def long(self, limit: int = 60) -> dict[str, int]:
+        """Functions of more lines than ``limit``."""
+        found = ((module, one) for module in self.modules.values() for one in module.functions())
+        return {f"{module.name}.{one.name}": length(one) for module, one in found if length(one) > limit}
+
+    def docstrings(self) -> tuple[int, int]:
+        """Public modules, classes, functions and methods that have a docstring, and all of them."""
+        own = [module for module in self.modules.values() if module.name.startswith("streamgauge")]
+        told = [ast.get_docstring(node) is not None for module in own for node in module.public()]
+        return sum(told), len(told)
+
+
+def load(root: Path = ROOT) -> Structure:
+    """The structure of the repository below ``root``."""
+    reasons = tomllib.loads((root / "tests" / "structure.toml").read_text(encoding="utf-8"))
+    return Structure(modules(root), reasons)
+
+
+def report(structure: Structure) -> Iterator[str]:
+    """The figures as lines of text."""
+    found = list(structure.modules.values())
+    sizes = sorted(module.lines for module in found)
+    largest = max(found, key=lambda module: module.lines)
+    by_layer = Counter(module.layer for module in found)
+    yield f"files: {len(found)} ({_counted(by_layer)})"
+    yield f"lines: {sum(sizes):,}, of code {sum(module.code for module in found):,}"
+    yield f"file: median {median(sizes):g} lines, largest {largest.lines} ({largest.name})"
+    yield from _listed("files over 500 lines", (f"{name}: {lines}" for name, lines in structure.large().items()))
+    yield from _one_importer(structure.one_importer())
+    twice = structure.twice()
+    unexplained = [f"{name}: {', '.join(where)}" for name, (where, why) in twice.items() if not why]
+    yield f"class names that occur twice: {len(twice)}, explained {len(twice) - len(unexplained)}"
+    yield from _listed("unexplained", unexplained)
+    verbs = structure.verbs()
+    unexplained = [name for name, why in verbs.items() if not why]
+    yield f"modules ending in -ing: {len(verbs)}, nouns of the field {len(verbs) - len(unexplained)}"
+    yield from _listed("unexplained", unexplained)
+    lengths = structure.lengths()
+    p90 = quantiles(lengths, n=10)[-1]
+    yield f"functions: {len(lengths):,}, lines: median {median(lengths):g}, p90 {p90:g}, max {lengths[-1]}"
+    yield from _listed("functions over 60 lines", (f"{name}: {lines}" for name, lines in structure.long().items()))
+    told, of = structure.docstrings()
+    yield f"docstrings of public names in src/: {told:,} of {of:,} ({told / of:.1%})"
+
+
+def _one_importer(alone: Mapping[str, tuple[str, str]]) -> Iterator[str]:
+    kinds = Counter(why.partition(":")[0] if ":" in why else "a pair over 500 lines" if "pair" in why else "other"
+                    for _, why in alone.values() if why)  # fmt: skip
+    yield f"modules with exactly one importer: {len(alone)} ({_counted(kinds)})"
+    yield from _listed("without a reason", (f"{name} <- {by}" for name, (by, why) in alone.items() if not why))
+    yield from _listed("with a reason", (f"{name} <- {by}: {why}" for name, (by, why) in alone.items() if why))
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items(), key=lambda each: -each[1]))
+
+
+def _listed(heading: str, lines: Iterable[str]) -> Sequence[str]:
+    told = list(lines)
+    return [f"  {heading}: {len(told)}", *(f"    {line}" for line in told)] if told else []
+
+
+if __name__ == "__main__":
+    print("\n".join(report(load())))

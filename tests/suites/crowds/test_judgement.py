@@ -1,0 +1,105 @@
+"""Answers judged by what the server held; freshness; digests; scenarios as JSON."""
+
+from dataclasses import replace
+
+import pytest
+
+from streamgauge.oracle.expected.valid import Valid
+from streamgauge.semantics.profiles import FRAGMENTS
+from streamgauge.suites.crowds import judgement
+from streamgauge.suites.crowds.clients import digest
+from streamgauge.suites.crowds.scenario import (
+    SYSTEMS,
+    CrowdOutcome,
+    ReceivedAnswer,
+    Scenario,
+    continuous,
+    from_json,
+    over_all,
+    to_json,
+)
+from streamgauge.suites.crowds.updates import updates
+from tests.suites.crowds.boards import LATE, NOW, elements, static
+
+ASKED = Scenario("incremental", 2, slack=100)
+APPLIED = [(5000 + 1000 * turn + 7, 1000 * turn) for turn in range(4)]
+"""When a server had the updates of a stream that began at 5000 ms, 7 ms late each."""
+
+
+def rows(late):
+    found = []
+    for number in range(4):
+        delay = LATE if late and number == 1 else NOW
+        found.append(
+            (delay, f"<http://example.org/traindata#platform-{number % 2 + 1}>", f'"Town {number % 2 + 1}"',
+             f'"IC {number}"', f'"2014-12-06T00:0{number}:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>')
+        )  # fmt: skip
+    return found
+
+
+def line(instant, received, said, client=0):
+    return {"client": client, "instant": instant, "received": received, "rows": digest(said)}
+
+
+@pytest.mark.parametrize(
+    ("said", "right"),
+    [
+        (line(6000, 6100, rows(False)), True),
+        (line(7000, 7005, rows(False)), True),  # the server had not got the third update yet
+        (line(7000, 7005, rows(True)), False),
+        (line(7000, 7010, rows(True)), True),  # it may be of any instant until it was received
+        (line(7008, 7500, rows(False)), False),  # stale
+        (line(8000, 8500, list(reversed(rows(True)))), True),
+        (line(8000, 8500, rows(True)[1:]), False),
+        (line(9200, 9300, []), True),  # what was not renewed has ended
+        (line(9000, 9050, []), False),
+    ],
+)
+def test_an_answer_is_right_when_the_server_held_it_meanwhile(said, right):
+    judge = judgement.ServerHistory(ASKED, elements(4, 1000), list(static()), APPLIED)
+    assert judge.right(said) is right
+
+
+def test_valid_at_an_instant_is_what_holds_then():
+    query = over_all(continuous(ASKED, 0)[0], tuple(static()))
+    applied = [(at, update) for (at, _), update in zip(APPLIED, updates(elements(4, 1000), 100), strict=True)]
+    valid = Valid(query, FRAGMENTS, judgement.history(applied, "http://example.org/streams/departures"))
+    assert [len(valid.at(at)) for at in (0, 5006, 5007, 9106, 9107)] == [0, 0, 4, 4, 0]
+    assert [digest(each) for each in valid.within(6900, 7100)] == [digest(rows(False)), digest(rows(True))]
+
+
+def test_intervals_that_are_only_added_overlap():
+    scenario = Scenario("streamer", 1, slack=100, label="interval", renewal="published")
+    judge = judgement.ServerHistory(scenario, elements(4, 1000), list(static()), APPLIED)
+    both = [*rows(False), rows(True)[1]]
+    assert judge.right(line(7020, 7050, both)) is True
+    assert judge.right(line(7120, 7150, both)) is False
+
+
+def test_freshness_is_how_long_after_a_change_an_answer_was_there_that_was_asked_for_after_it():
+    answers = [(0, 110, 5), (0, 220, 60), (0, 330, 5), (1, 205, 4), (1, 990, 9)]
+    # client 0 asked at 105, 160, 325; client 1 at 201, 981
+    assert judgement.freshness(answers, [150, 200]) == [70, 130]  # client 1 began after both
+    assert judgement.freshness(answers, [100]) == []
+    assert judgement.freshness([], [100]) == []
+
+
+def test_digests_are_of_bags_whatever_their_order():
+    assert digest([("a", None), ("b", "c")]) == digest([("b", "c"), ("a", None)])
+    assert digest([("a",), ("a",)]) != digest([("a",)])
+
+
+@pytest.mark.slow
+def test_every_system_has_its_query_and_distinct_clients_ask_distinct_things():
+    for system in SYSTEMS:
+        texts = {continuous(Scenario(system, 40, distinct=True), client)[1] for client in range(40)}
+        assert len(texts) == 40
+        assert len({continuous(Scenario(system, 3), client)[1] for client in range(3)}) == 1
+
+
+def test_an_outcome_is_kept_as_it_was():
+    served = ReceivedAnswer(0, 5, 10, 3, 2, 1, 100, True)
+    outcome = CrowdOutcome(ASKED, ((1.0, 50.0),), ((1.0, 5.0),), 0.5, 0.05, 2.0, 7, (8, 9), (served,), ("once",), 1.5)
+    assert from_json(to_json(outcome)) == outcome
+    assert (outcome.server_percent, outcome.client_percent) == (25.0, 1.25)
+    assert replace(ASKED, proxy=True).name != ASKED.name != replace(ASKED, seed=2).name

@@ -1,0 +1,84 @@
+"""Servers and crowds as processes: fragments that are renewed, live behind the service; all answers are right."""
+
+import shutil
+
+import pytest
+
+from streamgauge.formats.stream import write
+from streamgauge.harness.process import JsonProgram, ProgramError
+from streamgauge.suites.crowds.runs import run
+from streamgauge.suites.crowds.scenario import Scenario
+from streamgauge.suites.crowds.systems import CrowdData, nginx
+from tests.suites.crowds.boards import data, whole
+
+pytestmark = pytest.mark.server
+
+SHORT = {"seconds": 12, "spread": 0.0, "slack": 400}
+
+
+LONG = [pytest.param(system, marks=pytest.mark.prove) for system in ("streamer", "polling")]
+
+
+@pytest.mark.parametrize("system", ["incremental", *LONG])
+def test_fragments(tmp_path, system):
+    more = {"renewal": "plain", "period": 1000} if system == "polling" else {}
+    scenario = Scenario(system, 2, **SHORT, **more)
+    outcome = run(scenario, data(tmp_path, 30, 2000), tmp_path)
+    assert outcome.failures == ()
+    assert {each.client for each in outcome.answers} == {0, 1}
+    assert all(each.right for each in outcome.answers)
+    assert len(outcome.updates) >= 2
+    assert outcome.server_cpu > 0
+    assert outcome.clients_cpu > 0
+    assert outcome.details["requests"] > 0
+
+
+def test_a_service(tmp_path):
+    stream, static = tmp_path / "s.parquet", tmp_path / "s.nt"
+    write(whole(10, 2000), stream)
+    static.write_text("")
+    outcome = run(Scenario("live-cqels", 2, **SHORT), CrowdData(stream, static), tmp_path)
+    assert outcome.failures == ()
+    assert outcome.verdict.startswith("right")
+    assert {each.client for each in outcome.answers} == {0, 1}
+    assert all(each.right for each in outcome.answers)
+
+
+def test_of_distinct_queries_several_are_judged(tmp_path):
+    """Some have nothing due."""
+    stream, static = tmp_path / "s.parquet", tmp_path / "s.nt"
+    write(whole(10, 2000), stream)
+    static.write_text("")
+    outcome = run(Scenario("live-csparql", 4, True, **SHORT), CrowdData(stream, static), tmp_path)
+    assert outcome.verdict.startswith("right, precision 1.000")
+    assert outcome.verdict.endswith("(4 of 4 queries are right)")
+    assert {each.size > 0 for each in outcome.answers} == {True, False}
+
+
+@pytest.mark.parametrize("distinct", [False, pytest.param(True, marks=pytest.mark.prove)])
+def test_a_broker(tmp_path, distinct):
+    outcome = run(Scenario("broker", 2, distinct, **SHORT), data(tmp_path, 30, 2000), tmp_path)
+    assert outcome.failures == ()
+    assert all(each.right for each in outcome.answers)
+    assert distinct or {each.client for each in outcome.answers} == {0, 1}
+    assert all(each.late >= 0 for each in outcome.answers)
+    assert len(outcome.updates) >= 2
+    assert outcome.server_cpu > 0
+
+
+@pytest.mark.prove
+@pytest.mark.skipif(nginx() is None, reason="nginx is not installed: Debian's nginx-light")
+def test_a_cache_in_front_has_clients_share_requests(tmp_path):
+    outcome = run(Scenario("incremental", 4, proxy=True, **SHORT), data(tmp_path, 30, 2000), tmp_path)
+    assert all(each.right for each in outcome.answers)
+    asked = max(each.requests for each in outcome.answers)
+    assert outcome.details["requests"] < 3 * asked
+    shutil.rmtree(tmp_path / "proxy")
+
+
+def test_a_program_that_fails_says_why():
+    with (
+        pytest.raises(ProgramError, match="KeyError"),
+        JsonProgram("streamgauge.suites.crowds.clients.watchers", {}) as program,
+    ):
+        program.wait_for("ready")

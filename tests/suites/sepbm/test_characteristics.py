@@ -1,0 +1,130 @@
+"""What characterises a channel, counted by hand; ranks against times; which rules a query needs."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge import workloads
+from streamgauge.model.terms import RDF_TYPE
+from streamgauge.query import parse_sparql
+from streamgauge.reasoning import read_rules
+from streamgauge.suites.sepbm.characteristics import (
+    MEANING,
+    ChangeTraits,
+    ChannelCharacter,
+    ChannelQueryTraits,
+    DataTraits,
+    DueChange,
+    RankedTrait,
+    asks,
+    brings,
+    involved,
+    patterns_of,
+    ranked,
+    spearman,
+)
+from streamgauge.suites.sepbm.contract import SepbmChannel
+from streamgauge.suites.sepbm.shapes import selected
+from tests.suites.sepbm.campus import ONTOLOGY
+
+UNIVERSITY = workloads.load("university")
+
+
+def test_the_queries_of_the_university():
+    found = {
+        name: asks(selected(SepbmChannel(name, workloads.query_text(UNIVERSITY, name))))
+        for name in ("q06", "q09", "q20")
+    }
+    assert found == {
+        "q06": ChannelQueryTraits(1, 1, 0, 0, 0),
+        "q09": ChannelQueryTraits(3, 6, 5, 0, 0),
+        "q20": ChannelQueryTraits(2, 4, 2, 0, 1),
+    }
+    assert asks(
+        parse_sparql("SELECT * { ?x <urn:p> ?y FILTER(?y > 1) OPTIONAL { ?y <urn:q> ?z } }")
+    ) == ChannelQueryTraits(3, 2, 1, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "heads"),
+    [
+        ("?x :name ?n", set()),
+        ("?x :partOf ?y", {"partOf"}),
+        ("?x :memberOf ?y", {"memberOf", "member"}),
+        ("?x a :Professor", {"Professor"}),
+        ("?x a :Person", {"Person", "Professor", "Student"}),
+        ("?x a :Student", {"Person", "Professor", "Student"}),
+        ("?x :partOf|:member ?y", {"partOf", "memberOf", "member"}),
+        ("?x ?p :d1", {"partOf", "memberOf", "member", "near"}),
+    ],
+)
+def test_the_rules_that_a_query_needs(pattern, heads):
+    form = parse_sparql(f"PREFIX : <urn:t:> SELECT * {{ {pattern} }}")
+    found = involved(read_rules(ONTOLOGY), patterns_of(form))
+    concluded = {rule.head.object if rule.head.predicate == RDF_TYPE else rule.head.predicate for rule in found}
+    assert concluded == {f"<urn:t:{name}>" for name in heads}
+
+
+def graph(name, kind, *more):
+    return (f"<urn:{name}>", RDF_TYPE, f"<urn:{kind}>"), *((f"<urn:{name}>", f"<urn:{p}>", o) for p, o in more)
+
+
+def test_what_publications_bring():
+    one = graph("a", "Student", ("name", '"A"'))
+    two = graph("b", "Student", ("name", '"B"'))
+    three = graph("c", "Course", ("name", '"C"'), ("mail", '"c@x"'))
+    found = brings(
+        [
+            DueChange(one, (("<urn:a>", '"A"'),)),
+            DueChange(two, (("<urn:b>", '"B"'), ("<urn:b>", "<urn:elsewhere>"))),
+            DueChange(three, (("<urn:elsewhere>", '"C"'),)),
+        ]
+    )
+    assert found.recurring == 3
+    assert found.notifications == 4
+    assert found.contained == 0.5
+    assert found.equal_size == found.same_type == found.same_structure == pytest.approx(2 / 3)
+    assert found.at_most_one == 0.5
+    assert 0 < found.equal_graphs < 1
+    assert 0 < found.equal_rows < 1
+
+
+def test_nothing_is_known_where_nothing_was_brought():
+    assert brings([]) == ChangeTraits(0, None, 0, None, None, None, None, None, None)
+
+
+def test_equal_publications_are_as_equal_as_can_be():
+    same = DueChange(graph("a", "Student"), (("<urn:a>",),))
+    found = brings([same, same])
+    assert found.equal_graphs == found.equal_rows == found.equal_size == 1
+
+
+@given(st.lists(st.integers(0, 5), min_size=2).filter(lambda values: len(set(values)) > 1))
+def test_ranks_do_not_change_when_values_grow(values):
+    assert spearman(values, [value**3 for value in values]) == pytest.approx(1)
+    assert spearman(values, [-value for value in values]) == pytest.approx(-1)
+
+
+def test_spearman_s_published_example():
+    """Ranks with ties: 1 - 6 sum d^2 / (n (n^2 - 1)) holds without ties only."""
+    assert spearman([106, 100, 86, 101, 99, 103, 97, 113, 112, 110], [7, 27, 2, 50, 28, 29, 20, 12, 6, 17]) == (
+        pytest.approx(-29 / 165)
+    )
+    assert spearman([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(0.9486832980505138)
+    assert spearman([1, 1], [1, 2]) is None
+    assert spearman([], []) is None
+
+
+def character(name, patterns, contained):
+    none = ChangeTraits(1, contained, 1, None, None, None, None, None, None)
+    return ChannelCharacter(name, ChannelQueryTraits(1, patterns, 0, 0, 0), DataTraits(0, 1, 0.1, 1, None), none)
+
+
+def test_properties_are_ranked_against_times():
+    known = [character("a", 1, 0.5), character("b", 2, None), character("c", 3, 0.1), character("d", 9, 0.2)]
+    found = ranked(known, {"one": {"a": 1.0, "b": 2.0, "c": 3.0}})
+    assert found == [
+        RankedTrait("one", "contained", pytest.approx(-1), 2),
+        RankedTrait("one", "patterns", pytest.approx(1), 3),
+    ]
+    assert list(known[0].values) == list(MEANING)

@@ -1,0 +1,108 @@
+"""Channels alike: what differs between them, and that one query with a column for it answers all of them."""
+
+import pytest
+
+from streamgauge import workloads
+from streamgauge.model import algebra as al
+from streamgauge.query import parse_sparql
+from streamgauge.query.printer import sparql
+from streamgauge.reasoning import read_rules
+from streamgauge.suites.sepbm.contract import SepbmChannel
+from streamgauge.suites.sepbm.local import closed
+from streamgauge.suites.sepbm.shapes import selected, varied
+from tests.suites.sepbm.campus import CHANNELS, ONTOLOGY, pool
+
+UNIVERSITY = workloads.load("university")
+VARIED = {
+    "q01": "<http://www.Department0.University0.edu/GraduateCourse0>",
+    "q02": "Y",
+    "q03": "<http://www.Department0.University0.edu/AssistantProfessor0>",
+    "q04": "<http://www.Department0.University0.edu>",
+    "q05": "<http://www.Department0.University0.edu>",
+    "q06": None,
+    "q07": "<http://www.Department0.University0.edu/AssociateProfessor0>",
+    "q08": "<http://www.University0.edu>",
+    "q09": "Y",
+    "q10": "<http://www.Department0.University0.edu/GraduateCourse0>",
+    "q11": "<http://www.University0.edu>",
+    "q12": "<http://www.University0.edu>",
+    "q13": "<http://www.University0.edu>",
+    "q14": None,
+    "q15": "N",
+    "q16": "E",
+    "q17": "U",
+    "q18": "C",
+    "q19": "N",
+    "q20": "N",
+}
+
+
+def shape(name):
+    return varied(selected(SepbmChannel(name, workloads.query_text(UNIVERSITY, name))))
+
+
+@pytest.mark.parametrize("name", workloads.queries(UNIVERSITY))
+def test_what_differs_between_channels_like_the_university_s(name):
+    found = shape(name)
+    assert (found and (found.own or found.value.name)) == VARIED[name]
+
+
+@pytest.mark.parametrize("name", [name for name, value in VARIED.items() if value and value[0] == "<"])
+def test_with_its_own_constant_it_is_the_query(name):
+    found = shape(name)
+    own = parse_sparql(workloads.query_text(UNIVERSITY, name))
+    assert parse_sparql(found.channel(name, found.own).query) == own
+
+
+@pytest.mark.parametrize("name", [name for name, value in VARIED.items() if value and value[0] != "<"])
+def test_the_variable_is_gone(name):
+    found = shape(name).channel(name, "<urn:value>").query
+    assert f"?{VARIED[name]}" not in found
+    assert "<urn:value>" in found
+
+
+def rows(store, form):
+    names = form.variables
+    return {tuple(str(solution[name]) for name in names) for solution in store.query(sparql(form))}
+
+
+@pytest.mark.parametrize("channel", CHANNELS, ids=lambda channel: channel.name)
+def test_one_query_answers_all_channels_alike(channel):
+    store = closed(read_rules(ONTOLOGY), pool())
+    found = varied(selected(channel))
+    if found is None:
+        assert channel.name in ("students", "alone")
+        return
+    general = rows(store, found.general)
+    values = {row[-1] for row in general}
+    assert values
+    for value in (*values, "<urn:nowhere>"):
+        form = parse_sparql(found.channel("alike", value).query)
+        assert rows(store, form) == {row[:-1] for row in general if row[-1] == value}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT ?x ?y { ?x <urn:p> ?z OPTIONAL { ?z <urn:q> ?y } }",
+        "SELECT ?x ?y { ?x <urn:p> ?y FILTER NOT EXISTS { ?y <urn:q> ?x } }",
+        "SELECT ?x (COUNT(?y) AS ?n) { ?x <urn:p> ?y } GROUP BY ?x",
+        "SELECT ?x ?y { { ?x <urn:p> ?y } UNION { ?x <urn:q> ?z } } ORDER BY ?x LIMIT 1",
+        "SELECT ?x { ?x a <urn:C> }",
+    ],
+)
+def test_what_has_no_channels_alike(text):
+    assert varied(selected(SepbmChannel("c", text))) is None
+
+
+def test_a_constant_of_one_alternative_only_is_no_value():
+    found = varied(
+        selected(SepbmChannel("c", "SELECT ?x ?y { { ?x <urn:p> <urn:c> ; <urn:r> ?y } UNION { ?x <urn:q> ?y } }"))
+    )
+    assert found.own is None
+    assert found.value == al.Var("y")
+
+
+def test_a_channel_is_a_select():
+    with pytest.raises(ValueError, match="channel c: a channel's query is a SELECT"):
+        selected(SepbmChannel("c", "ASK { ?x a <urn:C> }"))

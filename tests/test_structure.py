@@ -1,0 +1,89 @@
+"""The structure of the code: what the figures count, and what may not get worse."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.structure import ROOT, Structure, load, modules, report
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Structure:
+    """Three modules and a package, one of which everyone imports."""
+    home = tmp_path / "src" / "streamgauge"
+    (home / "model").mkdir(parents=True)
+    (home / "__init__.py").write_text('"""Package."""\n')
+    (home / "model" / "__init__.py").write_text('"""Nouns."""\n\nfrom .facts import Fact\n')
+    (home / "model" / "facts.py").write_text(
+        '"""Facts."""\n\nimport math\n\n\nclass Fact:\n    """A fact."""\n\n    def age(self) -> int:\n        # days\n'
+        "        return math.floor(3.2)\n"
+    )
+    (home / "model" / "closing.py").write_text('"""Ends."""\n\nclass Fact:\n    pass\n')
+    (home / "cli.py").write_text(
+        "def main() -> None:\n    from streamgauge.model import closing\n\n    closing.Fact()\n"
+    )
+    (tmp_path / "benchmarks").mkdir()
+    return Structure(modules(tmp_path), {"nouns": {"spelling": "a noun"}})
+
+
+def test_lines_of_code_leave_out_docstrings_and_comments(small: Structure):
+    facts = small.modules["streamgauge.model.facts"]
+    assert (facts.lines, facts.code) == (11, 4)
+
+
+def test_an_import_in_a_function_and_a_relative_one_count(small: Structure):
+    assert small.importers["streamgauge.model.closing"] == {"streamgauge.cli"}
+    assert small.importers["streamgauge.model.facts"] == {"streamgauge.model"}
+
+
+def test_a_module_with_one_importer_needs_a_reason_within_its_layer(small: Structure):
+    assert small.one_importer() == {
+        "streamgauge.model.closing": ("streamgauge.cli", "border of layers: streamgauge imports model"),
+        "streamgauge.model.facts": ("streamgauge.model", ""),
+    }
+
+
+def test_names_that_occur_twice_and_names_in_ing(small: Structure):
+    assert small.twice() == {"Fact": (["streamgauge.model.closing", "streamgauge.model.facts"], "")}
+    assert small.verbs() == {"streamgauge.model.closing": ""}
+    assert small.unexplained == {"one_importer": 1, "class_names": 1, "verbs": 1}
+
+
+def test_functions_and_docstrings(small: Structure):
+    assert small.lengths() == [3, 4]
+    assert small.long(3) == {"streamgauge.cli.main": 4}
+    assert small.docstrings() == (5, 9)  # five of the modules and Fact, not cli, main, age and the other Fact
+
+
+def test_the_report_names_what_has_no_reason(small: Structure):
+    text = "\n".join(report(small))
+    assert "class names that occur twice: 1, explained 0" in text
+    assert "    Fact: streamgauge.model.closing, streamgauge.model.facts" in text
+
+
+@pytest.fixture(scope="module")
+def own() -> Structure:
+    """This repository's."""
+    return load()
+
+
+@pytest.mark.slow
+def test_the_repository_keeps_what_it_has(own: Structure):
+    """Sizes and docstrings hold; figures that do not hold yet may not get worse (``at_most`` of structure.toml)."""
+    limits = tomllib.loads((ROOT / "tests" / "structure.toml").read_text(encoding="utf-8"))
+    assert own.large() == {}
+    assert own.long() == {}
+    told, of = own.docstrings()
+    assert told / of >= limits["at_least"]["docstrings"]
+    for what, found in own.unexplained.items():
+        assert found <= limits["at_most"][what], f"{what}: see python -m tests.structure"
+
+
+@pytest.mark.slow
+def test_reasons_are_of_what_is_there(own: Structure):
+    limits = tomllib.loads((ROOT / "tests" / "structure.toml").read_text(encoding="utf-8"))
+    assert set(limits["one_importer"]) <= set(own.one_importer())
+    assert set(limits["class_names"]) <= set(own.twice())
+    assert set(limits["extension_points"]) <= set(own.modules)
+    assert set(limits["nouns"]) <= {name.rpartition(".")[2] for name in own.verbs()}
