@@ -58,6 +58,7 @@ def asked(evaluator: Snapshot, content: Contents) -> str:
 
 
 ALL = "SELECT ?v { ?s :p ?v }"
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 OVER_VALUES: list[tuple[str, str, str, str]] = [
     # query (777 stands for the constant "001"), values of :p, values of the answer, who answers
     (ALL, "76.0f", "76.0f", PYOXIGRAPH),
@@ -82,6 +83,21 @@ OVER_VALUES: list[tuple[str, str, str, str]] = [
     ("SELECT (STR(?v) AS ?t) { ?s :p ?v }", "1", '"1"', PYOXIGRAPH),
     ("SELECT (STRLEN(STR(?v)) AS ?n) { ?s :p ?v }", "1.50", "4", ALGEBRA),
     ("SELECT (DATATYPE(?v) AS ?t) { ?s :p ?v }", '"1"^^xsd:int', f"<{XSD}int>", ALGEBRA),
+    ("SELECT (DATATYPE(?v) AS ?t) { ?s :p ?v }", "76.0f", f"<{XSD}float>", PYOXIGRAPH),
+    ("SELECT (DATATYPE(?v + 1) AS ?t) { ?s :p ?v }", "76.0f", f"<{XSD}float>", PYOXIGRAPH),
+    (
+        "SELECT (DATATYPE(?v) AS ?t) { ?s :p ?v }",
+        '"a"@en "b"',
+        f"<{RDF}langString> <{XSD}string>",
+        PYOXIGRAPH,
+    ),
+    ("SELECT (ABS(?v) AS ?n) { ?s :p ?v }", "-01 2", "1 2", PYOXIGRAPH),
+    ("SELECT (ABS(?v) AS ?n) { ?s :p ?v }", "-1.50 -2.5f", "1.5 2.5f", PYOXIGRAPH),
+    ("SELECT (ABS(?v) AS ?n) { ?s :p ?v }", "-9223372036854775808", "9223372036854775808", ALGEBRA),
+    ("SELECT ?v { ?s :p ?v FILTER(ABS(?v * ?v) > 1e-9 * ABS(?v * ?v) * 3e0) }", "65536", "65536", PYOXIGRAPH),
+    ("SELECT ?v { ?s :p ?v FILTER(ABS(?v * ?v) > 1e-9 * ABS(?v * ?v)) }", "4294967296", "4294967296", ALGEBRA),
+    (f"SELECT (?v{' * 1e18' * 18} AS ?n) {{ ?s :p ?v }}", "10", f'"INF"^^<{XSD}double>', ALGEBRA),
+    (f"SELECT (?v{' * 1e18' * 15} AS ?n) {{ ?s :p ?v }}", "0e0", f'"0"^^<{XSD}double>', PYOXIGRAPH),
     ("SELECT ?v { { ?s :p ?v } UNION { BIND(1 + 1 AS ?v) } }", "02", "02 2", ALGEBRA),
     ("SELECT (SUM(?v) AS ?n) { ?s :p ?v }", "9223372036854775807 1", "9223372036854775808", ALGEBRA),
     ("SELECT (SUM(?v) AS ?n) { ?s :p ?v }", "1 2", "3", PYOXIGRAPH),

@@ -1,20 +1,27 @@
 """The definition: what an engine should have said, straight from SECRET and CQL; small, slow, obviously right."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.semantics import R2S, Changes, Report, Semantics
-from streamgauge.model.terms import Triple
+from streamgauge.model.terms import Row, Triple
 from streamgauge.semantics.content import Contents, arrived_triples, content, triples
 from streamgauge.semantics.due import candidates
-from streamgauge.semantics.evaluate import Snapshot
+from streamgauge.semantics.evaluate import Loaded, Snapshot
 from streamgauge.semantics.order import Head, admit, arrivals
 from streamgauge.semantics.pyoxigraph_gaps import undefined, volatile
 from streamgauge.semantics.refusal import RefusedError, meaningless
 from streamgauge.semantics.stream import columns, streamed
+
+Asked: TypeAlias = tuple[ContinuousQuery, Semantics]
+"""A query with the semantics that it is asked under."""
+
+Held: TypeAlias = Sequence[tuple[DueReport, Contents]]
+"""The due reports of one stream, each with what the query's windows hold."""
 
 
 def expected(
@@ -25,13 +32,45 @@ def expected(
     Raises RefusedError for what the definition does not cover, OutOfOrderError for disorder without a bound.
     """
     refuse(query, semantics)
+    return answered(held(elements, query, semantics, advanced_to, t0), [(query, semantics)])[0]
+
+
+def held(
+    elements: Iterable[StreamElement], query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
+) -> Held:
+    """The reports that are due up to ``advanced_to`` (ms), with their contents."""
     counted, _late = admit(facts(elements), semantics, query.windows, t0)
-    found = due_reports(counted, query, semantics, advanced_to, t0)
-    snapshot = Snapshot(query, semantics.content, semantics.empty_aggregate)
-    sizes = {due: sum(triples(contents, semantics.content).values()) for due, contents in found}
-    evaluated = ((due, snapshot.rows(contents)) for due, contents in found)
+    return due_reports(counted, query, semantics, advanced_to, t0)
+
+
+def answered(found: Held, asked: Sequence[Asked]) -> list[tuple[ExpectedReport, ...]]:
+    """What is sent for each of several queries that differ in their forms and operators only.
+
+    All of them are asked over a content before the next one is, so what they need of it is made once.
+    """
+    counting = asked[0][1].content
+    sizes = {due: sum(triples(contents, counting).values()) for due, contents in found}
+    snapshots = [Snapshot(query, semantics.content, semantics.empty_aggregate) for query, semantics in asked]
+    answers: list[list[tuple[Row, ...]]] = [[] for _ in asked]
+    for _, contents in found:
+        loaded = Loaded(contents)
+        for snapshot, rows in zip(snapshots, answers, strict=True):
+            rows.append(snapshot.rows(contents, loaded))
+    return [
+        _sent(zip((due for due, _ in found), rows, strict=True), sizes, snapshot.variables, *each)
+        for snapshot, rows, each in zip(snapshots, answers, asked, strict=True)
+    ]
+
+
+def _sent(
+    evaluated: Iterable[tuple[DueReport, tuple[Row, ...]]],
+    sizes: Mapping[DueReport, int],
+    variables: tuple[str, ...],
+    query: ContinuousQuery,
+    semantics: Semantics,
+) -> tuple[ExpectedReport, ...]:
     r2s = operator(query, semantics)
-    names = columns(snapshot.variables, r2s)
+    names = columns(variables, r2s)
     return tuple(ExpectedReport(due, names, rows, sizes[due]) for due, rows in streamed(evaluated, r2s, semantics))
 
 

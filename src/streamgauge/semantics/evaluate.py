@@ -1,10 +1,10 @@
 """SPARQL over what the windows hold, answered by pyoxigraph or by the algebra itself."""
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from functools import reduce
 from itertools import chain, count
-from typing import Final
+from typing import Final, TypeAlias
 
 import pyoxigraph as ox
 
@@ -27,6 +27,28 @@ TRIPLE_COLUMNS = ("subject", "predicate", "object")
 
 
 _AS_STORED: Final[Forms] = {}
+_StoredTerm: TypeAlias = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
+
+
+class Loaded:
+    """A content as evaluators need it, made once for all queries over the same windows and static data."""
+
+    def __init__(self, contents: Contents) -> None:
+        self._contents = contents
+        self._stores: dict[bool, ox.Store] = {}
+        self._literals: Set[Term] | None = None
+
+    def literals(self, make: Callable[[Contents], Set[Term]]) -> Set[Term]:
+        """The literals of the content and the static data."""
+        if self._literals is None:
+            self._literals = make(self._contents)
+        return self._literals
+
+    def store(self, timed: bool, make: Callable[[Contents], ox.Store]) -> ox.Store:
+        """A store with the content, ``timed`` with the times of triples; it is only asked."""
+        if timed not in self._stores:
+            self._stores[timed] = make(self._contents)
+        return self._stores[timed]
 
 
 class Snapshot:
@@ -76,15 +98,16 @@ class Snapshot:
             return self._exact.variables
         return TRIPLE_COLUMNS if isinstance(self._exact, a.Construct) else ("ask",)
 
-    def rows(self, contents: Contents) -> tuple[Row, ...]:
-        """The answer over what the windows hold (and the static data).
+    def rows(self, contents: Contents, loaded: Loaded | None = None) -> tuple[Row, ...]:
+        """The answer over what the windows hold (and the static data); ``loaded`` is the same for other queries too.
 
         RefusedError says which part of the query SPARQL does not define.
         """
         if self.gap is None:
-            forms = _AS_STORED if self._volatile else self._contents.forms(self._literals(contents))
+            loaded = loaded or Loaded(contents)
+            forms = _AS_STORED if self._volatile else self._contents.forms(loaded.literals(self._literals))
             if forms is not None:
-                return self._by_pyoxigraph(self._store(contents), forms)
+                return self._by_pyoxigraph(loaded.store(self._timed, self._store), forms)
         return self._by_algebra(self._dataset(contents))
 
     def rows_of(self, store: ox.Store) -> tuple[Row, ...]:
@@ -110,14 +133,11 @@ class Snapshot:
         found = store.query(self._text)
         if isinstance(found, ox.QueryBoolean):
             return ((TRUE if found else FALSE,),)
-        plain = self._contents.plain_columns
+        texts = [forms.get if plain else _AS_STORED.get for plain in self._contents.plain_columns]
         if isinstance(found, ox.QueryTriples):
             parts = ((each.subject, each.predicate, each.object) for each in found)
-            return tuple(dict.fromkeys(_written(part, plain, forms) for part in parts))
-        width = range(len(plain))
-        if not forms:
-            return tuple(tuple(None if row[i] is None else str(row[i]) for i in width) for row in found)
-        return tuple(_written([row[i] for i in width], plain, forms) for row in found)
+            return tuple(dict.fromkeys(_written(part, texts) for part in parts))
+        return tuple([_written(row, texts) for row in found])
 
     def _by_algebra(self, dataset: Dataset) -> tuple[Row, ...]:
         try:
@@ -178,13 +198,10 @@ class Snapshot:
         return Dataset(default, {name: IndexedGraph(held) for name, held in graphs.items() if name is not None})
 
 
-def _written(
-    terms: Sequence[ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple | None], plain: Sequence[bool], forms: Forms
-) -> Row:
+def _written(terms: Iterable[_StoredTerm | None], texts: Sequence[Callable[[str, str], str]]) -> Row:
     """A row of pyoxigraph's answer with the literals of the content for their stored forms, where they are plain."""
     return tuple(
-        None if term is None else forms.get(text := str(term), text) if put_back else str(term)
-        for term, put_back in zip(terms, plain, strict=True)
+        [None if term is None else put(text := str(term), text) for term, put in zip(terms, texts, strict=False)]
     )
 
 

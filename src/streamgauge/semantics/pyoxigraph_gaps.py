@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from streamgauge.model import algebra as al
-from streamgauge.model.terms import Term, is_literal
+from streamgauge.model.terms import Term, datatype, is_literal
 from streamgauge.query.rebuild import children, every_expression, every_pattern, expressions
 from streamgauge.semantics.query_traits import COMPARING, READING, QueryTraits, traits
 from streamgauge.semantics.stored_terms import LIMIT, LiteralKind, StoredLiteral, stored_literals
@@ -31,9 +31,13 @@ Forms: TypeAlias = Mapping[Term, Term]
 """Literals of a content by their stored form, as far as the two differ."""
 
 _BOUNDED: Final = 62
+_EXPONENT: Final = 1_000
+"""Bits of the largest finite xsd:double are 1,024; infinities and NaN compare otherwise in pyoxigraph."""
 _DIGITS: Final = 18
 _PROMOTED: Final = 53
-_TRUSTED: Final = COMPARING | READING | {"BOUND", "COALESCE", "ISIRI", "ISBLANK", "ISLITERAL", "SAMETERM"}
+_TRUSTED: Final = (
+    COMPARING | READING | {"BOUND", "COALESCE", "ISIRI", "ISBLANK", "ISLITERAL", "SAMETERM", "ABS", "DATATYPE"}
+)
 _AGGREGATES: Final = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 
 
@@ -286,11 +290,17 @@ class ContentGaps:
         has = self._traits
         if known.form is None or (known.form != term and has.reads_forms):
             return True
+        if has.reads_datatypes and datatype(known.form) != datatype(term):
+            return True
         if not has.compares:
             return False
         if known.kind is LiteralKind.OTHER or (known.kind is LiteralKind.INTEGER and known.bits > _PROMOTED):
             return True
-        return has.bits(known.bits) > _BOUNDED or has.digits(known.digits) > _DIGITS
+        return (
+            has.bits(known.bits) > _BOUNDED
+            or has.magnitude(known.bits) > _EXPONENT
+            or has.digits(known.digits) > _DIGITS
+        )
 
     def _differs(self, literals: Set[Term]) -> bool:
         """Whether the literals together decide that pyoxigraph is not asked.

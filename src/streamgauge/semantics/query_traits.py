@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial, reduce
+from operator import or_
 from typing import Final
 
 from streamgauge.model import algebra as al
-from streamgauge.model.terms import Term, is_literal
+from streamgauge.model.terms import XSD, Term, is_literal
 from streamgauge.query.rebuild import every_expression, every_pattern, expressions
 
 COMPARING: Final = frozenset({"=", "!=", "<", ">", "<=", ">=", "IN", "!", "&&", "||", "IF", "+", "-", "*"})
 READING: Final = frozenset({"STR", "STRSTARTS", "STRENDS", "CONTAINS"})
 _ARITHMETIC: Final = frozenset({"+", "-", "*"})
+_DOUBLE: Final = f"^^<{XSD}double>"
 _ROWS_BITS: Final = 30
 """SUM is taken to be over at most 2^30 solutions."""
 
@@ -34,24 +37,31 @@ class QueryTraits:
     """The traits of a query form.
 
     ``constants`` are its literals, ``computed_constants`` those that arithmetic reads. ``reads_forms`` says that an
-    answer may depend on a lexical form, ``compares`` on values, ``computes`` on arithmetic, ``averages`` on division.
-    ``inline`` are the literals of VALUES, ``sizes`` bound the numbers that the query computes, ``plain_columns`` are
-    those whose terms are not computed.
+    answer may depend on a lexical form, ``reads_datatypes`` on the name of a datatype, ``compares`` on values,
+    ``computes`` on arithmetic, ``averages`` on division.
+    ``inline`` are the literals of VALUES, ``sizes`` bound the numbers that the query computes and that are no
+    xsd:double, ``magnitudes`` those that are too, ``plain_columns`` are those whose terms are not computed.
     """
 
     constants: frozenset[Term]
     computed_constants: frozenset[Term]
     reads_forms: bool
+    reads_datatypes: bool
     compares: bool
     computes: bool
     averages: bool
     inline: frozenset[Term]
     sizes: frozenset[NumberSize]
+    magnitudes: frozenset[NumberSize]
     plain_columns: tuple[bool, ...]
 
     def bits(self, operand: int) -> int:
-        """The bits of the largest result over operands of so many bits."""
+        """The bits of the largest result that is no xsd:double, over operands of so many bits."""
         return max(size.factor * operand + size.more for size in self.sizes)
+
+    def magnitude(self, operand: int) -> int:
+        """The bits of the largest result of any datatype, over operands of so many bits."""
+        return max(size.factor * operand + size.more for size in self.magnitudes)
 
     def digits(self, operand: int) -> int:
         """The digits after the point of the longest result over operands with so many."""
@@ -73,11 +83,15 @@ def traits(form: al.QueryForm) -> QueryTraits:
         constants=frozenset(_constants(form, patterns, trees)),
         computed_constants=frozenset(_computed_constants(calls)),
         reads_forms=bool(operators & READING) or mixed or _tests_computed(calls, origins),
-        compares=bool(operators & COMPARING or functions & {"SUM", "AVG", "MIN", "MAX"} or _orders(patterns)),
+        reads_datatypes="DATATYPE" in operators,
+        compares=bool(
+            operators & COMPARING or "ABS" in operators or functions & {"SUM", "AVG", "MIN", "MAX"} or _orders(patterns)
+        ),
         computes=bool(operators & _ARITHMETIC or functions & {"SUM", "AVG"}),
         averages="AVG" in functions,
         inline=frozenset(cell for cell in _inline(patterns) if is_literal(cell)),
-        sizes=frozenset(_sizes(patterns, trees)),
+        sizes=frozenset(_sizes(patterns, trees, doubles=False)),
+        magnitudes=frozenset(_sizes(patterns, trees, doubles=True)),
         plain_columns=_plain_columns(form, origins),
     )
 
@@ -188,42 +202,59 @@ def _plain_columns(form: al.QueryForm, origins: dict[al.Var, set[bool]]) -> tupl
 # How large computed numbers are
 
 
-def _sizes(patterns: list[al.Pattern], trees: list[al.Expression]) -> Iterator[NumberSize]:
-    """Bounds of every number that the query computes."""
+def _sizes(patterns: list[al.Pattern], trees: list[al.Expression], *, doubles: bool) -> Iterator[NumberSize]:
+    """Bounds of every number that the query computes, those of datatype xsd:double only where ``doubles`` says so."""
     assignments = [pair for pattern in patterns for pair in _assigns(pattern)]
     known = {variable: NumberSize(0) for variable, _ in assignments}
     known |= {variable: NumberSize() for pattern in patterns for variable in _binds(pattern)}
+    size = partial(_size, doubles=doubles)
     for _ in range(len(assignments) + 1):
         for variable, value in assignments:
-            known[variable] |= _size(value, known)
+            known[variable] |= size(value, known)
     yield NumberSize()
-    yield from (_size(tree, known) for tree in trees)
-    yield from (_size(value, known) for _, value in assignments)
+    yield from (size(tree, known) for tree in trees)
+    yield from (size(value, known) for _, value in assignments)
 
 
-def _size(value: al.Expression | al.Aggregate, known: dict[al.Var, NumberSize]) -> NumberSize:
+def _is_double(value: al.Expression) -> bool:
+    """Whether a value is an xsd:double or an error: arithmetic with a double rounds and never leaves its bounds."""
     match value:
+        case str():
+            return value.endswith(_DOUBLE)
+        case al.Call(operator="+" | "-" | "*" | "ABS", arguments=arguments):
+            return any(map(_is_double, arguments))
+        case al.Call(operator="IF", arguments=(_, *branches)):
+            return all(map(_is_double, branches))
+        case _:
+            return False
+
+
+def _size(value: al.Expression | al.Aggregate, known: dict[al.Var, NumberSize], *, doubles: bool) -> NumberSize:
+    size = partial(_size, known=known, doubles=doubles)
+    match value:
+        case al.Call(arguments=arguments) if not doubles and _is_double(value):
+            return reduce(or_, (size(each) for each in arguments if not _is_double(each)), NumberSize(0))
         case al.Aggregate(argument=None) | al.Aggregate(function="COUNT"):
             return NumberSize(0, _ROWS_BITS)
         case al.Aggregate(function="SUM" | "AVG", argument=argument) if argument is not None:
-            inner = _size(argument, known)
+            inner = size(argument)
             return NumberSize(inner.factor, inner.more + _ROWS_BITS)
         case al.Aggregate(argument=argument) if argument is not None:
-            return _size(argument, known)
+            return size(argument)
         case al.Var():
             return known.get(value, NumberSize())
         case al.Call(operator="*", arguments=(left, right)):
-            one, two = _size(left, known), _size(right, known)
+            one, two = size(left), size(right)
             return NumberSize(one.factor + two.factor, one.more + two.more)
         case al.Call(operator="+" | "-", arguments=arguments):
             widest = NumberSize(0)
             for each in arguments:
-                widest |= _size(each, known)
+                widest |= size(each)
             return NumberSize(widest.factor, widest.more + 1)
         case al.Call(arguments=arguments):
             widest = NumberSize()
             for each in arguments:
-                widest |= _size(each, known)
+                widest |= size(each)
             return widest
         case _:
             return NumberSize()

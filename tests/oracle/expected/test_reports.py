@@ -141,3 +141,34 @@ def test_content_change_needs_a_content():
     semantics = replace(RSPQL, report=frozenset({Report.CONTENT_CHANGE}), partial_head=True)
     found = definition(stream("1: a p b. | 2: a p b. | 3: c p d."))(query(), semantics, 10, 0)
     assert [each.due.instant for each in found] == [1, 3]
+
+
+STREAMED = "1: a p 1. | 3: b p 2. | 6: a p 3. | 9: a p 4. a q 5. | 12: c p 1."
+COUNTED = "SELECT ?s (COUNT(*) AS ?n) { ?s <urn:p> ?o } GROUP BY ?s"
+TIMED = "SELECT ?s (timestamp(?s, <urn:p>, ?o) AS ?t) { ?s <urn:p> ?o }"
+
+
+def test_queries_that_are_asked_together_have_the_answers_of_each():
+    changing = replace(RSPQL, r2s=R2S.ISTREAM, notify_empty=False, since=9)
+    asked = [(query(), RSPQL), (query(COUNTED), changing), (query(TIMED), RSPQL), (query(TIMED), changing)]
+    together = definition(stream(STREAMED)).together(asked, 15, 0)
+    assert together == [definition(stream(STREAMED))(*each, 15, 0) for each in asked]
+    assert [len(found) for found in together] == [3, 2, 3, 2]
+
+
+def test_contents_that_are_remembered_are_those_that_are_asked_for():
+    held, other = definition(stream(STREAMED)), (StreamWindow(STREAM, Window(3, 5)),)
+    asked = [
+        (query(), RSPQL, 15, 0),
+        (query(COUNTED), RSPQL, 15, 0),
+        (query(), RSPQL, 10, 0),
+        (query(), RSPQL, 10, 1),
+        (query(windows=other), RSPQL, 10, 1),
+        (query(windows=other), replace(RSPQL, report=frozenset({Report.CONTENT_CHANGE})), 10, 1),
+    ]
+    for each in asked:
+        found = held(*each)
+        assert found == definition(stream(STREAMED))(*each)
+        seen, new = held.look(each[0], each[1], each[3]), definition(stream(STREAMED)).look(each[0], each[1], each[3])
+        assert [seen(one.due) for one in found] == [new(one.due) for one in found]
+        assert seen(report(5, 1, 4)) == new(report(5, 1, 4))

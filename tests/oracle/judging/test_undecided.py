@@ -113,3 +113,14 @@ def test_nothing_is_undecided_where_intervals_cannot_tell(said, judgement):
     found = judged(replace(run, answers=(replace(run.answers[0], added=rows),)), text)
     assert (found.judgement, found.undecided) == (judgement, 0)
     assert ("inexact number" in found.reason) is (judgement is Judgement.UNKNOWN)
+
+
+@pytest.mark.parametrize("reports_it", [True, False], ids=["sent", "not sent"])
+def test_a_double_that_a_float_was_added_to_is_as_near_as_the_float(reports_it):
+    """An implementation may carry "0.3"^^xsd:float wider, so that it is 0.3 or 0.300000012 in an xsd:double."""
+    text = "1: a p 0.3f. a q 0e0. b p 9f. b q 0e0."
+    sparql = "SELECT ?s { ?s <urn:p> ?v ; <urn:q> ?w FILTER(?v + ?w > 0.3e0) }"
+    run = right_run(RSPQL, text=text, sparql=sparql, advance=5)
+    rows = (("<urn:b>",), *[("<urn:a>",)] * reports_it)
+    found = judged(replace(run, answers=(replace(run.answers[0], added=rows),)), text)
+    assert (found.judgement, found.undecided) == (Judgement.RIGHT, 1)

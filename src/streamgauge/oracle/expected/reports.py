@@ -2,7 +2,8 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -17,8 +18,7 @@ from streamgauge.query.graphs import spread
 from streamgauge.query.rebuild import every_expression, every_pattern, expressions
 from streamgauge.query.stamps import stamped
 from streamgauge.semantics.content import Contents, arrived_triples, content
-from streamgauge.semantics.definition import expected as by_definition
-from streamgauge.semantics.definition import operator, refuse
+from streamgauge.semantics.definition import Asked, Held, answered, held, operator, refuse
 from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.order import Arrivals, Head, admit, arrivals
@@ -39,22 +39,81 @@ class Inspection(Protocol):
         """The contents of the reports under one t0 (ms)."""
 
 
+@runtime_checkable
+class Joint(Protocol):
+    """What an ``Expect`` may have beside: several queries over the same windows and static data at once."""
+
+    def together(self, asked: Sequence[Asked], advanced_to: int, t0: int) -> list[tuple[ExpectedReport, ...]]:
+        """The reports of each query under its semantics, which all make the same reports due (times in ms)."""
+
+
+def together(expect: Expect, asked: Sequence[Asked], advanced_to: int, t0: int) -> list[tuple[ExpectedReport, ...]]:
+    """The reports of several queries, at once where ``expect`` can; times in ms."""
+    if isinstance(expect, Joint):
+        return expect.together(asked, advanced_to, t0)
+    return [expect(query, semantics, advanced_to, t0) for query, semantics in asked]
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    """The contents of the reports that were asked for last, by what decides them."""
+
+    windows: tuple[StreamWindow, ...]
+    semantics: Semantics
+    t0: int
+    advanced_to: int
+    held: Held
+
+
 class Definition:
     """Expected reports straight from the definition; the stream is held in memory."""
 
     def __init__(self, stream: Sequence[StreamElement]) -> None:
-        self._stream = stream
+        self._stream = tuple(stream)
+        self._last: _Remembered | None = None
 
     def __call__(
         self, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
     ) -> tuple[ExpectedReport, ...]:
         """The reports that are due up to ``advanced_to`` (ms)."""
-        return by_definition(self._stream, query, semantics, advanced_to, t0)
+        return self.together([(query, semantics)], advanced_to, t0)[0]
+
+    def together(self, asked: Sequence[Asked], advanced_to: int, t0: int) -> list[tuple[ExpectedReport, ...]]:
+        """The same of several queries over the same windows and static data."""
+        for query, semantics in asked:
+            refuse(query, semantics)
+        query, semantics = asked[0]
+        return answered(self._held(query, semantics, advanced_to, t0), asked)
+
+    def _held(self, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> Held:
+        last = self._of(query, semantics, t0)
+        if last is None or last.advanced_to != advanced_to:
+            found = held(self._stream, query, semantics, advanced_to, t0)
+            last = self._last = _Remembered(query.windows, _looked_at(semantics), t0, advanced_to, found)
+        return last.held
+
+    def _of(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> _Remembered | None:
+        """What was asked for last, if it was this."""
+        last = self._last
+        same = last is not None and (last.t0, last.windows) == (t0, query.windows)
+        return last if same and last is not None and last.semantics == _looked_at(semantics) else None
 
     def look(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> Look:
         """The contents of the reports under one t0 (ms)."""
-        admitted, _late = admit(self._stream, semantics, query.windows, t0)
-        return inspected(admitted, query, semantics)
+        last = self._of(query, semantics, t0)
+        known = {} if last is None else dict(last.held)
+
+        @cache
+        def others() -> Look:
+            admitted, _late = admit(self._stream, semantics, query.windows, t0)
+            return inspected(admitted, query, semantics)
+
+        return lambda due: known[due] if due in known else others()(due)
+
+
+def _looked_at(semantics: Semantics) -> Semantics:
+    """The semantics without what decides only which part of an answer is sent."""
+    return replace(semantics, r2s=R2S.RSTREAM, notify_empty=True, since=None, answers=Counting.BAG)
 
 
 def definition(stream: Path | Sequence[StreamElement]) -> Definition:

@@ -7,6 +7,9 @@ a bounded search where refinement leaves a choice; what is left over is paired a
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+from operator import itemgetter
+from typing import Final
 
 from streamgauge.model.terms import Row, Term
 
@@ -35,9 +38,12 @@ def renamed(expected: Sequence[Row], actual: Sequence[Row], ignored: frozenset[i
     return tuple(tuple(map(name, row)) for row in actual)
 
 
+_initial: Final = itemgetter(0)
+
+
 def has_blanks(rows: Iterable[Row]) -> bool:
-    """Whether some row holds a blank node."""
-    return any(term is not None and term.startswith("_:") for row in rows for term in row)
+    """Whether some row holds a blank node: the only terms that begin with ``_``."""
+    return "_" in map(_initial, filter(None, chain.from_iterable(rows)))
 
 
 def _known(rows: Iterable[Row], ignored: frozenset[int]) -> list[Row]:

@@ -5,7 +5,7 @@ computed numbers is once loosened and once tightened by more than ``intervals.py
 agree are certain; the others are decided by ``latitude.py``. The error is measured by the operands, not by the result:
 each computed number has a *reach*, the sum of the sizes of all that was added up for it.
 
-    SUM(?v) > 0.5       near when |SUM(?v) - 0.5| <= k (SUM(|?v|) (1 + 0.006 COUNT(?v)) + 0.5), k = 1e-5 or 1e-9
+    SUM(?v) > 0.5       near when |SUM(?v) - 0.5| <= k (SUM(|?v|) (1 + 0.006 COUNT(?v)) + 0.5), k = 1e-4
 
 A computed number whose reach cannot be stated (a division by a computed number, a cast) is always near.
 """
@@ -29,8 +29,9 @@ _ZERO: Final = f'"0"^^<{XSD}integer>'
 _PER_ROUNDING: Final = f'"0.006"^^<{XSD}double>'
 """One rounding by the tolerance of its datatype: 2^-24 / 1e-5, more than 2^-53 / 1e-9."""
 
-_COARSE: Final = {"float": "0.0001", "double": "0.00000001"}
-"""Ten times the tolerances."""
+_FLOATING: Final = "0.0001"
+"""Ten times the tolerance of xsd:float, for xsd:double too: an xsd:double may be computed from xsd:floats."""
+_DECIMAL: Final = "0.00000001"
 
 Reach = a.Expression | None
 """How large the numbers were that a number was computed from, as an expression; ``None`` where nothing bounds it."""
@@ -248,8 +249,9 @@ def _near(left: a.Expression, right: a.Expression, reach: Reach) -> a.Expression
 
 
 def _tolerance(left: a.Expression, right: a.Expression) -> a.Expression:
-    loose, tight = (f'"{_COARSE[name]}"^^<{XSD}double>' for name in ("float", "double"))
-    return a.Call("IF", (_typed(left, right, "float"), loose, tight))
+    loose, tight = (f'"{each}"^^<{XSD}double>' for each in (_FLOATING, _DECIMAL))
+    floating = a.Call("||", (_typed(left, right, "float"), _typed(left, right, "double")))
+    return a.Call("IF", (floating, loose, tight))
 
 
 def _inexact(left: a.Expression, right: a.Expression) -> a.Expression:

@@ -20,13 +20,13 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport, TiePool
 from streamgauge.model.semantics import R2S, Counting, Semantics
 from streamgauge.model.terms import Row, Term
-from streamgauge.oracle.expected.reports import Expect, Inspection, Look, expected_reports
+from streamgauge.oracle.expected.reports import Expect, Inspection, Look, expected_reports, together
 from streamgauge.oracle.judging import chains, intervals
 from streamgauge.oracle.judging.chains import Position
 from streamgauge.oracle.judging.compare import computed_columns
 from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import children, variable_names
-from streamgauge.semantics.definition import operator
+from streamgauge.semantics.definition import Asked, operator
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.stream import streamed
 from streamgauge.spark.ordering import Place, places
@@ -140,6 +140,12 @@ class InspectedCut(Cut):
     def look(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> Look:
         """The contents of the reports under one t0 (ms)."""
         return self._inspection.look(query, semantics, t0)
+
+    def together(self, asked: Sequence[Asked], advanced_to: int, t0: int) -> list[tuple[ExpectedReport, ...]]:
+        """The reports of several queries over the same windows (times in ms)."""
+        if any(whole(query) is not None or _within(query.form) for query, _ in asked):
+            return [self(query, semantics, advanced_to, t0) for query, semantics in asked]
+        return together(self._expect, asked, advanced_to, t0)
 
 
 def with_cuts(expect: Expect) -> Expect:

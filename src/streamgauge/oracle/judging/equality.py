@@ -106,7 +106,9 @@ class ComputedEquality:
                 self._possible.refuse(self._expected[place].due)
         except OpenError as error:
             return str(error)
-        if not self._inexact:
+        if not self._inexact or all(
+            self._possible.certain(self._expected[place].due) for place in self._places(report)
+        ):
             return ""
         self._possible_rows(report)
         found = self._groups[report]

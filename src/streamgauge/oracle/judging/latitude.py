@@ -103,7 +103,7 @@ class Latitude:
         self._limited = limited
         self._snapshots = {}
         for reading in (PolarityReading.LOOSE, PolarityReading.TIGHT):
-            snapshot = Snapshot(_restated(query, reading), semantics.content, semantics.empty_aggregate)
+            snapshot = Snapshot(restated(query, reading), semantics.content, semantics.empty_aggregate)
             snapshot.gap = "interval arithmetic"
             self._snapshots[reading] = snapshot
 
@@ -290,10 +290,10 @@ def _register() -> None:
     plain: dict[str, Callable[..., Term | None]] = {"number": _numeric, "same": _same, "exact": _exact, "plain": _plain}
     expression.EXTENSIONS[STORED] = lambda value: value
     for name, function in plain.items():
-        expression.EXTENSIONS[_iri(name)] = _of_values(function)
+        expression.EXTENSIONS[extension(name)] = _of_values(function)
     for reading in PolarityReading:
         for negated in (False, True):
-            expression.EXTENSIONS[_iri(f"{reading}{'-not' * negated}")] = _of_values(
+            expression.EXTENSIONS[extension(f"{reading}{'-not' * negated}")] = _of_values(
                 partial(_compare, reading, negated)
             )
     finishes: dict[str, Callable[[Counter[Interval]], Interval]] = {
@@ -301,17 +301,19 @@ def _register() -> None:
         "MIN": partial(_extreme, least=True),
         "MAX": partial(_extreme, least=False),
     }
-    aggregates.EXTENSIONS[_iri("SUM")] = _added
+    aggregates.EXTENSIONS[extension("SUM")] = _added
     for name, finish in finishes.items():
-        aggregates.EXTENSIONS[_iri(name)] = partial(_aggregated, finish)
-    aggregates.EXTENSIONS[_iri("SAMPLE")], aggregates.EXTENSIONS[_iri("GROUP_CONCAT")] = _sampled, _joined
+        aggregates.EXTENSIONS[extension(name)] = partial(_aggregated, finish)
+    aggregates.EXTENSIONS[extension("SAMPLE")], aggregates.EXTENSIONS[extension("GROUP_CONCAT")] = _sampled, _joined
 
 
-def _iri(name: str) -> str:
+def extension(name: str) -> str:
+    """The IRI of a function or aggregate of interval arithmetic."""
     return f"<{_NAMESPACE}{name}>"
 
 
-def _restated(query: ContinuousQuery, reading: PolarityReading) -> ContinuousQuery:
+def restated(query: ContinuousQuery, reading: PolarityReading) -> ContinuousQuery:
+    """The query with interval arithmetic for SPARQL's, and its comparisons in one reading."""
     form = with_pattern(query.form, _pattern(query.form.pattern, reading))
     return replace(query, form=form, sparql=sparql(form))
 
@@ -353,15 +355,15 @@ def _aggregate(each: a.Aggregate, bound: frozenset[a.Var]) -> a.Aggregate:
         return each
     computed = computes(each.argument, bound)
     if each.function in ("SUM", "AVG") or (computed and each.function in ("MIN", "MAX")):
-        return replace(each, function=_iri(each.function), argument=_value(each.argument, bound))
-    named = _iri(each.function) if each.function in ("SAMPLE", "GROUP_CONCAT") else each.function
+        return replace(each, function=extension(each.function), argument=_value(each.argument, bound))
+    named = extension(each.function) if each.function in ("SAMPLE", "GROUP_CONCAT") else each.function
     return replace(each, function=named, argument=_as_term(each.argument, bound))
 
 
 def _as_term(tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
     """An expression of which the very term matters: a key, or an argument of STR."""
     value = _value(tree, bound)
-    return a.Call(_iri("exact"), (value,)) if computes(tree, bound) else value
+    return a.Call(extension("exact"), (value,)) if computes(tree, bound) else value
 
 
 def _value(tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
@@ -369,8 +371,12 @@ def _value(tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
     match tree:
         case a.Exists(pattern=pattern):
             return a.Exists(_pattern(pattern, PolarityReading.STRICT))
-        case a.Call(operator="&&" | "||" | "!") | a.Call(operator="IN"):
+        case a.Call(operator="&&" | "||" | "!"):
             return _condition(tree, bound, PolarityReading.STRICT)
+        case a.Call(operator="IN", arguments=(_, _, *_)) if computes(tree, bound):
+            return _condition(tree, bound, PolarityReading.STRICT)
+        case a.Call(operator="IN", arguments=arguments):
+            return a.Call("IN", tuple(_value(each, bound) for each in arguments))
         case a.Call(operator=operator, arguments=arguments):
             return _called(tree, operator, arguments, bound)
         case _:
@@ -380,7 +386,7 @@ def _value(tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
 def _called(tree: a.Call, operator: str, arguments: tuple[a.Expression, ...], bound: frozenset[a.Var]) -> a.Expression:
     if operator in BINARY and len(arguments) == 2:
         if operator == "-" and arguments[0] == arguments[1]:
-            return a.Call(_iri("same"), (_value(arguments[0], bound),))
+            return a.Call(extension("same"), (_value(arguments[0], bound),))
         return _call("number", operator, *(_value(each, bound) for each in arguments))
     if operator in UNARY:
         return _call("number", operator, _value(arguments[0], bound))
@@ -404,8 +410,8 @@ def _called(tree: a.Call, operator: str, arguments: tuple[a.Expression, ...], bo
 
 def _kind_only(tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
     if isinstance(tree, a.Var):
-        return tree if tree not in bound else a.Call(_iri("plain"), (tree,))
-    return a.Call(_iri("plain"), (_value(tree, bound),))
+        return tree if tree not in bound else a.Call(extension("plain"), (tree,))
+    return a.Call(extension("plain"), (_value(tree, bound),))
 
 
 def _condition(

@@ -33,7 +33,9 @@ def supported(kind: int, term: Term) -> bool:
 
 
 def refuse(term: Term) -> None:
-    """OpenError for a literal that need not be supported."""
+    """OpenError for a literal that need not be supported; one of at most ``DIGITS`` characters has no more digits."""
+    if term.rfind('"') <= DIGITS + 1:
+        return
     number = read(term)
     if number is not None and number.exact and not supported(number.kind, term):
         raise OpenError(f"{term.partition('^^')[0]} is {REASON}")

@@ -15,16 +15,18 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.model.terms import Row, Term
-from streamgauge.oracle.expected.reports import Expect, Inspection, Look, expected_reports
+from streamgauge.oracle.expected.reports import Expect, Inspection, Look, expected_reports, together
 from streamgauge.oracle.judging import choices
 from streamgauge.oracle.judging.bounds import bounded
 from streamgauge.oracle.judging.compare import computed_columns, fits
 from streamgauge.oracle.judging.cuts import every_instant, whole
+from streamgauge.oracle.judging.decidable import DecidableContents, Narrowed
 from streamgauge.oracle.judging.intervals import INTERVAL, OpenError, own
 from streamgauge.oracle.judging.latitude import Latitude, Possible
 from streamgauge.oracle.judging.limited import Limits
 from streamgauge.oracle.judging.support import Operands
 from streamgauge.query.printer import sparql
+from streamgauge.semantics.content import Contents
 from streamgauge.semantics.definition import operator
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.stream import streamed
@@ -44,15 +46,20 @@ CERTAIN = Doubt()
 class Possibilities:
     """The possible answers of the reports of one stream under one t0, each computed when it is asked for."""
 
-    def __init__(self, look: Look, query: ContinuousQuery, semantics: Semantics) -> None:
-        self._look = look
+    def __init__(self, look: Callable[[], Look], query: ContinuousQuery, semantics: Semantics) -> None:
+        self._looking = cache(look)
         bare = whole(query)
         asked = bare.query if bare is not None else query
-        self._make: Callable[[], Latitude] = lambda: Latitude(asked, semantics)
-        self._latitude: Latitude | None = None
+        self._semantics = semantics
+        self._latitude: Callable[[], Latitude] = cache(lambda: Latitude(asked, semantics))
+        self._narrowed: Callable[[], Narrowed] = cache(lambda: Narrowed(query))
+        self._decidable: Callable[[], DecidableContents] = cache(lambda: DecidableContents(query))
         self._operands = Operands(query.form)
         self._limits: Callable[[], Limits] = cache(lambda: Limits(query, semantics))
         self._known: dict[DueReport, Possible | str] = {}
+
+    def _look(self, due: DueReport) -> Contents:
+        return self._looking()(due)
 
     def of(self, due: DueReport) -> Possible:
         """Both readings of a report's content; OpenError with the reason where intervals cannot tell."""
@@ -62,6 +69,29 @@ class Possibilities:
         if isinstance(found, str):
             raise OpenError(found)
         return found
+
+    def certain(self, due: DueReport) -> bool:
+        """Whether nothing of a report's content is open to intervals, so that ``of`` raises no error."""
+        return self._decidable().include(self._look(due))
+
+    def near(self, due: DueReport, rows: Sequence[Row], computed: frozenset[int], *coarse: Sequence[Row]) -> Possible:
+        """Both readings, in terms: ``rows`` of the plain answer but where the ``coarse`` readings differ from them.
+
+        OpenError with the reason where intervals cannot tell.
+        """
+        narrowed = self._narrowed()
+        query = None
+        if narrowed.possible and self.certain(due):
+            keys = {narrowed.key(row) for row in _differing(rows, *coarse)}
+            query = narrowed.to(keys)
+        if query is None:
+            return _named(self.of(due), rows, computed)
+        sides: tuple[list[Row], list[Row]] = [], []
+        for row in rows:
+            sides[narrowed.key(row) in keys].append(row)
+        far, inside = map(tuple, sides)
+        found = _named(Latitude(query, self._semantics).possible(self._look(due)), inside, computed)
+        return Possible((*far, *found.loose), (*far, *found.tight))
 
     def refuse(self, due: DueReport) -> None:
         """OpenError where the query reads numbers that implementations need not support."""
@@ -75,9 +105,7 @@ class Possibilities:
 
     def _computed(self, due: DueReport) -> Possible | str:
         try:
-            if self._latitude is None:
-                self._latitude = self._make()
-            return self._latitude.possible(self._look(due))
+            return self._latitude().possible(self._look(due))
         except (OpenError, RefusedError) as error:
             return str(error)
 
@@ -86,7 +114,7 @@ def possibilities(expect: Expect, query: ContinuousQuery, semantics: Semantics, 
     """The possible answers of what ``expect`` gives; ``None`` where it does not show the contents."""
     if not isinstance(expect, Inspection):
         return None
-    return Possibilities(expect.look(query, semantics, t0), query, semantics)
+    return Possibilities(lambda: expect.look(query, semantics, t0), query, semantics)
 
 
 Rows = Mapping[DueReport, tuple[Row, ...]]
@@ -101,15 +129,17 @@ def doubts(
     possible: Possibilities | None,
 ) -> tuple[tuple[ExpectedReport, ...], list[Doubt]]:
     """The expected reports without undecided rows, and beside each what is undecided about it; times in ms."""
-    plain = expect(query, semantics, advanced_to, t0)
     forms = bounded(query.form)
     if forms is None or isinstance(query.form.pattern, a.Slice):
+        plain = expect(query, semantics, advanced_to, t0)
         return plain, [CERTAIN] * len(plain)
     every, plainly = every_instant(query, semantics), replace(query, r2s=R2S.RSTREAM)
-    base = plain if every == semantics else expect(plainly, every, advanced_to, t0)
+    moved = [(replace(plainly, form=form, sparql=sparql(form)), every) for form in forms]
+    asked = [(query, semantics), (plainly, every)][: 1 if every == semantics else 2]
+    found = together(expect, [*asked, *moved], advanced_to, t0)
+    plain, base, coarse = found[0], found[len(asked) - 1], found[len(asked) :]
     bags = {report.due: report.rows for report in base}
-    asked = [expect(replace(plainly, form=form, sparql=sparql(form)), every, advanced_to, t0) for form in forms]
-    near: list[Rows] = [{report.due: report.rows for report in one} for one in asked]
+    near: list[Rows] = [{report.due: report.rows for report in one} for one in coarse]
     readings = _readings(bags, near, possible, computed_columns(query.form))
     if all(reading == bags for reading in readings):
         return plain, [CERTAIN] * len(plain)
@@ -124,27 +154,42 @@ def _readings(
     """The loose and the tight reading of every instant, exact where the coarse ones differ."""
     loose, tight = dict(near[0]), dict(near[1])
     for due, rows in plain.items():
-        doubtful = not Counter(loose[due]) == Counter(tight[due]) == Counter(rows)
-        found = _possible(possible, due) if doubtful and possible is not None else None
-        if found is not None:
-            loose[due] = named(found.loose, rows, computed)
-            tight[due] = loose[due] if found.tight is found.loose else named(found.tight, rows, computed)
-        if not doubtful or (found is None and possible is not None) or _alike(loose[due], tight[due], rows):
+        found: Possible | None = Possible(loose[due], tight[due])
+        if not _alike(loose[due], tight[due], rows) and possible is not None:
+            found = _exact(possible, due, rows, computed, loose[due], tight[due])
+        if found is None or _alike(found.loose, found.tight, rows):
             loose[due] = tight[due] = rows
+        else:
+            loose[due], tight[due] = found.loose, found.tight
     return [loose, tight]
 
 
-def _alike(*bags: tuple[Row, ...]) -> bool:
-    first, *others = map(Counter, bags)
-    return all(other == first for other in others)
+def _alike(first: Sequence[Row], *others: Sequence[Row]) -> bool:
+    if all(other == first for other in others):
+        return True
+    counted = Counter(first)
+    return all(Counter(other) == counted for other in others)
 
 
-def _possible(possible: Possibilities, due: DueReport) -> Possible | None:
+def _differing(*bags: Sequence[Row]) -> set[Row]:
+    """The rows that some bags have more often than others."""
+    counted = [Counter(bag) for bag in bags]
+    return {row for row in set().union(*counted) if len({count[row] for count in counted}) > 1}
+
+
+def _exact(
+    possible: Possibilities, due: DueReport, rows: Sequence[Row], computed: frozenset[int], *coarse: Sequence[Row]
+) -> Possible | None:
     """Both readings, ``None`` where intervals cannot tell: what is compared with the plain answer is then unknown."""
     try:
-        return possible.of(due)
+        return possible.near(due, rows, computed, *coarse)
     except OpenError:
         return None
+
+
+def _named(found: Possible, plain: Sequence[Row], computed: frozenset[int]) -> Possible:
+    loose = named(found.loose, plain, computed)
+    return Possible(loose, loose if found.tight is found.loose else named(found.tight, plain, computed))
 
 
 def named(rows: Iterable[Row], plain: Sequence[Row], computed: frozenset[int]) -> tuple[Row, ...]:
