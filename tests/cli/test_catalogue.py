@@ -13,6 +13,7 @@ from streamgauge.cli.catalogue import COMMANDS, Part
 from streamgauge.cli.commands import load
 
 OWN = {
+    "streamgauge.old_names",
     "streamgauge",
     "streamgauge.__main__",
     "streamgauge.cli",

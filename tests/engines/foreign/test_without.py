@@ -26,7 +26,7 @@ def test_each_names_its_dialect_and_profiles(engine):
 def test_a_folder_that_is_not_named_is_asked_for(engine, variable, monkeypatch, tmp_path):
     monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    how = f"(build .* with Maven|take .* from a clone).*`streamgauge engines prepare {engine} --source CLONE`"
+    how = f"(clone|take) .*`streamgauge engines prepare {engine} --source CLONE`"
     with pytest.raises(EngineUnavailableError, match=f"{variable} is not set: {how}"):
         command(load(engine))
 

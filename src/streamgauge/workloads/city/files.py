@@ -17,7 +17,19 @@ from streamgauge.formats.canonical import Canonical
 from streamgauge.formats.streams import FormatError
 from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import XSD, Term
-from streamgauge.workloads.city.stream import READING, SEEN
+
+SEEN = ("seen0", "seen1", "seen2")
+"""The columns of a reading's values; the last ones are null where a sensor observes less."""
+
+READING = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("sensor", pa.int64()),
+        ("time", pa.int64()),
+        *((name, pa.string()) for name in (*SEEN, "Latitude", "Longitude")),
+    ]
+)
+"""The time is in ms."""
 
 _CANONICAL = Canonical()
 _GASES = ("ozone", "particullate_matter", "carbon_monoxide", "sulfure_dioxide", "nitrogen_dioxide")

@@ -20,6 +20,7 @@ from streamgauge.model.terms import RDF_TYPE, XSD
 from streamgauge.workloads import draws
 from streamgauge.workloads.background import Section, background_plan
 from streamgauge.workloads.city import files
+from streamgauge.workloads.city.files import READING, SEEN
 from streamgauge.workloads.draws import Ints
 from streamgauge.workloads.plan import (
     Order,
@@ -106,20 +107,6 @@ KINDS = {
 Congestion is the number of vehicles counted (as CityBench's files give it), speed in km/h, time in s; vacancies; an
 index, the worst of five gases; degrees C, %, m/s.
 """
-
-SEEN = ("seen0", "seen1", "seen2")
-"""The columns of a reading's values; the last ones are null where a sensor observes less."""
-
-READING = pa.schema(
-    [
-        ("kind", pa.string()),
-        ("sensor", pa.int64()),
-        ("time", pa.int64()),
-        *((name, pa.string()) for name in (*SEEN, "Latitude", "Longitude")),
-    ]
-)
-"""The time is in ms."""
-
 
 SOUTH, WEST = 5_600_000, 1_000_000
 """The corner of the city, in 1/100000 degrees; it spreads over 0.2 degrees."""
