@@ -37,6 +37,7 @@ def test_a_table_is_printed_and_not_kept(folder: Path, capsys: pytest.CaptureFix
     assert not list(folder.iterdir())
 
 
+@pytest.mark.server
 def test_a_table_is_kept_where_wished_and_its_goal_stays(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv(RECORD, "1")
     measure()
