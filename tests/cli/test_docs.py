@@ -124,3 +124,18 @@ def test_lines_have_comments_quotes_and_exit_codes():
 def test_output_may_leave_out_what_changes():
     assert same("at ...: 3 rows\n", "it said\nat 10:15:  3 rows\nand more")
     assert not same("at ...: 4 rows\n", "at 10:15: 3 rows\n")
+
+
+def test_the_files_of_the_map_are_there():
+    text = (ROOT / "docs" / "map.md").read_text()
+    tables = text[text.index("## From an experiment file") :]
+    named = re.findall(r"`([a-z_/]+(?:\.py|/))`", tables)
+    assert len(named) > 40
+    assert [each for each in named if not (ROOT / "src" / "streamgauge" / each).exists()] == []
+
+
+@pytest.mark.parametrize("title", ["From an experiment file to a verdict", "From the text of a query to an answer"])
+def test_a_way_through_the_code_has_twenty_files_at_most(title):
+    text = (ROOT / "docs" / "map.md").read_text()
+    part = text[text.index(f"## {title}") :][3:].split("\n## ")[0]
+    assert 10 < part.count("\n| `") <= 20
