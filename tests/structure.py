@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -84,10 +85,10 @@ class Module:
                 if isinstance(node, ast.ClassDef):
                     yield from (one for one in node.body if isinstance(one, Function) and not one.name.startswith("_"))
 
-    def imports(self, names: Mapping[str, "Module"]) -> set[str]:
-        """The modules of ``names`` that this one imports, at its top or in a function; relative imports count."""
+    def imports(self, names: Mapping[str, "Module"], *, top: bool = False) -> set[str]:
+        """The modules of ``names`` that this one imports, in functions too unless ``top``; relative imports count."""
         found: set[str] = set()
-        for node in self.nodes:
+        for node in self.tree.body if top else self.nodes:
             if isinstance(node, ast.Import):
                 found |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
@@ -137,6 +138,15 @@ class Structure:
         for module in found.values():
             for name in module.imports(found):
                 self.importers[name].add(module.name)
+
+    def cycle(self) -> list[str]:
+        """Modules that import each other when they are loaded, the first one again at the end; empty where none do."""
+        graph = {name: module.imports(self.modules, top=True) for name, module in self.modules.items()}
+        try:
+            TopologicalSorter(graph).prepare()
+        except CycleError as error:
+            return list(error.args[1])
+        return []
 
     def large(self, limit: int = 500) -> dict[str, int]:
         """Files of more lines than ``limit``."""

@@ -50,6 +50,15 @@ def test_names_that_occur_twice_and_names_in_ing(small: Structure):
     assert small.unexplained == {"one_importer": 1, "class_names": 1, "verbs": 1}
 
 
+def test_modules_that_load_each_other_are_a_cycle(small: Structure, tmp_path: Path):
+    assert small.cycle() == []
+    home = tmp_path / "src" / "streamgauge" / "model"
+    (home / "facts.py").write_text("from streamgauge.model.closing import Fact\n")
+    (home / "closing.py").write_text("from .facts import Fact\n")
+    found = Structure(modules(tmp_path), {}).cycle()
+    assert set(found) == {"streamgauge.model.facts", "streamgauge.model.closing"}
+
+
 def test_functions_and_docstrings(small: Structure):
     assert small.lengths() == [3, 4]
     assert small.long(3) == {"streamgauge.cli.main": 4}
@@ -73,6 +82,7 @@ def test_the_repository_keeps_what_it_has(own: Structure):
     """Sizes and docstrings hold; figures that do not hold yet may not get worse (``at_most`` of structure.toml)."""
     limits = tomllib.loads((ROOT / "tests" / "structure.toml").read_text(encoding="utf-8"))
     assert own.large() == {}
+    assert own.cycle() == []
     assert own.long() == {}
     told, of = own.docstrings()
     assert told / of >= limits["at_least"]["docstrings"]
