@@ -31,7 +31,7 @@ from streamgauge.model.verdict import Evaluator, Verdict
 from streamgauge.oracle.expected.on_spark import read_header, spark, spark_changes
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.deltas import by_changes, countable
-from streamgauge.oracle.judging.oracle import Rules, by_rows, decide
+from streamgauge.oracle.judging.oracle import JudgingRules, by_rows, decide
 from streamgauge.query import parse_sparql
 from streamgauge.spark.session import session
 from streamgauge.workloads.weather import STREAM, generate
@@ -72,7 +72,7 @@ def ran(answers: Sequence[Answer], semantics: Semantics, until: int) -> Run:
 
 
 def by_spark(run: Run, given: SparkSession, path: Path) -> Verdict:
-    header, rules = read_header(given.read.parquet(str(path))), Rules("spark")
+    header, rules = read_header(given.read.parquet(str(path))), JudgingRules("spark")
     expect = spark(given, path, header)
     if countable(QUERY, run.header.semantics):
         score = by_changes(run, spark_changes(given, path, header), expect, rules)
@@ -82,7 +82,7 @@ def by_spark(run: Run, given: SparkSession, path: Path) -> Verdict:
 
 
 def by_pyoxigraph(run: Run, path: Path) -> Verdict:
-    held, rules = tuple(elements(path)), Rules("definition")
+    held, rules = tuple(elements(path)), JudgingRules("definition")
     return decide(run, by_rows(run, definition(held), rules), held[0].time, rules)
 
 

@@ -18,7 +18,7 @@ from streamgauge import workloads
 from streamgauge.engines import load
 from streamgauge.model.element import StreamElement
 from streamgauge.query import fill
-from streamgauge.servers.queries.limits import Limits
+from streamgauge.servers.queries.limits import QueryLimits
 from streamgauge.servers.queries.registry import Queries
 from streamgauge.servers.queries.wishes import Wish
 from streamgauge.workloads import query_text
@@ -30,7 +30,7 @@ SLIDES_S = (5, 1)
 
 def microseconds(number: int, slide: int, fed: Sequence[StreamElement], between: Sequence[StreamElement]) -> float:
     """CPU per element with so many queries; ``between`` are published one by one between their registrations."""
-    queries = Queries(load, ("live",), Limits(waiting=len(fed) + 1))
+    queries = Queries(load, ("live",), QueryLimits(waiting=len(fed) + 1))
     size = {"WSIZE": "5s", "WSLIDE": f"{slide}s", "TEMP": "50"}
     wish = Wish(fill(query_text(workloads.load("weather"), "select"), size), dialect="rspql")
     queries.register(wish)

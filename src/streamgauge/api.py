@@ -30,7 +30,7 @@ from streamgauge.suites.experiments.plan import refuse_window
 from streamgauge.suites.experiments.streams import stream_facts
 from streamgauge.watching.asked import Query, Static, Terms, WatchError, understand
 from streamgauge.watching.beginning import read_as
-from streamgauge.watching.streams import Feed, Stream, given_pairs, open_feeds
+from streamgauge.watching.streams import Stream, StreamFeed, given_pairs, open_feeds
 from streamgauge.workloads.parameters import duration
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def _refuse_live(streams: Sequence[Stream]) -> None:
             raise WatchError(f"{said}a stream that ends is needed here: a file, or something to iterate over")
 
 
-def _elements(feeds: Iterable[Feed], told: Callable[[int], object]) -> Iterator[StreamElement]:
+def _elements(feeds: Iterable[StreamFeed], told: Callable[[int], object]) -> Iterator[StreamElement]:
     """The elements of sources that end, merged by time; ``told`` hears how far they say time has come."""
     for item in by_time([feed.items for feed in feeds if isinstance(feed.items, Iterable)]):
         if isinstance(item, Advance):

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from streamgauge import cli
-from streamgauge.cli.catalogue import COMMANDS, Part
+from streamgauge.cli.catalogue import COMMANDS, CataloguePart
 from streamgauge.cli.commands import load
 
 OWN = {
@@ -61,8 +61,8 @@ def test_every_registered_command_is_listed_with_its_module():
 
 def test_parts_come_in_order_and_are_not_split():
     given = [entry.part for entry in COMMANDS.values()]
-    assert given == sorted(given, key=list(Part).index)
-    assert set(given) == set(Part)
+    assert given == sorted(given, key=list(CataloguePart).index)
+    assert set(given) == set(CataloguePart)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -75,7 +75,7 @@ def test_help_lists_the_parts_and_their_commands(command, words):
     code, out, err = command(*words)
     assert code == (0 if words else 2)
     lines = (out + err).splitlines()
-    positions = [lines.index(f"{part.value}:") for part in Part]
+    positions = [lines.index(f"{part.value}:") for part in CataloguePart]
     assert positions == sorted(positions)
     for name, entry in COMMANDS.items():
         assert any(line.split() == [name, *entry.about.split()] for line in lines), name

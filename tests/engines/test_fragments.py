@@ -14,7 +14,7 @@ from streamgauge.model.semantics import Borders, Report
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.expected.valid import Valid
-from streamgauge.oracle.judging.oracle import Rules, check
+from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.definition import expected
 from streamgauge.semantics.profiles import CSPARQL, FRAGMENTS, FRAGMENTS_PROTOTYPE
@@ -128,10 +128,10 @@ def test_the_oracle_judges_it_and_staleness_is_delay():
     fed = [Fed(each.sequence, each.time, each.time * 1_000_000, each.time * 1_000_000, 1) for each in elements]
     header = RunHeader("fragments", asked, "", "sparql", FRAGMENTS, advance, 0, factor=1.0, evaluator="changes")
     judge = definition(elements)
-    verdict = check(Run(header, tuple(late), tuple(fed)), judge, 0, Rules())
+    verdict = check(Run(header, tuple(late), tuple(fed)), judge, 0, JudgingRules())
     assert (verdict.judgement, verdict.max_delay) == (Judgement.RIGHT, 2000.0)
     stale = [*late[:3], replace(late[3], added=late[2].added), *late[4:]]
-    assert check(Run(header, tuple(stale), tuple(fed)), judge, 0, Rules()).judgement is Judgement.WRONG
+    assert check(Run(header, tuple(stale), tuple(fed)), judge, 0, JudgingRules()).judgement is Judgement.WRONG
 
 
 def test_what_it_refuses():

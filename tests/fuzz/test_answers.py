@@ -15,7 +15,7 @@ from streamgauge.model.terms import XSD
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.gracious import gracious
-from streamgauge.oracle.judging.oracle import Rules, check
+from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.papers.rules import judge_as, names
 from streamgauge.report.text import verdict_json, verdict_lines
 from streamgauge.semantics.profiles import PROFILES
@@ -112,7 +112,7 @@ def _changed(draw: st.DrawFn, way: str, rest: list[Answer]) -> list[Answer]:
 
 def judged(run: Run, max_delay: float | None, gracefully: bool) -> Verdict:
     held = stream(TEXT)
-    verdict = check(run, definition(held), 0, Rules(max_delay=max_delay))
+    verdict = check(run, definition(held), 0, JudgingRules(max_delay=max_delay))
     return gracious(run, held, verdict) if gracefully else verdict
 
 

@@ -25,7 +25,7 @@ from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import R2S, Borders, Report, Semantics
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import Expect, definition
-from streamgauge.oracle.judging.oracle import Rules, check
+from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query.parser import parse_sparql
 from streamgauge.semantics.profiles import RSPQL
 from streamgauge.semantics.refusal import RefusedError
@@ -122,7 +122,7 @@ def expected(name: str, evaluator: str) -> Expect:
 def verdict_of(name: str, said: str, expect: Expect) -> str:
     """right, wrong, unknown, undecided (right with undecided rows); refused where the evaluator does not do it."""
     try:
-        found = check(run_of(CASES[name], said), expect, 0, Rules())
+        found = check(run_of(CASES[name], said), expect, 0, JudgingRules())
     except RefusedError as error:
         return "refused" if str(error).startswith("the incremental evaluator") else "unknown"
     if found.judgement is Judgement.RIGHT:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from streamgauge.report.capacity import Carried, bound_of, figure_of, json_of, page, shown
 from streamgauge.suites.experiments.capacity import Capacity, CapacityAxis
-from streamgauge.suites.experiments.capacity_search import Bound, Harder, Limit, Probe
+from streamgauge.suites.experiments.capacity_search import Bound, Harder, Limit, LoadProbe
 
 
 def axis(harder: Harder) -> CapacityAxis:
@@ -19,9 +19,9 @@ def axis(harder: Harder) -> CapacityAxis:
     return CapacityAxis(name, unit, 20, harder, True, lambda experiment, _value: experiment)
 
 
-def probe(value: float, bound: Bound | None = None, folder: Path = Path("p")) -> Probe:
+def probe(value: float, bound: Bound | None = None, folder: Path = Path("p")) -> LoadProbe:
     right = 8 if bound is None else 6
-    return Probe(value, 100 * value, 8, right, 1.0, 1.0, 2.0, 30.0, 40.0, 1.0, bound, "it is so", (folder,))
+    return LoadProbe(value, 100 * value, 8, right, 1.0, 1.0, 2.0, 30.0, 40.0, 1.0, bound, "it is so", (folder,))
 
 
 def found(harder: Harder, bound: Bound | None) -> tuple[Carried, Capacity]:
@@ -84,7 +84,7 @@ def links(tmp_path: Path, *, own: bool) -> Any:
     folder.mkdir(parents=True)
     if own:
         (folder.parent / "report.html").write_text("a page")
-    one = Capacity("live", "rspql", (probe(40, folder=folder), Probe(80, bound=Bound.REFUSED)), 40, 80)
+    one = Capacity("live", "rspql", (probe(40, folder=folder), LoadProbe(80, bound=Bound.REFUSED)), 40, 80)
     return page(Carried("c", axis(GREATER), Limit(1000, 250), 0.05, [one], tmp_path))
 
 

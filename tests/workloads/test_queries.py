@@ -14,7 +14,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
-from streamgauge.oracle.judging.oracle import Rules, check
+from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import fill, parse, print_query
 from streamgauge.query.dialects import load as dialects
 from streamgauge.semantics.profiles import RSPQL
@@ -117,7 +117,7 @@ def test_live_answers_rightly(small: Small, name: str):
     fed = [Fed(each.sequence, each.time, each.time, each.time, len(each.added)) for each in elements]
     header = RunHeader("live", query, "", "rspql", RSPQL, advance, 0)
     run = Run(header, answered(query, elements, advance), (*fed, Fed(-1, advance, advance, advance)))
-    verdict = check(run, definition(elements), elements[0].time, Rules())
+    verdict = check(run, definition(elements), elements[0].time, JudgingRules())
     assert verdict.judgement is Judgement.RIGHT, verdict.reason
     says = sum(window.expected for window in verdict.windows)
     assert bool(says) is ((small.workload, name) not in SILENT)

@@ -37,7 +37,7 @@ from streamgauge.servers.http.server import Serving
 UNLESS = Limits()
 
 
-class Closure(StrEnum):
+class ClosureChoice(StrEnum):
     """Which memberships an ontology's rules derive."""
 
     NAMED = "named"
@@ -79,8 +79,8 @@ def serve(
     journal: Annotated[Path | None, typer.Option(help="The file that keeps everything; in memory without it.")] = None,
     ontology: Annotated[list[Path] | None, typer.Option(help="An ontology, as an RDF file.")] = None,
     closure: Annotated[
-        Closure, typer.Option(case_sensitive=False, help="What is derived: of named classes, or all.")
-    ] = Closure.NAMED,
+        ClosureChoice, typer.Option(case_sensitive=False, help="What is derived: of named classes, or all.")
+    ] = ClosureChoice.NAMED,
     lenient: Lenient = False,
     same_as: SameAs = False,
     subsumption: Subsumption = False,

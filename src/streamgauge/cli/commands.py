@@ -8,7 +8,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from streamgauge.cli.catalogue import COMMANDS, Entry
+from streamgauge.cli.catalogue import COMMANDS, CatalogueEntry
 from streamgauge.cli.examples import EXAMPLES
 from streamgauge.cli.renamed import renewed
 from streamgauge.model.expectations import expectation
@@ -62,7 +62,7 @@ def _usage(argument: Any) -> str:
     return name if argument.required else f"[{name}]"
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """Commands whose names are found in any case; a name that is none is answered with those that are like it."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -81,7 +81,7 @@ class Group(TyperGroup):
         _format_examples(ctx, formatter)
 
 
-class Whole(Group):
+class RootGroup(CommandGroup):
     """All commands, each imported when it is resolved; help and completion show the catalogue's lines."""
 
     def __init__(self, **attributes: Any) -> None:
@@ -121,13 +121,13 @@ class _Registry(typer.Typer):
     def add_typer(self, typer_instance: typer.Typer, **settings: Any) -> None:
         for each in typer_instance.registered_commands:
             each.cls = Command if each.cls in (None, TyperCommand) else each.cls
-        super().add_typer(typer_instance, **{"cls": Group, **settings})
+        super().add_typer(typer_instance, **{"cls": CommandGroup, **settings})
 
 
 def _nothing() -> None:
     """A group has a callback."""
 
 
-def _listed(name: str, entry: Entry) -> Command:
+def _listed(name: str, entry: CatalogueEntry) -> Command:
     """A command as lists show it: without its module, so without its options."""
     return Command(name, help=entry.about, short_help=entry.about, rich_markup_mode=None)

@@ -6,7 +6,7 @@ import sys
 import typer
 
 from streamgauge import __version__
-from streamgauge.cli.commands import Whole
+from streamgauge.cli.commands import RootGroup
 from streamgauge.cli.completion import ASKED, answer_shells
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.obstacles import obstacle
@@ -20,7 +20,7 @@ _BAD_INPUT_CODE = 2
 _NO_ROOM = "java.lang.OutOfMemoryError"
 
 app = typer.Typer(
-    cls=Whole,
+    cls=RootGroup,
     name="streamgauge",
     help="Answer, judge and measure continuous queries over RDF.",
     no_args_is_help=True,

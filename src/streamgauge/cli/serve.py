@@ -13,11 +13,11 @@ from streamgauge.formats.streams import read_triples
 from streamgauge.servers.http.access import check_tokens, read_origins
 from streamgauge.servers.http.server import Serving
 from streamgauge.servers.queries.face import application
-from streamgauge.servers.queries.limits import Limits
+from streamgauge.servers.queries.limits import QueryLimits
 from streamgauge.servers.queries.registry import Queries
 from streamgauge.sources import check_place
 
-UNLESS = Limits()
+UNLESS = QueryLimits()
 
 
 def register(app: typer.Typer) -> None:
@@ -65,7 +65,7 @@ def serve(
     check_tokens(host, tokens)
     origins = read_origins(allow_origin or (), bool(tokens))
     lifetime = None if max_time is None else seconds(max_time, "--max-time")
-    limits = Limits(
+    limits = QueryLimits(
         queries=max_queries,
         subscribers=max_subscribers,
         elements_per_second=max_rate,

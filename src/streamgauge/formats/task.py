@@ -35,7 +35,7 @@ _WORD = re.compile(rb'\s*\{\s*"(ready|closed|refused)"\s*:')
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class ProgramWord:
     """A word that a program says beside its answers; ``sentence`` says why it refuses its task."""
 
     said: Said
@@ -46,7 +46,7 @@ class TaskRefusedError(ValueError):
     """A program on the pipe that does not take its task; the sentence is its own."""
 
 
-def word(line: bytes) -> Word | None:
+def word(line: bytes) -> ProgramWord | None:
     """The word that a line of a program is, however its JSON is laid out; ``None`` for any other line."""
     found = _WORD.match(line)
     if found is None:
@@ -57,8 +57,8 @@ def word(line: bytes) -> Word | None:
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     if said == "refused":
-        return Word(said, value) if isinstance(value, str) and value else None
-    return Word(said) if value is True else None
+        return ProgramWord(said, value) if isinstance(value, str) and value else None
+    return ProgramWord(said) if value is True else None
 
 
 def encode_refused(sentence: str) -> bytes:

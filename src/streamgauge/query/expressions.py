@@ -55,7 +55,7 @@ class Nodes:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class ExpressionReader:
     """Reads expressions of one SELECT: ``exists`` reads a group, ``aggregates`` collects what GROUP BY computes."""
 
     nodes: Nodes

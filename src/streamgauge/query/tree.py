@@ -6,7 +6,7 @@ from typing import Any
 
 from streamgauge.model import algebra as al
 from streamgauge.query.direct import EMPTY, both, join
-from streamgauge.query.expressions import Nodes, Reader
+from streamgauge.query.expressions import ExpressionReader, Nodes
 from streamgauge.query.paths import triples
 from streamgauge.query.shape import Shape
 
@@ -56,7 +56,7 @@ class Patterns:
 
     def __init__(self, nodes: Nodes) -> None:
         self.nodes = nodes
-        self._reader = Reader(nodes, self.group)
+        self._reader = ExpressionReader(nodes, self.group)
 
     def group(self, tree: Any) -> al.Pattern:
         """The pattern of a group, its FILTERs applied to the whole of it."""
@@ -128,17 +128,19 @@ class Patterns:
         pattern = self._grouped(tree, pattern, reader, having)
         return _slice(tree, al.OrderBy(pattern, order) if order else pattern)
 
-    def _aggregated(self, tree: Any) -> tuple[al.Pattern, Reader]:
-        return self.group(tree.where), Reader(self.nodes, self.group)
+    def _aggregated(self, tree: Any) -> tuple[al.Pattern, ExpressionReader]:
+        return self.group(tree.where), ExpressionReader(self.nodes, self.group)
 
     def _conditions(
-        self, tree: Any, reader: Reader
+        self, tree: Any, reader: ExpressionReader
     ) -> tuple[list[al.Expression], tuple[tuple[al.Expression, bool], ...]]:
         having = [reader.expression(item) for item in tree.having.condition] if "having" in tree else []
         keys = tree.orderby.condition if "orderby" in tree else ()
         return having, tuple((reader.expression(key.expr), key.order == "DESC") for key in keys)
 
-    def _grouped(self, tree: Any, pattern: al.Pattern, reader: Reader, having: list[al.Expression]) -> al.Pattern:
+    def _grouped(
+        self, tree: Any, pattern: al.Pattern, reader: ExpressionReader, having: list[al.Expression]
+    ) -> al.Pattern:
         if "groupby" in tree or reader.aggregates:
             keys = tree.groupby.condition if "groupby" in tree else ()
             aggregates = tuple((var, aggregate) for aggregate, var in reader.aggregates.items())

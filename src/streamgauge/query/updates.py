@@ -56,7 +56,7 @@ class TooManySolutionsError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class UpdateOperation:
     """One operation: DELETE and INSERT with WHERE (SPARQL 1.1 Update, 3.1.3); of data, WHERE is empty."""
 
     where: tuple[TriplePattern, ...]
@@ -172,7 +172,7 @@ class _Block:
 
 
 def together(
-    changes: Sequence[Change], holding: Holding, most: int, looks: int
+    changes: Sequence[UpdateOperation], holding: Holding, most: int, looks: int
 ) -> tuple[tuple[Triple, ...], tuple[Triple, ...]]:
     """What comes and what goes by changes one after the other, of which only the first asks what holds.
 
@@ -191,13 +191,13 @@ def together(
     return tuple(added), tuple(removed)
 
 
-def uses_graphs(changes: Iterable[Change]) -> bool:
+def uses_graphs(changes: Iterable[UpdateOperation]) -> bool:
     """Whether anything of named graphs is read or changed."""
     patterns = (pattern for each in changes for pattern in (*each.where, *each.delete, *each.insert))
     return any(graph_of(pattern) is not None for pattern in patterns)
 
 
-def read_update(text: str, fresh: Callable[[str], Term], graphs: bool = False) -> list[Change]:
+def read_update(text: str, fresh: Callable[[str], Term], graphs: bool = False) -> list[UpdateOperation]:
     """The operations of an update; ``fresh`` gives new blank nodes by their names, ``graphs`` lets GRAPH be used.
 
     QueryError names what is refused and where.
@@ -205,7 +205,7 @@ def read_update(text: str, fresh: Callable[[str], Term], graphs: bool = False) -
     if len(text) > LONGEST:
         raise refusal(f"the update has {len(text)} characters, more than {LONGEST}: send data as RDF", "", 0)
     check_bounds(text, SERVED)
-    operations: list[Change] = []
+    operations: list[UpdateOperation] = []
     prologue, declared = "", 0
     for part in _parts(text, graphs):
         prologue += part.prologue
@@ -290,7 +290,7 @@ def _closing(text: str, found: Sequence[Token], opening: int) -> int:
     raise refusal("this { is not closed", text, found[opening].start)
 
 
-def _operation(part: _Part, prologue: str, fresh: Callable[[str], Term]) -> Change:
+def _operation(part: _Part, prologue: str, fresh: Callable[[str], Term]) -> UpdateOperation:
     """An operation whose patterns without a graph are in that of WITH; those of WHERE in that of USING if there is one.
 
     SPARQL 1.1 Update, 3.1.3: USING overrides WITH for WHERE.
@@ -305,27 +305,27 @@ def _operation(part: _Part, prologue: str, fresh: Callable[[str], Term]) -> Chan
         raise refusal("WITH and USING are followed by an IRI", part.text, part.blocks[0].start)
     where = tuple(within(changed if read is None else read, each) for each in change.where)
     delete, insert = (tuple(within(changed, each) for each in some) for some in (change.delete, change.insert))
-    return Change(where, delete, insert)
+    return UpdateOperation(where, delete, insert)
 
 
-def _plain(part: _Part, prologue: str, fresh: Callable[[str], Term]) -> Change:
+def _plain(part: _Part, prologue: str, fresh: Callable[[str], Term]) -> UpdateOperation:
     keywords = tuple(block.keyword for block in part.blocks)
     texts = [block.text for block in part.blocks]
     match keywords:
         case ("INSERT DATA",):
             data, _ = _parsed(prologue, texts[0], "")
-            return Change((), (), _ground(part, data, fresh))
+            return UpdateOperation((), (), _ground(part, data, fresh))
         case ("DELETE DATA",):
             data, _ = _parsed(prologue, texts[0], "")
-            return Change((), _ground(part, data, None), ())
+            return UpdateOperation((), _ground(part, data, None), ())
         case ("DELETE WHERE",):
             template, where = _parsed(prologue, texts[0], texts[0])
-            return Change(_joined(part, where), _named(part, template), ())
+            return UpdateOperation(_joined(part, where), _named(part, template), ())
         case ("DELETE", "WHERE") | ("INSERT", "WHERE") | ("DELETE", "INSERT", "WHERE"):
             read = {key: _parsed(prologue, text, texts[-1]) for key, text in zip(keywords[:-1], texts, strict=False)}
             where = next(iter(read.values()))[1]
             delete, insert = (_named(part, read[key][0]) if key in read else () for key in ("DELETE", "INSERT"))
-            return Change(_joined(part, where), delete, insert)
+            return UpdateOperation(_joined(part, where), delete, insert)
     raise refusal(f"{', '.join(keywords)} is not supported: {_SUPPORTED}", part.text, part.blocks[0].start)
 
 

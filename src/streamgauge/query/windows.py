@@ -18,7 +18,7 @@ _COUNTED: Final = ("TRIPLES", "ROWS", "ELEMENTS")
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class WindowWord:
     """A word between the brackets, or a number with its unit, and its position in the text."""
 
     text: str
@@ -47,7 +47,7 @@ class Forms:
 
     def read(self, text: str, start: int, end: int) -> Window:
         """The window written in [start, end) of the text; QueryError says what the dialect does not have."""
-        words = tuple(Word(match.group(), match.start()) for match in _WORD.finditer(text, start, end))
+        words = tuple(WindowWord(match.group(), match.start()) for match in _WORD.finditer(text, start, end))
         inside = _Inside(self, text, start, end, words)
         if inside.says("NOW") and len(words) == 1:
             inside.need("NOW")
@@ -108,7 +108,7 @@ class _Inside:
     text: str
     start: int
     end: int
-    words: Sequence[Word]
+    words: Sequence[WindowWord]
 
     def says(self, *words: str, at: int = 0) -> bool:
         return len(self.words) > at and self.words[at].says(*words)
@@ -137,7 +137,7 @@ class _Inside:
             case _:
                 raise self.wrong()
 
-    def counted(self, clause: str, rest: Sequence[Word]) -> Window:
+    def counted(self, clause: str, rest: Sequence[WindowWord]) -> Window:
         self.need(clause)
         match rest:
             case [size]:
@@ -151,7 +151,7 @@ class _Inside:
             case _:
                 raise self.wrong()
 
-    def ranged(self, rest: Sequence[Word]) -> Window:
+    def ranged(self, rest: Sequence[WindowWord]) -> Window:
         match rest:
             case [*sizes, word, slide] if sizes and word.says(*_SLIDES):
                 return Window(self.size(sizes), whole_ms(self.text, slide, word.text.upper()))
@@ -164,14 +164,14 @@ class _Inside:
             case _:
                 raise self.wrong()
 
-    def size(self, sizes: Sequence[Word]) -> int:
+    def size(self, sizes: Sequence[WindowWord]) -> int:
         """The sum of several durations, as in ``RANGE 1h 30m``."""
         if any(word.says(*_SLIDES, "TUMBLING", "RANGE") for word in sizes[1:]):
             raise self.wrong()
         return sum(whole_ms(self.text, word, "RANGE") for word in sizes)
 
 
-def whole_ms(text: str, word: Word, clause: str) -> int:
+def whole_ms(text: str, word: WindowWord, clause: str) -> int:
     """The ms of a duration in the text, at least 1."""
     value = duration(word.text)
     if value is None:
@@ -182,14 +182,14 @@ def whole_ms(text: str, word: Word, clause: str) -> int:
     return bounded(text, word, clause, value)
 
 
-def bounded(text: str, word: Word, clause: str, value: int) -> int:
+def bounded(text: str, word: WindowWord, clause: str, value: int) -> int:
     """The value, unless it is beyond 10^15 (some 30,000 years in ms)."""
     if value > _LARGEST:
         raise refusal(f"{clause} is {word.text}: it must be at most 10^15", text, word.start)
     return value
 
 
-def _count(text: str, word: Word, clause: str) -> int:
+def _count(text: str, word: WindowWord, clause: str) -> int:
     if not re.fullmatch(r"[0-9]+", word.text):
         raise refusal(f"{clause} {word.text} is no number of triples; write a whole number", text, word.start)
     if int(word.text[:20]) < 1:

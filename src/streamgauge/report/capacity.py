@@ -20,7 +20,7 @@ from streamgauge.report.sections import PageSection, PageStyle, PageTable, Table
 from streamgauge.report.series import Judged
 from streamgauge.suites.experiments.capacity import Capacity
 from streamgauge.suites.experiments.capacity import CapacityAxis as Varied
-from streamgauge.suites.experiments.capacity_search import Harder, Limit, Probe
+from streamgauge.suites.experiments.capacity_search import Harder, Limit, LoadProbe
 
 WORDS = {True: "carried", False: "not carried", None: ""}
 LEAST_MS = 0.1
@@ -156,7 +156,7 @@ def json_of(carried: Carried) -> dict[str, Any]:
     return {"axis": axis, "limit": asdict(carried.limit), "precision": carried.precision, "engines": found}
 
 
-def _probe_json(probe: Probe) -> dict[str, Any]:
+def _probe_json(probe: LoadProbe) -> dict[str, Any]:
     return {**asdict(probe), "folders": [str(folder) for folder in probe.folders], "carried": probe.carried}
 
 
@@ -186,7 +186,7 @@ def _table(carried: Carried, one: Capacity) -> PageTable:
     return PageTable(label(one), columns, tuple(_line(carried, probe) for probe in one.probes))
 
 
-def _line(carried: Carried, probe: Probe) -> TableLine:
+def _line(carried: Carried, probe: LoadProbe) -> TableLine:
     cells = (
         carried.axis.written(probe.value),
         f"{probe.rate:,.0f}",
@@ -202,7 +202,7 @@ def _line(carried: Carried, probe: Probe) -> TableLine:
     return TableLine(cells, probe.carried, (probe.reason,), _link(carried, probe))
 
 
-def _link(carried: Carried, probe: Probe) -> str:
+def _link(carried: Carried, probe: LoadProbe) -> str:
     """The address of the probe's own page, else of its runs' folder, seen from the page; empty without a run."""
     if carried.folder is None or not probe.folders:
         return ""
@@ -211,7 +211,7 @@ def _link(carried: Carried, probe: Probe) -> str:
     return quote(place.as_posix() + ("" if own.is_file() else "/"))
 
 
-def page_of(probe: Probe) -> Path:
+def page_of(probe: LoadProbe) -> Path:
     """The file of the page of a probe's runs, beside their folders."""
     return probe.folders[0].parent / "report.html"
 
@@ -279,7 +279,7 @@ def _delays(carried: Carried, index: int, one: Capacity) -> Iterator[charts.Char
     yield charts.ChartLine(index, True, _bins(carried, one, lambda probe: probe.p99, duration))
 
 
-def _share(probe: Probe) -> float | None:
+def _share(probe: LoadProbe) -> float | None:
     return probe.right / probe.windows if probe.windows else None
 
 

@@ -15,7 +15,7 @@ from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Due, Report, Semantics, Tick
 from streamgauge.semantics.order import Arrivals
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.semantics.scope import Moment, Scopes, clock_moment, expired_moment, scopes
+from streamgauge.semantics.scope import RunInstant, Scopes, clock_moment, expired_moment, scopes
 
 MOST_INSTANTS = 5_000_000
 """How many instants of a clock one run may have before it is refused."""
@@ -70,7 +70,7 @@ def refuse_clock(windows: Sequence[StreamWindow], semantics: Semantics, t0: int,
             )
 
 
-def _closes(each: Scopes, arrived: Arrivals, semantics: Semantics, advanced_to: int) -> Iterator[Moment]:
+def _closes(each: Scopes, arrived: Arrivals, semantics: Semantics, advanced_to: int) -> Iterator[RunInstant]:
     """One window's closes; of those that one arrival makes due only the last where the semantics says so."""
     found = each.closes(advanced_to)
     if semantics.due is Due.ALL:
@@ -79,7 +79,7 @@ def _closes(each: Scopes, arrived: Arrivals, semantics: Semantics, advanced_to: 
     return (list(group)[-1] for _, group in groups)
 
 
-def _trigger(at: Moment, arrived: Arrivals) -> int:
+def _trigger(at: RunInstant, arrived: Arrivals) -> int:
     """The rank of the arrival that makes a close due: itself for a triple, else the first that is past it."""
     return bisect_left(arrived.times, at.last + 1) if at.clocked else at.seen - 1
 
@@ -88,7 +88,7 @@ def _in_period(instant: int, semantics: Semantics, t0: int) -> bool:
     return semantics.period is None or (instant > t0 and (instant - t0) % semantics.period == 0)
 
 
-def _ticks(arrived: Arrivals, semantics: Semantics, t0: int, advanced_to: int) -> Iterator[Moment]:
+def _ticks(arrived: Arrivals, semantics: Semantics, t0: int, advanced_to: int) -> Iterator[RunInstant]:
     """The ends of what is held, the periods, the time units, or when arrivals are looked at."""
     if Report.EXPIRATION in semantics.report:
         return _expirations(arrived, semantics, t0, advanced_to)
@@ -97,13 +97,13 @@ def _ticks(arrived: Arrivals, semantics: Semantics, t0: int, advanced_to: int) -
     if semantics.tick is Tick.TIME:
         return _clock(range(t0 + semantics.time_unit, advanced_to + 1, semantics.time_unit), arrived, semantics)
     return (
-        Moment(time, seen, False, time)
+        RunInstant(time, seen, False, time)
         for time, seen in zip(arrived.times, _together(arrived, semantics.tick), strict=True)
         if seen and time <= advanced_to
     )
 
 
-def _expirations(arrived: Arrivals, semantics: Semantics, t0: int, advanced_to: int) -> Iterator[Moment]:
+def _expirations(arrived: Arrivals, semantics: Semantics, t0: int, advanced_to: int) -> Iterator[RunInstant]:
     """t0, then always when the first of what is held ends, or a period later when nothing of it ends."""
     assert semantics.period is not None
     instant = t0
@@ -115,7 +115,7 @@ def _expirations(arrived: Arrivals, semantics: Semantics, t0: int, advanced_to: 
         instant = min(ends, default=instant + semantics.period)
 
 
-def _clock(instants: Iterable[int], arrived: Arrivals, semantics: Semantics) -> Iterator[Moment]:
+def _clock(instants: Iterable[int], arrived: Arrivals, semantics: Semantics) -> Iterator[RunInstant]:
     return (clock_moment(instant, arrived, semantics) for instant in instants)
 
 
@@ -130,5 +130,5 @@ def _together(arrived: Arrivals, tick: Tick) -> list[int]:
     ]
 
 
-def _distinct(moments: Iterable[Moment]) -> Iterator[Moment]:
+def _distinct(moments: Iterable[RunInstant]) -> Iterator[RunInstant]:
     return (moment for moment, _ in groupby(moments))

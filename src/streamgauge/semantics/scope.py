@@ -12,7 +12,7 @@ from streamgauge.semantics.order import Arrivals, first_close
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Moment:
+class RunInstant:
     """A place in a run: the instant (ms), how many arrivals were seen before it, and whether a clock gives it.
 
     ``last`` (ms) is the latest time that it speaks of: at an instant of a clock, half-open scopes speak of what came
@@ -28,16 +28,16 @@ class Moment:
 class Scopes(Protocol):
     """Where one window of a query stands."""
 
-    def closes(self, advanced_to: int) -> Iterator[Moment]:
+    def closes(self, advanced_to: int) -> Iterator[RunInstant]:
         """The moments at which it closes, in order, up to a time (ms)."""
 
-    def closed(self, at: Moment) -> View:
+    def closed(self, at: RunInstant) -> View:
         """What it held at its latest close up to a moment; nothing when it has never closed."""
 
-    def opened(self, at: Moment) -> View:
+    def opened(self, at: RunInstant) -> View:
         """What it holds at a moment, whatever closes."""
 
-    def whole(self, at: Moment) -> bool:
+    def whole(self, at: RunInstant) -> bool:
         """Whether the first full window has come: before it only engines with partial heads report."""
 
 
@@ -51,16 +51,16 @@ def scopes(seen: StreamWindow, arrived: Arrivals, semantics: Semantics, t0: int)
     return kinds[seen.window.kind](seen, arrived, semantics, t0)
 
 
-def clock_moment(instant: int, arrived: Arrivals, semantics: Semantics) -> Moment:
+def clock_moment(instant: int, arrived: Arrivals, semantics: Semantics) -> RunInstant:
     """An instant of a clock (ms) as a moment."""
     last = instant - 1 if semantics.borders is Borders.CLOSED_OPEN else instant
-    return Moment(instant, bisect_right(arrived.times, last), True, last)
+    return RunInstant(instant, bisect_right(arrived.times, last), True, last)
 
 
-def expired_moment(instant: int, arrived: Arrivals, semantics: Semantics) -> Moment:
+def expired_moment(instant: int, arrived: Arrivals, semantics: Semantics) -> RunInstant:
     """An instant (ms) at which something has ended: what holds then, [initial, final) or (initial, final]."""
     last = instant if semantics.borders is Borders.CLOSED_OPEN else instant - 1
-    return Moment(instant, bisect_right(arrived.times, last), True, last)
+    return RunInstant(instant, bisect_right(arrived.times, last), True, last)
 
 
 def never(t0: int) -> View:
@@ -75,12 +75,12 @@ class TimeScopes:
         self.window, self.arrived, self.semantics, self.t0 = seen.window, arrived, semantics, t0
         self.first = t0 + first_close(seen, semantics)
 
-    def closes(self, advanced_to: int) -> Iterator[Moment]:
+    def closes(self, advanced_to: int) -> Iterator[RunInstant]:
         """Every slide, from the first full window on (the first slide with partial heads)."""
         for close in range(self.first, advanced_to + 1, self.window.slide):
             yield clock_moment(close, self.arrived, self.semantics)
 
-    def closed(self, at: Moment) -> View:
+    def closed(self, at: RunInstant) -> View:
         """The window with the latest close; a partial head window starts at t0."""
         # What arrives at c is still to come for a window that closes at c and holds it.
         limit = at.instant if at.clocked or self.semantics.borders is Borders.CLOSED_OPEN else at.instant - 1
@@ -88,12 +88,12 @@ class TimeScopes:
             return never(self.t0)
         return self._ending(self.first + (limit - self.first) // self.window.slide * self.window.slide)
 
-    def opened(self, at: Moment) -> View:
+    def opened(self, at: RunInstant) -> View:
         """The scope that is open at the moment."""
         start, first = content_from(self.window, self.semantics, self.t0, at.last)
         return View(start, at.instant, first, at.last, at.seen)
 
-    def whole(self, at: Moment) -> bool:
+    def whole(self, at: RunInstant) -> bool:
         """From t0 + omega on."""
         return at.instant >= self.t0 + self.window.size
 
@@ -107,11 +107,11 @@ class TimeScopes:
 class LandmarkScopes(TimeScopes):
     """A landmark window: it starts at t0, whatever the left border is, and closes every slide; it is never partial."""
 
-    def opened(self, at: Moment) -> View:
+    def opened(self, at: RunInstant) -> View:
         """Everything from t0 on."""
         return View(self.t0, at.instant, self.t0, at.last, at.seen)
 
-    def whole(self, at: Moment) -> bool:
+    def whole(self, at: RunInstant) -> bool:
         """From t0 on."""
         return at.instant >= self.t0
 
@@ -132,14 +132,14 @@ class CountScopes:
             if stream == seen.stream and time >= t0
         ]
 
-    def closes(self, advanced_to: int) -> Iterator[Moment]:
+    def closes(self, advanced_to: int) -> Iterator[RunInstant]:
         """At every slide-th triple, from the omega-th on (the slide-th with partial heads)."""
         for rank in self.ranks[self.first - 1 :: self.window.slide]:
             time = self.arrived.times[rank]
             if time <= advanced_to:
-                yield Moment(time, rank + 1, False, time)
+                yield RunInstant(time, rank + 1, False, time)
 
-    def closed(self, at: Moment) -> View:
+    def closed(self, at: RunInstant) -> View:
         """The last omega triples at the latest close."""
         seen = self._seen(at)
         if seen < self.first:
@@ -147,16 +147,16 @@ class CountScopes:
         number = self.first + (seen - self.first) // self.window.slide * self.window.slide
         return self._upto(number, self.arrived.times[self.ranks[number - 1]])
 
-    def opened(self, at: Moment) -> View:
+    def opened(self, at: RunInstant) -> View:
         """The last omega triples that were seen."""
         seen = self._seen(at)
         return self._upto(seen, at.last) if seen else never(self.t0)
 
-    def whole(self, at: Moment) -> bool:
+    def whole(self, at: RunInstant) -> bool:
         """From the omega-th triple on."""
         return self._seen(at) >= self.window.size
 
-    def _seen(self, at: Moment) -> int:
+    def _seen(self, at: RunInstant) -> int:
         return bisect_left(self.ranks, at.seen)
 
     def _upto(self, number: int, last: int) -> View:

@@ -18,7 +18,7 @@ from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError, Reading
 from streamgauge.sources.address import Address, read_options
 from streamgauge.sources.contract import Delivery, Sink, Source, SourceError
-from streamgauge.sources.mqtt_link import Link, Session, client_library, properties
+from streamgauge.sources.mqtt_link import Link, MqttSession, client_library, properties
 from streamgauge.sources.pending import Pending
 from streamgauge.sources.reading import MessageOptions, Messages, Refusing
 
@@ -99,7 +99,7 @@ class MqttSource(Refusing):
         self._count = 0
         self._closing = Event()
         client = options.client or f"streamgauge-{random.getrandbits(64):x}"
-        session = Session(client, options.session // 1000, options.buffer, options.client is not None)
+        session = MqttSession(client, options.session // 1000, options.buffer, options.client is not None)
         self._link = Link(address, session, self, random, options.ca)
 
     def open(self) -> None:
@@ -197,7 +197,7 @@ class MqttSink:
         self._lock = Lock()
         self._result: Delivery | None = None
         client = options.client or f"streamgauge-{random.getrandbits(64):x}"
-        self._link = Link(address, Session(client, 0), self, random, options.ca)
+        self._link = Link(address, MqttSession(client, 0), self, random, options.ca)
 
     def open(self) -> None:
         """Connect."""

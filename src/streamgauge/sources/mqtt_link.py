@@ -32,7 +32,7 @@ _HOPELESS = {0x85, 0x86, 0x87, 0x8C}
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class MqttSession:
     """What the broker keeps for a client while it is away: ``expiry`` s long, none (0) for a clean start each time.
 
     ``room`` is how many unacknowledged messages it may send; ``lasting`` sessions outlive the goodbye.
@@ -60,7 +60,7 @@ class Side(Protocol):
 class Link:
     """Keeps a side connected; ``wake`` has it called, ``close`` says goodbye."""
 
-    def __init__(self, address: Address, session: Session, side: Side, random: Random, ca: str | None) -> None:
+    def __init__(self, address: Address, session: MqttSession, side: Side, random: Random, ca: str | None) -> None:
         self._address = address
         self._session = session
         self._side = side

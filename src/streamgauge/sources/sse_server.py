@@ -34,7 +34,7 @@ class SseSink:
     def __init__(self, address: Address, options: SseOptions, random: Random) -> None:
         self._address = address
         self._shelf = Shelf(options, f"{random.getrandbits(48):x}")
-        self._feed = Feed(self._shelf, options)
+        self._feed = ShelfFeed(self._shelf, options)
         self._lock = Lock()
         self._result: Delivery | None = None
         listening = _listen(address)
@@ -83,7 +83,7 @@ class SseSink:
         await self._server.serve(sockets=[listening])
 
 
-class Feed:
+class ShelfFeed:
     """The web face of a shelf."""
 
     def __init__(self, shelf: Shelf, options: SseOptions) -> None:

@@ -30,7 +30,7 @@ class SseOptions:
 
 
 @dataclass(slots=True)
-class Kept:
+class ShelvedEvent:
     """An event that clients can still be given, and whether one was."""
 
     text: bytes
@@ -44,7 +44,7 @@ class Shelf:
         self._options = options
         self._run = run
         self._changed = Condition()
-        self._kept: deque[Kept] = deque()
+        self._kept: deque[ShelvedEvent] = deque()
         self._bytes = 0
         self._first = 1
         self._clients = 0
@@ -64,7 +64,7 @@ class Shelf:
             self._changed.wait_for(lambda: self._room(len(text)) or not self._clients, self._options.wait / 1000)
             while self._kept and self._full(len(text)):
                 self._drop()
-            self._kept.append(Kept(text))
+            self._kept.append(ShelvedEvent(text))
             self._bytes += len(text)
 
     def place(self, last: str | None) -> int:
@@ -134,7 +134,7 @@ class Shelf:
         self._bytes -= len(kept.text)
         self._let_go(kept)
 
-    def _let_go(self, kept: Kept) -> None:
+    def _let_go(self, kept: ShelvedEvent) -> None:
         if not kept.given:
             self._fail("no client took it while it was kept")
 

@@ -68,7 +68,7 @@ class Duration:
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class LocalFields:
     """The fields of a moment where it is."""
 
     year: int
@@ -143,14 +143,14 @@ def _zone(text: str | None) -> int | None:
     return -minutes if text[0] == "-" else minutes
 
 
-def fields(at: Moment) -> Clock:
+def fields(at: Moment) -> LocalFields:
     """The fields of a moment, where it is."""
     day, seconds = _EXACT.divmod(at.local, Decimal(DAY))
     if seconds < 0:
         day, seconds = day - 1, _EXACT.add(seconds, Decimal(DAY))
     hour, rest = divmod(int(seconds), 3600)
     fraction = _EXACT.subtract(seconds, Decimal(int(seconds)))
-    return Clock(*civil(int(day)), hour, rest // 60, _EXACT.add(Decimal(rest % 60), fraction))
+    return LocalFields(*civil(int(day)), hour, rest // 60, _EXACT.add(Decimal(rest % 60), fraction))
 
 
 def utc(at: Moment) -> Decimal:

@@ -21,7 +21,7 @@ Place: TypeAlias = int
 _NO_SOURCE: Place = -1
 
 
-class Arrivals:
+class MergedStreams:
     """Items in the order in which they come, numbered anew; ``None`` when nothing came for ``patience`` seconds.
 
     How far time has come is what all sources have told. A source's error is raised where its items are taken.

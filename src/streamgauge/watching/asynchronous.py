@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Generic
 
 from streamgauge.formats.lines import Input
-from streamgauge.watching.arrivals import Arrivals, Place
+from streamgauge.watching.arrivals import MergedStreams, Place
 from streamgauge.watching.watch import Said, Watch
 
 
@@ -15,7 +15,7 @@ class AsyncWatch(Generic[Said]):
     """Answers as they come, for ``async for``; to be closed, or used with ``async with``, when left before the end."""
 
     def __init__(
-        self, watch: Watch[Said], arrivals: Arrivals, pumps: Sequence[tuple[Place, AsyncIterable[Input]]]
+        self, watch: Watch[Said], arrivals: MergedStreams, pumps: Sequence[tuple[Place, AsyncIterable[Input]]]
     ) -> None:
         self._watch, self._arrivals, self._pumps = watch, arrivals, pumps
         self._tasks: list[asyncio.Task[None]] = []

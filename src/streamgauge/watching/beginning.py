@@ -12,13 +12,13 @@ from streamgauge.formats.streams.format import Reading
 from streamgauge.model.answer import Answer
 from streamgauge.model.engine import Emit
 from streamgauge.model.semantics import Semantics
-from streamgauge.servers.queries.asking import Asked, Asking, as_declared, moved
+from streamgauge.servers.queries.asking import Asking, SessionQuery, as_declared, moved
 from streamgauge.sources.named import by_time
 from streamgauge.sources.reading import TIMING, OwnDataOptions
-from streamgauge.watching.arrivals import Arrivals
+from streamgauge.watching.arrivals import MergedStreams
 from streamgauge.watching.asked import Query, Static, Terms, Understood, WatchError, understand
 from streamgauge.watching.asynchronous import AsyncWatch
-from streamgauge.watching.streams import Feed, Stream, open_feeds
+from streamgauge.watching.streams import Stream, StreamFeed, open_feeds
 from streamgauge.watching.watch import End, Passing, Watch, wall_clock
 
 BEAT_S = 0.1
@@ -73,7 +73,7 @@ def awatch(query: Query | Mapping[str, Query], *streams: Stream, **options: Unpa
 
 def _opened(
     query: Query | Mapping[str, Query], streams: Sequence[Stream], options: Options
-) -> tuple[tuple[Understood, ...], list[Feed]]:
+) -> tuple[tuple[Understood, ...], list[StreamFeed]]:
     """The queries understood, and the sources opened."""
     if unknown := set(options) - set(Options.__annotations__):
         raise TypeError(
@@ -96,19 +96,19 @@ def read_as(given: Mapping[str, Any], asked: Sequence[Understood], lateness: int
     return replace(reading, lateness=late, prefixes=prefixes, **timing)
 
 
-def _begin(asked: Sequence[Understood], feeds: Sequence[Feed], options: Options) -> Watch[Any]:
+def _begin(asked: Sequence[Understood], feeds: Sequence[StreamFeed], options: Options) -> Watch[Any]:
     if any(isinstance(feed.items, AsyncIterable) for feed in feeds):
         raise WatchError("an asynchronous iterable is watched by awatch: async for answer in streamgauge.awatch(...)")
     if not _by_arrival(feeds, options) and not _own_pace(options):
         return _watch(asked, feeds, options, by_time([_plain(feed) for feed in feeds]), None)
-    arrivals = Arrivals(BEAT_S if options.get("advance") else None)
+    arrivals = MergedStreams(BEAT_S if options.get("advance") else None)
     begun = _watch(asked, feeds, options, arrivals, arrivals)
     _read(arrivals, feeds, options)
     return begun
 
 
-def _begin_asynchronous(asked: Sequence[Understood], feeds: Sequence[Feed], options: Options) -> AsyncWatch[Any]:
-    arrivals = Arrivals(BEAT_S if options.get("advance") else None)
+def _begin_asynchronous(asked: Sequence[Understood], feeds: Sequence[StreamFeed], options: Options) -> AsyncWatch[Any]:
+    arrivals = MergedStreams(BEAT_S if options.get("advance") else None)
     begun = _watch(asked, feeds, options, arrivals, arrivals)
     pumps = [(arrivals.expect(), feed.items) for feed in feeds if isinstance(feed.items, AsyncIterable)]
     _read(arrivals, [feed for feed in feeds if not isinstance(feed.items, AsyncIterable)], options)
@@ -117,10 +117,10 @@ def _begin_asynchronous(asked: Sequence[Understood], feeds: Sequence[Feed], opti
 
 def _watch(
     asked: Sequence[Understood],
-    feeds: Sequence[Feed],
+    feeds: Sequence[StreamFeed],
     options: Options,
     items: Iterable[Input | None],
-    arrivals: Arrivals | None,
+    arrivals: MergedStreams | None,
 ) -> Watch[Any]:
     ready: deque[Any] = deque()
 
@@ -133,7 +133,7 @@ def _watch(
             arrivals.join()
 
     wake = None if arrivals is None else arrivals.wake
-    each = [Asked(one.query, one.semantics, _emit(one.name, ready, wake)) for one in asked]
+    each = [SessionQuery(one.query, one.semantics, _emit(one.name, ready, wake)) for one in asked]
     moves = moved if options.get("t0") is None else as_declared
     try:
         asking = Asking(load(options.get("engine", "live")), each, moves, _failed(arrivals))
@@ -143,7 +143,7 @@ def _watch(
     return Watch(asked, asking, ready, items, Passing(options.get("end", "windows"), _wall(options)), feeds, leave)
 
 
-def _failed(arrivals: Arrivals | None) -> Callable[[str], None]:
+def _failed(arrivals: MergedStreams | None) -> Callable[[str], None]:
     """Told why an engine ended by itself; without arrivals no engine is a program of its own."""
 
     def failed(why: str) -> None:
@@ -167,7 +167,7 @@ def _wall(options: Options) -> Callable[[], int] | None:
     return wall_clock if clock == "wall" else clock
 
 
-def _by_arrival(feeds: Sequence[Feed], options: Options) -> bool:
+def _by_arrival(feeds: Sequence[StreamFeed], options: Options) -> bool:
     """Whether several streams are merged as their elements come."""
     merge = options.get("merge")
     return merge == "arrival" or (merge is None and len(feeds) > 1 and any(feed.live for feed in feeds))
@@ -178,7 +178,7 @@ def _own_pace(options: Options) -> bool:
     return options.get("advance") is not None or hasattr(load(options.get("engine", "live")), "command")
 
 
-def _read(arrivals: Arrivals, feeds: Sequence[Feed], options: Options) -> None:
+def _read(arrivals: MergedStreams, feeds: Sequence[StreamFeed], options: Options) -> None:
     """A thread for each source, or one for all that are merged by time."""
     plain = [_plain(feed) for feed in feeds]
     if _by_arrival(feeds, options):
@@ -188,5 +188,5 @@ def _read(arrivals: Arrivals, feeds: Sequence[Feed], options: Options) -> None:
         arrivals.read(by_time(plain))
 
 
-def _plain(feed: Feed) -> Iterable[Input]:
+def _plain(feed: StreamFeed) -> Iterable[Input]:
     return cast(Iterable[Input], feed.items)

@@ -30,7 +30,7 @@ Stream: TypeAlias = Given | Mapping[str, Given]
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
+class StreamFeed:
     """One source opened: what comes on it, and whether it is live (its end and its silence are unknown)."""
 
     items: Iterable[Input] | AsyncIterable[Input]
@@ -43,7 +43,7 @@ class Feed:
             self.source.close()
 
 
-def open_feeds(streams: Sequence[Stream], named: Sequence[str], reading: Reading) -> list[Feed]:
+def open_feeds(streams: Sequence[Stream], named: Sequence[str], reading: Reading) -> list[StreamFeed]:
     """Every source opened; elements that say no stream are of the only one that the queries read (``named``)."""
     pairs = given_pairs(streams)
     if not pairs:
@@ -70,15 +70,15 @@ def _pairs(stream: Stream) -> list[tuple[str | None, Given]]:
     return [(None, stream)]
 
 
-def _open(given: Given, reading: Reading, iri: str | None) -> Feed:
+def _open(given: Given, reading: Reading, iri: str | None) -> StreamFeed:
     if isinstance(given, str | Path):
         source, address = open_source(str(given), reading), parse_address(str(given))
         items = source.items()
-        return Feed(items if iri is None else of_stream(items, iri), is_live(address), source)
+        return StreamFeed(items if iri is None else of_stream(items, iri), is_live(address), source)
     making = _Making(reading)
     if isinstance(given, AsyncIterable):
-        return Feed(_awaited(given, making), live=True)
-    return Feed(map(making, given))
+        return StreamFeed(_awaited(given, making), live=True)
+    return StreamFeed(map(making, given))
 
 
 async def _awaited(given: AsyncIterable[Item], making: "_Making") -> Any:

@@ -12,7 +12,7 @@ from streamgauge.formats.lines import Advance, Input
 from streamgauge.model.answer import Answer, AnswerTable
 from streamgauge.servers.queries.asking import Asking
 from streamgauge.watching.asked import Understood
-from streamgauge.watching.streams import Feed
+from streamgauge.watching.streams import StreamFeed
 
 Said = TypeVar("Said")
 
@@ -47,7 +47,7 @@ class Watch(Generic[Said]):
         ready: deque[Said],
         items: Iterable[Input | None],
         passing: Passing,
-        feeds: Sequence[Feed],
+        feeds: Sequence[StreamFeed],
         leave: Callable[[], None],
     ) -> None:
         self.asked, self._asking, self._ready, self._items = asked, asking, ready, iter(items)

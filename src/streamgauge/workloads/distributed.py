@@ -45,9 +45,9 @@ class Blocks(DataSource):  # type: ignore[misc]
         plan = _plan(self.options["plan"])
         return from_arrow_schema(plan.schema if plan.order is None else plan.drawn)
 
-    def reader(self, schema: object) -> "Reader":  # noqa: ARG002
+    def reader(self, schema: object) -> "PlanReader":  # noqa: ARG002
         """What reads it."""
-        return Reader(_plan(self.options["plan"]), int(self.options["tasks"]))
+        return PlanReader(_plan(self.options["plan"]), int(self.options["tasks"]))
 
 
 class Ids(InputPartition):  # type: ignore[misc]
@@ -58,7 +58,7 @@ class Ids(InputPartition):  # type: ignore[misc]
         self.first, self.end = first, end
 
 
-class Reader(DataSourceReader):  # type: ignore[misc]
+class PlanReader(DataSourceReader):  # type: ignore[misc]
     """Draws the blocks of a plan; each task has consecutive ids."""
 
     def __init__(self, plan: TablePlan, tasks: int) -> None:

@@ -16,7 +16,7 @@ MASK = (1 << 48) - 1
 BLOCK = 4096
 
 
-class Run(NamedTuple):
+class DrawRun(NamedTuple):
     """Accepted draws ``first`` to ``first + length - 1``; ``first + k`` is ``start + k + 1`` steps from ``state``."""
 
     first: int
@@ -58,7 +58,7 @@ def steps(count: int) -> tuple[list[int], list[int]]:
     return factors, addends
 
 
-def accepted(state: int, bound: int, count: int) -> Iterator[Run]:
+def accepted(state: int, bound: int, count: int) -> Iterator[DrawRun]:
     """The first ``count`` draws that ``nextInt(bound)`` accepts from ``state``, as runs without rejections."""
     factors, addends = steps(BLOCK)
     tables = pa.array(factors[1:], pa.int64()), pa.array(addends[1:], pa.int64())
@@ -68,7 +68,7 @@ def accepted(state: int, bound: int, count: int) -> Iterator[Run]:
         for rejected in (*_rejected(state, bound, tables), BLOCK):
             length = min(rejected - start, count - first)
             if length > 0:
-                yield Run(first, length, state, start)
+                yield DrawRun(first, length, state, start)
                 first += length
             start = rejected + 1
         state = (state * factors[BLOCK] + addends[BLOCK]) & MASK

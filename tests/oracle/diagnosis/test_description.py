@@ -9,8 +9,8 @@ from streamgauge.model.report import DueReport
 from streamgauge.model.verdict import Diagnosis, Part
 from streamgauge.oracle.diagnosis.description import DescriptionLength
 from streamgauge.oracle.diagnosis.faults.rows_lost import proposals as rows_lost
-from streamgauge.oracle.diagnosis.fitting import Fit
-from streamgauge.oracle.diagnosis.models import Fault, Place, Said, Sway
+from streamgauge.oracle.diagnosis.fitting import ExplanationFit
+from streamgauge.oracle.diagnosis.models import ExplanationPlace, Fault, Said, Sway
 from tests.oracle.diagnosis.faults.recordings import CLOSE, best, diagnosed, recording, with_rows
 from tests.oracle.runs import right_run
 
@@ -36,10 +36,10 @@ def test_the_worked_example():
     others = {f"kind {n}": (fault(f"kind {n}"),) for n in range(29)}
     length = DescriptionLength({"windows": windows, "rows": (lost, repeated), "jitter": (jitter,), **others})
     told = tuple(Said(n, (("<urn:a>",),) * 4, DueReport(n, ())) for n in range(16))
-    places = [Place(n, n, told[n], told, Answers(), (1, 1)) for n in range(4)]
+    places = [ExplanationPlace(n, n, told[n], told, Answers(), (1, 1)) for n in range(4)]
     assert length.of((windows[3],), None) == 5 + 4
-    assert length.of((lost,), Fit(told, {lost: places}, 0, ())) == pytest.approx(5 + 1 + 4 * (4 + 2 + 2))
-    assert length.of((jitter,), Fit(told, {}, 4, (), 32)) == 5 + 4 * log2(32)
+    assert length.of((lost,), ExplanationFit(told, {lost: places}, 0, ())) == pytest.approx(5 + 1 + 4 * (4 + 2 + 2))
+    assert length.of((jitter,), ExplanationFit(told, {}, 4, (), 32)) == 5 + 4 * log2(32)
 
 
 @pytest.mark.slow

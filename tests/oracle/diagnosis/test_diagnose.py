@@ -15,7 +15,7 @@ from streamgauge.oracle.diagnosis.faulty import Simulator
 from streamgauge.oracle.diagnosis.models import Case, Stream
 from streamgauge.oracle.diagnosis.worked import worked
 from streamgauge.oracle.expected.reports import definition
-from streamgauge.oracle.judging.oracle import Rules, check
+from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.semantics.definition import expected
 from streamgauge.semantics.profiles import CQELS, RSPQL
 from streamgauge.semantics.refusal import RefusedError
@@ -48,7 +48,7 @@ def drawn(count, first=0, most=10**9):
 def explains(case):
     """Whether the faults of a case, or a model with no more parts, are named; and the verdict is never right."""
     first = case.world.elements[0].time
-    verdict = check(case.run, definition(case.world.elements), first, Rules())
+    verdict = check(case.run, definition(case.world.elements), first, JudgingRules())
     assert verdict.judgement is Judgement.WRONG, case.names
     found = diagnose(case.run, case.world.elements)
     assert found.differs > 0, case.names

@@ -2,14 +2,14 @@
 
 from streamgauge.model.answer import Answer
 from streamgauge.model.report import DueReport, View
-from streamgauge.oracle.expected.histories import Change, agreed, as_sets, said
+from streamgauge.oracle.expected.histories import ContentChange, agreed, as_sets, said
 from streamgauge.semantics.profiles import CQELS, RSPQL
 
 A, B, C = ("a",), ("b",), ("c",)
 
 
-def change(at: int, net) -> Change:
-    return Change(DueReport(at, (View(0, at, 0, at, 0),)), at, net)
+def change(at: int, net) -> ContentChange:
+    return ContentChange(DueReport(at, (View(0, at, 0, at, 0),)), at, net)
 
 
 def nets(changes) -> list[dict]:

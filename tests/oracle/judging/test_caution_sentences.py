@@ -8,7 +8,7 @@ from streamgauge.formats.stream import write
 from streamgauge.model.query import StreamWindow, Window
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.cautions import cautions
-from streamgauge.oracle.judging.oracle import Rules, check
+from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.profiles import CSPARQL, RSPQL
 from tests.notation import STREAM, stream
@@ -24,7 +24,7 @@ def found(tmp_path, sparql, answers=None, semantics=RSPQL, static=()):
     if answers is not None:
         run = replace(run, answers=tuple(answers(run.answers)))
     write(stream(TEXT), tmp_path / "stream.parquet")
-    return cautions(run, check(run, definition(stream(TEXT)), 0, Rules()), tmp_path / "stream.parquet")
+    return cautions(run, check(run, definition(stream(TEXT)), 0, JudgingRules()), tmp_path / "stream.parquet")
 
 
 def nothing(_answers):
@@ -74,10 +74,10 @@ def test_no_report_was_due(tmp_path):
     silent = "SELECT ?s { ?s <urn:p> ?o }"
     run = right_run(QUIET, text="", sparql=silent, advance=10)
     write(stream(""), tmp_path / "stream.parquet")
-    verdict = check(run, definition(()), 0, Rules())
+    verdict = check(run, definition(()), 0, JudgingRules())
     assert cautions(run, verdict, tmp_path / "stream.parquet") == ()
     surplus = replace(right_run(RSPQL, text=TEXT, advance=10), header=run.header)
-    verdict = check(surplus, definition(()), 0, Rules())
+    verdict = check(surplus, definition(()), 0, JudgingRules())
     (first, *_) = cautions(surplus, verdict, tmp_path / "stream.parquet")
     assert first == "No report was due: this verdict says little about the engine."
 
@@ -126,7 +126,7 @@ def test_every_stream_that_is_read_is_named_once(tmp_path):
         run, header=replace(run.header, query=replace(run.header.query, windows=windows, form=form)), answers=()
     )
     write(stream(TEXT), tmp_path / "stream.parquet")
-    verdict = check(run, definition(stream(TEXT)), 0, Rules())
+    verdict = check(run, definition(stream(TEXT)), 0, JudgingRules())
     first, second = cautions(run, verdict, tmp_path / "stream.parquet")
     assert f"was the engine given the stream <urn:a> and <{STREAM}> and" in first
     assert second == f"Likely cause: the query reads the stream <urn:a>, and what was recorded is <{STREAM}>."

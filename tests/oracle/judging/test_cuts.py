@@ -12,7 +12,7 @@ from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.cuts import Cut, InspectedCut, ties, with_cuts
 from streamgauge.oracle.judging.judge import Means
-from streamgauge.oracle.judging.oracle import Rules, check
+from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.semantics.profiles import RSPQL
 from streamgauge.semantics.refusal import RefusedError
 from tests.notation import stream, term
@@ -22,7 +22,7 @@ TIED = "0: a p 1. b p 1. c p 2. | 6: a p 1. c p 2."
 LEAST = "SELECT ?x { ?x <urn:p> ?v } ORDER BY ?v LIMIT 1"
 
 
-def judged(run, text, rules=Rules()):  # noqa: B008
+def judged(run, text, rules=JudgingRules()):  # noqa: B008
     return check(run, definition(stream(text)), 0, rules)
 
 
@@ -64,7 +64,7 @@ def test_contents_are_looked_at_only_where_they_can_be():
     assert isinstance(plain, Cut)
     assert not isinstance(plain, InspectedCut)
     run = right_run(RSPQL, text=TIED, sparql=LEAST, advance=10)
-    assert check(run, plain, 0, Rules()).judgement is Judgement.RIGHT
+    assert check(run, plain, 0, JudgingRules()).judgement is Judgement.RIGHT
 
 
 AVERAGE = "SELECT (AVG(?v) AS ?mean) (COUNT(*) AS ?n) { ?x <urn:p> ?v }"
@@ -77,10 +77,10 @@ def test_the_verdict_names_the_columns_whose_datatype_was_left_out(tmp_path):
     found = judged(sent, "0: a p 1. b p 2.")
     assert (found.judgement, found.retyped) == (Judgement.RIGHT, ("mean",))
     assert "the datatype of ?mean is another than expected and was left out" in found.tolerance
-    exactly = judged(sent, "0: a p 1. b p 2.", Rules(exact_datatypes=True))
+    exactly = judged(sent, "0: a p 1. b p 2.", JudgingRules(exact_datatypes=True))
     assert exactly.judgement is Judgement.WRONG
     assert exactly.tolerance.endswith("datatypes exactly")
-    same = judged(run, "0: a p 1. b p 2.", Rules(exact_datatypes=True))
+    same = judged(run, "0: a p 1. b p 2.", JudgingRules(exact_datatypes=True))
     assert (same.judgement, same.retyped) == (Judgement.RIGHT, ())
     write_verdict(tmp_path, found)
     assert read_verdict(tmp_path) == found

@@ -11,7 +11,7 @@ from streamgauge.model.terms import XSD
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.decidable import DecidableContents, Narrowed
-from streamgauge.oracle.judging.oracle import Rules, check
+from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.content import Arrival, Contents
 from streamgauge.semantics.evaluate import Snapshot
@@ -118,6 +118,6 @@ def test_rows_with_blank_nodes_are_undecided_too(reports_it: bool) -> None:
     run = right_run(RSPQL, text=text, sparql=sparql, advance=5)
     rows = [row for row in run.answers[0].added if row[0] == "<urn:c>"] + [("_:x",)] * reports_it
     verdict = check(
-        replace(run, answers=(replace(run.answers[0], added=tuple(rows)),)), definition(stream(text)), 0, Rules()
+        replace(run, answers=(replace(run.answers[0], added=tuple(rows)),)), definition(stream(text)), 0, JudgingRules()
     )
     assert (verdict.judgement, verdict.undecided) == (Judgement.RIGHT, 1)

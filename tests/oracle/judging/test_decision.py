@@ -6,7 +6,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.semantics import R2S, Origin
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
-from streamgauge.oracle.judging.oracle import Rules, by_rows, check, decide, in_columns
+from streamgauge.oracle.judging.oracle import JudgingRules, by_rows, check, decide, in_columns
 from streamgauge.semantics.profiles import RSPQL
 from tests.notation import stream
 from tests.oracle.runs import TEXT, right_run
@@ -15,14 +15,14 @@ SEARCH = replace(RSPQL, name="search", origin=Origin.SEARCH)
 A, B, C = ("<urn:a>",), ("<urn:b>",), ("<urn:c>",)
 
 
-def judged(run, text=TEXT, rules=Rules(), progress=lambda _a, _b: None):  # noqa: B008
+def judged(run, text=TEXT, rules=JudgingRules(), progress=lambda _a, _b: None):  # noqa: B008
     return check(run, definition(stream(text)), 0, rules, progress)
 
 
 def test_the_judge_is_the_definition_unless_another_is_named():
     run = right_run(RSPQL)
     assert judged(run).evaluator == "definition"
-    assert judged(run, rules=Rules("changes")).evaluator == "changes"
+    assert judged(run, rules=JudgingRules("changes")).evaluator == "changes"
 
 
 def test_no_evaluator_judges_itself():
@@ -31,7 +31,7 @@ def test_no_evaluator_judges_itself():
     found = judged(own)
     assert found.judgement is Judgement.UNKNOWN
     assert found.reason == "the engine itself runs on definition, which may not judge it: name another evaluator"
-    assert judged(own, rules=Rules("changes")).judgement is Judgement.RIGHT
+    assert judged(own, rules=JudgingRules("changes")).judgement is Judgement.RIGHT
 
 
 def test_a_failure_before_any_answer_is_the_reason():
@@ -78,11 +78,11 @@ def test_the_best_of_wrong_candidates_wins_and_the_smallest_of_equal_ones():
 
 def test_of_candidates_with_equal_rows_the_one_with_fewest_missed_reports_wins():
     run = right_run(SEARCH)
-    whole = by_rows(run, definition(stream(TEXT)), Rules())(0)
+    whole = by_rows(run, definition(stream(TEXT)), JudgingRules())(0)
     wrong = replace(whole.windows[0], precision=0.0, recall=0.0, true_positives=0)
     gone = replace(whole.windows[1], report=None, recall=1.0, expected=0, actual=0, true_positives=0)
     missed = {0: 2, 1: 1, 2: 3}
-    found = decide(run, lambda t0: replace(whole, windows=(wrong, *[gone] * missed.get(t0, 4))), 0, Rules())
+    found = decide(run, lambda t0: replace(whole, windows=(wrong, *[gone] * missed.get(t0, 4))), 0, JudgingRules())
     assert (found.t0, found.missed) == (1, 1)
 
 
@@ -107,7 +107,10 @@ def test_a_late_answer_is_late_beyond_the_bound_only():
     delays = [window.delay for window in judged(run).windows]
     assert delays
     bound = max(delay for delay in delays if delay is not None)
-    at, below = judged(run, rules=Rules(max_delay=bound)), judged(run, rules=Rules(max_delay=bound - 0.001))
+    at, below = (
+        judged(run, rules=JudgingRules(max_delay=bound)),
+        judged(run, rules=JudgingRules(max_delay=bound - 0.001)),
+    )
     assert (at.judgement, at.late, at.max_delay, at.delay_bound) == (Judgement.RIGHT, 0, bound, bound)
     assert below.judgement is Judgement.LATE
     assert below.late == sum(delay == bound for delay in delays)

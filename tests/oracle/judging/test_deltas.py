@@ -12,10 +12,10 @@ from streamgauge.model.report import DueReport, View
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.model.semantics import R2S, Borders, Report, Semantics, Tick
 from streamgauge.model.verdict import Judgement
-from streamgauge.oracle.expected.histories import Agreed, Change, as_sets, said
+from streamgauge.oracle.expected.histories import Agreed, ContentChange, as_sets, said
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.deltas import Beside, by_changes, countable
-from streamgauge.oracle.judging.oracle import Rules, by_rows, decide
+from streamgauge.oracle.judging.oracle import JudgingRules, by_rows, decide
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.definition import expected
 from tests.notation import STREAM, stream
@@ -37,7 +37,7 @@ def changes_of(elements):
     def expect(query, semantics, advanced_to, t0):
         found = expected(elements, query, replace(semantics, notify_empty=True), advanced_to, t0)
         nets = said([Answer(report.variables, report.rows) for report in found])
-        return tuple(Change(report.due, report.content, net) for report, net in zip(found, nets, strict=True))
+        return tuple(ContentChange(report.due, report.content, net) for report, net in zip(found, nets, strict=True))
 
     return expect
 
@@ -120,7 +120,7 @@ def told(verdict):
 @given(runs())
 def test_counts_are_what_comparing_rows_gives(drawn):
     run, elements = drawn
-    rules = Rules(witnesses=1000)
+    rules = JudgingRules(witnesses=1000)
     rows = by_rows(run, definition(elements), rules)
     counts = by_changes(run, changes_of(elements), definition(elements), rules)
     assert countable(run.header.query, run.header.semantics)
@@ -130,7 +130,7 @@ def test_counts_are_what_comparing_rows_gives(drawn):
 @given(st.lists(st.dictionaries(st.tuples(st.sampled_from("ab")), st.integers(-1, 2)), max_size=6))
 def test_moving_back_undoes_moving_forward(nets):
     due = DueReport(0, (View(0, 0, 0, 0, 0),))
-    grown = list(as_sets([Change(due, 0, {row: abs(n) for row, n in net.items() if n}) for net in nets]))
+    grown = list(as_sets([ContentChange(due, 0, {row: abs(n) for row, n in net.items() if n}) for net in nets]))
     beside = Beside([Agreed(due, 0, change.net, {}, False) for change in grown], [c.net for c in grown], frozenset())
     places = range(len(nets))
     wanted = {place: beside.common(place, place) for place in places}
@@ -144,8 +144,8 @@ def test_blank_nodes_are_compared_row_by_row():
     query = ContinuousQuery(parse_sparql(QUERIES[1]), (StreamWindow(STREAM, Window(5, 5)),))
     answers = [Answer(("s",), (("_:other",),)), Answer(("s",), (("_:one",), ("<urn:s>",)))]
     run = Run(RunHeader("test", query, "", "rspql", CHANGE, 4, 0), tuple(answers), fed(elements, 4))
-    counts = by_changes(run, changes_of(elements), definition(elements), Rules())
-    assert decide(run, counts, 0, Rules()).judgement is Judgement.RIGHT
+    counts = by_changes(run, changes_of(elements), definition(elements), JudgingRules())
+    assert decide(run, counts, 0, JudgingRules()).judgement is Judgement.RIGHT
 
 
 def test_where_counting_applies():

@@ -11,7 +11,7 @@ from streamgauge.model.semantics import R2S, Borders, Semantics
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.gracious import gracious
-from streamgauge.oracle.judging.oracle import Rules, check
+from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.semantics.profiles import RSPQL, YABENCH
 from streamgauge.semantics.refusal import RefusedError
 from tests.notation import stream
@@ -26,7 +26,7 @@ def rows(times) -> tuple[tuple[str], ...]:
 
 def found(run, text=DISTINCT):
     held = stream(text)
-    return gracious(run, held, check(run, definition(held), 0, Rules()))
+    return gracious(run, held, check(run, definition(held), 0, JudgingRules()))
 
 
 def answering(semantics: Semantics, contents, **how):
@@ -112,7 +112,7 @@ def test_what_has_no_borders_in_time_is_refused_by_name():
     run = answering(RSPQL, [range(10), range(10, 20), range(20, 30), range(31, 40)])
     two = replace(run.header.query, windows=run.header.query.windows * 2)
     held = stream(DISTINCT)
-    verdict = check(run, definition(held), 0, Rules())
+    verdict = check(run, definition(held), 0, JudgingRules())
     with pytest.raises(RefusedError, match="borders of one window: the query has 2"):
         gracious(replace(run, header=replace(run.header, query=two)), held, verdict)
     with pytest.raises(RefusedError, match="the engine itself runs on"):

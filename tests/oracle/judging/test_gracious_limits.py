@@ -10,7 +10,7 @@ from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging import gracious as searching
 from streamgauge.oracle.judging.gracious import gracious, refuse
-from streamgauge.oracle.judging.oracle import Rules, check
+from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.profiles import RSPQL, SENS
 from streamgauge.semantics.refusal import RefusedError
@@ -34,7 +34,7 @@ def run_view(run):
 
 def graced(run, text=TEXT, progress=lambda _done, _of: None):
     held = stream(text)
-    return gracious(run, held, check(run, definition(held), 0, Rules()), progress)
+    return gracious(run, held, check(run, definition(held), 0, JudgingRules()), progress)
 
 
 def answering(second, text=TEXT, window=(5, 5), semantics=RSPQL):
@@ -126,7 +126,7 @@ def test_rows_that_come_and_go_in_one_answer_are_refused():
 
 def test_an_unknown_verdict_stays():
     run = right_run(RSPQL)
-    verdict = replace(check(run, definition(stream(TEXT)), 0, Rules()), judgement=Judgement.UNKNOWN)
+    verdict = replace(check(run, definition(stream(TEXT)), 0, JudgingRules()), judgement=Judgement.UNKNOWN)
     assert gracious(run, stream(TEXT), verdict) is verdict
 
 

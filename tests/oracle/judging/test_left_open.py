@@ -9,7 +9,7 @@ from streamgauge.model.semantics import Semantics
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.choices import joins
-from streamgauge.oracle.judging.oracle import Rules, check
+from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import parse_sparql
 from tests.notation import STREAM, stream
 
@@ -37,7 +37,7 @@ JOINED = "SELECT (GROUP_CONCAT(?o; separator='; ') AS ?all) { ?s <urn:p> ?o }"
 )
 def test_the_order_of_a_concatenation_is_open(said: str, judged: Judgement) -> None:
     run = run_of(JOINED, (f'"{said}"',))
-    assert check(run, definition(ELEMENTS), 0, Rules()).judgement is judged
+    assert check(run, definition(ELEMENTS), 0, JudgingRules()).judgement is judged
 
 
 @pytest.mark.parametrize(
@@ -45,20 +45,20 @@ def test_the_order_of_a_concatenation_is_open(said: str, judged: Judgement) -> N
 )
 def test_sample_may_give_any_value_of_its_group(said: str, judged: Judgement) -> None:
     run = run_of("SELECT (SAMPLE(?o) AS ?any) { ?s <urn:p> ?o }", (said,))
-    assert check(run, definition(ELEMENTS), 0, Rules()).judgement is judged
+    assert check(run, definition(ELEMENTS), 0, JudgingRules()).judgement is judged
 
 
 def test_a_comparison_with_a_sample_is_undecided_where_its_values_differ() -> None:
     text = "SELECT ?p (SAMPLE(?o) AS ?any) { ?s ?p ?o } GROUP BY ?p HAVING(SAMPLE(?o) = 'x')"
     for rows in ((), (("<urn:p>", '"x"'),)):
-        verdict = check(run_of(text, *rows), definition(ELEMENTS), 0, Rules())
+        verdict = check(run_of(text, *rows), definition(ELEMENTS), 0, JudgingRules())
         assert (verdict.judgement, verdict.undecided) == (Judgement.RIGHT, 1)
-    assert check(run_of(text, ("<urn:q>", '"x"')), definition(ELEMENTS), 0, Rules()).judgement is Judgement.WRONG
+    assert check(run_of(text, ("<urn:q>", '"x"')), definition(ELEMENTS), 0, JudgingRules()).judgement is Judgement.WRONG
 
 
 def test_a_sample_whose_term_is_read_is_unknown_unless_it_is_the_same() -> None:
     text = "SELECT (CONCAT(SAMPLE(?o), '!') AS ?any) { ?s <urn:p> ?o }"
-    verdict = check(run_of(text, ('"z!"',)), definition(ELEMENTS), 0, Rules())
+    verdict = check(run_of(text, ('"z!"',)), definition(ELEMENTS), 0, JudgingRules())
     assert verdict.judgement is Judgement.UNKNOWN
     assert "SAMPLE" in verdict.reason
 

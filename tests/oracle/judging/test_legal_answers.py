@@ -16,7 +16,7 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.oracle.expected.reports import Header, definition
-from streamgauge.oracle.judging.oracle import Rules, check
+from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.order import Head
 from streamgauge.semantics.profiles import RSPQL
@@ -59,7 +59,7 @@ def as_stated(case: dict[str, Any], judge: Any) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_by_the_definition(case: dict[str, Any]) -> None:
-    as_stated(case, partial(check, expect=definition(stream(case["stream"])), first=0, rules=Rules()))
+    as_stated(case, partial(check, expect=definition(stream(case["stream"])), first=0, rules=JudgingRules()))
 
 
 class Remembered:
@@ -82,7 +82,7 @@ def by_spark(session: Any, case: dict[str, Any]) -> None:
     elements = stream(case["stream"])
     table = session.createDataFrame(to_table(elements))
     expect = on_spark(session, table, Header(map(Head.of, elements)))
-    as_stated(case, partial(check, expect=Remembered(expect), first=0, rules=Rules("spark")))
+    as_stated(case, partial(check, expect=Remembered(expect), first=0, rules=JudgingRules("spark")))
 
 
 @pytest.mark.prove
@@ -91,7 +91,7 @@ def test_by_spark(tiny: Any) -> None:
     from tests.spark.deferred import by_spark as together
 
     def task(case: dict[str, Any]) -> Callable[[Any], None]:
-        return lambda expect: as_stated(case, partial(check, expect=expect, first=0, rules=Rules("spark")))
+        return lambda expect: as_stated(case, partial(check, expect=expect, first=0, rules=JudgingRules("spark")))
 
     together(tiny, {case["name"]: (stream(case["stream"]), task(case)) for case in CASES})
 

@@ -9,7 +9,7 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Counting, Semantics
 from streamgauge.oracle.judging.intervals import OpenError
 from streamgauge.oracle.judging.latitude import Latitude
-from streamgauge.oracle.judging.limited import Limits
+from streamgauge.oracle.judging.limited import LimitedIntegers
 from streamgauge.oracle.judging.support import allows, beyond, integer, is_beyond, is_limited
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.content import Arrival
@@ -23,7 +23,7 @@ HEAD = "PREFIX : <urn:> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "
 def excluded(text: str, content: str, said: str, semantics: Semantics = RSPQL) -> bool:
     query = ContinuousQuery(parse_sparql(HEAD + text), (StreamWindow(STREAM, Window(5, 5)),))
     held = triples(content.replace("BIG", str(BIG)).replace("SQUARE", str(SQUARE)))
-    return Limits(query, semantics).exclude(((Arrival(STREAM, 0, None, held),),), rows(said))
+    return LimitedIntegers(query, semantics).exclude(((Arrival(STREAM, 0, None, held),),), rows(said))
 
 
 ABOVE = "SELECT ?s { ?s :p ?v FILTER(?v > 5) }"

@@ -7,7 +7,7 @@ import pytest
 from streamgauge.model.terms import XSD
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
-from streamgauge.oracle.judging.oracle import Rules, check
+from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.oracle.judging.undecided import named
 from streamgauge.semantics.profiles import RSPQL
 from tests.notation import stream, term
@@ -62,4 +62,4 @@ def test_the_row_that_is_kept_may_have_any_number_that_implementations_compute(l
     sent = (f"<urn:{name}>", f'"{value}"^^<{XSD}double>')
     others = [] if limit else [each for each in run.answers[0].added if each[0] != sent[0]]
     said = replace(run, answers=(replace(run.answers[0], added=(sent, *others)),))
-    assert check(said, definition(stream(text)), 0, Rules()).judgement is judgement
+    assert check(said, definition(stream(text)), 0, JudgingRules()).judgement is judgement

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from streamgauge.model.semantics import Report, Semantics
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
-from streamgauge.oracle.judging.oracle import Rules, check
+from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.semantics.profiles import CQELS, CSPARQL, PROFILES, RSPQL
 from tests.notation import stream
 from tests.oracle.runs import TEXT, right_run
@@ -18,7 +18,7 @@ CLOSE = replace(RSPQL, name="close")
 SMALL_CSPARQL = replace(CSPARQL, time_unit=1)
 
 
-def verdict(run, rules: Rules = Rules()):  # noqa: B008
+def verdict(run, rules: JudgingRules = JudgingRules()):  # noqa: B008
     return check(run, definition(stream(TEXT)), 0, rules)
 
 
@@ -70,7 +70,7 @@ def test_missing_and_surplus_rows_are_kept_as_witnesses():
 def test_an_empty_answer_that_was_not_sent_is_missed():
     text = "1: a q b. | 6: b p c."
     run = right_run(CLOSE, text=text, advance=10)
-    found = check(replace(run, answers=run.answers[1:]), definition(stream(text)), 1, Rules())
+    found = check(replace(run, answers=run.answers[1:]), definition(stream(text)), 1, JudgingRules())
     assert (found.judgement, found.missed) == (Judgement.WRONG, 1)
     assert found.recall < 1.0
 
@@ -78,7 +78,7 @@ def test_an_empty_answer_that_was_not_sent_is_missed():
 def test_delay_is_measured_from_the_hand_over_that_made_the_report_due():
     found = verdict(right_run(CLOSE))
     assert [window.delay for window in found.windows] == [1.0] * 4
-    late = verdict(right_run(CLOSE), Rules(max_delay=0.5))
+    late = verdict(right_run(CLOSE), JudgingRules(max_delay=0.5))
     assert (late.judgement, late.late) == (Judgement.LATE, 4)
 
 

@@ -7,7 +7,7 @@ import pytest
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.bounds import bounded
-from streamgauge.oracle.judging.oracle import Rules, check
+from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.profiles import RSPQL
 from tests.notation import stream
@@ -20,7 +20,7 @@ AT, OVER, UNDER = "a p 74.9f. a p 75.1f.", "b p 76f.", "c p 74f."
 
 
 def judged(run, text):
-    return check(run, definition(stream(text)), 0, Rules())
+    return check(run, definition(stream(text)), 0, JudgingRules())
 
 
 @pytest.mark.parametrize(

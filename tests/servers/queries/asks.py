@@ -2,7 +2,7 @@
 
 from streamgauge.engines import load
 from streamgauge.model.element import StreamElement
-from streamgauge.servers.queries.limits import Limits
+from streamgauge.servers.queries.limits import QueryLimits
 from streamgauge.servers.queries.registry import Queries
 from tests.notation import triples
 
@@ -28,4 +28,4 @@ def element(time: int, text: str = "a p b.", stream: str = IN) -> StreamElement:
 
 
 def service(**limits) -> Queries:
-    return Queries(load, ("live",), Limits(**limits), clock=lambda: 0, steady=lambda: 0.0)
+    return Queries(load, ("live",), QueryLimits(**limits), clock=lambda: 0, steady=lambda: 0.0)

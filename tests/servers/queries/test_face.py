@@ -20,7 +20,7 @@ from streamgauge.formats.lines import encode_advance, encode_element
 from streamgauge.formats.streams import stream_formats
 from streamgauge.servers.http.server import Serving
 from streamgauge.servers.queries.face import application
-from streamgauge.servers.queries.limits import BusyError, Limits
+from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimits
 from streamgauge.servers.queries.registry import Queries
 from tests.servers.programs import DYING
 from tests.servers.queries.asks import IN, OUT, construct, element, select
@@ -60,7 +60,7 @@ class Client:
 
 @pytest.fixture
 def ask() -> Iterator[Client]:
-    queries = Queries(load, ("live",), Limits(body=5000), clock=lambda: 4000)
+    queries = Queries(load, ("live",), QueryLimits(body=5000), clock=lambda: 4000)
     yield Client(queries)
     queries.close("the test is over")
 
@@ -158,7 +158,7 @@ def test_what_is_refused_is_said(ask, method, path, options, status, says):
 
 
 def test_limits_are_told_by_status():
-    queries = Queries(load, ("live",), Limits(queries=1, subscribers=0, elements_per_second=1), steady=lambda: 0.0)
+    queries = Queries(load, ("live",), QueryLimits(queries=1, subscribers=0, elements_per_second=1), steady=lambda: 0.0)
     ask = Client(queries)
     ask("POST", "/queries", content=select())
     assert ask("POST", "/queries", content=select()).status_code == 429
@@ -169,7 +169,7 @@ def test_limits_are_told_by_status():
 def test_a_publisher_is_told_to_come_again(monkeypatch):
     monkeypatch.setattr("streamgauge.servers.queries.face.PATIENCE_S", 0.2)
     stuck = Stuck()
-    queries = Queries(lambda name: stuck, ("stuck",), Limits(waiting=1))
+    queries = Queries(lambda name: stuck, ("stuck",), QueryLimits(waiting=1))
     ask = Client(queries)
     ask("POST", "/queries", content=select())
     said = [ask("POST", f"/streams/{IN}", content=lines(time), headers=LINES) for time in range(3)]
@@ -274,7 +274,7 @@ def served(queries: Queries, **options):
 
 @pytest.fixture(scope="module")
 def service():
-    queries = Queries(load, ("live",), Limits(kept=6, lag=3))
+    queries = Queries(load, ("live",), QueryLimits(kept=6, lag=3))
     with served(queries) as running:
         yield running
 
@@ -487,7 +487,7 @@ def test_what_has_no_entity_tag_refuses_conditions(ask, method, path, condition)
 
 def test_quotas_are_of_a_token():
     clock = [0.0]
-    limits = Limits(queries=1, elements_per_second=2)
+    limits = QueryLimits(queries=1, elements_per_second=2)
     queries = Queries(load, ("live",), limits, clock=lambda: 4000, steady=lambda: clock[0])
     ask = Client(queries, tokens=[TOKEN, TOKEN * 2])
     for token in (TOKEN, TOKEN * 2):
@@ -496,7 +496,7 @@ def test_quotas_are_of_a_token():
         refused = ask("POST", "/queries", json={"query": select()}, headers=headers)
         assert (refused.status_code, "1 queries are registered" in refused.json()["error"]) == (429, True)
         assert queries.publish(IN, [element(0)] * 2, token) == len(queries.queries())
-        with pytest.raises(BusyError, match="more than 2 elements"):
+        with pytest.raises(QueriesBusyError, match="more than 2 elements"):
             queries.publish(IN, [element(0)], token)
     assert ask("DELETE", "/queries/q1", headers=headers).status_code == 204
     assert (

@@ -15,7 +15,7 @@ from streamgauge.formats.lines import Advance, decode_answer, encode_answer
 from streamgauge.query import QueryError, parse
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.http.numbered_answers import End
-from streamgauge.servers.queries.limits import BusyError, LimitError, Limits
+from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError, QueryLimits
 from streamgauge.servers.queries.registry import ConflictError, Queries, UnknownQueryError
 from streamgauge.servers.queries.wishes import Wish, WishError, read_wish
 from streamgauge.watching import watch
@@ -147,7 +147,7 @@ def test_an_element_that_goes_back_is_late_and_ends_nothing(queries):
         ({"query": select(), "semantics": "cqels-1.x"}, RefusedError, "clock"),
         ({"query": select(), "lateness": -1}, WishError, "lateness is -1"),
         ({"query": select(), "static": "<a"}, WishError, "static, line 1"),
-        ({"query": select() + "#" * 70_000}, LimitError, "longer than 65536 bytes"),
+        ({"query": select() + "#" * 70_000}, QueryLimitError, "longer than 65536 bytes"),
     ],
 )
 def test_wishes_that_are_refused(queries, wish, error, says):
@@ -158,14 +158,14 @@ def test_wishes_that_are_refused(queries, wish, error, says):
 
 def test_limits_on_queries_and_static_data():
     queries = service(queries=1, static_triples=1, shared_triples=2)
-    with pytest.raises(LimitError, match="more than 1 static"):
+    with pytest.raises(QueryLimitError, match="more than 1 static"):
         queries.register(Wish(select(), static="<urn:a> <urn:b> 1, 2 ."))
     queries.register(Wish(select()))
-    with pytest.raises(LimitError, match="1 queries are registered"):
+    with pytest.raises(QueryLimitError, match="1 queries are registered"):
         queries.register(Wish(select()))
     queries.share("urn:a", (("a", "b", "c"),) * 2)
     queries.share("urn:a", (("a", "b", "c"),))
-    with pytest.raises(LimitError, match="more than 2 shared"):
+    with pytest.raises(QueryLimitError, match="more than 2 shared"):
         queries.share("urn:b", (("a", "b", "c"),) * 2)
     queries.close("over")
     with pytest.raises(ConflictError, match="ending"):
@@ -176,18 +176,18 @@ def test_limits_on_queries_and_static_data():
 
 def test_limits_on_time_memory_streams_and_rate():
     now = [0.0]
-    limits = Limits(lifetime=10, memory=4000, elements_per_second=10, streams=1)
+    limits = QueryLimits(lifetime=10, memory=4000, elements_per_second=10, streams=1)
     queries = Queries(load, ("live",), limits, clock=lambda: 0, steady=lambda: now[0])
     old, big = queries.register(Wish(select())), queries.register(Wish(select("urn:big")))
     queries.publish("urn:big", [element(time) for time in range(10)])
-    with pytest.raises(BusyError, match="10 elements a second") as busy:
+    with pytest.raises(QueriesBusyError, match="10 elements a second") as busy:
         queries.publish("urn:big", [element(10)])
     assert busy.value.after == pytest.approx(0.1)
     now[0] = 1.0
     queries.publish("urn:big", [element(10)])
     big.work.settle(WAIT)
     assert "more than 0 MiB" in big.fault
-    with pytest.raises(LimitError, match="1 streams"):
+    with pytest.raises(QueryLimitError, match="1 streams"):
         queries.publish(IN, [element(0)])
     now[0] = 11.0
     queries.tick()
@@ -220,12 +220,12 @@ class Stuck:
 
 def test_a_publisher_is_slowed_and_a_failure_is_told():
     stuck = Stuck()
-    queries = Queries(lambda name: stuck, ("stuck",), Limits(waiting=2))
+    queries = Queries(lambda name: stuck, ("stuck",), QueryLimits(waiting=2))
     running = queries.register(Wish(select()))
     subscription = running.answers.subscribe(None, nothing)
     while not running.work.full:
         queries.publish(IN, [element(0)])
-    with pytest.raises(BusyError, match="q1 cannot keep up"):
+    with pytest.raises(QueriesBusyError, match="q1 cannot keep up"):
         queries.publish(IN, [element(0)])
     stuck.go.set()
     assert running.work.settle(WAIT)

@@ -13,7 +13,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Sample
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
-from streamgauge.oracle.judging.oracle import Rules, check
+from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import parse
 from streamgauge.suites.sepbm import recordings
 from streamgauge.suites.sepbm.contract import (
@@ -106,7 +106,7 @@ def recording():
 def verdicts(folder):
     for name in NAMES:
         found = read_run(folder / "channels" / name, parse)
-        yield name, check(found, definition(stream_path(folder / "channels" / name)), 0, Rules())
+        yield name, check(found, definition(stream_path(folder / "channels" / name)), 0, JudgingRules())
 
 
 def test_a_channel_is_judged_as_a_run_like_any_other(tmp_path):

@@ -16,7 +16,7 @@ from typing import Final
 
 from streamgauge.formats.fields import decode
 from streamgauge.formats.jvm import JvmError
-from streamgauge.formats.jvm.maven import LIMIT_S, Build, Order, Tell, built, resolve
+from streamgauge.formats.jvm.maven import LIMIT_S, Build, MavenBuild, Tell, built, resolve
 from streamgauge.formats.making import making, put
 from streamgauge.model.counts import counted
 
@@ -109,13 +109,13 @@ def _kind(kinds: Sequence[Clone], source: Path) -> Clone:
     raise JvmError(f"{source}: no jars of {_projects(kinds)} here: {'; or '.join(kind.absent for kind in kinds)}")
 
 
-def _order(kind: Clone, source: Path, target: Path, limit_s: float) -> Order | None:
+def _order(kind: Clone, source: Path, target: Path, limit_s: float) -> MavenBuild | None:
     """The build that makes the jars; ``None`` where the clone has all of them, or no sources."""
     jars = {jar.name for jar in _built(kind, source)}
     if kind.build is None or not kind.build.fits(source) or not _missing(kind, jars):
         return None
     log = target.with_name(f"{target.name}-maven.log")
-    return Order(kind.build, source, f"{kind.tested} ({kind.commit[:12]})", log, limit_s)
+    return MavenBuild(kind.build, source, f"{kind.tested} ({kind.commit[:12]})", log, limit_s)
 
 
 def _missing(kind: Clone, names: Iterable[str]) -> list[str]:

@@ -66,7 +66,7 @@ class Build:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class MavenBuild:
     """A build that is wanted: of the clone ``source``, within ``limit_s``, Maven's words going into ``log``.
 
     ``tried`` says at which version the project was built before.
@@ -80,7 +80,7 @@ class Order:
 
 
 @contextmanager
-def built(order: Order, tell: Tell) -> Iterator[Path]:
+def built(order: MavenBuild, tell: Tell) -> Iterator[Path]:
     """A copy of the clone, built; the clone itself is left as it is. JvmError says why Maven did not build it."""
     maven = _maven("build the clone yourself")
     tool("javac")
@@ -124,7 +124,7 @@ def _omit(file: Path, line: str) -> None:
         file.write_bytes(b"".join(kept))
 
 
-def _run(command: Sequence[str], copy: Path, order: Order, tell: Tell) -> None:
+def _run(command: Sequence[str], copy: Path, order: MavenBuild, tell: Tell) -> None:
     """Let Maven build; what it started ends with it, at the limit and at Ctrl-C too."""
     order.log.parent.mkdir(parents=True, exist_ok=True)
     with order.log.open("w", encoding="utf-8") as log:
@@ -188,7 +188,7 @@ def _follow(process: "subprocess.Popen[str]", log: IO[str], tell: Tell) -> list[
     return errors or [f"it ended, its last words being: {' / '.join(last)}" if last else "it ended without a word"]
 
 
-def _failure(order: Order, reason: str, advice: str) -> str:
+def _failure(order: MavenBuild, reason: str, advice: str) -> str:
     what = " and ".join(order.build.modules)
     return f"Maven did not build {what} in a copy of {order.source}: {reason}; {advice}; its words are in {order.log}"
 

@@ -90,7 +90,7 @@ class Anchor:
 
 
 @dataclass(frozen=True, slots=True)
-class FactReader:
+class FactListener:
     """Functions that are told of facts that match a pattern."""
 
     pattern: TriplePattern
@@ -98,11 +98,11 @@ class FactReader:
     leave: Callable[..., None]
 
 
-def readers(facts: Facts, patterns: Sequence[TriplePattern], finish: ChangeFinish) -> Iterator[FactReader]:
+def readers(facts: Facts, patterns: Sequence[TriplePattern], finish: ChangeFinish) -> Iterator[FactListener]:
     """One reader for each pattern: together they find the solutions that come and go with facts."""
     joins = fact_joins(facts, patterns, ())
     for at, pattern in enumerate(patterns):
-        yield FactReader(pattern, *(joins.trigger(at, sign, finish) for sign in (1, -1)))
+        yield FactListener(pattern, *(joins.trigger(at, sign, finish) for sign in (1, -1)))
 
 
 def fact_joins(facts: Facts, patterns: Sequence[TriplePattern], conditions: Sequence[Expression]) -> "FactJoins":
@@ -401,7 +401,7 @@ def variables_in(pattern: TriplePattern) -> set[str]:
     return {node.name for node in nodes_of(pattern) if isinstance(node, Var)}
 
 
-def tell(facts: Facts, reader: FactReader) -> None:
+def tell(facts: Facts, reader: FactListener) -> None:
     """Let a reader be told from now on."""
     kind = kind_of(facts, reader.pattern) or facts
     kind.enter.append(reader.enter)

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from math import log2
 from typing import TypeAlias
 
-from streamgauge.oracle.diagnosis.fitting import Fit
+from streamgauge.oracle.diagnosis.fitting import ExplanationFit
 from streamgauge.oracle.diagnosis.models import Fault, Model, Slip, Sway
 
 AnyPart: TypeAlias = Fault | Slip | Sway
@@ -33,7 +33,7 @@ class DescriptionLength:
         """The bits for a part's kind and value."""
         return self._kind + self._value[part]
 
-    def of(self, model: Model, fit: Fit | None) -> float:
+    def of(self, model: Model, fit: ExplanationFit | None) -> float:
         """The bits for a model, with the places where it slipped or swayed."""
         bits = sum(map(self.of_part, model))
         if fit is not None:

@@ -9,9 +9,9 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import EQUAL_BITS, Diagnosis, Part
 from streamgauge.oracle.diagnosis.distance import reports as recorded_reports
-from streamgauge.oracle.diagnosis.fitting import Fit
+from streamgauge.oracle.diagnosis.fitting import ExplanationFit
 from streamgauge.oracle.diagnosis.models import Case, Fault, Model, Said, Slip, Stream, Sway
-from streamgauge.oracle.diagnosis.search import CLOSEST, Found, Progress, Search, refuse
+from streamgauge.oracle.diagnosis.search import CLOSEST, Progress, Search, SearchResult, refuse
 
 VERY_LONG = 3
 """As long as how many parts of the whole run the description of one part is when models of two are tried beside it."""
@@ -38,7 +38,7 @@ class Explained:
     diagnosis: Diagnosis
     search: Search
     declared: Case
-    found: tuple[Found, ...]
+    found: tuple[SearchResult, ...]
 
 
 def explained(run: Run, elements: Sequence[StreamElement], progress: Progress = lambda _done, _of: None) -> Explained:
@@ -58,7 +58,7 @@ def explained(run: Run, elements: Sequence[StreamElement], progress: Progress = 
 def _explained(search: Search, progress: Progress) -> Explained:
     tried = _Tried(search, progress)
     declared, differs = tried.declared()
-    found: list[Found] = []
+    found: list[SearchResult] = []
     if differs:
         found = tried.exact() or tried.closest()
     best = min((each.distance for each in found), default=differs)
@@ -75,9 +75,9 @@ def _explained(search: Search, progress: Progress) -> Explained:
     return Explained(diagnosis, search, declared, tuple(found))
 
 
-def _simplest(found: Sequence[Found]) -> list[Found]:
+def _simplest(found: Sequence[SearchResult]) -> list[SearchResult]:
     """Each model once, as it is described most shortly; the shortest description first."""
-    least: dict[Model, Found] = {}
+    least: dict[Model, SearchResult] = {}
     for each in found:
         if each.model not in least or each.bits < least[each.model].bits:
             least[each.model] = each
@@ -110,7 +110,7 @@ class _Tried:
         self._nearest_origins = tuple(case.t0 for _, case in tried[:NEAREST_ORIGINS])
         return tried[0][1], max(tried[0][0], 1)
 
-    def exact(self) -> list[Found]:
+    def exact(self) -> list[SearchResult]:
         """Models under which the answers come out: of one part, and of two where one needs a very long description.
 
         Parts that are one of many values are tried only where the others need a longer description.
@@ -122,7 +122,7 @@ class _Tried:
             found += self._two(bool(found))
         return found
 
-    def _one(self, faults: Sequence[Fault]) -> list[Found]:
+    def _one(self, faults: Sequence[Fault]) -> list[SearchResult]:
         """Models of one part, or of one slip, under which the answers come out."""
         found = [*self._slipped((), 1)] if faults is self.search.faults else []
         for fault in faults:
@@ -130,7 +130,7 @@ class _Tried:
             found += self._whole((fault,))
         return found
 
-    def _two(self, explained: bool) -> list[Found]:
+    def _two(self, explained: bool) -> list[SearchResult]:
         """Models of two parts; unlikely ones only when nothing is explained yet."""
         active = [fault for fault in self.search.faults if self._acts(fault)]
         self._of += len(active) ** 2 // 2
@@ -146,7 +146,7 @@ class _Tried:
             return found
         return found or [*self._refined(active)] or [*self._enabled(active)]
 
-    def _refined(self, active: Sequence[Fault]) -> Iterator[Found]:
+    def _refined(self, active: Sequence[Fault]) -> Iterator[SearchResult]:
         """One of many values with a slip, with a fault that acts, or with another such value.
 
         The first values of each family come first; a number of evaluations bounds the search.
@@ -170,7 +170,7 @@ class _Tried:
         turns = zip_longest(*(faults[:PER_FAMILY] for faults in families.values()))
         return [fault for turn in turns for fault in turn if fault is not None]
 
-    def _enabled(self, active: Sequence[Fault]) -> Iterator[Found]:
+    def _enabled(self, active: Sequence[Fault]) -> Iterator[SearchResult]:
         """Pairs with a fault that does nothing alone."""
         idle = [fault for fault in self.search.faults if fault not in active]
         self._of += len(active) * len(idle)
@@ -180,7 +180,7 @@ class _Tried:
                 if fault.family != other.family:
                     yield from self._whole((fault, other))
 
-    def closest(self) -> list[Found]:
+    def closest(self) -> list[SearchResult]:
         """The model whose reports differ least, when none fits."""
         nearest = [(self._nearest((fault,)), fault) for fault in self.search.faults if self._acts(fault)]
         ranked = sorted((each for each in nearest if each[0]), key=lambda each: each[0].distance if each[0] else 0)
@@ -193,18 +193,18 @@ class _Tried:
         least = min((each.distance for each in found), default=0)
         return [each for each in found if each.distance == least][:1]
 
-    def _nearest(self, faults: tuple[Fault, ...]) -> Found | None:
-        best: Found | None = None
+    def _nearest(self, faults: tuple[Fault, ...]) -> SearchResult | None:
+        best: SearchResult | None = None
         for case in self.search.cases(faults):
             far = self.search.distance(case, self.search.told(case))
             if best is None or far < best.distance:
-                best = Found(faults, case, _parts(faults), None, far, self.search.length.of(faults, None))
+                best = SearchResult(faults, case, _parts(faults), None, far, self.search.length.of(faults, None))
         return best
 
-    def _whole(self, faults: tuple[Fault, ...], origins: Sequence[int] | None = None) -> Iterator[Found]:
+    def _whole(self, faults: tuple[Fault, ...], origins: Sequence[int] | None = None) -> Iterator[SearchResult]:
         for case in self.search.cases(faults, origins):
             if self.search.comes_out(case):
-                yield Found(faults, case, _parts(faults), None, 0, self.search.length.of(faults, None))
+                yield SearchResult(faults, case, _parts(faults), None, 0, self.search.length.of(faults, None))
                 return
 
     def _acts(self, fault: Fault) -> bool:
@@ -214,7 +214,9 @@ class _Tried:
             self._effects[fault] = any(key not in self._plain for key in keys)
         return self._effects[fault]
 
-    def _slipped(self, faults: tuple[Fault, ...], most: int, origins: Sequence[int] | None = None) -> Iterator[Found]:
+    def _slipped(
+        self, faults: tuple[Fault, ...], most: int, origins: Sequence[int] | None = None
+    ) -> Iterator[SearchResult]:
         """Models of these faults and at most ``most`` slips, fewest slips first."""
         for case in self.search.cases(faults, origins):
             told = self.search.told(case)
@@ -229,7 +231,7 @@ class _Tried:
             for slips in combinations(self.search.slips, most - 1):
                 yield from self._swaying(faults, case, slips)
 
-    def _swaying(self, faults: tuple[Fault, ...], case: Case, slips: tuple[Slip, ...]) -> Iterator[Found]:
+    def _swaying(self, faults: tuple[Fault, ...], case: Case, slips: tuple[Slip, ...]) -> Iterator[SearchResult]:
         for sway in self.search.sways:
             found = self.search.swayed(case, sway, slips)
             if found is not None and len(found[0].slipped) == len(slips):
@@ -238,15 +240,15 @@ class _Tried:
                 told = (*_parts(faults), sway.tell(fit.swayed, reports), *parts)
                 yield self._found((*faults, sway, *slips), case, told, fit)
 
-    def _found(self, model: Model, case: Case, parts: tuple[Part, ...], fit: Fit) -> Found:
-        return Found(model, case, parts, fit, 0, self.search.length.of(model, fit))
+    def _found(self, model: Model, case: Case, parts: tuple[Part, ...], fit: ExplanationFit) -> SearchResult:
+        return SearchResult(model, case, parts, fit, 0, self.search.length.of(model, fit))
 
     def _tick(self) -> None:
         self._done += 1
         self._progress(min(self._done, self._of), self._of)
 
 
-def _shortest(found: Iterable[Found]) -> float:
+def _shortest(found: Iterable[SearchResult]) -> float:
     return min((each.bits for each in found), default=inf)
 
 

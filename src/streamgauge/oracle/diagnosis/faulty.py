@@ -7,7 +7,7 @@ from typing import Generic, TypeAlias, TypeVar
 from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.semantics import Changes, EmptyAggregate, Report, Semantics
-from streamgauge.oracle.diagnosis.held import Arrived, Held
+from streamgauge.oracle.diagnosis.held import Arrived, HeldContent
 from streamgauge.oracle.diagnosis.matching import aggregates, matches_query
 from streamgauge.oracle.diagnosis.models import Case, Rows, Said, Stream
 from streamgauge.oracle.diagnosis.relevant import relevant
@@ -18,7 +18,7 @@ from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.order import admit, by_triple
 from streamgauge.semantics.stream import streamed
 
-Contents: TypeAlias = tuple[Held, ...]
+Contents: TypeAlias = tuple[HeldContent, ...]
 
 
 T = TypeVar("T")
@@ -119,7 +119,7 @@ class Simulator:
             self._rows[key] = snapshot.rows(tuple(held.mattering for held in contents))
         return self._rows[key]
 
-    def number(self, held: Held) -> int:
+    def number(self, held: HeldContent) -> int:
         """One number for all contents that are the same to the query."""
         known = self._content_numbers.get(id(held))
         if known is None:
@@ -196,7 +196,7 @@ class Simulator:
         """How many arrivals there are up to a time (ms)."""
         return bisect_right(self._arrivals(case).heads.times, last)
 
-    def _hold(self, case: Case, window: StreamWindow, view: View) -> Held:
+    def _hold(self, case: Case, window: StreamWindow, view: View) -> HeldContent:
         arrived = self._arrivals(case)
         held = arrived.held(window.stream, view)
         for rule in case.content_rules if window is not case.keeps else ():
@@ -252,7 +252,7 @@ def _reports(before: Contents | None, now: Contents, semantics: Semantics) -> bo
         return False
     if Report.CONTENT_CHANGE not in semantics.report:
         return True
-    earlier: Sequence[Held | None] = before or (None,) * len(now)
+    earlier: Sequence[HeldContent | None] = before or (None,) * len(now)
     pairs = list(zip(earlier, now, strict=True))
     if any(held.adds(old, semantics.content) for old, held in pairs):
         return True

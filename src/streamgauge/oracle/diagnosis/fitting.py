@@ -4,28 +4,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from streamgauge.oracle.diagnosis.models import Carry, Emissions, Place, Said, Slip, Taking
+from streamgauge.oracle.diagnosis.models import Carry, Emissions, ExplanationPlace, Said, Slip, Taking
 
 State: TypeAlias = tuple[int, int, Carry]
 """(reports said, answers explained, what an emission carried over)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class ExplanationFit:
     """An explanation: the reports told, the places of each slip, how often something swayed, the states passed.
 
     ``choices`` counts the ways in which something might have swayed, over all reports.
     """
 
     told: Sequence[Said]
-    slipped: dict[Slip, list[Place]]
+    slipped: dict[Slip, list[ExplanationPlace]]
     swayed: int
     path: tuple[State, ...]
     choices: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class FittingTask:
     """What to explain: reports told, answers recorded, and which slips may happen.
 
     Reports later than ``open_end`` (ms) may be missing at the end: the recording does not say how far time came.
@@ -47,13 +47,13 @@ class _Step:
     cost: int
     back: State | None
     slip: Slip | None = None
-    place: Place | None = None
+    place: ExplanationPlace | None = None
 
 
-_Onward: TypeAlias = tuple[State, int, Slip | None, Place | None]
+_Onward: TypeAlias = tuple[State, int, Slip | None, ExplanationPlace | None]
 
 
-def fit(task: Task) -> Fit | None:
+def fit(task: FittingTask) -> ExplanationFit | None:
     """The explanation with fewest slips; ``None`` when the answers do not come out, or only with too many slips."""
     reports = len(task.told)
     most = reports // 2 + sum(reports + task.recorded.count for slip in task.slips if not slip.half)
@@ -73,14 +73,14 @@ def fit(task: Task) -> Fit | None:
     return _claimed(task, _walk(state, layers), layers[state[0]][state[1], state[2]].cost)
 
 
-def _may_end(task: Task, i: int) -> bool:
+def _may_end(task: FittingTask, i: int) -> bool:
     if i == len(task.told):
         return True
     end = task.open_end
     return end is not None and all(said.instant > end for said in task.told[i:])
 
 
-def _advance(task: Task, i: int, layers: list[dict[tuple[int, Carry], _Step]], most: int) -> None:
+def _advance(task: FittingTask, i: int, layers: list[dict[tuple[int, Carry], _Step]], most: int) -> None:
     """Follow every state of a layer onward; surplus answers stay in the layer, further along it."""
     pending = sorted(layers[i], key=lambda key: key[0])
     for j, carry in pending:
@@ -95,7 +95,7 @@ def _advance(task: Task, i: int, layers: list[dict[tuple[int, Carry], _Step]], m
                 pending.append((after, carried))
 
 
-def _onward(task: Task, i: int, j: int, carry: Carry) -> Iterator[_Onward]:
+def _onward(task: FittingTask, i: int, j: int, carry: Carry) -> Iterator[_Onward]:
     if i == len(task.told):
         yield from _after_the_end(task, j, carry)
         return
@@ -107,19 +107,19 @@ def _onward(task: Task, i: int, j: int, carry: Carry) -> Iterator[_Onward]:
         after = task.recorded.take(said, j)
         if after is not None:
             yield (i + 1, after, carried), cost, None, None
-        place = Place(i, j, said, task.told, task.recorded)
+        place = ExplanationPlace(i, j, said, task.told, task.recorded)
         for slip in task.slips:
             for di, dj in slip.moves(place):
                 if i + di <= len(task.told) and j + dj <= task.recorded.count:
                     yield (i + di, j + dj, carried if di else carry), cost + 1 if di else 1, slip, place
 
 
-def _after_the_end(task: Task, j: int, carry: Carry) -> Iterator[_Onward]:
+def _after_the_end(task: FittingTask, j: int, carry: Carry) -> Iterator[_Onward]:
     """Surplus answers after the last report."""
     if not task.told or j >= task.recorded.count:
         return
     end = len(task.told)
-    place = Place(end, j, task.told[-1], task.told, task.recorded)
+    place = ExplanationPlace(end, j, task.told[-1], task.told, task.recorded)
     for slip in task.slips:
         for di, dj in slip.moves(place):
             if di == 0 and j + dj <= task.recorded.count:
@@ -136,9 +136,9 @@ def _walk(state: State, layers: list[dict[tuple[int, Carry], _Step]]) -> list[tu
     return found[::-1]
 
 
-def _claimed(task: Task, path: list[tuple[State, _Step]], cost: int) -> Fit | None:
+def _claimed(task: FittingTask, path: list[tuple[State, _Step]], cost: int) -> ExplanationFit | None:
     """The fit, unless something that happens now and then would have happened in half of the reports or more."""
-    slipped: dict[Slip, list[Place]] = {}
+    slipped: dict[Slip, list[ExplanationPlace]] = {}
     for (i, j, _), step in path:
         if step.slip is not None and step.place is not None:
             place = replace(step.place, move=(i - step.place.i, j - step.place.j))
@@ -148,4 +148,4 @@ def _claimed(task: Task, path: list[tuple[State, _Step]], cost: int) -> Fit | No
     often = any(slip.half and 2 * len(places) >= reports for slip, places in slipped.items())
     if often or 2 * swayed >= reports:
         return None
-    return Fit(task.told, slipped, swayed, tuple(state for state, _ in path), task.choices)
+    return ExplanationFit(task.told, slipped, swayed, tuple(state for state, _ in path), task.choices)

@@ -17,7 +17,7 @@ from streamgauge.semantics.content import Arrival, arrived_triples, content
 from streamgauge.semantics.order import Arrivals, Head, arrivals
 
 
-class Held:
+class HeldContent:
     """What one window holds."""
 
     def __init__(self, inside: Sequence[Arrival], mattering: tuple[Arrival, ...]) -> None:
@@ -28,7 +28,7 @@ class Held:
         """The triples with how often each is there."""
         return Counter(triple for arrival in self.inside for triple in arrival.triples)
 
-    def adds(self, before: "Held | None", counting: Counting) -> bool:
+    def adds(self, before: "HeldContent | None", counting: Counting) -> bool:
         """Whether it holds something that ``before`` did not."""
         if before is None:
             return bool(self.inside)
@@ -58,24 +58,24 @@ class Arrived:
         self._reduced_only = [kept for kept in self._kept if kept is not None]
         self._places = [0, *accumulate(int(kept is not None) for kept in self._kept)]
         self._plain = len({e.stream for e in admitted}) <= 1 and all(e.until is None for e in admitted)
-        self._views: dict[tuple[str, int, int, int, int], Held] = {}
-        self._known: dict[tuple[int, int], Held] = {}
-        self._ruled: dict[tuple[int, int], tuple[Held, ContentRule, Held]] = {}
+        self._views: dict[tuple[str, int, int, int, int], HeldContent] = {}
+        self._known: dict[tuple[int, int], HeldContent] = {}
+        self._ruled: dict[tuple[int, int], tuple[HeldContent, ContentRule, HeldContent]] = {}
 
-    def held(self, stream: str, view: View) -> Held:
+    def held(self, stream: str, view: View) -> HeldContent:
         """What a window over a stream holds in this view."""
         key = (stream, view.first, view.last, view.seen, view.after)
         if key not in self._views:
             self._views[key] = self._range(view) if self._plain else self._picked(stream, view)
         return self._views[key]
 
-    def ruled(self, held: Held, rule: ContentRule) -> Held:
+    def ruled(self, held: HeldContent, rule: ContentRule) -> HeldContent:
         """The content that a rule leaves of a content."""
         key = (id(held), id(rule))
         if key not in self._ruled:
             inside = tuple(rule(held.inside, self._element))
             reduced = (self._reduced(arrival) for arrival in inside)
-            left = Held(inside, tuple(arrival for arrival in reduced if arrival is not None))
+            left = HeldContent(inside, tuple(arrival for arrival in reduced if arrival is not None))
             self._ruled[key] = (held, rule, left)  # both stay alive, so that no other object gets their identity
         return self._ruled[key][2]
 
@@ -87,7 +87,7 @@ class Arrived:
     def _element(self, arrival: Arrival) -> int:
         return self._numbers[id(arrival)]
 
-    def _range(self, view: View) -> Held:
+    def _range(self, view: View) -> HeldContent:
         """One stream without own validities: a stretch of ranks."""
         low = max(view.after, bisect_left(self._times, view.first))
         high = max(low, min(view.seen, bisect_right(self._times, view.last)))
@@ -95,13 +95,13 @@ class Arrived:
             low = high = 0
         if (low, high) not in self._known:
             mattering = self._reduced_only[self._places[low] : self._places[high]]
-            self._known[low, high] = Held(self._arrived[low:high], tuple(mattering))
+            self._known[low, high] = HeldContent(self._arrived[low:high], tuple(mattering))
         return self._known[low, high]
 
-    def _picked(self, stream: str, view: View) -> Held:
+    def _picked(self, stream: str, view: View) -> HeldContent:
         inside = content(self._arrived, self._times, stream, view)
         reduced = (self._reduced(arrival) for arrival in inside)
-        return Held(inside, tuple(arrival for arrival in reduced if arrival is not None))
+        return HeldContent(inside, tuple(arrival for arrival in reduced if arrival is not None))
 
     def _reduced(self, arrival: Arrival) -> Arrival | None:
         """The arrival with what of it can matter."""

@@ -128,7 +128,7 @@ Move: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ExplanationPlace:
     """Where an explanation stands: report ``i`` of ``told`` is next to be said, answer ``j`` next to be explained.
 
     ``move`` is the move made from here, once it is known.
@@ -142,7 +142,7 @@ class Place:
     move: Move = (0, 0)
 
 
-def scattered(places: Sequence[Place]) -> float:
+def scattered(places: Sequence[ExplanationPlace]) -> float:
     """The bits that name the reports at which a slip happened, each by itself."""
     return sum(log2(max(2, len(place.told))) for place in places)
 
@@ -156,10 +156,10 @@ class Slip:
     """
 
     family: str
-    moves: Callable[[Place], Iterable[Move]]
-    tell: Callable[[Sequence[Place]], Part]
+    moves: Callable[[ExplanationPlace], Iterable[Move]]
+    tell: Callable[[Sequence[ExplanationPlace]], Part]
     half: bool = True
-    bits: Callable[[Sequence[Place]], float] = scattered
+    bits: Callable[[Sequence[ExplanationPlace]], float] = scattered
 
 
 Carry: TypeAlias = Hashable

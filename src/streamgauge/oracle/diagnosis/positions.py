@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from streamgauge.oracle.diagnosis.models import Place, Rows
+from streamgauge.oracle.diagnosis.models import ExplanationPlace, Rows
 
 LISTED = 5
 
@@ -14,13 +14,13 @@ def ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-def listed(places: Sequence[Place], offset: int = 0) -> str:
+def listed(places: Sequence[ExplanationPlace], offset: int = 0) -> str:
     """The reports at some places, by their instants."""
     instants = [place.told[place.i + offset].instant for place in places[:LISTED] if place.i + offset < len(place.told)]
     more = f" and {len(places) - LISTED:,} more" if len(places) > LISTED else ""
     return "the report" + ("s" if len(places) > 1 else "") + f" at {', '.join(f'{at:,}' for at in instants)} ms" + more
 
 
-def same(place: Place, rows: Rows) -> int | None:
+def same(place: ExplanationPlace, rows: Rows) -> int | None:
     """The position after the answers that say these rows for the report of a place, ``None`` if they do not."""
     return place.recorded.take(replace(place.said, rows=rows), place.j)

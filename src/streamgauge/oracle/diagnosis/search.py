@@ -13,7 +13,7 @@ from streamgauge.oracle.diagnosis.description import DescriptionLength
 from streamgauge.oracle.diagnosis.distance import distance
 from streamgauge.oracle.diagnosis.faults import by_kind
 from streamgauge.oracle.diagnosis.faulty import Simulator
-from streamgauge.oracle.diagnosis.fitting import Fit, Task, fit
+from streamgauge.oracle.diagnosis.fitting import ExplanationFit, FittingTask, fit
 from streamgauge.oracle.diagnosis.models import Case, Fault, Model, Said, Seen, Slip, Stream, Sway
 from streamgauge.oracle.diagnosis.recorded import Recorded
 from streamgauge.oracle.diagnosis.values import values_by_field
@@ -39,13 +39,13 @@ CLOSEST = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class SearchResult:
     """A model under which every answer comes out (``fit``), or the closest one (``fit`` is ``None``)."""
 
     model: Model
     case: Case
     parts: tuple[Part, ...]
-    fit: Fit | None
+    fit: ExplanationFit | None
     distance: int
     bits: float
 
@@ -173,18 +173,20 @@ class Search:
         same = Counter(recorded.fingerprint(said.rows) for said in told) & recorded.fingerprints
         return 4 * same.total() >= min(len(told), recorded.count)
 
-    def fit(self, case: Case, told: Sequence[Said], slips: Sequence[Slip]) -> Fit | None:
+    def fit(self, case: Case, told: Sequence[Said], slips: Sequence[Slip]) -> ExplanationFit | None:
         """How the recorded answers come out of what was told, with these slips."""
         recorded = self.recorded.under(case.semantics.grain)
-        return fit(Task(told, recorded, slips, self.open_end))
+        return fit(FittingTask(told, recorded, slips, self.open_end))
 
-    def swayed(self, case: Case, sway: Sway, slips: Sequence[Slip] = ()) -> tuple[Fit, int] | None:
+    def swayed(self, case: Case, sway: Sway, slips: Sequence[Slip] = ()) -> tuple[ExplanationFit, int] | None:
         """How the recorded answers come out when reports may sway, with the number of reports said."""
         swaying = sway.sway(self.simulator, case)
         if swaying is None:
             return None
         recorded = self.recorded.under(case.semantics.grain)
-        task = Task(swaying.told, recorded, slips, self.open_end, swaying.emissions, swaying.start, swaying.choices)
+        task = FittingTask(
+            swaying.told, recorded, slips, self.open_end, swaying.emissions, swaying.start, swaying.choices
+        )
         found = fit(task)
         return None if found is None or not found.swayed else (found, found.path[-1][0])
 

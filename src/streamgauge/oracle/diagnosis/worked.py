@@ -7,7 +7,7 @@ from streamgauge.oracle.diagnosis.diagnose import Explained
 from streamgauge.oracle.diagnosis.distance import reports
 from streamgauge.oracle.diagnosis.models import Rows, Said
 from streamgauge.oracle.diagnosis.recorded import Recorded
-from streamgauge.oracle.diagnosis.search import Found
+from streamgauge.oracle.diagnosis.search import SearchResult
 from streamgauge.oracle.judging.align import by_order
 
 
@@ -60,7 +60,7 @@ def _differs(recorded: Recorded, due: Said | None, rows: Rows | None) -> bool:
     return not recorded.same(due.rows, rows)
 
 
-def _units(explained: Explained, found: Found | None) -> Iterator[_Unit]:
+def _units(explained: Explained, found: SearchResult | None) -> Iterator[_Unit]:
     search = explained.search
     case = found.case if found else explained.declared
     told = search.told(case)

@@ -15,7 +15,7 @@ Net = Mapping[Row, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ContentChange:
     """What changes at one evaluated report; ``content`` counts the triples that its windows hold."""
 
     due: DueReport
@@ -23,7 +23,7 @@ class Change:
     net: Net
 
 
-ExpectChanges = Callable[[ContinuousQuery, Semantics, int, int], tuple[Change, ...]]
+ExpectChanges = Callable[[ContinuousQuery, Semantics, int, int], tuple[ContentChange, ...]]
 """(query, semantics, advanced_to, t0) to every evaluated report of one stream, sent or not, as changes."""
 
 
@@ -41,7 +41,7 @@ class Agreed:
     silent: bool
 
 
-def as_sets(changes: Iterable[Change]) -> Iterator[Change]:
+def as_sets(changes: Iterable[ContentChange]) -> Iterator[ContentChange]:
     """The changes of the bags' sets: a row comes with its first copy and goes with its last."""
     held: Counter[Row] = Counter()
     for change in changes:
@@ -56,7 +56,7 @@ def as_sets(changes: Iterable[Change]) -> Iterator[Change]:
         yield replace(change, net=net)
 
 
-def agreed(versions: Sequence[Sequence[Change]], semantics: Semantics) -> Iterator[Agreed]:
+def agreed(versions: Sequence[Sequence[ContentChange]], semantics: Semantics) -> Iterator[Agreed]:
     """What an Rstream sends, from versions of the same evaluated reports (the query's own, its bounds looser, tighter).
 
     A report whose bag is empty is sent only where the semantics notifies of it.

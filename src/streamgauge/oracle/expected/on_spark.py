@@ -13,7 +13,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.semantics import R2S, Counting, Report, Semantics
 from streamgauge.model.terms import Row
-from streamgauge.oracle.expected.histories import Change, ExpectChanges, Net, as_sets
+from streamgauge.oracle.expected.histories import ContentChange, ExpectChanges, Net, as_sets
 from streamgauge.oracle.expected.reports import (
     Header,
     Look,
@@ -76,7 +76,7 @@ def spark_changes(session: SparkSession, stream: Path | DataFrame, header: Heade
     """What holds at the reports of an Rstream, as changes: as many rows as solutions come and go (``deltas.py``)."""
     table = _table(session, stream)
 
-    def expect(query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> tuple[Change, ...]:
+    def expect(query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> tuple[ContentChange, ...]:
         return tuple(_wanted(session, table, header, query, semantics, advanced_to, t0).changes(query, semantics))
 
     return expect
@@ -121,14 +121,14 @@ class _Wanted:
         report, *terms = (column.to_pylist() for column in found.columns)
         return in_order(zip(report, _tuples(terms, len(report)), strict=True), len(self.due))
 
-    def changes(self, query: ContinuousQuery, semantics: Semantics) -> Iterable[Change]:
+    def changes(self, query: ContinuousQuery, semantics: Semantics) -> Iterable[ContentChange]:
         """How each report's solutions differ from those of the report before."""
         found = self._asked(changes, query, semantics)
         report, net, *terms = (column.to_pylist() for column in found.columns)
         nets: list[dict[Row, int]] = [{} for _ in self.due]
         for at, count, row in zip(report, net, _tuples(terms, len(report)), strict=True):
             nets[at][row] = count
-        plain = map(Change, self.due, self.sizes, nets)
+        plain = map(ContentChange, self.due, self.sizes, nets)
         return as_sets(plain) if semantics.answers is Counting.SET else plain
 
     def _asked(self, job: Callable[..., DataFrame], query: ContinuousQuery, semantics: Semantics) -> pa.Table:

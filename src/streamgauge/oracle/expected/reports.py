@@ -32,7 +32,7 @@ Look = Callable[[DueReport], Contents]
 
 
 @runtime_checkable
-class Inspection(Protocol):
+class ContentInspection(Protocol):
     """What an ``Expect`` may have beside: the contents themselves, for what is decided content by content."""
 
     def look(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> Look:

@@ -20,7 +20,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport, TiePool
 from streamgauge.model.semantics import R2S, Counting, Semantics
 from streamgauge.model.terms import Row, Term
-from streamgauge.oracle.expected.reports import Expect, Inspection, Look, expected_reports, together
+from streamgauge.oracle.expected.reports import ContentInspection, Expect, Look, expected_reports, together
 from streamgauge.oracle.judging import chains, intervals
 from streamgauge.oracle.judging.chains import Position
 from streamgauge.oracle.judging.compare import computed_columns
@@ -39,7 +39,7 @@ OPEN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class UncutQuery:
     """A SELECT without its LIMIT: ``query`` has a column more for each key that is no column already.
 
     ``computed`` are the columns that an aggregate or an expression computes.
@@ -54,7 +54,7 @@ class Whole:
     computed: frozenset[int] = frozenset()
 
 
-def whole(query: ContinuousQuery) -> Whole | None:
+def whole(query: ContinuousQuery) -> UncutQuery | None:
     """The query without the LIMIT and OFFSET of the whole; ``None`` when it has none, or is no SELECT."""
     form = query.form
     if not isinstance(form, a.Select) or not isinstance(form.pattern, a.Slice):
@@ -81,7 +81,7 @@ def whole(query: ContinuousQuery) -> Whole | None:
         bare = a.Select(inner, form.variables)
     asked = replace(query, form=bare, sparql=sparql(bare))
     at = tuple(variables.index(name) for name in named)
-    return Whole(
+    return UncutQuery(
         asked, form.pattern, len(form.variables), at, tuple(down for _, down in keys), distinct, computed_columns(bare)
     )
 
@@ -133,7 +133,7 @@ def _within(form: a.QueryForm) -> list[a.Slice]:
 class InspectedCut(Cut):
     """The same of reports whose contents can be looked at."""
 
-    def __init__(self, expect: Expect, inspection: Inspection) -> None:
+    def __init__(self, expect: Expect, inspection: ContentInspection) -> None:
         super().__init__(expect)
         self._inspection = inspection
 
@@ -152,7 +152,7 @@ def with_cuts(expect: Expect) -> Expect:
     """``expect`` for queries with LIMIT too."""
     if isinstance(expect, Cut):
         return expect
-    return InspectedCut(expect, expect) if isinstance(expect, Inspection) else Cut(expect)
+    return InspectedCut(expect, expect) if isinstance(expect, ContentInspection) else Cut(expect)
 
 
 def every_instant(query: ContinuousQuery, semantics: Semantics) -> Semantics:
@@ -171,7 +171,7 @@ class CutRows:
     pools: tuple[TiePool, ...]
 
 
-def cut(rows: Sequence[Row], found: Whole) -> CutRows:
+def cut(rows: Sequence[Row], found: UncutQuery) -> CutRows:
     """The rows that are kept, in the columns of the query; RefusedError where DISTINCT folds rows of several keys."""
     keys = [[row[at] for row in rows] for at in found.keys]
     near = [ties(terms) if at in found.computed else terms for at, terms in zip(found.keys, keys, strict=True)]

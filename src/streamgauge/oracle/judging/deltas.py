@@ -19,7 +19,7 @@ from streamgauge.model.run import Run
 from streamgauge.model.semantics import R2S, Grain, Report, Semantics
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import WindowVerdict
-from streamgauge.oracle.expected.histories import Agreed, Change, ExpectChanges, Net, agreed, said
+from streamgauge.oracle.expected.histories import Agreed, ContentChange, ExpectChanges, Net, agreed, said
 from streamgauge.oracle.expected.reports import Expect
 from streamgauge.oracle.judging.align import align
 from streamgauge.oracle.judging.blanks import has_blanks
@@ -28,7 +28,7 @@ from streamgauge.oracle.judging.clock import due_time
 from streamgauge.oracle.judging.compare import Overlap, computed_columns, overlap, similarity
 from streamgauge.oracle.judging.equality import chooses
 from streamgauge.oracle.judging.metrics import DueTime, Unit, judge, ratio
-from streamgauge.oracle.judging.oracle import Rules, Score, Scored, by_rows, in_columns
+from streamgauge.oracle.judging.oracle import JudgingRules, Score, Scored, by_rows, in_columns
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.definition import operator
 
@@ -48,7 +48,7 @@ def countable(query: ContinuousQuery, semantics: Semantics) -> bool:
     )
 
 
-def by_changes(run: Run, changes: ExpectChanges, expect: Expect, rules: Rules) -> Score:
+def by_changes(run: Run, changes: ExpectChanges, expect: Expect, rules: JudgingRules) -> Score:
     """Scores of a ``countable`` run from the changes of what is expected; ``expect`` has the rows for blank nodes."""
     header, form = run.header, run.header.query.form
     names = form.variables if isinstance(form, Select) else ()
@@ -71,7 +71,7 @@ def by_changes(run: Run, changes: ExpectChanges, expect: Expect, rules: Rules) -
 
 def _versions(
     changes: ExpectChanges, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
-) -> list[tuple[Change, ...]]:
+) -> list[tuple[ContentChange, ...]]:
     forms = (query.form, *(bounded(query.form) or ()))
     queries = [query, *(replace(query, form=form, sparql=sparql(form)) for form in forms[1:])]
     return [changes(one, semantics, advanced_to, t0) for one in queries]

@@ -30,7 +30,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class BorderFit:
     """Content borders (first and last time, ms, inclusive), precision and recall of an answer under them."""
 
     first: int
@@ -71,7 +71,7 @@ def gracious(
     return replace(verdict, windows=tuple(map(_with, verdict.windows, units, fits)))
 
 
-def _with(window: WindowVerdict, unit: Unit, fit: Fit | None) -> WindowVerdict:
+def _with(window: WindowVerdict, unit: Unit, fit: BorderFit | None) -> WindowVerdict:
     if fit is None or unit.report is None:
         return window
     view = unit.report.due.views[0]
@@ -102,11 +102,11 @@ class _Search:
             self._evaluated = [due for due, _ in reports]
         self._left = LIMIT
 
-    def fits(self, units: Sequence[Unit], progress: Progress) -> list[Fit | None]:
+    def fits(self, units: Sequence[Unit], progress: Progress) -> list[BorderFit | None]:
         """The best fit per unit, ``None`` where nothing was answered or nothing was due."""
         answered = {unit.report.due: unit for unit in units if unit.report is not None and unit.answer is not None}
         instants = self._evaluated or list(answered)
-        found: dict[DueReport, Fit] = {}
+        found: dict[DueReport, BorderFit] = {}
         before: Counter[Row] = Counter()
         for done, due in enumerate(instants, 1):
             known: Known = {}
@@ -119,18 +119,18 @@ class _Search:
             progress(done, len(instants))
         return [None if unit.report is None else found.get(unit.report.due) for unit in units]
 
-    def _fit(self, unit: Unit, view: View, before: Counter[Row], known: Known) -> Fit:
+    def _fit(self, unit: Unit, view: View, before: Counter[Row], known: Known) -> BorderFit:
         if not unit.both.missing and not unit.both.surplus:
-            return Fit(view.first, view.last, 1.0, 1.0)
+            return BorderFit(view.first, view.last, 1.0, 1.0)
         said = unit.answer.added if unit.answer else ()
-        best, most = Fit(view.first, view.last, 0.0, 0.0), -1.0
+        best, most = BorderFit(view.first, view.last, 0.0, 0.0), -1.0
         for first, last in self._borders(view):
             rows = self._sent(self._bag(self._moved(view, first, last), known), before)
             common = overlap(rows, said, self._computed).common
             f1 = 2 * common / (len(rows) + len(said)) if rows or said else 1.0
             if f1 > most:
                 most = f1
-                best = Fit(first, last, ratio(common, len(said), len(rows)), ratio(common, len(rows), len(said)))
+                best = BorderFit(first, last, ratio(common, len(said), len(rows)), ratio(common, len(rows), len(said)))
             if f1 == 1.0:
                 break
         return best

@@ -22,7 +22,7 @@ from streamgauge.oracle.judging.arrivals import arrival_times, by_arrival
 from streamgauge.oracle.judging.cautions import cautions
 from streamgauge.oracle.judging.deltas import by_changes, countable
 from streamgauge.oracle.judging.gracious import gracious
-from streamgauge.oracle.judging.oracle import Progress, Rules, check, decide, unknown
+from streamgauge.oracle.judging.oracle import JudgingRules, Progress, check, decide, unknown
 from streamgauge.query import QueryError, fill, parse, parse_sparql
 from streamgauge.query.dialects import load
 from streamgauge.query.rebuild import every_pattern
@@ -82,14 +82,14 @@ def _judge(run: Run, semantics: Semantics, stream: Path, means: Means) -> Verdic
         evaluator = means.evaluator or choose(
             stream, run.header.query, semantics, run.header.evaluator, run.header.advanced_to
         )
-        rules = Rules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)
+        rules = JudgingRules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)
         verdict = _checked(run, evaluator, stream, means, rules)
     except (RefusedError, OutOfOrderError) as error:
         return unknown(run, str(error))
     return _graciously(run, stream, verdict, means) if means.gracious else verdict
 
 
-def _checked(run: Run, evaluator: Evaluator, stream: Path, means: Means, rules: Rules) -> Verdict:
+def _checked(run: Run, evaluator: Evaluator, stream: Path, means: Means, rules: JudgingRules) -> Verdict:
     """The verdict from rows compared, or from counts where whole bags are sent at every change (``deltas.py``)."""
     if evaluator == "definition":
         _refuse_endless(run, stream)
@@ -254,7 +254,7 @@ def _under_both_clocks(run: Run, stream: Path, means: Means) -> Verdict:
         if evaluator == "definition":
             _refuse_endless(wall, stream)
         by_arrival_time, by_time = _clocks(run, held, evaluator, stream, means)
-        rules = Rules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)
+        rules = JudgingRules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)
         verdict = check(wall, by_arrival_time, first_time(arrived), rules, means.progress)
         other = check(run, by_time, first_time(held), rules, means.progress)
     except (RefusedError, OutOfOrderError) as error:

@@ -8,8 +8,8 @@ value modulo 2^n (n from 61 to 128), and an error:
     FILTER(?v > 5) over 2^63, 6, 5      possible: the rows of 2^63 and 6; certain: the row of 6; wrong: the row of 5
     SUM over 2^63 - 1 and 1             2^63, -2^63 or unbound; 2^63 - 1 is wrong
 
-``Limits.exclude`` says that an answer is none of these. Where an operation on such integers is not one of those above,
-or computed integers are joined, grouped or made distinct, nothing is excluded.
+``LimitedIntegers.exclude`` says that an answer is none of these. Where an operation on such integers is not one of
+those above, or computed integers are joined, grouped or made distinct, nothing is excluded.
 """
 
 from collections import Counter, defaultdict
@@ -41,7 +41,7 @@ MOST_PAIRED: Final = 300
 """Rows of a report, beside equal ones, for which partners are sought."""
 
 
-class Limits:
+class LimitedIntegers:
     """A query's answers by implementations of limited integers, over one content after another."""
 
     def __init__(self, query: ContinuousQuery, semantics: Semantics) -> None:

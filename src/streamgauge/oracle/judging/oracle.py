@@ -25,7 +25,7 @@ from streamgauge.semantics.stream import CAME, SIGN, WENT, signed
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class JudgingRules:
     """How to judge: the evaluator's name, the bound on the delay (ms), how many witness rows to keep per window.
 
     ``exact_datatypes`` compares the datatypes of computed numbers too.
@@ -60,7 +60,7 @@ Score = Callable[[int], Scored]
 
 
 def check(
-    run: Run, expect: Expect, first: int | None, rules: Rules, progress: Progress = lambda _a, _b: None
+    run: Run, expect: Expect, first: int | None, rules: JudgingRules, progress: Progress = lambda _a, _b: None
 ) -> Verdict:
     """Judge a run against the reports that ``expect`` gives for its stream; ``first`` is its first element's time.
 
@@ -76,7 +76,7 @@ def check(
 
 
 def decide(
-    run: Run, score: Score, first: int | None, rules: Rules, progress: Progress = lambda _a, _b: None
+    run: Run, score: Score, first: int | None, rules: JudgingRules, progress: Progress = lambda _a, _b: None
 ) -> Verdict:
     """The verdict from the scores of the best t0, whoever computed them; see ``check``."""
     if rules.evaluator == run.header.evaluator:
@@ -111,7 +111,7 @@ def _score(verdict: Verdict) -> tuple[bool, float, int]:
     return verdict.judgement in {Judgement.RIGHT, Judgement.LATE}, f1, -verdict.missed - verdict.surplus
 
 
-def _verdict(run: Run, scored: Scored, t0: int, rules: Rules) -> Verdict:
+def _verdict(run: Run, scored: Scored, t0: int, rules: JudgingRules) -> Verdict:
     header, windows = run.header, _timed(scored.windows, rules.max_delay)
     delays = [window.delay for window in windows if window.delay is not None]
     late = sum(window.late for window in windows)
@@ -152,7 +152,7 @@ def _timed(windows: tuple[WindowVerdict, ...], bound: float | None) -> tuple[Win
     )
 
 
-def by_rows(run: Run, expect: Expect, rules: Rules) -> Score:
+def by_rows(run: Run, expect: Expect, rules: JudgingRules) -> Score:
     """Scores by comparing the rows of every answer with those of the due report that it speaks of."""
     when = due_time(run)
 
@@ -166,7 +166,9 @@ def by_rows(run: Run, expect: Expect, rules: Rules) -> Score:
     return score
 
 
-def matched(run: Run, expect: Expect, t0: int, rules: Rules = Rules()) -> tuple[tuple[str, ...], list[Unit]]:
+def matched(
+    run: Run, expect: Expect, t0: int, rules: JudgingRules = JudgingRules()
+) -> tuple[tuple[str, ...], list[Unit]]:
     """The columns of the expected rows, and due reports and answers side by side, aligned at minimal cost."""
     header = run.header
     query, semantics = header.query, header.semantics

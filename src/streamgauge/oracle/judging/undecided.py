@@ -15,7 +15,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.model.terms import Row, Term
-from streamgauge.oracle.expected.reports import Expect, Inspection, Look, expected_reports, together
+from streamgauge.oracle.expected.reports import ContentInspection, Expect, Look, expected_reports, together
 from streamgauge.oracle.judging import choices
 from streamgauge.oracle.judging.bounds import bounded
 from streamgauge.oracle.judging.compare import computed_columns, fits
@@ -23,7 +23,7 @@ from streamgauge.oracle.judging.cuts import every_instant, whole
 from streamgauge.oracle.judging.decidable import DecidableContents, Narrowed
 from streamgauge.oracle.judging.intervals import INTERVAL, OpenError, own
 from streamgauge.oracle.judging.latitude import Latitude, Possible
-from streamgauge.oracle.judging.limited import Limits
+from streamgauge.oracle.judging.limited import LimitedIntegers
 from streamgauge.oracle.judging.support import Operands
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.content import Contents
@@ -55,7 +55,7 @@ class Possibilities:
         self._narrowed: Callable[[], Narrowed] = cache(lambda: Narrowed(query))
         self._decidable: Callable[[], DecidableContents] = cache(lambda: DecidableContents(query))
         self._operands = Operands(query.form)
-        self._limits: Callable[[], Limits] = cache(lambda: Limits(query, semantics))
+        self._limits: Callable[[], LimitedIntegers] = cache(lambda: LimitedIntegers(query, semantics))
         self._known: dict[DueReport, Possible | str] = {}
 
     def _look(self, due: DueReport) -> Contents:
@@ -112,7 +112,7 @@ class Possibilities:
 
 def possibilities(expect: Expect, query: ContinuousQuery, semantics: Semantics, t0: int) -> Possibilities | None:
     """The possible answers of what ``expect`` gives; ``None`` where it does not show the contents."""
-    if not isinstance(expect, Inspection):
+    if not isinstance(expect, ContentInspection):
         return None
     return Possibilities(lambda: expect.look(query, semantics, t0), query, semantics)
 

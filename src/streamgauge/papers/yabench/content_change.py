@@ -14,9 +14,9 @@ from streamgauge.papers.yabench.oracle_files import (
     EngineReports,
     InputReader,
     OracleLine,
+    OracleWindow,
     OracleWriter,
     Solution,
-    WindowContent,
 )
 from streamgauge.semantics.refusal import RefusedError
 
@@ -63,7 +63,7 @@ class _PlainComparator:
         left_over(self._out, self._reports)
         return self._out.flush()
 
-    def _compare(self, content: WindowContent, expected: list[Solution]) -> None:
+    def _compare(self, content: OracleWindow, expected: list[Solution]) -> None:
         said = self._kept or self._reports.next()
         self._kept = None
         if said is None:
@@ -75,7 +75,7 @@ class _PlainComparator:
             found = self._match(content, expected, following) if following else _UnmatchedReport()
         self._kept = found.kept if found.matched else None
 
-    def _match(self, content: WindowContent, expected: list[Solution], said: EngineReport) -> _UnmatchedReport:
+    def _match(self, content: OracleWindow, expected: list[Solution], said: EngineReport) -> _UnmatchedReport:
         """Take reports as long as they match a row that is expected; the first that does not ends it."""
         matched = False
         while True:
@@ -94,7 +94,7 @@ class _PlainComparator:
                 return _UnmatchedReport(None, matched)
             said = following
 
-    def _unsaid(self, content: WindowContent, expected: list[Solution]) -> None:
+    def _unsaid(self, content: OracleWindow, expected: list[Solution]) -> None:
         for _ in expected:
             self._out.add(OracleLine(1.0, 0.0, UNSET, 1, UNSET, content.start, content.end, UNSET))
 
@@ -157,9 +157,9 @@ class _GraciousComparator:
         left_over(self._out, self._reports)
         return self._out.flush()
 
-    def _fit(self, content: WindowContent) -> None:
+    def _fit(self, content: OracleWindow) -> None:
         """Try contents until one gives all new rows, none is left, or the last that matched in part is taken."""
-        partly: WindowContent | None = None
+        partly: OracleWindow | None = None
         back = False
         while True:
             self._current = self._ask(content)
@@ -177,7 +177,7 @@ class _GraciousComparator:
                 partly = content
             content = partly if back and partly else self._reader.without_first(content)
 
-    def _try(self, content: WindowContent, expected: list[Solution], *, back: bool) -> _TriedContent:
+    def _try(self, content: OracleWindow, expected: list[Solution], *, back: bool) -> _TriedContent:
         """Take reports in order while they are expected; going back, what is missing then is recorded as missing."""
         place = self._at
         said = self._reports.at(place)
@@ -199,11 +199,11 @@ class _GraciousComparator:
                 return _TriedContent(expected, taken, place, matched=True, ended=bool(expected))
             said = following
 
-    def _missing(self, content: WindowContent, actual: int) -> None:
+    def _missing(self, content: OracleWindow, actual: int) -> None:
         size = len(content.triples)
         self._out.add(OracleLine(0.0, 0.0, actual, 0, size, content.start, content.end, UNSET))
 
-    def _found(self, content: WindowContent, tried: _TriedContent) -> None:
+    def _found(self, content: OracleWindow, tried: _TriedContent) -> None:
         self._at = tried.following
         size, expected = len(content.triples), len(self._current)
         self._out.add(

@@ -21,7 +21,7 @@ Solution = frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class WindowContent:
+class OracleWindow:
     """A window's borders (ms, both inside) and its triples."""
 
     start: int
@@ -48,14 +48,14 @@ class InputReader:
         self._held: set[Timed] = set()
         self._graph: int | None = None
 
-    def window(self, start: int, end: int) -> WindowContent | None:
+    def window(self, start: int, end: int) -> OracleWindow | None:
         """The content of the next window, read as far as its end; ``None`` after the stream's last triple."""
         self._content = [timed for timed in self._content if timed[0] >= start]
         begin = self._at
         while self._at < len(self._stream) and self._stream[self._at][0] <= end:
             self._at += 1
         self._content += self._stream[begin : self._at]
-        found = WindowContent(start, end, tuple(self._content))
+        found = OracleWindow(start, end, tuple(self._content))
         if self._at < len(self._stream):
             self._content.append(self._stream[self._at])
             self._at += 1
@@ -87,18 +87,18 @@ class InputReader:
         self._content += self._stream[begin : self._at]
         return self._stream[begin][0] if self._at > begin else None
 
-    def from_buffer(self, start: int) -> WindowContent:
+    def from_buffer(self, start: int) -> OracleWindow:
         """Everything in the buffer from ``start`` on."""
         kept = self._buffer[bisect_left(self._buffer, (start,)) :]
-        return WindowContent(start, start, tuple(kept))
+        return OracleWindow(start, start, tuple(kept))
 
-    def without_first(self, window: WindowContent) -> WindowContent:
+    def without_first(self, window: OracleWindow) -> OracleWindow:
         """The window without its first moment; RefusedError where YABench's oracle stops for want of a later one."""
         at = bisect_left(self._buffer, (window.start + 1,))
         if at == len(self._buffer):
             raise RefusedError(f"YABench's oracle fails at {window.end} ms: no start is left to try in gracious mode")
         start = self._buffer[at][0]
-        return WindowContent(start, window.end, tuple(self._buffer[at : self._after(window.end)]))
+        return OracleWindow(start, window.end, tuple(self._buffer[at : self._after(window.end)]))
 
     def size(self, start: int, end: int) -> int:
         """The number of triples of the buffer between two times, both inside."""
@@ -154,7 +154,7 @@ def solutions(variables: Sequence[str], rows: Iterable[Sequence[str | None]]) ->
     return tuple(frozenset((n, t) for n, t in zip(variables, row, strict=True) if t is not None) for row in rows)
 
 
-Ask = Callable[[WindowContent], tuple[Solution, ...]]
+Ask = Callable[[OracleWindow], tuple[Solution, ...]]
 """The query's answer over a content."""
 
 UNSET = -1

@@ -26,9 +26,9 @@ from streamgauge.papers.yabench.oracle_files import (
     EngineReports,
     InputReader,
     OracleLine,
+    OracleWindow,
     Solution,
     Timed,
-    WindowContent,
     solutions,
 )
 from streamgauge.semantics.refusal import RefusedError
@@ -79,7 +79,7 @@ def lines(run: Run, elements: Sequence[StreamElement], settings: RuleSettings) -
         raise RefusedError("the query has static data: YABench knows none")
     stream = _stream(in_sequence(elements, header.query, "YABench"))
 
-    def ask(content: WindowContent) -> tuple[Solution, ...]:
+    def ask(content: OracleWindow) -> tuple[Solution, ...]:
         rows = answering.rows(triple for _, triple in content.triples)
         return solutions(answering.variables, rows)
 
@@ -172,7 +172,7 @@ def close_lines(
 def _close_line(
     reader: InputReader,
     said: EngineReport,
-    content: WindowContent,
+    content: OracleWindow,
     borders: tuple[int, int],
     ask: Ask,
     *,
@@ -200,7 +200,7 @@ def _close_line(
 
 
 def _start(
-    reader: InputReader, said: EngineReport, content: WindowContent, start: int, best: BagScore, ask: Ask
+    reader: InputReader, said: EngineReport, content: OracleWindow, start: int, best: BagScore, ask: Ask
 ) -> tuple[int, BagScore]:
     """Move the start right by one time after another while recall does not fall."""
     if best.recall < 1:

@@ -18,9 +18,9 @@ from streamgauge.model.algebra import QueryForm
 from streamgauge.model.named_facts import is_named
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query import parse_sparql
-from streamgauge.query.updates import Change, TooManySolutionsError, together, uses_graphs
+from streamgauge.query.updates import TooManySolutionsError, UpdateOperation, together, uses_graphs
 from streamgauge.servers.broker.channels import Channel, Subscribed
-from streamgauge.servers.broker.contract import Found, Held, Publication, Strategy
+from streamgauge.servers.broker.contract import AnswerChange, HeldSizes, Publication, Strategy
 from streamgauge.servers.broker.journal import Accepted, Forgetful, Journal, NotWrittenError
 from streamgauge.servers.broker.limits import BusyError, LimitError, Limits
 from streamgauge.servers.broker.registry import Registry, Require, anything
@@ -50,7 +50,7 @@ class _Waiting(NamedTuple):
     key: RetryKey | None
     owner: str
     receive: Callable[["Receipt | BaseException"], None]
-    changes: Sequence[Change] = ()
+    changes: Sequence[UpdateOperation] = ()
     """What depends on the facts as they are then: taken by itself."""
 
 
@@ -141,7 +141,7 @@ class Broker:
         return self._submitted(lambda receive: _Waiting(added, removed, told, owner, receive))
 
     def modify(
-        self, changes: Sequence[Change], key: RetryKey | str | None = None, owner: str = OPEN
+        self, changes: Sequence[UpdateOperation], key: RetryKey | str | None = None, owner: str = OPEN
     ) -> "Future[Receipt]":
         """A SPARQL Update waits for the next step, where its WHERE is answered on the closure as it is then.
 
@@ -200,7 +200,7 @@ class Broker:
         """How many facts were published and not deleted; what an ontology states is not among them."""
         return self._strategy.explicit
 
-    def held(self) -> Held:
+    def held(self) -> HeldSizes:
         """How much is kept of facts and answers; a table is gone through that changes meanwhile."""
         return self._strategy.held()
 
@@ -322,7 +322,9 @@ class Broker:
     def _full(self) -> LimitError:
         return LimitError(f"more than {self.limits.facts} facts may come of it: delete some first")
 
-    def _tell(self, fresh: list[tuple[Publication, RetryKey | None]], found: Iterable[Found]) -> Mapping[int, str]:
+    def _tell(
+        self, fresh: list[tuple[Publication, RetryKey | None]], found: Iterable[AnswerChange]
+    ) -> Mapping[int, str]:
         """Changes are told as they are found; where they are to survive, when they will. What was refused, and why."""
         forgotten, self._forgotten = self._forgotten, []
         failures = self._registry.keep(fresh, found, forgotten) if self._durable else self._registry.tell(found)

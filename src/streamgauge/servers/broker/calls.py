@@ -91,7 +91,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class BrokerCall:
     """A request, below the broker's address."""
 
     method: str
@@ -101,26 +101,26 @@ class Call:
     params: Mapping[str, str] = field(default_factory=dict)
 
 
-def change(operation: str, graph: str | bytes, kind: str, key: str | None) -> Call:
+def change(operation: str, graph: str | bytes, kind: str, key: str | None) -> BrokerCall:
     """``publish`` or ``delete`` of a graph, ``update`` of a SPARQL Update."""
     headers = {"Content-Type": kind, **({} if key is None else {"Idempotency-Key": key})}
-    return Call("POST", f"/{operation}", graph.encode() if isinstance(graph, str) else graph, headers)
+    return BrokerCall("POST", f"/{operation}", graph.encode() if isinstance(graph, str) else graph, headers)
 
 
-def creation(channel: str, query: str) -> Call:
+def creation(channel: str, query: str) -> BrokerCall:
     """``createChannel``."""
-    return Call("PUT", _path(channel), query.encode(), {"Content-Type": "application/sparql-query"})
+    return BrokerCall("PUT", _path(channel), query.encode(), {"Content-Type": "application/sparql-query"})
 
 
-def of_channel(method: str, channel: str, rest: str = "") -> Call:
+def of_channel(method: str, channel: str, rest: str = "") -> BrokerCall:
     """Something about a channel."""
-    return Call(method, _path(channel) + rest)
+    return BrokerCall(method, _path(channel) + rest)
 
 
-def of_subscriber(method: str, channel: str, subscriber: str, acknowledged: int | None = None) -> Call:
+def of_subscriber(method: str, channel: str, subscriber: str, acknowledged: int | None = None) -> BrokerCall:
     """Something about a subscriber."""
     params = {} if acknowledged is None else {"acknowledged": str(acknowledged)}
-    return Call(method, f"{_path(channel)}/subscribers/{quote(subscriber, safe='')}", params=params)
+    return BrokerCall(method, f"{_path(channel)}/subscribers/{quote(subscriber, safe='')}", params=params)
 
 
 def _path(channel: str) -> str:
@@ -169,12 +169,12 @@ class Hearing:
         self._parser = self._begun()
         self._connected = False
 
-    def call(self) -> Call:
+    def call(self) -> BrokerCall:
         """Begin, or go on after the last one."""
         self._parser = self._begun()
         params = {} if self.subscriber is None else {"subscriber": self.subscriber}
         headers = {} if self.last is None else {"Last-Event-ID": str(self.last)}
-        return Call("GET", f"{_path(self.channel)}/notifications", headers=headers, params=params)
+        return BrokerCall("GET", f"{_path(self.channel)}/notifications", headers=headers, params=params)
 
     def _begun(self) -> EventParser:
         return EventParser(_LARGEST, None)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from streamgauge.model.algebra import Ask, Construct, QueryForm
-from streamgauge.servers.broker.contract import Entry, Notification
+from streamgauge.servers.broker.contract import AnswerEntry, Notification
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.numbered_answers import Answers, End, Subscription
 
@@ -36,7 +36,7 @@ class Log:
     number: int
     form: QueryForm
     variables: tuple[str, ...]
-    entries: Answers[Entry]
+    entries: Answers[AnswerEntry]
     channels: dict[str, "Channel"] = field(default_factory=dict)
     named: dict[str, "Channel"] = field(default_factory=dict)
 
@@ -147,7 +147,7 @@ class Subscribed:
         self,
         name: str,
         channel: Channel,
-        inner: Subscription[Entry],
+        inner: Subscription[AnswerEntry],
         acknowledge: "Callable[[Subscribed, int], None]",
         owner: str = OPEN,
     ) -> None:
@@ -206,5 +206,5 @@ class Subscribed:
         self.channel.shared.discard(self)
 
 
-def _notification(channel: str, number: int, entry: Entry) -> Notification:
+def _notification(channel: str, number: int, entry: AnswerEntry) -> Notification:
     return Notification(channel, number, entry.causes, entry.added, entry.removed, entry.at, entry.size)

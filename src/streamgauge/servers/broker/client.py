@@ -10,7 +10,7 @@ from types import TracebackType
 import httpx
 
 from streamgauge.servers.broker import calls
-from streamgauge.servers.broker.calls import TURTLE, Acknowledged, Call, Hearing, Standing, Told
+from streamgauge.servers.broker.calls import TURTLE, Acknowledged, BrokerCall, Hearing, Standing, Told
 from streamgauge.servers.broker.reconnection import PATIENCE_S, Reconnection, Tell, log
 from streamgauge.sources.backoff import Backoff
 
@@ -94,7 +94,7 @@ class Client:
         if subscriber is not None:
             calls.checked_later(self._send(calls.of_subscriber("PUT", channel, subscriber, number)))
 
-    def _send(self, call: Call) -> httpx.Response:
+    def _send(self, call: BrokerCall) -> httpx.Response:
         headers = {**self._headers, **call.headers}
         try:
             return self._http.request(
@@ -103,7 +103,7 @@ class Client:
         except calls.PASSING_ERRORS as error:
             raise calls.away(self._url, error) from error
 
-    def _streamed(self, call: Call) -> AbstractContextManager[httpx.Response]:
+    def _streamed(self, call: BrokerCall) -> AbstractContextManager[httpx.Response]:
         headers = {**self._headers, **call.headers}
         return self._http.stream(call.method, self._url + call.path, headers=headers, params=call.params)
 
@@ -192,7 +192,7 @@ class AsyncClient:
         if subscriber is not None:
             calls.checked_later(await self._send(calls.of_subscriber("PUT", channel, subscriber, number)))
 
-    async def _send(self, call: Call) -> httpx.Response:
+    async def _send(self, call: BrokerCall) -> httpx.Response:
         headers = {**self._headers, **call.headers}
         try:
             return await self._http.request(

@@ -27,7 +27,7 @@ class Publication:
     removed: tuple[Triple, ...] = ()
 
 
-class Found(NamedTuple):
+class AnswerChange(NamedTuple):
     """Rows of an answer that came and went; ``causes`` are the publications of which one or more did it."""
 
     name: str
@@ -51,7 +51,7 @@ class Failures(NamedTuple):
     ended: Mapping[str, str]
 
 
-class Held(NamedTuple):
+class HeldSizes(NamedTuple):
     """About how much a strategy keeps: different terms of facts, bytes of the tables of facts and of answers."""
 
     terms: int
@@ -59,7 +59,7 @@ class Held(NamedTuple):
     answers: int
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False, array_like=True):
+class AnswerEntry(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """What the notification of a change says in every channel that asks for the answer; as in Notification.
 
     Many are kept, and none is in a cycle: the collector of garbage does not look at them.
@@ -138,7 +138,7 @@ class Strategy(Protocol):
         """It is asked no more."""
         ...
 
-    def held(self) -> Held:
+    def held(self) -> HeldSizes:
         """How much is kept; from any thread."""
         ...
 
@@ -150,11 +150,11 @@ class Strategy(Protocol):
         """About how many rows an answer has, not fewer; known without looking at them."""
         ...
 
-    def publish(self, publications: Sequence[Publication], now: float) -> Iterator[Found]:
+    def publish(self, publications: Sequence[Publication], now: float) -> Iterator[AnswerChange]:
         """Publications take effect in their order; what is found, as soon as it is. ``now`` is in seconds."""
         ...
 
-    def evaluate(self, now: float) -> Iterator[Found]:
+    def evaluate(self, now: float) -> Iterator[AnswerChange]:
         """What was put off is done now."""
         ...
 

@@ -17,7 +17,7 @@ from streamgauge.reasoning.closure import Closure
 from streamgauge.reasoning.rules import Rules
 from streamgauge.semantics.stored_query import StoredQuery
 from streamgauge.semantics.stored_terms import stored_literals
-from streamgauge.servers.broker.contract import Failures, Held, Turn
+from streamgauge.servers.broker.contract import Failures, HeldSizes, Turn
 from streamgauge.sparql.algebra import TRUE, answer
 from streamgauge.sparql.dataset import Dataset, IndexedGraph
 
@@ -101,7 +101,7 @@ class StoredClosure:
 
 
 @dataclass
-class Asked:
+class EvaluatedChannel:
     """A channel's query, and its answer when it was last looked at."""
 
     form: al.Select
@@ -118,7 +118,7 @@ class Evaluating:
 
     def __init__(self, rules: Rules) -> None:
         self.stored = StoredClosure(rules)
-        self.channels: dict[str, Asked] = {}
+        self.channels: dict[str, EvaluatedChannel] = {}
 
     def limit(self, effort: int, derived: int, change: int | None = None) -> None:
         """Nothing is bounded: what pyoxigraph evaluates cannot be stopped."""
@@ -147,7 +147,7 @@ class Evaluating:
             )
         if any(isinstance(each, al.Graph) for each in every_pattern(form.pattern)):
             raise ValueError("GRAPH: facts have no graphs here, use the strategy incremental")
-        asked = self.channels[channel] = Asked(form, StoredQuery(form))
+        asked = self.channels[channel] = EvaluatedChannel(form, StoredQuery(form))
         asked.shown = self.stored.rows(asked.query)
         return form.variables
 
@@ -155,11 +155,11 @@ class Evaluating:
         """A channel ends."""
         del self.channels[channel]
 
-    def held(self) -> Held:
+    def held(self) -> HeldSizes:
         """How much is kept beside the store."""
         facts = self.stored.closure.facts
         answers = sum(getsizeof(each.shown) + ROW * len(each.shown) for each in list(self.channels.values()))
-        return Held(terms(facts), fact_bytes(facts), answers)
+        return HeldSizes(terms(facts), fact_bytes(facts), answers)
 
     def rows(self, channel: str) -> Iterable[Row]:
         """The rows of a channel's answer when it was last looked at."""
@@ -180,7 +180,7 @@ class Evaluating:
         """How many facts were published and not deleted."""
         return self.stored.closure.explicit
 
-    def differences(self, asked: Asked) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    def differences(self, asked: EvaluatedChannel) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
         """Look at a channel's answer again: the rows that came and that went."""
         now = self.stored.rows(asked.query)
         added, removed = tuple(now - asked.shown), tuple(asked.shown - now)

@@ -19,7 +19,7 @@ from starlette.websockets import WebSocket
 from streamgauge.formats.results import MEDIA_TYPE as RESULTS
 from streamgauge.model.terms import Triple
 from streamgauge.query import QueryError
-from streamgauge.query.updates import Change, TooManySolutionsError
+from streamgauge.query.updates import TooManySolutionsError, UpdateOperation
 from streamgauge.servers.broker.access import Access, AccessError
 from streamgauge.servers.broker.broker import Broker, FailedError, Receipt
 from streamgauge.servers.broker.channels import (
@@ -38,7 +38,7 @@ from streamgauge.servers.broker.limits import BusyError, LimitError
 from streamgauge.servers.broker.openapi import description
 from streamgauge.servers.broker.preconditions import channel_demands, subscriber_demands
 from streamgauge.servers.broker.registry import OPERATOR
-from streamgauge.servers.broker.sepa import PREFIX, Asked, Conversation, refuse_graph_parameters
+from streamgauge.servers.broker.sepa import PREFIX, Conversation, SharedChannels, refuse_graph_parameters
 from streamgauge.servers.broker.status import metrics, status, subscriber_status
 from streamgauge.servers.broker.telling import Telling, standing
 from streamgauge.servers.broker.working import Worker
@@ -103,7 +103,7 @@ def application(
     broker: Broker, access: Access | None = None, hooks: Sequence[Hook] = (), origins: Origins | None = None
 ) -> Starlette:
     """The service for a core, which is closed when the service ends; pages of ``origins`` may use the service."""
-    face = Face(broker, access or Access(), hooks)
+    face = BrokerApp(broker, access or Access(), hooks)
     one, told = "/channels/{name}", "/channels/{name}/notifications"
     routes = [
         Route("/", face.page),
@@ -139,7 +139,7 @@ async def _told(_request: Request, error: Exception) -> Response:
     return problem(code, str(error), {"Retry-After": "1"} if code in (429, 503) else None)
 
 
-class Face:
+class BrokerApp:
     """The handlers, one per route."""
 
     def __init__(self, broker: Broker, access: Access, hooks: Sequence[Hook] = ()) -> None:
@@ -149,7 +149,7 @@ class Face:
         self._creation = Gate(broker.limits.creations, "begin a channel")
         self._understanding = Gate(broker.limits.creations, "have long updates read")
         self._fanouts = Fanouts[tuple[Channel, str], Notification]()
-        self._asked, self._hooks = Asked(broker), Hooks(broker, self._telling, hooks)
+        self._asked, self._hooks = SharedChannels(broker), Hooks(broker, self._telling, hooks)
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
@@ -193,7 +193,7 @@ class Face:
         owner = self._owner(request)
         return await _acknowledged(self._worker.modify(changes, _key(request, owner, body), owner))
 
-    async def _understood(self, update: str) -> list[Change]:
+    async def _understood(self, update: str) -> list[UpdateOperation]:
         """The operations of an update; long ones are read one after the other."""
         if len(update) <= _SHORT:
             return await run_in_threadpool(read_changes, update, self._broker.limits)

@@ -15,7 +15,7 @@ from streamgauge.formats.streams.format import FormatError, Relabel, parse
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.named_facts import apart, in_graph, is_named
 from streamgauge.model.terms import Term, Triple
-from streamgauge.query.updates import Change, read_update
+from streamgauge.query.updates import UpdateOperation, read_update
 from streamgauge.servers.broker.limits import LimitError, Limits
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.servers.http.limits import load_parsers
@@ -127,7 +127,7 @@ def _is_blank(term: Term) -> bool:
     return term.startswith("_:") or (term.startswith("<<") and "_:" in term)
 
 
-def read_changes(text: str, limits: Limits | None = None) -> list[Change]:
+def read_changes(text: str, limits: Limits | None = None) -> list[UpdateOperation]:
     """The operations of a SPARQL Update; GraphError for one with WHERE that is not the first, QueryError.
 
     LimitError when it takes longer than ``limits`` say to read it.

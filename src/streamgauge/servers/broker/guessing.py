@@ -15,8 +15,8 @@ from streamgauge.model.terms import Row, Triple
 from streamgauge.query.rebuild import every_pattern, with_names
 from streamgauge.reasoning.rules import Rules
 from streamgauge.semantics.stored_query import store_gap
-from streamgauge.servers.broker.contract import Found, Publication
-from streamgauge.servers.broker.evaluating import Asked, Evaluating
+from streamgauge.servers.broker.contract import AnswerChange, Publication
+from streamgauge.servers.broker.evaluating import EvaluatedChannel, Evaluating
 
 Graph = tuple[Triple, ...]
 _TESTABLE: Final = (al.Project, al.Distinct, al.BGP, al.Filter, al.Union, al.Join)
@@ -82,7 +82,7 @@ class Guessing(Evaluating):
         super().drop(channel)
         del self._learned[channel]
 
-    def publish(self, publications: Sequence[Publication], now: float) -> Iterator[Found]:
+    def publish(self, publications: Sequence[Publication], now: float) -> Iterator[AnswerChange]:
         """What is guessed first, of every publication; then what evaluations find where they do not wait."""
         changed = [each for each in publications if self.stored.change(each.added, each.removed)]
         deleted = any(each.removed for each in changed)
@@ -94,13 +94,13 @@ class Guessing(Evaluating):
             if asked.behind and (deleted or not self._waits(self._learned[name], now)):
                 yield from self._evaluated(name, asked, changed, now)
 
-    def evaluate(self, now: float) -> Iterator[Found]:
+    def evaluate(self, now: float) -> Iterator[AnswerChange]:
         """Evaluate the channels that wait."""
         for name, asked in self.channels.items():
             if asked.behind:
                 yield from self._evaluated(name, asked, (), now)
 
-    def _guessed(self, name: str, asked: Asked, publication: Publication) -> Iterator[Found]:
+    def _guessed(self, name: str, asked: EvaluatedChannel, publication: Publication) -> Iterator[AnswerChange]:
         learned = self._learned[name]
         if learned.test is None or not publication.added:
             return
@@ -115,7 +115,7 @@ class Guessing(Evaluating):
                 asked.shown.add(row)
                 learned.guessed.append(True)
                 learned.heuristic.learn(publication.added, row)
-                yield Found(name, (publication.number,), (row,))
+                yield AnswerChange(name, (publication.number,), (row,))
 
     def _waits(self, learned: _Learned, now: float) -> bool:
         """Whether the share of guessed rows is high enough for the evaluation to wait, and the interval is not over."""
@@ -123,7 +123,9 @@ class Guessing(Evaluating):
         often = len(known) >= settings.least and sum(known) > settings.share * len(known)
         return often and now - learned.evaluated < settings.interval
 
-    def _evaluated(self, name: str, asked: Asked, changed: Sequence[Publication], now: float) -> Iterator[Found]:
+    def _evaluated(
+        self, name: str, asked: EvaluatedChannel, changed: Sequence[Publication], now: float
+    ) -> Iterator[AnswerChange]:
         learned, causes = self._learned[name], tuple(asked.behind)
         added, removed = self.differences(asked)
         learned.evaluated = now
@@ -134,7 +136,7 @@ class Guessing(Evaluating):
                 for row in added[: self.settings.guesses]:
                     learned.heuristic.learn(publication.added, row)
         if added or removed:
-            yield Found(name, causes, added, removed)
+            yield AnswerChange(name, causes, added, removed)
 
 
 def _testable(form: al.QueryForm) -> al.Pattern | None:

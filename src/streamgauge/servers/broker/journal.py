@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Triple
-from streamgauge.servers.broker.contract import Entry, Publication
+from streamgauge.servers.broker.contract import AnswerEntry, Publication
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.retries import RetryKey
 
@@ -29,12 +29,12 @@ class Opened(NamedTuple):
     owner: str = OPEN
 
 
-class Kept(NamedTuple):
+class UnacknowledgedEntry(NamedTuple):
     """An entry of a log that some subscriber has not acknowledged."""
 
     log: int
     number: int
-    entry: Entry
+    entry: AnswerEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Accepted:
     """
 
     publications: Sequence[tuple[Publication, RetryKey | None]] = ()
-    entries: Sequence[Kept] = ()
+    entries: Sequence[UnacknowledgedEntry] = ()
     lasts: Mapping[int, int] = field(default_factory=dict)
     acknowledged: Sequence[Subscriber] = ()
     settled: Mapping[int, int] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Journal(Protocol):
         """All of them."""
         ...
 
-    def entries(self) -> Iterator[Kept]:
+    def entries(self) -> Iterator[UnacknowledgedEntry]:
         """Those that are kept, in the order of their numbers in each log."""
         ...
 
@@ -144,7 +144,7 @@ class Forgetful:
         """None."""
         return []
 
-    def entries(self) -> Iterator[Kept]:
+    def entries(self) -> Iterator[UnacknowledgedEntry]:
         """None."""
         return iter(())
 

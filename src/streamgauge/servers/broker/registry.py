@@ -17,8 +17,15 @@ from streamgauge.servers.broker.channels import (
     Subscribed,
     UnknownChannelError,
 )
-from streamgauge.servers.broker.contract import Entry, Failures, Found, Publication, Strategy
-from streamgauge.servers.broker.journal import Accepted, Journal, Kept, NotWrittenError, Opened, Subscriber
+from streamgauge.servers.broker.contract import AnswerChange, AnswerEntry, Failures, Publication, Strategy
+from streamgauge.servers.broker.journal import (
+    Accepted,
+    Journal,
+    NotWrittenError,
+    Opened,
+    Subscriber,
+    UnacknowledgedEntry,
+)
 from streamgauge.servers.broker.limits import LimitError, Limits
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.numbered_answers import Answers, End
@@ -239,7 +246,7 @@ class Registry:
                 number = min(number, channel.number)
                 channel.acknowledged[name] = self._unsaid[channel.name, name] = number
 
-    def tell(self, found: Iterable[Found]) -> Failures:
+    def tell(self, found: Iterable[AnswerChange]) -> Failures:
         """Changes are told as they are found; what was not done."""
         for each in found:
             entry = self._entry(each)
@@ -251,7 +258,7 @@ class Registry:
     def keep(
         self,
         fresh: Sequence[tuple[Publication, RetryKey | None]],
-        found: Iterable[Found],
+        found: Iterable[AnswerChange],
         forgotten: Sequence[int] = (),
     ) -> Failures:
         """Publications and their changes become durable with what subscribers have acknowledged; then they are told.
@@ -264,11 +271,11 @@ class Registry:
         if not (fresh or made or self._unsaid or self._gone or failures.ended):
             return failures
         lasts: dict[int, int] = {}
-        wanted: list[Kept] = []
+        wanted: list[UnacknowledgedEntry] = []
         for log, entry in made:
             number = lasts[log.number] = lasts.get(log.number, log.entries.number) + 1
             if log.named:
-                wanted.append(Kept(log.number, number, entry))
+                wanted.append(UnacknowledgedEntry(log.number, number, entry))
         said = [Subscriber(channel, name, number) for (channel, name), number in self._unsaid.items()]
         ended = {self._logs[name].number: list(self._logs[name].channels) for name in failures.ended}
         try:
@@ -318,8 +325,8 @@ class Registry:
             settled[number] = max(settled.get(number, 0), last - self._limits.kept)
         return settled
 
-    def _entry(self, found: Found) -> Entry:
-        return Entry(found.causes, found.added, found.removed, self._clock(), found.size)
+    def _entry(self, found: AnswerChange) -> AnswerEntry:
+        return AnswerEntry(found.causes, found.added, found.removed, self._clock(), found.size)
 
     def rest(self) -> None:
         """What subscribers have acknowledged becomes durable."""

@@ -49,7 +49,7 @@ class MessageError(ValueError):
     """A message that is not understood; the sentence says what is expected."""
 
 
-class Asked:
+class SharedChannels:
     """A channel for each query that is asked here, shared by those who ask the same. Thread-safe."""
 
     def __init__(self, broker: Broker) -> None:
@@ -125,7 +125,7 @@ class Conversation:
     def __init__(
         self,
         websocket: WebSocket,
-        asked: Asked,
+        asked: SharedChannels,
         require: Callable[[str], None],
         expected: tuple[type[Exception], ...],
         creation: Gate,

@@ -16,8 +16,15 @@ import msgspec
 
 from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import Triple
-from streamgauge.servers.broker.contract import Entry, Publication
-from streamgauge.servers.broker.journal import Accepted, JournalError, Kept, NotWrittenError, Opened, Subscriber
+from streamgauge.servers.broker.contract import AnswerEntry, Publication
+from streamgauge.servers.broker.journal import (
+    Accepted,
+    JournalError,
+    NotWrittenError,
+    Opened,
+    Subscriber,
+    UnacknowledgedEntry,
+)
 from streamgauge.servers.broker.seal import Seal, Sealed, fact_sum, new_name, packed, row_sum
 from streamgauge.servers.broker.soundness import TABLES, VERSION, advice, checked, log_of, mark_of, refuse_vanished
 from streamgauge.servers.broker.upgrade import BEFORE_SUMS, make, upgrade
@@ -180,10 +187,10 @@ class SqliteJournal:
         )
         return [Subscriber(*row) for row in self._database.execute(query)]
 
-    def entries(self) -> Iterator[Kept]:
+    def entries(self) -> Iterator[UnacknowledgedEntry]:
         """Those that are kept."""
         found = self._database.execute("SELECT log, number, body FROM entry ORDER BY log, number")
-        return (Kept(log, number, _entry(body)) for log, number, body in found)
+        return (UnacknowledgedEntry(log, number, _entry(body)) for log, number, body in found)
 
     def numbers(self) -> tuple[int, dict[int, int]]:
         """The last numbers of publications, and of entries by log."""
@@ -422,8 +429,8 @@ def _log_preserved(path: Path) -> Iterator[None]:
         kept.unlink(missing_ok=True)
 
 
-def _body(entry: Entry) -> str:
+def _body(entry: AnswerEntry) -> str:
     return msgspec.json.encode(entry).decode()
 
 
-_entry = msgspec.json.Decoder(Entry).decode
+_entry = msgspec.json.Decoder(AnswerEntry).decode

@@ -7,7 +7,7 @@ from threading import Event, Thread
 from typing import Final
 
 from streamgauge.model.terms import Triple
-from streamgauge.query.updates import Change
+from streamgauge.query.updates import UpdateOperation
 from streamgauge.servers.broker.broker import Broker, Receipt
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.retries import RetryKey
@@ -35,7 +35,7 @@ class Worker:
         self._come.set()
         return future
 
-    def modify(self, changes: Sequence[Change], key: RetryKey | None, owner: str = OPEN) -> "Future[Receipt]":
+    def modify(self, changes: Sequence[UpdateOperation], key: RetryKey | None, owner: str = OPEN) -> "Future[Receipt]":
         """A SPARQL Update waits for its turn; BusyError, FailedError."""
         future = self._broker.modify(changes, key, owner)
         self._come.set()

@@ -299,7 +299,7 @@ SentItem = TypeVar("SentItem", bound=Countable)
 Kept = TypeVar("Kept", bound=Countable, covariant=True)
 
 
-class Place(Protocol[Kept]):
+class SendPlace(Protocol[Kept]):
     """A place in what is sent."""
 
     @property
@@ -322,7 +322,7 @@ class Place(Protocol[Kept]):
 
 
 async def as_events(
-    place: Place[SentItem],
+    place: SendPlace[SentItem],
     line: Callable[[SentItem], bytes],
     signal: events.Signal,
     member: Member[SentItem] | None = None,
@@ -353,7 +353,7 @@ async def as_events(
         _closed(place, member)
 
 
-def _closed(place: Place[SentItem], member: Member[SentItem] | None) -> None:
+def _closed(place: SendPlace[SentItem], member: Member[SentItem] | None) -> None:
     if member is not None:
         member.leave()
     place.close()
@@ -376,7 +376,7 @@ def _together(said: Iterable[bytes]) -> Iterator[bytes]:
 
 async def converse(
     websocket: WebSocket,
-    place: Place[SentItem],
+    place: SendPlace[SentItem],
     text: Callable[[SentItem], str],
     signal: events.Signal,
     hear: Callable[[], Awaitable[None]],

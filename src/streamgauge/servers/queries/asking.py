@@ -14,7 +14,7 @@ from streamgauge.semantics.refusal import RefusedError
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SessionQuery:
     """One query, the semantics that it is asked under, and who gets its answers."""
 
     query: ContinuousQuery
@@ -42,7 +42,7 @@ class Asking:
     def __init__(
         self,
         engine: Engine,
-        asked: Sequence[Asked],
+        asked: Sequence[SessionQuery],
         moves: Callable[[ContinuousQuery, Semantics, int], Beginning] | None = None,
         failed: Callable[[str], None] = lambda _why: None,
     ) -> None:
@@ -123,7 +123,7 @@ def start(engine: Engine, asked: Sequence[Started]) -> Session:
     return _Several([engine.start(*each) for each in asked])
 
 
-def _begun(asked: Asked, begun: Beginning) -> Started:
+def _begun(asked: SessionQuery, begun: Beginning) -> Started:
     if begun.since is None:
         return asked.query, begun.semantics, asked.emit
 

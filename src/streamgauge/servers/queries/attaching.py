@@ -6,7 +6,7 @@ from threading import Event, RLock, Thread
 
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import Reading
-from streamgauge.servers.queries.limits import BusyError
+from streamgauge.servers.queries.limits import QueriesBusyError
 from streamgauge.servers.queries.registry import ConflictError, Queries
 from streamgauge.sources import Source, SourceError, open_source
 from streamgauge.sources.address import parse_address
@@ -119,7 +119,7 @@ class _Feeding:
         while batch and not self._leaving.is_set():
             try:
                 self._queries.publish(self._stream, batch)
-            except BusyError:
+            except QueriesBusyError:
                 self._leaving.wait(WAIT_S)
             else:
                 return

@@ -41,7 +41,7 @@ from streamgauge.servers.http.numbered_answers import Numbered, Subscription
 from streamgauge.servers.http.replies import problem
 from streamgauge.servers.http.retries import BadKeyError, KeyBusyError, KeyReuseError, Once, RetryKey, read_key
 from streamgauge.servers.queries.attaching import Attached, AttachError
-from streamgauge.servers.queries.limits import BusyError, LimitError
+from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError
 from streamgauge.servers.queries.openapi import description
 from streamgauge.servers.queries.publishing import read_items
 from streamgauge.servers.queries.registry import ConflictError, Queries, UnknownQueryError
@@ -61,7 +61,7 @@ Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 _STATUS: dict[type[Exception], int] = {
     **STATUS,
-    LimitError: 429,
+    QueryLimitError: 429,
     CrowdedError: 429,
     TooMuchError: 422,
     ConflictError: 409,
@@ -93,7 +93,7 @@ def application(
 
     Pages of ``origins`` may use the service.
     """
-    face = Face(queries, Attached(queries, allowed), tokens)
+    face = QueryService(queries, Attached(queries, allowed), tokens)
     routes = [
         Route("/", face.page),
         Route("/queries", face.register, methods=["POST"]),
@@ -114,20 +114,20 @@ def application(
     guards = [Middleware(Guard, tokens=tokens, free=FREE, origins=origins)]
     if origins:
         guards.insert(0, Middleware(CrossOrigin, origins=origins))
-    handlers: dict[Any, Any] = dict.fromkeys((*_STATUS, *_BAD, BusyError, KeyBusyError), _told)
+    handlers: dict[Any, Any] = dict.fromkeys((*_STATUS, *_BAD, QueriesBusyError, KeyBusyError), _told)
     return Starlette(routes=routes, middleware=guards, exception_handlers=handlers, lifespan=face.lifespan)
 
 
 async def _told(_request: Request, error: Exception) -> Response:
     """An expected error as its sentence."""
-    if isinstance(error, BusyError):
+    if isinstance(error, QueriesBusyError):
         return problem(429, str(error), {"Retry-After": str(max(1, round(error.after)))})
     if isinstance(error, KeyBusyError):
         return problem(409, str(error), {"Retry-After": "1"})
     return problem(next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 400), str(error))
 
 
-class Face:
+class QueryService:
     """The handlers, one per route."""
 
     def __init__(self, queries: Queries, attached: Attached, tokens: Sequence[str] = ()) -> None:
@@ -200,7 +200,7 @@ class Face:
             after = events.last_event(websocket.query_params.get("after"))
             signal = events.Signal()
             subscription = self._subscribe(running, after, signal)
-        except (UnknownQueryError, LimitError, events.EventError) as error:
+        except (UnknownQueryError, QueryLimitError, events.EventError) as error:
             await websocket.close(1008, str(error)[:120])
             return
         await websocket.accept()
@@ -208,7 +208,7 @@ class Face:
 
     def _subscribe(self, running: Running, after: int | None, signal: events.Signal) -> Subscription[bytes]:
         if self._queries.subscribers() >= self._queries.limits.subscribers:
-            raise LimitError(f"{self._queries.limits.subscribers} subscribers are there already: come again later")
+            raise QueryLimitError(f"{self._queries.limits.subscribers} subscribers are there already: come again later")
         return running.answers.subscribe(after, signal.set)
 
     async def streams(self, _request: Request) -> Response:
@@ -263,7 +263,7 @@ class Face:
             try:
                 readers = await run_in_threadpool(self._queries.publish, stream, items, self._owner(request))
                 return JSONResponse({"items": len(items), "queries": readers}, 202)
-            except BusyError:
+            except QueriesBusyError:
                 if waited >= PATIENCE_S:
                     raise
             await asyncio.sleep(TICK_S)

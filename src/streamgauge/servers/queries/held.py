@@ -6,7 +6,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 
 
-class Held:
+class WindowEstimate:
     """An estimate of how many triples the windows of a query hold."""
 
     def __init__(self, query: ContinuousQuery) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class QueryLimits:
     """Bounds; sizes in bytes unless named otherwise, times in seconds. ``None`` is no bound.
 
     ``waiting`` elements may wait for a query before publishers are slowed; ``kept`` answers (of ``kept_bytes``) of a
@@ -37,11 +37,11 @@ TRIPLE_BYTES = 400
 """What a triple in a window is estimated to take."""
 
 
-class LimitError(ValueError):
+class QueryLimitError(ValueError):
     """Something beyond a limit; the sentence names it."""
 
 
-class BusyError(RuntimeError):
+class QueriesBusyError(RuntimeError):
     """The service takes no more just now; ``after`` is when to come again, in seconds."""
 
     def __init__(self, sentence: str, after: float) -> None:

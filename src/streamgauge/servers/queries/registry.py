@@ -17,7 +17,7 @@ from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.servers.http.limits import Rate, load_parsers, refused_patterns
 from streamgauge.servers.http.numbered_answers import End
-from streamgauge.servers.queries.limits import BusyError, LimitError, Limits
+from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError, QueryLimits
 from streamgauge.servers.queries.outputs import as_element, makes_triples
 from streamgauge.servers.queries.running import Running
 from streamgauge.servers.queries.wishes import Wish, WishError, understand
@@ -49,11 +49,11 @@ class Queries:
         self,
         load: Callable[[str], Engine],
         engines: Sequence[str],
-        limits: Limits | None = None,
+        limits: QueryLimits | None = None,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.limits, self.engines = limits or Limits(), tuple(engines)
+        self.limits, self.engines = limits or QueryLimits(), tuple(engines)
         self._load, self._clock, self._steady = load, clock, steady
         self._lock, self._understanding = RLock(), RLock()
         self._running: dict[str, Running] = {}
@@ -127,7 +127,7 @@ class Queries:
         with self._lock:
             registered = sum(self._owners.get(name, OPEN) == owner for name in self._running)
         if registered >= self.limits.queries:
-            raise LimitError(f"{self.limits.queries} queries are registered already: deregister one first")
+            raise QueryLimitError(f"{self.limits.queries} queries are registered already: deregister one first")
 
     def _beside(self, query: ContinuousQuery) -> ContinuousQuery:
         """The query with the shared data that it names, and its own."""
@@ -212,7 +212,7 @@ class Queries:
             require(self._shared.get(name))
             others = sum(len(each) for known, each in self._shared.items() if known != name)
             if others + len(triples) > self.limits.shared_triples:
-                raise LimitError(f"more than {self.limits.shared_triples} shared triples: bring fewer")
+                raise QueryLimitError(f"more than {self.limits.shared_triples} shared triples: bring fewer")
             self._shared[name] = triples
 
     def publish(self, stream: str, items: Sequence[Input], owner: str = OPEN) -> int:
@@ -227,11 +227,11 @@ class Queries:
             self._refuse_closed()
             readers = self._readers(stream)
             if stream not in self._counts and len(self._counts) >= self.limits.streams:
-                raise LimitError(f"{self.limits.streams} streams have been published on already")
+                raise QueryLimitError(f"{self.limits.streams} streams have been published on already")
             for running in readers:
                 if running.work.full:
                     waiting = running.work.waiting
-                    raise BusyError(f"{running.name} cannot keep up: {waiting} elements wait for it", RETRY_S)
+                    raise QueriesBusyError(f"{running.name} cannot keep up: {waiting} elements wait for it", RETRY_S)
             self._keep_to_rate(owner, len(items))
             self._hand_out(stream, items, readers)
             return len(readers)
@@ -241,7 +241,7 @@ class Queries:
             return
         rate = self._rates.get(owner) or self._rates.setdefault(owner, Rate(self._per_second, self._steady))
         if wait := rate.take(count):
-            raise BusyError(f"more than {self._per_second:g} elements a second", wait)
+            raise QueriesBusyError(f"more than {self._per_second:g} elements a second", wait)
 
     def _refuse_closed(self) -> None:
         if self._closed:

@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 from streamgauge.model.answer import Answer
 from streamgauge.servers.http.numbered_answers import Answers, End
-from streamgauge.servers.queries.limits import Limits
+from streamgauge.servers.queries.limits import QueryLimits
 from streamgauge.servers.queries.working import Question, Work
 
 Pass: TypeAlias = Callable[[Answer], None]
@@ -18,7 +18,7 @@ class Running:
     ``work`` answers it, and those that ask the same, from the same element on.
     """
 
-    def __init__(self, name: str, question: Question, limits: Limits, passing: Pass) -> None:
+    def __init__(self, name: str, question: Question, limits: QueryLimits, passing: Pass) -> None:
         self.name, self.question, self.answers = name, question, Answers[bytes](limits)
         self.fault = ""
         self.state: Literal["running", "ended", "failed"] = "running"

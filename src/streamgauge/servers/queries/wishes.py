@@ -17,7 +17,7 @@ from streamgauge.query import detect, dialects, parse
 from streamgauge.query.errors import check_bounds
 from streamgauge.semantics.profiles import profile
 from streamgauge.servers.queries.asking import fixed, profile_for
-from streamgauge.servers.queries.limits import LimitError, Limits
+from streamgauge.servers.queries.limits import QueryLimitError, QueryLimits
 
 
 class WishError(ValueError):
@@ -56,10 +56,10 @@ def read_wish(data: object) -> Wish:
     return wish
 
 
-def understand(wish: Wish, engine: Engine, limits: Limits) -> tuple[ContinuousQuery, Semantics]:
+def understand(wish: Wish, engine: Engine, limits: QueryLimits) -> tuple[ContinuousQuery, Semantics]:
     """The query with its own static data, and its semantics; QueryError, WishError or LimitError."""
     if len(wish.query.encode()) > limits.query_text:
-        raise LimitError(f"the query is longer than {limits.query_text} bytes: ask something shorter")
+        raise QueryLimitError(f"the query is longer than {limits.query_text} bytes: ask something shorter")
     check_bounds(wish.query, SERVED)
     dialect = wish.dialect or detect(wish.query)
     query = parse(wish.query, dialect).with_static(read_static(wish.static, limits.static_triples))
@@ -74,7 +74,7 @@ def read_static(text: str, limit: int) -> tuple[Triple, ...]:
         for quad in ox.parse(text, format=ox.RdfFormat.TURTLE):
             found.append(to_triple(quad))
             if len(found) > limit:
-                raise LimitError(f"more than {limit} static triples: bring fewer")
+                raise QueryLimitError(f"more than {limit} static triples: bring fewer")
     except BoundError as error:
         raise WishError(f"static: {error}") from error
     except SyntaxError as error:

@@ -15,9 +15,9 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.servers.http.deadlines import DEADLINES, DeadlineError, Interruption, Watched
 from streamgauge.servers.http.numbered_answers import Answers, End
-from streamgauge.servers.queries.asking import Asked, Asking, as_declared, moved
-from streamgauge.servers.queries.held import Held
-from streamgauge.servers.queries.limits import TRIPLE_BYTES, LimitError, Limits
+from streamgauge.servers.queries.asking import Asking, SessionQuery, as_declared, moved
+from streamgauge.servers.queries.held import WindowEstimate
+from streamgauge.servers.queries.limits import TRIPLE_BYTES, QueryLimitError, QueryLimits
 
 END_S = 10.0
 """How long a query that is ended may go on with what it is doing."""
@@ -40,7 +40,7 @@ class Question:
     wall: bool = False
 
 
-class Member(Protocol):
+class AnsweredQuery(Protocol):
     """A query that is answered."""
 
     answers: Answers[bytes]
@@ -58,16 +58,16 @@ class Work:
     ``fault`` says why it ended by itself.
     """
 
-    def __init__(self, name: str, question: Question, engine: Engine, limits: Limits) -> None:
+    def __init__(self, name: str, question: Question, engine: Engine, limits: QueryLimits) -> None:
         self.question = question
         self.elements = self.out_of_order = 0
         self.fault = ""
-        self._limits, self._members, self._fresh = limits, tuple[Member, ...](), True
+        self._limits, self._members, self._fresh = limits, tuple[AnsweredQuery, ...](), True
         self._streams: dict[str, int | None] = {each.stream: None for each in question.query.windows}
         self._greatest: int | None = None
-        self._held = Held(question.query)
+        self._held = WindowEstimate(question.query)
         moves = moved if question.t0 is None else as_declared
-        asked = [Asked(question.query, question.semantics, self._emit)]
+        asked = [SessionQuery(question.query, question.semantics, self._emit)]
         self._asking = Asking(engine, asked, moves, self._failed)
         self._waiting: deque[Input] = deque()
         self._changed = Condition()
@@ -101,14 +101,14 @@ class Work:
         """What its windows and static data are estimated to hold, bytes."""
         return (len(self.question.query.static) + self._held.triples) * TRIPLE_BYTES
 
-    def join(self, member: Member) -> bool:
+    def join(self, member: AnsweredQuery) -> bool:
         """Have a query answered here; false when input has come already that it is not to see."""
         with self._changed:
             if self._fresh:
                 self._members = (*self._members, member)
             return self._fresh
 
-    def leave(self, member: Member) -> None:
+    def leave(self, member: AnsweredQuery) -> None:
         """A query is answered no more; with the last one it all stops."""
         with self._changed:
             others = tuple(each for each in self._members if each is not member)
@@ -170,7 +170,7 @@ class Work:
                         self._take(item)
                         if self._stopped:
                             break
-        except LimitError as error:
+        except QueryLimitError as error:
             self._over(End(str(error)))
         except (TooMuchError, Interruption) as error:
             self._asking.abandon()
@@ -205,7 +205,7 @@ class Work:
         kept = max((member.answers.bytes for member in self._members[:1]), default=0)
         if self.memory + kept > self._limits.memory:
             limit = self._limits.memory // 2**20
-            raise LimitError(f"it would hold more than {limit} MiB: make its windows or its answers smaller")
+            raise QueryLimitError(f"it would hold more than {limit} MiB: make its windows or its answers smaller")
         self._asking.push(item)
 
     def _emit(self, answer: Answer) -> None:

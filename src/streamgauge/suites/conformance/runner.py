@@ -35,7 +35,7 @@ from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.arrivals import by_arrival
 from streamgauge.oracle.judging.clock import feeder_lateness
 from streamgauge.oracle.judging.judge import Means, first_time, judge_run
-from streamgauge.oracle.judging.oracle import Rules, check
+from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 from streamgauge.suites.conformance.cases import ConformanceTask, Scale, text
 
@@ -180,7 +180,7 @@ class _Judge:
         """The verdict by the definition; by whatever may judge where that may not, or where arrival times count."""
         stream = asked.case.stream
         if run.header.evaluator != "definition" and asked.semantics.clock is Clock.APPLICATION:
-            return check(run, definition(stream), first_time(stream), Rules("definition"))
+            return check(run, definition(stream), first_time(stream), JudgingRules("definition"))
         with TemporaryDirectory(dir=self.folder) as table:
             write(stream, Path(table) / "part-0.parquet")
             return judge_run(run, Path(table), Means(self.spark))

@@ -14,7 +14,7 @@ from streamgauge.model.terms import Row, Triple
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.expected.valid import Valid
-from streamgauge.oracle.judging.oracle import Rules, check
+from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.semantics.profiles import FRAGMENTS, profile
 from streamgauge.servers.fragments.style import Label
 from streamgauge.suites.crowds.clients import digest
@@ -130,7 +130,7 @@ def _word(
     )  # fmt: skip
     hands = [Fed(each.sequence, each.time, (begins + each.time) * 1_000_000, (begins + each.time) * 1_000_000,
                  len(each.added)) for each in fed]  # fmt: skip
-    verdict = check(Run(header, tuple(map(_answer, told)), tuple(hands)), definition(fed), 0, Rules())
+    verdict = check(Run(header, tuple(map(_answer, told)), tuple(hands)), definition(fed), 0, JudgingRules())
     said = f"{verdict.judgement}, precision {verdict.precision:.3f}, recall {verdict.recall:.3f}"
     right = verdict.judgement in {Judgement.RIGHT, Judgement.LATE}
     return right, f"{said} ({verdict.reason})" if verdict.reason else said

@@ -12,7 +12,7 @@ from streamgauge.engines import load as load_engine
 from streamgauge.model.query import Window
 from streamgauge.query import print_query
 from streamgauge.semantics.profiles import profile
-from streamgauge.suites.experiments.capacity_search import Bound, Harder, Limit, Probe, SearchRange, probed, search
+from streamgauge.suites.experiments.capacity_search import Bound, Harder, Limit, LoadProbe, SearchRange, probed, search
 from streamgauge.suites.experiments.experiment import EnginePart, Experiment, ExperimentError
 from streamgauge.suites.experiments.plan import plan_query, plan_runs
 from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
@@ -160,18 +160,18 @@ class Capacity:
 
     engine: str
     semantics: str
-    probes: tuple[Probe, ...] = ()
+    probes: tuple[LoadProbe, ...] = ()
     passed: float | None = None
     failed: float | None = None
     absent: str = ""
 
     @property
-    def carried(self) -> Probe | None:
+    def carried(self) -> LoadProbe | None:
         """The probe of the hardest value that passed."""
         return next((probe for probe in self.probes if probe.value == self.passed), None)
 
     @property
-    def beyond(self) -> Probe | None:
+    def beyond(self) -> LoadProbe | None:
         """The probe of the easiest value that did not pass: what bounds the capacity."""
         return next((probe for probe in self.probes if probe.value == self.failed), None)
 
@@ -223,7 +223,7 @@ def _capacity(experiment: Experiment, part: EnginePart, asked: CapacitySearch, d
         plan_runs(first, query)
     except ExperimentError as error:
         return Capacity(part.name, part.semantics[0], absent=str(error))
-    found: dict[float, Probe] = {}
+    found: dict[float, LoadProbe] = {}
 
     def passes(value: float) -> bool:
         share = len(found) / (len(found) + 6)
@@ -244,7 +244,7 @@ def _told(doing: ExperimentContext, title: str, share: float) -> ExperimentConte
 
 def _probe(
     experiment: Experiment, value: float, asked: CapacitySearch, doing: ExperimentContext, *, first: bool
-) -> Probe:
+) -> LoadProbe:
     """One value tried; one that the harness refuses (a window beyond the memory limit) is not carried."""
     name = f"{asked.axis.folder}={asked.axis.written(value)}"
     try:
@@ -257,7 +257,7 @@ def _probe(
     except ExperimentError as error:
         if first:
             raise
-        return Probe(value, bound=Bound.REFUSED, reason=str(error))
+        return LoadProbe(value, bound=Bound.REFUSED, reason=str(error))
     return probe
 
 

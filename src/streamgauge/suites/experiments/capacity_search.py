@@ -146,7 +146,7 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class LoadProbe:
     """The score of one value: triples a second of wall time, windows and right ones, delays and lateness in ms.
 
     ``slowest`` is the greatest 99th percentile of the delays within a window; ``bound`` is ``None`` when the value is
@@ -176,13 +176,13 @@ class Probe:
 Judged = tuple[Path, Run, Verdict]
 
 
-def probed(value: float, runs: Sequence[Judged], limit: Limit) -> Probe:
+def probed(value: float, runs: Sequence[Judged], limit: Limit) -> LoadProbe:
     """The score of a value from all of its runs: a value is carried when each of them is."""
     windows = [window for _, _, verdict in runs for window in verdict.windows]
     delays = [window.delay for window in windows if window.delay is not None]
     failed = (found for _, run, verdict in runs if (found := _failed(run, verdict, limit)) is not None)
     bound, reason = next(failed, (None, ""))
-    return Probe(
+    return LoadProbe(
         value=value,
         rate=min(rate(run) for _, run, _ in runs),
         windows=len(windows),

@@ -35,7 +35,7 @@ _CANONICAL = Canonical()
 _GASES = ("ozone", "particullate_matter", "carbon_monoxide", "sulfure_dioxide", "nitrogen_dioxide")
 
 
-class Reading(NamedTuple):
+class FileReading(NamedTuple):
     """A line of a file: its time (ms; ``None`` in a file of places), its values, the place of a user."""
 
     time: int | None
@@ -85,30 +85,30 @@ def _integer(number: int) -> Term:
     return f'"{number}"^^<{XSD}integer>'
 
 
-def _traffic(line: _Line) -> Reading:
+def _traffic(line: _Line) -> FileReading:
     names = ("vehicleCount", "avgSpeed", "avgMeasuredTime")
-    return Reading(line.time("TIMESTAMP"), tuple(_integer(line.whole(name)) for name in names))
+    return FileReading(line.time("TIMESTAMP"), tuple(_integer(line.whole(name)) for name in names))
 
 
-def _parking(line: _Line) -> Reading:
+def _parking(line: _Line) -> FileReading:
     vacancies = line.whole("totalspaces") - line.whole("vehiclecount")
-    return Reading(line.time("updatetime"), (_integer(vacancies),))
+    return FileReading(line.time("updatetime"), (_integer(vacancies),))
 
 
-def _pollution(line: _Line) -> Reading:
-    return Reading(line.time("timestamp"), (_integer(max(map(line.whole, _GASES))),))
+def _pollution(line: _Line) -> FileReading:
+    return FileReading(line.time("timestamp"), (_integer(max(map(line.whole, _GASES))),))
 
 
-def _weather(line: _Line) -> Reading:
+def _weather(line: _Line) -> FileReading:
     seen = (line.double("tempm"), _integer(line.whole("hum")), line.double("wspdm"))
-    return Reading(line.time("TIMESTAMP"), seen)
+    return FileReading(line.time("TIMESTAMP"), seen)
 
 
-def _user(line: _Line) -> Reading:
-    return Reading(None, (), (line.double("latitude"), line.double("longitude")))
+def _user(line: _Line) -> FileReading:
+    return FileReading(None, (), (line.double("latitude"), line.double("longitude")))
 
 
-_READERS: Mapping[str, tuple[tuple[str, ...], Callable[[_Line], Reading]]] = {
+_READERS: Mapping[str, tuple[tuple[str, ...], Callable[[_Line], FileReading]]] = {
     "traffic": (("TIMESTAMP", "vehicleCount", "avgSpeed", "avgMeasuredTime"), _traffic),
     "parking": (("updatetime", "vehiclecount", "totalspaces"), _parking),
     "pollution": (("timestamp", *_GASES), _pollution),
@@ -125,7 +125,7 @@ def sensors(paths: Sequence[Path]) -> dict[str, int]:
 def table(paths: Sequence[Path], interval: int, speedup: int) -> pa.Table:
     """The readings of the files (``model``): the first file of a kind is its sensor 1, and so on."""
     numbers: Counter[str] = Counter()
-    found: list[tuple[str, int, Reading]] = []
+    found: list[tuple[str, int, FileReading]] = []
     for path in paths:
         of = kind(path)
         numbers[of] += 1
@@ -156,7 +156,7 @@ def kind(path: Path) -> str:
     raise FormatError(f"{path}:1: not the columns of a file of CityBench, which are: {known}; or lines user|lat,long")
 
 
-def _readings(path: Path, of: str) -> Iterator[Reading]:
+def _readings(path: Path, of: str) -> Iterator[FileReading]:
     reader = _READERS[of][1]
     with _opened(path) as file:
         lines = _places(file) if of == "user" else csv.DictReader(file)

@@ -122,7 +122,7 @@ def place(seed: int, what: str, number: Ints) -> tuple[pa.Array, pa.Array]:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class SensorReadings:
     """The readings (``model``) of so many sensors of each kind, ``interval`` ms apart, up to ``duration`` ms.
 
     The ids of a kind follow those of the kind before; sensors of a kind take turns.
@@ -273,7 +273,7 @@ _TRIPLES: Final = 4
 
 def stream_plan(seed: int, sensors: Mapping[str, int], interval: int, duration: int) -> TablePlan:
     """The plan of a city that is not there."""
-    drawing = Drawing(seed, sensors, interval, duration)
+    drawing = SensorReadings(seed, sensors, interval, duration)
     values = sum(len(KINDS[kind]) * number for kind, number in sensors.items())
     rows = drawing.ids // sum(sensors.values()) * values * _TRIPLES
     return TablePlan(drawing.ids, rows, READING, SCHEMA, drawing, written, order=_ORDER)

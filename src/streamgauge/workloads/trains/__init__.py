@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from streamgauge.workloads.plan import TablePlan
-    from streamgauge.workloads.trains.stream import Size
+    from streamgauge.workloads.trains.stream import BoardsSize
 
 NAME = "trains"
 ABOUT = "Departures on the boards of stations: delays and platforms that end and are renewed, the rest static."
@@ -58,7 +58,7 @@ def plan(seed: int, **given: object) -> "TablePlan":
     size, named = _size(values), _named(values)
     rows = size.departures * size.updates * len(named)
     drawing = stream.Renewing(seed, size, (values["delay_changes"], values["platform_changes"]))
-    writer = stream.Writer(named, values["update"], values["stream"])
+    writer = stream.RenewalWriter(named, values["update"], values["stream"])
     order = Order(("time", "station", "number"))
     return TablePlan(size.departures, rows, stream.RENEWED, stream.RENEWED_SCHEMA, drawing, writer, size.updates, order)
 
@@ -94,11 +94,11 @@ def _named(values: dict[str, Any]) -> list[str]:
     return [name for name in PROPERTIES if name in values["dynamic"].split(",")]
 
 
-def _size(values: dict[str, Any]) -> "Size":
-    from streamgauge.workloads.trains.stream import Size
+def _size(values: dict[str, Any]) -> "BoardsSize":
+    from streamgauge.workloads.trains.stream import BoardsSize
 
     names = ("stations", "per_hour", "ahead", "update", "duration", "speedup", "delayed", "head_signs", "platforms")
-    return Size(**{name: values[name] for name in names})
+    return BoardsSize(**{name: values[name] for name in names})
 
 
 def _checked(given: dict[str, object]) -> dict[str, Any]:

@@ -42,7 +42,7 @@ RENEWED_SCHEMA = SCHEMA.append(UNTIL)
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class RenewalWriter:
     """Numbered rows of ``Renewing`` as the stream table: an element each, of the named properties."""
 
     named: Sequence[str]
@@ -118,7 +118,7 @@ _LATEST = 15
 """The most minutes that a departure is late from the beginning."""
 
 
-class Size(NamedTuple):
+class BoardsSize(NamedTuple):
     """How much there is and how fast it moves on; times in ms."""
 
     stations: int
@@ -170,7 +170,7 @@ DEPARTURE = pa.schema([(name, pa.int64()) for name in Departures._fields])
 RENEWED = pa.schema([*DEPARTURE, ("time", pa.int64())])
 
 
-def departures(seed: int, size: Size, ids: Ints) -> Departures:
+def departures(seed: int, size: BoardsSize, ids: Ints) -> Departures:
     """The departures of some ids that are on a board at some update."""
     of = (ids % size.stations + 1, ids // size.stations)
     begin = of[1] * _HOUR // size.per_hour
@@ -193,7 +193,7 @@ class Boards:
     """A row for each departure that is on a board at some update."""
 
     seed: int
-    size: Size
+    size: BoardsSize
 
     def __call__(self, ids: Ints) -> Iterator[pa.RecordBatch]:
         """The departures of some ids."""
@@ -208,7 +208,7 @@ class Renewing:
     """
 
     seed: int
-    size: Size
+    size: BoardsSize
     changes: tuple[float, float]
 
     def __call__(self, ids: Ints) -> Iterator[pa.RecordBatch]:
@@ -226,7 +226,7 @@ class Renewing:
         yield batch(**rows._replace(late=late, platform=platform)._asdict(), time=turn * self.size.update)
 
 
-def _turns(size: Size, leaves: Ints) -> tuple[Ints, Ints]:
+def _turns(size: BoardsSize, leaves: Ints) -> tuple[Ints, Ints]:
     """The first and the last update at which departures are on the board: before they leave, within the stream."""
     each = size.update * size.speedup
     first = -(-np.maximum(0, leaves * 1000 - size.ahead) // each)

@@ -84,12 +84,12 @@ _STATEMENTS = 130_000
 def stream_plan(seed: int, values: dict[str, Any]) -> TablePlan:
     """The plan of ``values["universities"]`` from the number ``values["first"]`` on; an id is a university."""
     count = values["universities"]
-    drawing = Drawing(seed, values["first"], values["extended"], values["interval"])
+    drawing = DrawnUniversities(seed, values["first"], values["extended"], values["interval"])
     return TablePlan(count, count * _STATEMENTS, SCHEMA, SCHEMA, drawing, unchanged, _STATEMENTS)
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class DrawnUniversities:
     """Universities from the number ``first`` on, their resources ``interval`` ms apart; ``names``: see ``words``."""
 
     seed: int

@@ -60,7 +60,7 @@ BURST = 10
 """A burst sends so many intervals' observations within one interval, then the station is silent for the rest."""
 
 
-class Size(NamedTuple):
+class StreamSize(NamedTuple):
     """The size of a stream: stations, interval and duration in ms, temperatures from ``low`` to below ``high``."""
 
     stations: int
@@ -85,7 +85,7 @@ class Regular:
     values, a column each of first, state and start.
     """
 
-    size: Size
+    size: StreamSize
     count: int
     stations: Ints
     offsets: Ints
@@ -123,7 +123,7 @@ def _steps() -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
     return np.array(factors, np.uint64), np.array(addends, np.uint64)
 
 
-def regular(seed: int, size: Size) -> Regular:
+def regular(seed: int, size: StreamSize) -> Regular:
     """SG1's schedule for a seed."""
     state, offsets = _offsets(seed, size)
     order = sorted(range(size.stations), key=offsets.__getitem__)
@@ -134,12 +134,12 @@ def regular(seed: int, size: Size) -> Regular:
     return Regular(size, count, np.array(order, np.int64), times, (columns[0], columns[1], columns[2]))
 
 
-def cells(size: Size, arrival: str) -> int:
+def cells(size: StreamSize, arrival: str) -> int:
     """How many cells a station's time has, in each of which arrivals are drawn."""
     return -(-(size.duration + 1) // _width(size, arrival))
 
 
-def irregular(seed: int, size: Size, arrival: str, station: Ints, cell: Ints) -> Times:
+def irregular(seed: int, size: StreamSize, arrival: str, station: Ints, cell: Ints) -> Times:
     """``poisson``: a Poisson process per station, ``interval`` ms apart on average; ``bursts``: see BURST.
 
     The arrivals of some cells of stations. A station observes at most once in a ms, so a few coinciding arrivals are
@@ -158,12 +158,12 @@ def irregular(seed: int, size: Size, arrival: str, station: Ints, cell: Ints) ->
     return Times(station[of][within], time[within])
 
 
-def turns(size: Size) -> int:
+def turns(size: StreamSize) -> int:
     """How often a station waits at most when waits have a heavy tail."""
     return size.duration // max(1, size.interval // 2) + 1
 
 
-def heavy_tailed(seed: int, size: Size, stations: Ints) -> Times:
+def heavy_tailed(seed: int, size: StreamSize, stations: Ints) -> Times:
     """``pareto``: each station waits Pareto times with shape 2 (infinite variance), ``interval`` ms on average.
 
     Shape 2 needs a square root only, which is exact on every machine.
@@ -177,11 +177,11 @@ def heavy_tailed(seed: int, size: Size, stations: Ints) -> Times:
     return Times(station[within], time[within])
 
 
-def _width(size: Size, arrival: str) -> int:
+def _width(size: StreamSize, arrival: str) -> int:
     return size.interval * (BURST if arrival == "bursts" else 1)
 
 
-def _offsets(seed: int, size: Size) -> tuple[int, list[int]]:
+def _offsets(seed: int, size: StreamSize) -> tuple[int, list[int]]:
     state, offsets = random.scramble(seed), []
     for _ in range(size.stations):
         state, offset = random.next_int(state, size.interval)
@@ -189,7 +189,7 @@ def _offsets(seed: int, size: Size) -> tuple[int, list[int]]:
     return state, offsets
 
 
-def _count(times: Ints, size: Size) -> int:
+def _count(times: Ints, size: StreamSize) -> int:
     """How many observations fall due up to and including the duration, at least the first."""
     due = times[times <= size.duration]
     return max(1, int(((size.duration - due) // size.interval + 1).sum()))
@@ -198,7 +198,7 @@ def _count(times: Ints, size: Size) -> int:
 _WALK_STEP = 10
 
 
-def valued(seed: int, size: Size, values: str, times: Times) -> Ints:
+def valued(seed: int, size: StreamSize, values: str, times: Times) -> Ints:
     """Values in tenths: ``uniform`` whole degrees, ``normal`` or ``walk`` tenths.
 
     ``normal`` has its mean in the middle, a sixth of the range as deviation, and is cut at both ends; ``walk`` moves
@@ -207,11 +207,11 @@ def valued(seed: int, size: Size, values: str, times: Times) -> Ints:
     return {"uniform": _uniform, "normal": _normal, "walk": _walk}[values](seed, size, times)
 
 
-def _uniform(seed: int, size: Size, times: Times) -> Ints:
+def _uniform(seed: int, size: StreamSize, times: Times) -> Ints:
     return (draws.below(size.high - size.low, seed, "value", *times) + size.low) * 10
 
 
-def _normal(seed: int, size: Size, times: Times) -> Ints:
+def _normal(seed: int, size: StreamSize, times: Times) -> Ints:
     span = (size.high - size.low) * 10
     drawn = draws.normal(seed, "value", *times) * (span / 6.0) + span / 2.0
     whole = np.trunc(drawn)
@@ -220,7 +220,7 @@ def _normal(seed: int, size: Size, times: Times) -> Ints:
     return tenths + size.low * 10
 
 
-def _walk(seed: int, size: Size, times: Times) -> Ints:
+def _walk(seed: int, size: StreamSize, times: Times) -> Ints:
     span = (size.high - size.low) * 10
     start = draws.below(span + 1, seed, "start", times.station)
     steps = draws.below(2 * _WALK_STEP + 1, seed, "value", *times) - _WALK_STEP

@@ -30,7 +30,7 @@ from streamgauge.workloads.plan import (
     text,
 )
 from streamgauge.workloads.weather import observations
-from streamgauge.workloads.weather.observations import BURST, PHENOMENA, SETS, Phenomenon, Regular, Size, Times
+from streamgauge.workloads.weather.observations import BURST, PHENOMENA, SETS, Phenomenon, Regular, StreamSize, Times
 
 GN = "http://www.geonames.org/ontology#"
 GEO = "http://www.w3.org/2003/01/geo/wgs84_pos#"
@@ -159,7 +159,7 @@ WEATHER = SSW + "ont/weather.owl#"
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class ObservationWriter:
     """Observations (n, station, time, value in tenths) as rows of the stream table, an element a phenomenon.
 
     A station's observations enter the stream ``iri``, or with several streams ``iri-1`` to ``iri-streams`` in turn.
@@ -250,9 +250,11 @@ _BY_NUMBER: Final = Order(("n",), number=False)
 
 def stream_plan(seed: int, values: Mapping[str, Any]) -> TablePlan:
     """The plan of the stream table of checked parameters."""
-    size = Size(values["stations"], values["interval"], values["duration"], values["min_temp"], values["max_temp"])
+    size = StreamSize(
+        values["stations"], values["interval"], values["duration"], values["min_temp"], values["max_temp"]
+    )
     regular = observations.regular(seed, size) if values["arrival"] == "regular" else None
-    drawing = Drawing(seed, size, values, regular)
+    drawing = DrawnObservations(seed, size, values, regular)
     humid = values["humidity"] and values["observes"] == "temperature"
     seen = SETS["humidity" if humid else values["observes"]]
     ids, most = drawing.ids()
@@ -262,18 +264,18 @@ def stream_plan(seed: int, values: Mapping[str, Any]) -> TablePlan:
         drawn=_ARRIVING if drawing.arrives else _NUMBERED,
         schema=SCHEMA,
         draw=drawing,
-        write=Writer(seed, seen, values["stream"], values["streams"]),
+        write=ObservationWriter(seed, seen, values["stream"], values["streams"]),
         most=most,
         order=_BY_ARRIVAL if drawing.arrives else _BY_NUMBER if drawing.walks else None,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class DrawnObservations:
     """Observations by id: a number of SG1's, a cell of a station, or a station where rows follow from those before."""
 
     seed: int
-    size: Size
+    size: StreamSize
     values: Mapping[str, Any]
     regular: Regular | None
 

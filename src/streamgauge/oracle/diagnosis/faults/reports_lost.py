@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from streamgauge.model.counts import counted
 from streamgauge.model.verdict import Part
-from streamgauge.oracle.diagnosis.models import Move, Place, Seen, Slip, scattered
+from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Seen, Slip, scattered
 from streamgauge.oracle.diagnosis.positions import listed
 
 
@@ -15,26 +15,26 @@ def proposals(_seen: Seen) -> Iterator[Slip]:
     yield Slip("lost", _between, _tell_between)
 
 
-def _together(places: Sequence[Place]) -> float:
+def _together(places: Sequence[ExplanationPlace]) -> float:
     """The bits that say how many reports are lost."""
     return scattered(places[:1])
 
 
-def _head(place: Place) -> Iterator[Move]:
+def _head(place: ExplanationPlace) -> Iterator[Move]:
     if place.j == 0 and place.i < len(place.told) - 1:
         yield 1, 0
 
 
-def _tail(place: Place) -> Iterator[Move]:
+def _tail(place: ExplanationPlace) -> Iterator[Move]:
     if place.j == place.recorded.count and (place.i > 0 or place.j == 0):
         yield 1, 0
 
 
-def _between(_place: Place) -> Iterator[Move]:
+def _between(_place: ExplanationPlace) -> Iterator[Move]:
     yield 1, 0
 
 
-def _tell_head(places: Sequence[Place]) -> Part:
+def _tell_head(places: Sequence[ExplanationPlace]) -> Part:
     text = counted(len(places), "report")
     return Part(
         f"{text} lost at the head",
@@ -42,7 +42,7 @@ def _tell_head(places: Sequence[Place]) -> Part:
     )
 
 
-def _tell_tail(places: Sequence[Place]) -> Part:
+def _tell_tail(places: Sequence[ExplanationPlace]) -> Part:
     if places[0].i == 0:
         return Part("nothing reported", "No report was sent at all.")
     text = counted(len(places), "report")
@@ -54,5 +54,5 @@ def _tell_tail(places: Sequence[Place]) -> Part:
     )
 
 
-def _tell_between(places: Sequence[Place]) -> Part:
+def _tell_between(places: Sequence[ExplanationPlace]) -> Part:
     return Part(f"{counted(len(places), 'report')} lost", f"Lost: {listed(places)}.")

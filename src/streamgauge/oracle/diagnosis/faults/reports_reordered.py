@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from streamgauge.model.counts import counted
 from streamgauge.model.verdict import Part
-from streamgauge.oracle.diagnosis.models import Move, Place, Seen, Slip
+from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Seen, Slip
 from streamgauge.oracle.diagnosis.positions import listed, same
 
 
@@ -14,7 +14,7 @@ def proposals(_seen: Seen) -> Iterator[Slip]:
     yield Slip("merged", _merged, _tell_merged)
 
 
-def _swapped(place: Place) -> Iterator[Move]:
+def _swapped(place: ExplanationPlace) -> Iterator[Move]:
     if place.i + 1 < len(place.told):
         middle = place.recorded.take(place.told[place.i + 1], place.j)
         after = None if middle is None else place.recorded.take(place.said, middle)
@@ -22,17 +22,17 @@ def _swapped(place: Place) -> Iterator[Move]:
             yield 2, after - place.j
 
 
-def _merged(place: Place) -> Iterator[Move]:
+def _merged(place: ExplanationPlace) -> Iterator[Move]:
     if place.i + 1 < len(place.told):
         after = same(place, place.said.rows + place.told[place.i + 1].rows)
         if after is not None:
             yield 2, after - place.j
 
 
-def _tell_swapped(places: Sequence[Place]) -> Part:
+def _tell_swapped(places: Sequence[ExplanationPlace]) -> Part:
     return Part(f"{counted(len(places), 'report')} swapped", f"Swapped with the next one: {listed(places)}.")
 
 
-def _tell_merged(places: Sequence[Place]) -> Part:
+def _tell_merged(places: Sequence[ExplanationPlace]) -> Part:
     sentence = f"Two reports come as one answer, which holds the rows of both: {listed(places)} with the next one."
     return Part(f"{counted(len(places), 'report')} merged", sentence)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from streamgauge.model.counts import counted
 from streamgauge.model.verdict import Part
-from streamgauge.oracle.diagnosis.models import Move, Place, Rows, Seen, Slip
+from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Rows, Seen, Slip
 from streamgauge.oracle.diagnosis.positions import listed, same
 
 
@@ -14,7 +14,7 @@ def proposals(_seen: Seen) -> Iterator[Slip]:
     yield Slip("stale", _stale, _tell_stale)
 
 
-def _twice(place: Place) -> Iterator[Move]:
+def _twice(place: ExplanationPlace) -> Iterator[Move]:
     """The report just said is said again."""
     if place.i > 0:
         after = place.recorded.take(place.told[place.i - 1], place.j)
@@ -22,7 +22,7 @@ def _twice(place: Place) -> Iterator[Move]:
             yield 0, after - place.j
 
 
-def _stale(place: Place) -> Iterator[Move]:
+def _stale(place: ExplanationPlace) -> Iterator[Move]:
     if place.i > 0 and place.i < len(place.told):
         before: Rows = place.told[place.i - 1].rows
         after = same(place, before)
@@ -30,10 +30,10 @@ def _stale(place: Place) -> Iterator[Move]:
             yield 1, after - place.j
 
 
-def _tell_twice(places: Sequence[Place]) -> Part:
+def _tell_twice(places: Sequence[ExplanationPlace]) -> Part:
     return Part(f"{counted(len(places), 'report')} sent twice", f"Sent twice: {listed(places, -1)}.")
 
 
-def _tell_stale(places: Sequence[Place]) -> Part:
+def _tell_stale(places: Sequence[ExplanationPlace]) -> Part:
     sentence = f"The answer of the report before is repeated instead of a new one: {listed(places)}."
     return Part(f"{counted(len(places), 'report')} stale", sentence)

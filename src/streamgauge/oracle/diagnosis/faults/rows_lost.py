@@ -6,7 +6,7 @@ from math import comb, log2
 
 from streamgauge.model.counts import counted
 from streamgauge.model.verdict import Part
-from streamgauge.oracle.diagnosis.models import Move, Place, Seen, Slip, scattered
+from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Seen, Slip, scattered
 from streamgauge.oracle.diagnosis.positions import listed
 
 
@@ -16,12 +16,12 @@ def proposals(_seen: Seen) -> Iterator[Slip]:
     yield Slip("rows repeated", _repeated, _tell_repeated, bits=_bits)
 
 
-def _bits(places: Sequence[Place]) -> float:
+def _bits(places: Sequence[ExplanationPlace]) -> float:
     """The bits that say at which reports how many rows, and which, are lost or repeated."""
     return scattered(places) + sum(map(_choice, places))
 
 
-def _choice(place: Place) -> float:
+def _choice(place: ExplanationPlace) -> float:
     due = len(place.said.rows)
     got = sum(len(place.recorded.rows(at)) for at in range(place.j, place.j + place.move[1]))
     if got < due:
@@ -29,7 +29,7 @@ def _choice(place: Place) -> float:
     return log2(due + got) + (got - due) * log2(due)  # each surplus row is one of the due ones
 
 
-def _lost(place: Place) -> Iterator[Move]:
+def _lost(place: ExplanationPlace) -> Iterator[Move]:
     """As many answers as hold nothing but rows of the report, but not all of them."""
     left, after = Counter(place.said.rows), place.j
     if not left:
@@ -47,7 +47,7 @@ def _lost(place: Place) -> Iterator[Move]:
             return
 
 
-def _repeated(place: Place) -> Iterator[Move]:
+def _repeated(place: ExplanationPlace) -> Iterator[Move]:
     """As many answers as hold rows of the report only, all of them, and some more than once."""
     due, got, after = Counter(place.said.rows), Counter[object](), place.j
     while after < place.recorded.count and place.recorded.named(place.said, after):
@@ -61,11 +61,11 @@ def _repeated(place: Place) -> Iterator[Move]:
             return
 
 
-def _tell_lost(places: Sequence[Place]) -> Part:
+def _tell_lost(places: Sequence[ExplanationPlace]) -> Part:
     return Part(f"rows lost in {counted(len(places), 'report')}", f"Some rows are lost: {listed(places)}.")
 
 
-def _tell_repeated(places: Sequence[Place]) -> Part:
+def _tell_repeated(places: Sequence[ExplanationPlace]) -> Part:
     return Part(
         f"rows repeated in {counted(len(places), 'report')}", f"Some rows are sent too often: {listed(places)}."
     )

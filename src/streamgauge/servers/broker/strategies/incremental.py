@@ -11,7 +11,7 @@ from streamgauge.model.algebra import QueryForm
 from streamgauge.model.named_facts import NOT_HERE, asked, default_only, in_graph, parted
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.reasoning.rules import Rules
-from streamgauge.servers.broker.contract import Failures, Found, Held, Publication, Turn
+from streamgauge.servers.broker.contract import AnswerChange, Failures, HeldSizes, Publication, Turn
 
 _NO_FAILURES: Final = Failures({}, {})
 
@@ -95,10 +95,10 @@ class Incremental:
         del self._names[standing]
         standing.end()
 
-    def held(self) -> Held:
+    def held(self) -> HeldSizes:
         """How much is kept, of facts without named graphs."""
         facts = self._driver.closure.facts
-        return Held(terms(facts), fact_bytes(facts), answer_bytes(list(self._names)))
+        return HeldSizes(terms(facts), fact_bytes(facts), answer_bytes(list(self._names)))
 
     def rows(self, name: str) -> Iterable[Row]:
         """The rows of an answer as it is now, gone through later."""
@@ -109,7 +109,7 @@ class Incremental:
         """How many rows are kept of an answer."""
         return len(self._standing[name].kept.solutions())
 
-    def publish(self, publications: Sequence[Publication], now: float) -> Iterator[Found]:  # noqa: ARG002
+    def publish(self, publications: Sequence[Publication], now: float) -> Iterator[AnswerChange]:  # noqa: ARG002
         """Each publication's own differences."""
         for each in publications:
             cause = (each.number,)
@@ -119,14 +119,14 @@ class Incremental:
                 self._refused[each.number] = str(error)
                 continue
             for standing, found in changed:
-                yield Found(self._names[standing], cause, found.added, found.removed)
+                yield AnswerChange(self._names[standing], cause, found.added, found.removed)
 
     def _changed(self, publication: Publication) -> Iterator[tuple[StandingQuery, Difference]]:
         added, named = parted(publication.added)
         removed, gone = parted(publication.removed)
         return self._driver.change(added, removed, (named, gone) if named or gone else None)
 
-    def evaluate(self, now: float) -> Iterator[Found]:  # noqa: ARG002
+    def evaluate(self, now: float) -> Iterator[AnswerChange]:  # noqa: ARG002
         """Nothing is put off."""
         return iter(())
 

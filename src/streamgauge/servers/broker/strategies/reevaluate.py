@@ -6,7 +6,7 @@ Murth et al., SEP-BM, section 4.1; publications that wait are evaluated together
 from collections.abc import Iterator, Sequence
 
 from streamgauge.reasoning.rules import Rules
-from streamgauge.servers.broker.contract import Found, Publication
+from streamgauge.servers.broker.contract import AnswerChange, Publication
 from streamgauge.servers.broker.evaluating import Evaluating
 
 
@@ -20,7 +20,7 @@ class Reevaluate(Evaluating):
 
     complete = True
 
-    def publish(self, publications: Sequence[Publication], now: float) -> Iterator[Found]:  # noqa: ARG002
+    def publish(self, publications: Sequence[Publication], now: float) -> Iterator[AnswerChange]:  # noqa: ARG002
         """The differences of all publications together; each may be due to any of them."""
         changed = [self.stored.change(each.added, each.removed) for each in publications]
         if not any(changed):
@@ -29,8 +29,8 @@ class Reevaluate(Evaluating):
         for name, asked in self.channels.items():
             added, removed = self.differences(asked)
             if added or removed:
-                yield Found(name, causes, added, removed)
+                yield AnswerChange(name, causes, added, removed)
 
-    def evaluate(self, now: float) -> Iterator[Found]:  # noqa: ARG002
+    def evaluate(self, now: float) -> Iterator[AnswerChange]:  # noqa: ARG002
         """Nothing is put off."""
         return iter(())

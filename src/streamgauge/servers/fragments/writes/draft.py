@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple
-from streamgauge.query.updates import Change, Looks, TooManySolutionsError
+from streamgauge.query.updates import Looks, TooManySolutionsError, UpdateOperation
 from streamgauge.servers.fragments.annotations import method
 from streamgauge.servers.fragments.labels import FIRST, LAST, as_labelled, label_subject
 from streamgauge.servers.fragments.pages.dataset import DataSet, TooManyError
@@ -392,7 +392,7 @@ class Expire:
 class Modify:
     """SPARQL's DELETE and INSERT with WHERE over the triples that hold now (SPARQL 1.1 Update, 3.1.3)."""
 
-    change: Change
+    change: UpdateOperation
     at: int
     initial: int | None
     final: int | None

@@ -11,7 +11,7 @@ from streamgauge.formats.streams.format import Relabel
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
-from streamgauge.query.updates import Change, read_update
+from streamgauge.query.updates import UpdateOperation, read_update
 from streamgauge.servers.fragments.annotations import method as method_of
 from streamgauge.servers.fragments.pages.facts import VALIDITY_PARAMETERS, TripleMatch, Validity, read_time, validity
 from streamgauge.servers.fragments.pages.fragment_request import unskolemised
@@ -225,7 +225,7 @@ def _text(body: bytes) -> str:
         raise WriteRequestError(f"not UTF-8 text: {error.reason} at byte {error.start}") from None
 
 
-def _local(operation: Change, base: str) -> Change:
+def _local(operation: UpdateOperation, base: str) -> UpdateOperation:
     """The operation with blank nodes for the server's names of them."""
 
     def local(patterns: Sequence[TriplePattern]) -> tuple[TriplePattern, ...]:

@@ -14,7 +14,7 @@ from streamgauge.formats.canonical import parse_term
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import RDF_TYPE, Row, Term, Triple
 from streamgauge.reasoning.rules import Rules
-from streamgauge.servers.broker.contract import Found, Publication, Strategy
+from streamgauge.servers.broker.contract import AnswerChange, Publication, Strategy
 from streamgauge.servers.broker.evaluating import Evaluating
 from streamgauge.suites.sepbm.adapters.broker_inprocess import InProcessBroker
 from streamgauge.suites.sepbm.contract import UnusableSystemError
@@ -229,7 +229,7 @@ class ColumnStrategy(Evaluating):
         (found,) = self._database.execute(f"SELECT count(*) FROM {self._asked[channel].answer}").fetchall()
         return int(found[0])
 
-    def publish(self, publications: Sequence[Publication], now: float) -> Iterator[Found]:  # noqa: ARG002
+    def publish(self, publications: Sequence[Publication], now: float) -> Iterator[AnswerChange]:  # noqa: ARG002
         """The differences of all publications together; each may be due to any of them."""
         changed = [self._change(each) for each in publications]
         if any(changed):
@@ -237,7 +237,7 @@ class ColumnStrategy(Evaluating):
             for name, asked in self._asked.items():
                 added, removed = self._differences(asked)
                 if added or removed:
-                    yield Found(name, causes, added, removed)
+                    yield AnswerChange(name, causes, added, removed)
 
     def _change(self, publication: Publication) -> bool:
         came, went = self._closure.change(publication.added, publication.removed)
@@ -264,7 +264,7 @@ class ColumnStrategy(Evaluating):
         terms = self._tables.dictionary.terms
         return tuple([tuple([terms[each] for each in row]) for row in self._database.execute(query).fetchall()])
 
-    def evaluate(self, now: float) -> Iterator[Found]:  # noqa: ARG002
+    def evaluate(self, now: float) -> Iterator[AnswerChange]:  # noqa: ARG002
         """Nothing is put off."""
         return iter(())
 
