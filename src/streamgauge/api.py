@@ -16,20 +16,20 @@ from streamgauge.model.run import Run
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.tabular import html_table
 from streamgauge.model.verdict import Evaluator, Verdict
-from streamgauge.oracle.judging.expecting import expected_reports
+from streamgauge.oracle.judging.expectation import expected_reports
 from streamgauge.oracle.judging.judge import Means, judge_run, with_cautions, with_query
 from streamgauge.papers.rules import RuleSettings, judge_as
 from streamgauge.query import parse
-from streamgauge.semantics.beginning import near
+from streamgauge.semantics.origin import near
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources.address import parse_address
+from streamgauge.sources.decoders import OwnDataOptions
 from streamgauge.sources.named import by_time, is_live
-from streamgauge.sources.reading import OwnDataOptions
 from streamgauge.suites.experiments.plan import refuse_window
 from streamgauge.suites.experiments.streams import stream_facts
 from streamgauge.watching.asked import Query, Static, Terms, WatchError, understand
-from streamgauge.watching.beginning import read_as
+from streamgauge.watching.origin import read_as
 from streamgauge.watching.streams import Stream, StreamFeed, given_pairs, open_feeds
 from streamgauge.workloads.parameters import duration
 

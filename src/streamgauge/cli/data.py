@@ -87,7 +87,7 @@ def generate(
     options = {"lenient": ontology_lenient, "same_as": same_as, "subsumption": subsumption}
     rules = None
     if closure is not None or ontology is not None:
-        from streamgauge.cli.closing import read_axioms
+        from streamgauge.cli.closure import read_axioms
 
         rules = read_axioms(module, closure, ontology, kind, console.print, **options)
     if out.exists():
@@ -101,7 +101,7 @@ def generate(
         elif format == "parquet":
             tables.write_stream(*made, out)
         elif format == GRAPH:
-            from streamgauge.cli.closing import write_graph
+            from streamgauge.cli.closure import write_graph
 
             write_graph(tables.stream(*made), rules, out, console)
         else:

@@ -14,9 +14,9 @@ from streamgauge.formats.streams.format import Format
 from streamgauge.model.obstacles import obstacle
 from streamgauge.sources.address import Address, read_options
 from streamgauge.sources.contract import Sink, Source, SourceError
-from streamgauge.sources.reading import ReadingOptions, Refusals
+from streamgauge.sources.decoders import ReadingOptions, Refusals
+from streamgauge.sources.endless_files import Growing
 from streamgauge.sources.streams import ByteSink, ByteSource, WritingOptions
-from streamgauge.sources.waiting import Growing
 
 SCHEMES = ("file",)
 

@@ -13,8 +13,8 @@ from streamgauge.formats.streams import Reading
 from streamgauge.model.element import StreamElement
 from streamgauge.sources.address import parse_address, read_options
 from streamgauge.sources.contract import SourceError
+from streamgauge.sources.decoders import Messages
 from streamgauge.sources.kafka import KafkaSourceOptions, library, reached_by, topic_of
-from streamgauge.sources.reading import Messages
 
 _LOG = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())

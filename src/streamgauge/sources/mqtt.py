@@ -17,10 +17,10 @@ from typing import Any
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError, Reading
 from streamgauge.sources.address import Address, read_options
+from streamgauge.sources.backlog import Pending
 from streamgauge.sources.contract import Delivery, Sink, Source, SourceError
+from streamgauge.sources.decoders import MessageOptions, Messages, Refusing
 from streamgauge.sources.mqtt_link import Link, MqttSession, client_library, properties
-from streamgauge.sources.pending import Pending
-from streamgauge.sources.reading import MessageOptions, Messages, Refusing
 
 SCHEMES = ("mqtt", "mqtts")
 

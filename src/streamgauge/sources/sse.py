@@ -8,7 +8,7 @@ from random import Random
 from streamgauge.formats.streams import Reading
 from streamgauge.sources.address import Address, read_options
 from streamgauge.sources.contract import Sink, Source, SourceError
-from streamgauge.sources.reading import Messages
+from streamgauge.sources.decoders import Messages
 
 SCHEMES = ("sse+http", "sse+https")
 

@@ -17,7 +17,7 @@ from streamgauge.model.obstacles import obstacle
 from streamgauge.sources.address import Address
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.contract import SourceError
-from streamgauge.sources.reading import MessageOptions, Messages, Refusing
+from streamgauge.sources.decoders import MessageOptions, Messages, Refusing
 from streamgauge.sources.sse_events import END, MISSED, EventParser, ServerEvent
 
 _FIRST = 5.0

@@ -10,9 +10,9 @@ from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import Reading, Refuse, stream_formats
 from streamgauge.sources.address import Address, read_options
 from streamgauge.sources.contract import Sink, Source, SourceError
-from streamgauge.sources.reading import ReadingOptions, Refusals
+from streamgauge.sources.decoders import ReadingOptions, Refusals
+from streamgauge.sources.endless_files import Waiting
 from streamgauge.sources.streams import ByteSink, ByteSource, WritingOptions
-from streamgauge.sources.waiting import Waiting
 
 SCHEMES = ("-",)
 

@@ -11,7 +11,7 @@ from streamgauge.formats.streams import FormatError, Refuse
 from streamgauge.model.obstacles import obstacle
 from streamgauge.sources.address import Address
 from streamgauge.sources.contract import Delivery, SourceError
-from streamgauge.sources.reading import Refusals, Refusing
+from streamgauge.sources.decoders import Refusals, Refusing
 
 
 class ByteSource(Refusing):

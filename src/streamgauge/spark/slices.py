@@ -10,8 +10,8 @@ from pyspark.sql import functions as fn
 
 from streamgauge.model import algebra as al
 from streamgauge.spark.intervals import swept
-from streamgauge.spark.ordering import chosen, places
 from streamgauge.spark.relation import Relation, column
+from streamgauge.spark.term_order import chosen, places
 
 AMBIGUOUS = (
     "streamgauge: LIMIT or OFFSET cuts between rows that ORDER BY does not tell apart: several answers are legal"

@@ -19,7 +19,7 @@ from streamgauge.sparql.comparison import value_key
 from streamgauge.sparql.dataset import Dataset, IndexedGraph
 from streamgauge.sparql.expression import Solution as Bindings
 from streamgauge.sparql.expression import compiled, condition
-from streamgauge.sparql.grouping import Valuation, grouped
+from streamgauge.sparql.groups import Valuation, grouped
 from streamgauge.sparql.joins import Extensions, Partners, joined, left_joined, merges, subtracted
 from streamgauge.sparql.values import read
 

@@ -2,7 +2,7 @@
 
 from streamgauge.watching.asked import WatchError
 from streamgauge.watching.asynchronous import AsyncWatch
-from streamgauge.watching.beginning import Options, awatch, watch
+from streamgauge.watching.origin import Options, awatch, watch
 from streamgauge.watching.watch import Watch
 
 __all__ = ["AsyncWatch", "Options", "Watch", "WatchError", "awatch", "watch"]

@@ -16,7 +16,7 @@ from streamgauge.model.terms import Triple
 from streamgauge.query import QueryError, detect, parse
 from streamgauge.query.prologue import declared_prefixes
 from streamgauge.semantics.profiles import profile
-from streamgauge.servers.queries.asking import fixed, profile_for
+from streamgauge.servers.queries.sessions import fixed, profile_for
 from streamgauge.workloads.parameters import duration
 
 Query: TypeAlias = str | Path | ContinuousQuery

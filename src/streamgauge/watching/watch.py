@@ -10,7 +10,7 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 
 from streamgauge.formats.lines import Advance, Input
 from streamgauge.model.answer import Answer, AnswerTable
-from streamgauge.servers.queries.asking import Asking
+from streamgauge.servers.queries.sessions import Asking
 from streamgauge.watching.asked import Understood
 from streamgauge.watching.streams import StreamFeed
 

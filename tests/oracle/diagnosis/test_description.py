@@ -8,8 +8,8 @@ import pytest
 from streamgauge.model.report import DueReport
 from streamgauge.model.verdict import Diagnosis, Part
 from streamgauge.oracle.diagnosis.description import DescriptionLength
+from streamgauge.oracle.diagnosis.explanation import ExplanationFit
 from streamgauge.oracle.diagnosis.faults.rows_lost import proposals as rows_lost
-from streamgauge.oracle.diagnosis.fitting import ExplanationFit
 from streamgauge.oracle.diagnosis.models import ExplanationPlace, Fault, Said, Sway
 from tests.oracle.diagnosis.faults.recordings import CLOSE, best, diagnosed, recording, with_rows
 from tests.oracle.runs import right_run

@@ -21,7 +21,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport, View
 from streamgauge.model.semantics import Counting, Report, Semantics
 from streamgauge.oracle.expected.reports import refuse_spark
-from streamgauge.oracle.judging.expecting import expected_reports
+from streamgauge.oracle.judging.expectation import expected_reports
 from streamgauge.oracle.judging.judge import Means
 from streamgauge.semantics.definition import expected, operator
 from streamgauge.semantics.due import candidates

@@ -16,9 +16,9 @@ from streamgauge.servers.broker.channels import ExistingChannelError
 from streamgauge.servers.broker.graphs import read_changes, read_files
 from streamgauge.servers.broker.journal import Opened
 from streamgauge.servers.broker.limits import LimitError, Limits
+from streamgauge.servers.broker.notification_json import Telling
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.servers.broker.strategies import begin
-from streamgauge.servers.broker.telling import Telling
 from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.dataset import Dataset, IndexedGraph
 from tests.servers.broker.served import TURTLE, Client

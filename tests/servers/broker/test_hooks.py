@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from streamgauge.servers.broker.hooks import Hook, HookError, Hooks, read_hook, refused
+from streamgauge.servers.broker.notification_json import Telling
 from streamgauge.servers.broker.sqlite import SqliteJournal
-from streamgauge.servers.broker.telling import Telling
-from streamgauge.servers.http.outgoing import Guarded
+from streamgauge.servers.http.outgoing_requests import Guarded
 from tests.servers.broker.world import broker, fact, select
 
 HOOK = Hook("c", "http://taker.example/in")

@@ -30,8 +30,8 @@ from streamgauge.engines.spark.micro_batches import configured, kind_of
 from streamgauge.engines.spark.panes import streaming
 from streamgauge.engines.spark.state import State
 from streamgauge.formats import observed, tables
+from streamgauge.formats.atomic import made_folder
 from streamgauge.formats.lines import encode_answer
-from streamgauge.formats.making import made_folder
 from streamgauge.formats.run import RunError, read_json, write_header, write_json
 from streamgauge.formats.semantics import to_json
 from streamgauge.formats.stream import write

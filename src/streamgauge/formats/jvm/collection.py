@@ -14,10 +14,10 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final
 
+from streamgauge.formats.atomic import making, put
 from streamgauge.formats.fields import decode
 from streamgauge.formats.jvm import JvmError
 from streamgauge.formats.jvm.maven import LIMIT_S, Build, MavenBuild, Tell, built, resolve
-from streamgauge.formats.making import making, put
 from streamgauge.model.counts import counted
 
 FILE: Final = "jars.toml"

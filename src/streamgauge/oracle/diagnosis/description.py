@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from math import log2
 from typing import TypeAlias
 
-from streamgauge.oracle.diagnosis.fitting import ExplanationFit
+from streamgauge.oracle.diagnosis.explanation import ExplanationFit
 from streamgauge.oracle.diagnosis.models import Fault, Model, Slip, Sway
 
 AnyPart: TypeAlias = Fault | Slip | Sway

@@ -9,7 +9,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import EQUAL_BITS, Diagnosis, Part
 from streamgauge.oracle.diagnosis.distance import reports as recorded_reports
-from streamgauge.oracle.diagnosis.fitting import ExplanationFit
+from streamgauge.oracle.diagnosis.explanation import ExplanationFit
 from streamgauge.oracle.diagnosis.models import Case, Fault, Model, Said, Slip, Stream, Sway
 from streamgauge.oracle.diagnosis.search import CLOSEST, Progress, Search, SearchResult, refuse
 

@@ -8,7 +8,7 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.semantics import Changes, EmptyAggregate, Report, Semantics
 from streamgauge.oracle.diagnosis.held import Arrived, HeldContent
-from streamgauge.oracle.diagnosis.matching import aggregates, matches_query
+from streamgauge.oracle.diagnosis.matches import aggregates, matches_query
 from streamgauge.oracle.diagnosis.models import Case, Rows, Said, Stream
 from streamgauge.oracle.diagnosis.relevant import relevant
 from streamgauge.query.stamps import uses_timestamp

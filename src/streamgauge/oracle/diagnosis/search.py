@@ -11,9 +11,9 @@ from streamgauge.model.semantics import R2S, Due, Grain, Report, Tick
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.description import DescriptionLength
 from streamgauge.oracle.diagnosis.distance import distance
+from streamgauge.oracle.diagnosis.explanation import ExplanationFit, FittingTask, fit
 from streamgauge.oracle.diagnosis.faults import by_kind
 from streamgauge.oracle.diagnosis.faulty import Simulator
-from streamgauge.oracle.diagnosis.fitting import ExplanationFit, FittingTask, fit
 from streamgauge.oracle.diagnosis.models import Case, Fault, Model, Said, Seen, Slip, Stream, Sway
 from streamgauge.oracle.diagnosis.recorded import Recorded
 from streamgauge.oracle.diagnosis.values import values_by_field

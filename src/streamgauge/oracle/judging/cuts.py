@@ -29,7 +29,7 @@ from streamgauge.query.rebuild import children, variable_names
 from streamgauge.semantics.definition import Asked, operator
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.stream import streamed
-from streamgauge.spark.ordering import Place, places
+from streamgauge.spark.term_order import Place, places
 from streamgauge.sparql.values import DOUBLE, FLOAT
 
 OPEN = (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from streamgauge import workloads
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.oracle.judging.expecting import expected_reports
+from streamgauge.oracle.judging.expectation import expected_reports
 from streamgauge.oracle.judging.judge import Means
 from streamgauge.papers.claims import ComparedClaim, claims_table
 from streamgauge.papers.reproduction import ReproductionSteps, Tell

@@ -16,10 +16,10 @@ from typing import Final
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S
 from streamgauge.query.clauses import Clauses, compose, dataset, form_of, open_clauses
-from streamgauge.query.naming import reads, renamed, streamed, unnamed
 from streamgauge.query.printer import sparql
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.query.tokens import Token, tokens
+from streamgauge.query.window_graphs import reads, renamed, streamed, unnamed
 from streamgauge.query.windows import Forms, short_duration
 
 NAME: Final = "cqels"

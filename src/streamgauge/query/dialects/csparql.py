@@ -15,9 +15,9 @@ from streamgauge.model.algebra import Construct
 from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.semantics import R2S
 from streamgauge.query.clauses import Clauses, compose, dataset, end_registration, open_clauses, registered_name
-from streamgauge.query.naming import unnamed
 from streamgauge.query.printer import sparql
 from streamgauge.query.tokens import Token, tokens
+from streamgauge.query.window_graphs import unnamed
 from streamgauge.query.windows import Forms, duration, short_duration
 
 NAME: Final = "csparql"

@@ -21,9 +21,9 @@ from streamgauge.query.clauses import (
     open_clauses,
     registered_name,
 )
-from streamgauge.query.naming import enclosed, reads, unnamed
 from streamgauge.query.printer import sparql
 from streamgauge.query.tokens import Token, tokens
+from streamgauge.query.window_graphs import enclosed, reads, unnamed
 from streamgauge.query.windows import Forms, xsd_duration
 
 NAME: Final = "rspql"

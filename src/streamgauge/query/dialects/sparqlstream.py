@@ -14,10 +14,10 @@ from streamgauge.model.algebra import Select
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.query.clauses import Clauses, compose, dataset, open_clauses
 from streamgauge.query.errors import QueryError, refusal
-from streamgauge.query.naming import unnamed
 from streamgauge.query.printer import sparql
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.query.tokens import Token, tokens
+from streamgauge.query.window_graphs import unnamed
 from streamgauge.query.windows import UNITS
 
 NAME: Final = "sparqlstream"

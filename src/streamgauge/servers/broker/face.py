@@ -21,6 +21,7 @@ from streamgauge.model.terms import Triple
 from streamgauge.query import QueryError
 from streamgauge.query.updates import TooManySolutionsError, UpdateOperation
 from streamgauge.servers.broker.access import Access, AccessError
+from streamgauge.servers.broker.acknowledgements import acknowledged
 from streamgauge.servers.broker.broker import Broker, FailedError, Receipt
 from streamgauge.servers.broker.channels import (
     Channel,
@@ -30,18 +31,17 @@ from streamgauge.servers.broker.channels import (
     UnknownChannelError,
 )
 from streamgauge.servers.broker.contract import Notification
-from streamgauge.servers.broker.following import acknowledged
 from streamgauge.servers.broker.graphs import GraphError, Graphs, MediaTypeError, read_changes
 from streamgauge.servers.broker.hooks import Hook, Hooks
 from streamgauge.servers.broker.journal import JournalError
 from streamgauge.servers.broker.limits import BusyError, LimitError
+from streamgauge.servers.broker.notification_json import Telling, standing
 from streamgauge.servers.broker.openapi import description
 from streamgauge.servers.broker.preconditions import channel_demands, subscriber_demands
+from streamgauge.servers.broker.publication_worker import Worker
 from streamgauge.servers.broker.registry import OPERATOR
 from streamgauge.servers.broker.sepa import PREFIX, Conversation, SharedChannels, refuse_graph_parameters
 from streamgauge.servers.broker.status import metrics, status, subscriber_status
-from streamgauge.servers.broker.telling import Telling, standing
-from streamgauge.servers.broker.working import Worker
 from streamgauge.servers.http import events
 from streamgauge.servers.http.access import OPEN, CrossOrigin, Guard, Origins, given
 from streamgauge.servers.http.conditions import (

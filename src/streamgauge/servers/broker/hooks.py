@@ -16,9 +16,9 @@ from streamgauge.model.mistake import MistakeError
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.channels import Subscribed, UnknownChannelError
 from streamgauge.servers.broker.limits import LimitError
+from streamgauge.servers.broker.notification_json import Telling, key_of
 from streamgauge.servers.broker.registry import HOOK_NAME, OPERATOR
 from streamgauge.servers.broker.sqlite import JournalError
-from streamgauge.servers.broker.telling import Telling, key_of
 from streamgauge.servers.http import events
 from streamgauge.servers.http.addresses import names_private
 from streamgauge.sources.backoff import Backoff
@@ -79,7 +79,7 @@ def refused(_address: str, sentence: str) -> httpx.ConnectError:
 
 
 def _guarded() -> httpx.AsyncClient:
-    from streamgauge.servers.http.outgoing import guarded_client
+    from streamgauge.servers.http.outgoing_requests import guarded_client
 
     return guarded_client(refused)
 
@@ -149,7 +149,7 @@ class Hooks:
     async def _post(self, client: httpx.AsyncClient, hook: Hook, text: bytes, key: str) -> None:
         import httpx
 
-        from streamgauge.servers.http.outgoing import PRIVATE
+        from streamgauge.servers.http.outgoing_requests import PRIVATE
 
         headers = {"Content-Type": "application/json", "Idempotency-Key": key}
         backoff = Backoff(self._random, most=MOST_S)

@@ -40,12 +40,12 @@ from streamgauge.servers.http.metrics import MEDIA_TYPE, exposition
 from streamgauge.servers.http.numbered_answers import Numbered, Subscription
 from streamgauge.servers.http.replies import problem
 from streamgauge.servers.http.retries import BadKeyError, KeyBusyError, KeyReuseError, Once, RetryKey, read_key
-from streamgauge.servers.queries.attaching import Attached, AttachError
+from streamgauge.servers.queries.attached_sources import Attached, AttachError
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError
 from streamgauge.servers.queries.openapi import description
-from streamgauge.servers.queries.publishing import read_items
+from streamgauge.servers.queries.publications import read_items
+from streamgauge.servers.queries.query import Running
 from streamgauge.servers.queries.registry import ConflictError, Queries, UnknownQueryError
-from streamgauge.servers.queries.running import Running
 from streamgauge.servers.queries.status import metrics, status
 from streamgauge.servers.queries.wishes import Wish, WishError, read_static, read_wish
 from streamgauge.sources import SourceError

@@ -19,9 +19,9 @@ from streamgauge.servers.http.limits import Rate, load_parsers, refused_patterns
 from streamgauge.servers.http.numbered_answers import End
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError, QueryLimits
 from streamgauge.servers.queries.outputs import as_element, makes_triples
-from streamgauge.servers.queries.running import Running
+from streamgauge.servers.queries.query import Running
+from streamgauge.servers.queries.session_worker import Question, Work
 from streamgauge.servers.queries.wishes import Wish, WishError, understand
-from streamgauge.servers.queries.working import Question, Work
 
 RETRY_S = 1.0
 PATIENCE_S = 0.1

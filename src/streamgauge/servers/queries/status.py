@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 
 from streamgauge.servers.http.metrics import PAUSES, Metric
+from streamgauge.servers.queries.query import Running
 from streamgauge.servers.queries.registry import Queries
-from streamgauge.servers.queries.running import Running
 
 
 def status(running: Running) -> dict[str, object]:

@@ -16,8 +16,8 @@ from streamgauge.model.terms import Triple
 from streamgauge.query import detect, dialects, parse
 from streamgauge.query.errors import check_bounds
 from streamgauge.semantics.profiles import profile
-from streamgauge.servers.queries.asking import fixed, profile_for
 from streamgauge.servers.queries.limits import QueryLimitError, QueryLimits
+from streamgauge.servers.queries.sessions import fixed, profile_for
 
 
 class WishError(ValueError):

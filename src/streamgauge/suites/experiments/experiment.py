@@ -18,8 +18,8 @@ from streamgauge.model.obstacles import obstacle
 from streamgauge.model.spelling import meant, spelled
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.sources.address import parse_address
+from streamgauge.sources.decoders import TIMING
 from streamgauge.sources.named import NamedSource, named_source
-from streamgauge.sources.reading import TIMING
 from streamgauge.workloads.parameters import duration
 
 Allowed: TypeAlias = Callable[[Sequence[str]], list[str]]

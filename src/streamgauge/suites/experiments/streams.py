@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge.engines import load as load_engine
-from streamgauge.formats.making import share
+from streamgauge.formats.atomic import share
 from streamgauge.formats.static import StaticFile
 from streamgauge.formats.stream import files
 from streamgauge.formats.streams import Reading

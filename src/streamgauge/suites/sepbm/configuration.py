@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pyoxigraph as ox
 
 from streamgauge.formats import tables
+from streamgauge.formats.atomic import made_folder
 from streamgauge.formats.canonical import to_triples
 from streamgauge.formats.lines import LineError
-from streamgauge.formats.making import made_folder
 from streamgauge.formats.static import StaticFile
 from streamgauge.formats.streams import FormatError, read_triples
 from streamgauge.model.mistake import MistakeError

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from streamgauge.formats import observed, stream, tables
-from streamgauge.formats.making import making, put, share
+from streamgauge.formats.atomic import making, put, share
 from streamgauge.formats.run import RunError, read_json, read_run, write_json, write_run
 from streamgauge.formats.verdict import read_verdict, write_verdict
 from streamgauge.harness.resources import machine, versions

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from streamgauge.reasoning.rules import Rules
 from streamgauge.servers.broker.contract import AnswerChange, Publication
-from streamgauge.servers.broker.evaluating import Evaluating
+from streamgauge.servers.broker.evaluation import Evaluating
 
 
 def start(rules: Rules) -> "Reevaluate":

@@ -36,7 +36,7 @@ from streamgauge.servers.fragments.client.transport import (
 )
 from streamgauge.servers.fragments.quads import VERSION
 from streamgauge.servers.http.dates import SECOND, http_date
-from streamgauge.servers.http.outgoing import TRANSIENT, origin
+from streamgauge.servers.http.outgoing_requests import TRANSIENT, origin
 from streamgauge.sources.sse_events import EventParser, ServerEvent
 
 EVENT_STREAM: Final = "text/event-stream"

@@ -19,10 +19,10 @@ import httpx
 
 from streamgauge.model.obstacles import obstacle
 from streamgauge.servers.fragments.client.contract import HopelessError, SourceError, UnavailableError, UnknownHostError
-from streamgauge.servers.http import outgoing
+from streamgauge.servers.http import outgoing_requests
 from streamgauge.servers.http.addresses import names_private
 from streamgauge.servers.http.dates import retry_after
-from streamgauge.servers.http.outgoing import (
+from streamgauge.servers.http.outgoing_requests import (
     PORTS,
     PRIVATE,
     TRANSIENT,
@@ -150,7 +150,7 @@ def resolved_address(base: str, target: str) -> str:
 
 def guarded_client(resolving: Resolve = resolve) -> httpx.AsyncClient:
     """A client that refuses private addresses with a RefusedAddressError; without cookies, proxies or credentials."""
-    return outgoing.guarded_client(RefusedAddressError, resolving)
+    return outgoing_requests.guarded_client(RefusedAddressError, resolving)
 
 
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))

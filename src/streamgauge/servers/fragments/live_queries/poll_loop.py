@@ -27,7 +27,7 @@ from streamgauge.servers.fragments.client.transport import RefusedAddressError
 from streamgauge.servers.fragments.labels import LabelError
 from streamgauge.servers.fragments.live_queries.query import LiveQuery
 from streamgauge.servers.fragments.live_queries.reader import PollRounds
-from streamgauge.servers.http.outgoing import permanent_status
+from streamgauge.servers.http.outgoing_requests import permanent_status
 from streamgauge.sources.backoff import Backoff
 
 

@@ -13,7 +13,7 @@ from streamgauge.model.terms import Row, Term
 from streamgauge.query import QueryError, parse_sparql, recognised
 from streamgauge.query.rebuild import every_pattern
 from streamgauge.query.stamps import uses_timestamp
-from streamgauge.spark.ordering import places
+from streamgauge.spark.term_order import places
 from streamgauge.sparql.expression import row_expression
 
 

@@ -15,7 +15,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.terms import RDF_TYPE, Row, Term, Triple
 from streamgauge.reasoning.rules import Rules
 from streamgauge.servers.broker.contract import AnswerChange, Publication, Strategy
-from streamgauge.servers.broker.evaluating import Evaluating
+from streamgauge.servers.broker.evaluation import Evaluating
 from streamgauge.suites.sepbm.adapters.broker_inprocess import InProcessBroker
 from streamgauge.suites.sepbm.contract import UnusableSystemError
 

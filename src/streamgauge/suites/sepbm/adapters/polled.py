@@ -23,7 +23,7 @@ from streamgauge.reasoning.closure import Closure
 from streamgauge.semantics.stored_query import StoredQuery
 from streamgauge.servers.broker.calls import bearing
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.servers.broker.evaluating import StoredClosure
+from streamgauge.servers.broker.evaluation import StoredClosure
 from streamgauge.suites.sepbm.configuration import triples_text
 from streamgauge.suites.sepbm.contract import (
     Configuration,

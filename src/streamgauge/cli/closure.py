@@ -12,7 +12,7 @@ import typer
 from streamgauge.cli.data import GRAPH
 from streamgauge.cli.names import chosen
 from streamgauge.cli.ontologies import read_ontologies
-from streamgauge.formats.making import making, put
+from streamgauge.formats.atomic import making, put
 from streamgauge.formats.streams import FormatError
 from streamgauge.model.counts import counted
 from streamgauge.reasoning import Closure, OntologyError, Rules
@@ -24,6 +24,7 @@ from streamgauge.workloads.tables import lines_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from rich.console import Console
+
 
 _EXTENTS: Final[dict[str, Extent]] = {"rules": "named", "full": "full"}
 

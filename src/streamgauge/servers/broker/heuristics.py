@@ -16,7 +16,7 @@ from streamgauge.query.rebuild import every_pattern, with_names
 from streamgauge.reasoning.rules import Rules
 from streamgauge.semantics.stored_query import store_gap
 from streamgauge.servers.broker.contract import AnswerChange, Publication
-from streamgauge.servers.broker.evaluating import EvaluatedChannel, Evaluating
+from streamgauge.servers.broker.evaluation import EvaluatedChannel, Evaluating
 
 Graph = tuple[Triple, ...]
 _TESTABLE: Final = (al.Project, al.Distinct, al.BGP, al.Filter, al.Union, al.Join)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from streamgauge.formats.canonical import Canonical
 from streamgauge.model.terms import XSD
-from streamgauge.spark.ordering import chosen, places, ranks
+from streamgauge.spark.term_order import chosen, places, ranks
 
 CANONICAL = Canonical()
 

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 from streamgauge.model.answer import Answer
 from streamgauge.servers.http.numbered_answers import Answers, End
 from streamgauge.servers.queries.limits import QueryLimits
-from streamgauge.servers.queries.working import Question, Work
+from streamgauge.servers.queries.session_worker import Question, Work
 
 Pass: TypeAlias = Callable[[Answer], None]
 """Takes every answer for the stream that the query's output is."""

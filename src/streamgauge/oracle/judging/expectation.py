@@ -8,9 +8,9 @@ from streamgauge.model.report import ExpectedReport
 from streamgauge.model.semantics import Semantics
 from streamgauge.oracle.judging.cuts import with_cuts
 from streamgauge.oracle.judging.judge import Means, choose, expectation, other_stream
-from streamgauge.semantics.beginning import near
 from streamgauge.semantics.definition import refuse
 from streamgauge.semantics.order import origins
+from streamgauge.semantics.origin import near
 from streamgauge.semantics.refusal import RefusedError
 
 

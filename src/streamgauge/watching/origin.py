@@ -12,9 +12,9 @@ from streamgauge.formats.streams.format import Reading
 from streamgauge.model.answer import Answer
 from streamgauge.model.engine import Emit
 from streamgauge.model.semantics import Semantics
-from streamgauge.servers.queries.asking import Asking, SessionQuery, as_declared, moved
+from streamgauge.servers.queries.sessions import Asking, SessionQuery, as_declared, moved
+from streamgauge.sources.decoders import TIMING, OwnDataOptions
 from streamgauge.sources.named import by_time
-from streamgauge.sources.reading import TIMING, OwnDataOptions
 from streamgauge.watching.arrivals import MergedStreams
 from streamgauge.watching.asked import Query, Static, Terms, Understood, WatchError, understand
 from streamgauge.watching.asynchronous import AsyncWatch

@@ -15,9 +15,9 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.servers.http.deadlines import DEADLINES, DeadlineError, Interruption, Watched
 from streamgauge.servers.http.numbered_answers import Answers, End
-from streamgauge.servers.queries.asking import Asking, SessionQuery, as_declared, moved
 from streamgauge.servers.queries.held import WindowEstimate
 from streamgauge.servers.queries.limits import TRIPLE_BYTES, QueryLimitError, QueryLimits
+from streamgauge.servers.queries.sessions import Asking, SessionQuery, as_declared, moved
 
 END_S = 10.0
 """How long a query that is ended may go on with what it is doing."""

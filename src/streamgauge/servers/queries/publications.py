@@ -6,7 +6,7 @@ from typing import Final
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import Reading, stream_formats
 from streamgauge.model.element import StreamElement
-from streamgauge.servers.queries.asking import refuse_removal
+from streamgauge.servers.queries.sessions import refuse_removal
 from streamgauge.servers.queries.wishes import WishError
 
 _BY_TYPE: Final = {
