@@ -38,6 +38,7 @@ def test_a_program_that_is_right_is_certified(tmp_path):
 
 def test_a_deviation_is_found_listed_and_stale_once_it_is_mended(tmp_path):
     listed = tmp_path / "deviations.toml"
+    listed.touch()
     assert FAULTY != MINIMAL
     done = certify(tmp_path, FAULTY, "--deviations", str(listed))
     assert done.exit_code == 1

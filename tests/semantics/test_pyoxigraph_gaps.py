@@ -237,6 +237,23 @@ def agree(form: al.QueryForm, graphs: tuple[tuple[Triple, ...], ...]) -> None:
     assert not difference(exact, found), f"{sparql(form)}\n{graphs}"
 
 
+@pytest.mark.parametrize("function", ["MIN", "MAX"])
+@pytest.mark.parametrize(
+    ("values", "by_algebra"),
+    [
+        (('"1"^^<{0}integer>', '"1.0"^^<{0}decimal>'), True),
+        (('"0.1"^^<{0}decimal>', '"0.1"^^<{0}float>'), True),
+        (('"2020-01-01T01:00:00Z"^^<{0}dateTime>', '"2020-01-01T02:00:00+01:00"^^<{0}dateTime>'), True),
+        (('"1"^^<{0}integer>', '"1.5"^^<{0}decimal>'), False),
+        (('"1.5"^^<{0}float>', '"2.5"^^<{0}float>'), False),
+    ],
+)
+def test_an_extreme_of_equal_values_is_the_algebras(function, values, by_algebra):
+    form = parse_sparql(f"SELECT ({function}(?v) AS ?most) {{ ?s <urn:x:value> ?v }}")
+    content = contents(tuple(("<urn:x:a>", "<urn:x:value>", value.format(XSD)) for value in values))
+    assert (asked(snapshot(form), content) is ALGEBRA) == by_algebra
+
+
 TRUSTED = draw.OPERATORS - {"EXISTS"}
 GRAPHS = st.tuples(draw.triples(), draw.triples(6), draw.triples(6))
 

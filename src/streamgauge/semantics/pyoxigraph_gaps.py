@@ -19,13 +19,21 @@ algebra is evaluated; a content with ``"76.0"^^xsd:float`` alone is pyoxigraph's
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from decimal import Decimal
+from typing import Any, Final, TypeAlias
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term, datatype, is_literal
 from streamgauge.query.rebuild import children, every_expression, every_pattern, expressions
 from streamgauge.semantics.query_traits import COMPARING, READING, QueryTraits, traits
 from streamgauge.semantics.stored_terms import LIMIT, LiteralKind, StoredLiteral, stored_literals
+from streamgauge.sparql.comparison import value_key
+from streamgauge.sparql.values import read, single
+
+_ORDERED: Final = frozenset(
+    {LiteralKind.INTEGER, LiteralKind.DECIMAL, LiteralKind.FLOATING, LiteralKind.ZONED, LiteralKind.LOCAL}
+)
+"""Kinds of which two different terms may have equal values that pyoxigraph keeps apart."""
 
 Forms: TypeAlias = Mapping[Term, Term]
 """Literals of a content by their stored form, as far as the two differ."""
@@ -200,6 +208,14 @@ def _assigned(pattern: al.Pattern) -> Iterator[al.Var]:
         yield from (variable for variable in _assigned(child) if shown is None or variable in shown)
 
 
+def _value(term: Term) -> tuple[Any, ...]:
+    """A key that is the same for equal values: of numbers as xsd:float, of dateTimes by their instant."""
+    value = read(term)
+    if isinstance(value.value, int | float | Decimal):
+        return "number", single(float(value.value))
+    return value_key(value)
+
+
 @dataclass(slots=True)
 class _Seen:
     """The literals that have been looked at, and which of them matter to the choice."""
@@ -214,10 +230,12 @@ class _Seen:
     first: dict[Term, Term]
     clashing: set[Term]
     raw: dict[Term, Term]
+    equals: dict[tuple[Any, ...], set[Term]]
+    twins: set[Term]
 
     @classmethod
     def nothing(cls) -> "_Seen":
-        return cls(set(), set(), set(), set(), set(), set(), set(), {}, set(), {})
+        return cls(set(), set(), set(), set(), set(), set(), set(), {}, set(), {}, {}, set())
 
 
 class ContentGaps:
@@ -268,6 +286,15 @@ class ContentGaps:
             elif known.form != term:
                 seen.raw[known.form] = term
             self._sort(term, known)
+            if self._traits.extremes and known.kind in _ORDERED:
+                self._pair(term)
+
+    def _pair(self, term: Term) -> None:
+        """Note literals of equal values: MIN and MAX give any of them (18.5.1.4 leaves open which)."""
+        alike = self._seen.equals.setdefault(_value(term), set())
+        alike.add(term)
+        if len(alike) > 1:
+            self._seen.twins |= alike
 
     def _sort(self, term: Term, known: StoredLiteral) -> None:
         seen = self._seen
@@ -312,6 +339,8 @@ class ContentGaps:
             return True
         if not has.compares:
             return False
+        if has.extremes and self._has_twins(literals):
+            return True
         if has.averages and _meets(seen.divided, literals, has.inline):
             return True
         if _meets(seen.zoned, literals, self._constants) and _meets(seen.local, literals, self._constants):
@@ -319,6 +348,11 @@ class ContentGaps:
         if not has.computes or not _meets(seen.floating, literals, self._constants):
             return False
         return _meets(seen.fractions, literals, has.inline | has.computed_constants)
+
+    def _has_twins(self, literals: Set[Term]) -> bool:
+        """Whether two of the literals, or of the query's, have equal values and are not the same term."""
+        here = self._seen.twins & (literals | self._constants) if self._seen.twins else ()
+        return len({_value(term) for term in here}) < len(here)
 
     def _forms(self, literals: Set[Term]) -> Forms | None:
         """The map from stored forms to literals, ``None`` when one stored form stands for two."""

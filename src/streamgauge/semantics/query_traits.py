@@ -38,7 +38,8 @@ class QueryTraits:
 
     ``constants`` are its literals, ``computed_constants`` those that arithmetic reads. ``reads_forms`` says that an
     answer may depend on a lexical form, ``reads_datatypes`` on the name of a datatype, ``compares`` on values,
-    ``computes`` on arithmetic, ``averages`` on division.
+    ``computes`` on arithmetic, ``averages`` on division,
+    ``extremes`` on MIN or MAX, which may give any of several equal values.
     ``inline`` are the literals of VALUES, ``sizes`` bound the numbers that the query computes and that are no
     xsd:double, ``magnitudes`` those that are too, ``plain_columns`` are those whose terms are not computed.
     """
@@ -50,6 +51,7 @@ class QueryTraits:
     compares: bool
     computes: bool
     averages: bool
+    extremes: bool
     inline: frozenset[Term]
     sizes: frozenset[NumberSize]
     magnitudes: frozenset[NumberSize]
@@ -89,6 +91,7 @@ def traits(form: al.QueryForm) -> QueryTraits:
         ),
         computes=bool(operators & _ARITHMETIC or functions & {"SUM", "AVG"}),
         averages="AVG" in functions,
+        extremes=bool(functions & {"MIN", "MAX"}),
         inline=frozenset(cell for cell in _inline(patterns) if is_literal(cell)),
         sizes=frozenset(_sizes(patterns, trees, doubles=False)),
         magnitudes=frozenset(_sizes(patterns, trees, doubles=True)),

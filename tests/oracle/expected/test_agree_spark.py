@@ -167,7 +167,7 @@ def reports(index: int, semantics: Semantics, held) -> bool:
 
 def answered(spark, stream, due, query, chosen, many) -> list[list[Counter]]:
     """Each report's bag, from its answers and from the changes since the first."""
-    means = by_spark.Means(chosen.content, chosen.empty_aggregate)
+    means = by_spark.ContentChoices(chosen.content, chosen.empty_aggregate)
     given = (spark, stream, due, query.form, query.static, many, query.windows, means)
     whole = [Counter() for _ in due]
     for report, *row in by_spark.answers(*given).collect():

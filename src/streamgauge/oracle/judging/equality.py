@@ -46,6 +46,8 @@ class ComputedEquality:
         return lambda expected, actual: self._equal(report, expected, actual)
 
     def _equal(self, report: int, expected: Row, actual: Row) -> bool:
+        if len(expected) != len(actual):
+            return False
         if self._exact_datatypes and any(_typed(expected[at]) != _typed(actual[at]) for at in self.columns):
             return False
         if all(fits(expected[at], actual[at]) for at in self.columns):
