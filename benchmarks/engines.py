@@ -62,7 +62,7 @@ KINDS = {"5s/5s": ("5s", "5s"), "5s/1s": ("5s", "1s"), "change": ("5s", "5s")}
 """Size and slide."""
 
 PEERS = {"close": ("csparql", "rspjs", "yasper", "spark"), "change": ("cqels",)}
-"""Who answers beside `live`, each under the first of its own semantics, which `live` takes too; `spark` as RSP-QL."""
+"""The engines beside `live`, each under the first of its semantics, which `live` takes too; `spark` as RSP-QL."""
 
 GOALS = (
     ("select/big/5s/5s", "csparql", "cpu", 5.0),

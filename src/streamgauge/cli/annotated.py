@@ -41,7 +41,7 @@ def write(
 
 
 def held(element: StreamElement, begins: int) -> Iterator[Fact]:
-    """What an element says, and from when until when."""
+    """The facts of an element, and from when until when they hold."""
     final = None if element.until is None else begins + element.until
     return (Fact(triple, begins + element.time, final) for triple in element.added)
 

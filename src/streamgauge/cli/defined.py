@@ -32,7 +32,7 @@ def _pair(item: str) -> tuple[str, str]:
 
 @contextmanager
 def naming(file: str | Path | None) -> Iterator[None]:
-    """What is wrong with a query is said with the name of its file."""
+    """A query's error carries the name of its file."""
     from streamgauge.query import QueryError
 
     try:

@@ -12,7 +12,7 @@ from streamgauge.model.mistake import MistakeError
 from streamgauge.model.obstacles import obstacle
 
 BAD_INPUT = (MistakeError,)
-"""What a user can put right: printed as its sentence, without a stack trace, with exit code 2."""
+"""A mistake that a user can put right: printed as its sentence, without a stack trace, with exit code 2."""
 
 _BAD_INPUT_CODE = 2
 """``Exit.BAD_INPUT``, whose module is not needed for help."""

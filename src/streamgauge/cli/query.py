@@ -150,7 +150,7 @@ def _conclude(answers: Watch[Answer], told: int) -> None:
 
 @contextmanager
 def _teller(answers: Watch[Answer], text: str, form: str, to: str | None) -> Iterator[Tell]:
-    """What is done with an answer: shown, written or sent; WatchError when the format cannot hold it."""
+    """The sink of an answer, which shows, writes or sends it; WatchError when the format cannot hold it."""
     asked = answers.asked[0]
     if form == "table" and to is None:
         yield Shown(Console(highlight=False), asked.query, asked.semantics, prefixes(text))

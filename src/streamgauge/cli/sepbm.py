@@ -205,7 +205,7 @@ def characterise(
     as_json: AsJson = False,
     master: Master = None,
 ) -> None:
-    """What each query asks for and what the publications bring it (P1 to P10), ranked against notification time."""
+    """The pattern of each query and the publications' part in it (P1 to P10), ranked against notification time."""
     from streamgauge.report.sections import rich_table
     from streamgauge.report.sepbm import characters, mean_times, named, ranks
     from streamgauge.suites.sepbm.characteristics import characterise as described
@@ -231,7 +231,7 @@ def characterise(
 
 @contextmanager
 def _telling() -> Iterator[Tell]:
-    """What is being done; SIGTERM ends it as Ctrl-C does."""
+    """The step under way; SIGTERM ends it as Ctrl-C does."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with telling(Console(stderr=True), "sepbm") as tell:
         yield tell

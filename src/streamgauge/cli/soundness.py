@@ -1,4 +1,4 @@
-"""What ``broker verify`` and ``fragments verify`` share: damages in words, exit code 1 where there are some."""
+"""The common part of ``broker verify`` and ``fragments verify``: damages in words, exit code 1 where there are some."""
 
 from collections.abc import Callable
 from pathlib import Path

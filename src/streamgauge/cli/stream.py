@@ -81,7 +81,7 @@ def _semantics(name: str, t0: int | None, lateness: int) -> Semantics:
 
 
 def batch_line(done: BatchAnswers) -> str:
-    """What a batch did, in one line."""
+    """The result of a batch, in one line."""
     before, after = done.before, done.after
     late = after.late - before.late
     triples, reports = counted(after.rows - before.rows, "triple"), counted(len(done.said), "report")

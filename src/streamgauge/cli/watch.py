@@ -156,7 +156,7 @@ class _Lines:
         sys.stdout.buffer.flush()
 
     def tell(self, event: Event) -> None:
-        """What failed, and whether it is listened or polled."""
+        """The source that failed, and whether it is listened to or polled."""
         match event:
             case Failed():
                 typer.echo(f"streamgauge: {_failed(event)}", err=True)

@@ -61,7 +61,7 @@ def share(file: Path, target: Path) -> None:
 
 
 def keep_first(place: Path, target: Path) -> None:
-    """What was made is ``target`` from now on, unless another process was first: then that is kept."""
+    """Put the staged place at ``target``, unless another process was first: then the other's is kept."""
     try:
         if not target.exists():
             place.rename(target)
@@ -71,7 +71,7 @@ def keep_first(place: Path, target: Path) -> None:
 
 
 def put(place: Path, target: Path) -> None:
-    """What was made is ``target`` from now on, whatever was there."""
+    """Put the staged place at ``target``, whatever was there."""
     while True:
         try:
             place.replace(target)

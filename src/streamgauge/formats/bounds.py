@@ -101,7 +101,7 @@ _TEMPLATES: Final = ("CONSTRUCT", "DATA", "INSERT", "DELETE")
 
 @dataclass(slots=True)
 class _Level:
-    """What is open: its bracket (``t`` a template's, ``v`` that of VALUES), the weight of the parts it has so far."""
+    """An open part: its bracket (``t`` a template's, ``v`` that of VALUES), the weight of the parts it has so far."""
 
     kind: str
     operators: int = 0
@@ -273,7 +273,7 @@ class TurtleScan:
     brackets: int = 0
     terms: int = 0
     rest: str = ""
-    """What may go on in the next block: the terminal that the last one ended in."""
+    """The part that may go on in the next block: the terminal that the last one ended in."""
 
     def feed(self, text: str, *, last: bool) -> None:
         """Add a block; ``last`` says that no other follows."""

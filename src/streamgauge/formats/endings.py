@@ -90,7 +90,7 @@ def in_words(code: int, kills_before: int | None = None, kills_now: int | None =
 
 
 def advice(words: str) -> str:
-    """What to do about a program with these last words: nothing to say, unless memory ran out."""
+    """The advice for a program with these last words: empty unless memory ran out."""
     return f"; memory ran out: {HEAP}" if _MEMORY.search(words) else ""
 
 

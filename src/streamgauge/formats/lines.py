@@ -94,7 +94,7 @@ def decode_inputs(lines: bytes) -> Iterable[Input]:
 
 
 def _together(lines: bytes) -> list[Input] | None:
-    """What lines say, all their triples split at once; ``None`` when one of them is not as most are."""
+    """The contents of lines, all their triples split at once; ``None`` when one of them is not as most are."""
     try:
         read = _lines(lines)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -119,7 +119,7 @@ def _together(lines: bytes) -> list[Input] | None:
 
 
 class Unsaid(Protocol):
-    """What an element is that does not say it: its stream, its sequence number and its time (ms); ``None``: it must."""
+    """The defaults of an element: its stream, its sequence number and its time (ms); ``None``: it must."""
 
     @property
     def stream(self) -> str | None:
@@ -212,7 +212,7 @@ def encode_late(count: int) -> bytes:
 
 
 def decode_output(line: bytes | str) -> Output:
-    """What an engine says in a line: an answer, or how many elements came late. LineError otherwise."""
+    """The content of a line of an engine: an answer, or how many elements came late. LineError otherwise."""
     data = _object(line)
     return Late(_kept(_whole(data, "late"), "late")) if "late" in data else _answer(data)
 

@@ -24,7 +24,7 @@ _HEAD = re.compile(r"\s*(?:\[(\w+)\])?\s*(-?\d+)(?:\.\.(\d+))?\s*")
 
 
 class NotationError(ValueError):
-    """What is not in the notation; the sentence quotes it."""
+    """An error for text that is not in the notation; the sentence quotes it."""
 
 
 def iri(name: str) -> str:

@@ -54,7 +54,7 @@ SAMPLES = pa.schema(
 STATIC = pa.schema([_needed(name, pa.string()) for name in ("subject", "predicate", "object")])
 
 TABLES = ("answers", "fed", "samples")
-"""What is observed while a run goes on; ``rows`` goes with ``answers``."""
+"""The observations of a run while it goes on; ``rows`` goes with ``answers``."""
 
 
 def table(name: str, records: Sequence[Any]) -> pa.Table:

@@ -1,4 +1,4 @@
-"""What a program on the pipe is asked: one line of JSON, before elements and advances; and the words of the pipe.
+"""The task of a program on the pipe: one line of JSON, before elements and advances; and the words of the pipe.
 
 ``{"query": text, "dialect": name, "semantics": {...}, "static": [[s, p, o], ...], "options": {...}}`` (docs/pipe.md);
 ``"static_file": path`` names an N-Triples file in the place of ``static``, for engines that say that they read one.
@@ -19,7 +19,7 @@ from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
 
 READY = b'{"ready":true}\n'
-"""What a program writes once it has read its task, or all preloaded input, and can go on."""
+"""The line of a program that has read its task, or all preloaded input, and can go on."""
 
 GO = b'{"go":true}\n'
 """Ends the input to be preloaded, and then starts its evaluation."""
@@ -28,7 +28,7 @@ CLOSE = b'{"close":true}\n'
 """Ends a task: no more input for it."""
 
 CLOSED = b'{"closed":true}\n'
-"""What a program writes when every answer to the task is out and it can take another."""
+"""The line of a program that has sent every answer to its task and can take another."""
 
 Said: TypeAlias = Literal["ready", "closed", "refused"]
 _WORD = re.compile(rb'\s*\{\s*"(ready|closed|refused)"\s*:')

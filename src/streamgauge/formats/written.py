@@ -15,7 +15,7 @@ from streamgauge.formats.stream import elements_of, whole
 from streamgauge.model.element import StreamElement
 
 _PRINTED = 0x20
-"""What is below has to be escaped (RFC 8259, 7)."""
+"""Characters below this one have to be escaped (RFC 8259, 7)."""
 
 _ROWS = 8192
 _PLAIN = re.compile("[ -~]*")

@@ -9,7 +9,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 
 Emit: TypeAlias = Callable[[Answer], None]
-"""What an engine calls with every report; an engine in a process of its own calls it from a thread of its own."""
+"""The function that an engine calls with every report, from a thread of its own if it has its own process."""
 
 
 class Session(Protocol):

@@ -12,7 +12,7 @@ from typing import Final
 from streamgauge.model.terms import Term, Triple
 
 NOT_HERE: Final[Triple] = ("", "", "")
-"""What answers a question for each graph that was looked at, so that looks can be counted; no fact."""
+"""The answer for each graph that was looked at, so that looks can be counted; no fact."""
 
 _BETWEEN: Final = "> "
 _SUBJECT: Final = itemgetter(0)
@@ -56,7 +56,7 @@ def default_only(facts: Iterable[Triple], named: list[tuple[Term, Triple]]) -> I
 
 
 def question(name: Term | None, subject: Term | None) -> Term:
-    """What stands in a subject's place where facts of a named graph are looked for; ``None`` is any."""
+    """The mark in a subject's place where facts of a named graph are looked for; ``None`` is any."""
     return f"{name or _ANY[:-1]} {subject or ''}"
 
 

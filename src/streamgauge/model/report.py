@@ -8,7 +8,7 @@ from streamgauge.model.terms import Row
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one window holds at a report: its scope's borders as the engine would name them (ms), and its content.
+    """The content of one window at a report: its scope's borders as the engine would name them (ms), and its content.
 
     The content is every arrival of the window's stream with ``first <= time <= last`` (both inclusive, ms), whose
     rank in system time, over all streams of the query, is at least ``after`` and below ``seen``, and whose own
@@ -70,7 +70,7 @@ class TiePool:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedReport(Tabular):
-    """What one due report should stream: ``rows`` is a bag over ``variables``; ``content`` counts its triples.
+    """The answer of one due report: ``rows`` is a bag over ``variables``; ``content`` counts its triples.
 
     With ``pools`` the rows are one legal answer of several: those that came from a pool may be others of it.
     """

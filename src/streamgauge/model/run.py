@@ -85,7 +85,7 @@ class Run:
         return AnswerTable(self.answers)
 
     def _repr_html_(self) -> str:
-        """What ran and what came of it, for notebooks."""
+        """The engine, the stream and the outcome of a run, for notebooks."""
         header = self.header
         facts = {
             "engine": header.engine,

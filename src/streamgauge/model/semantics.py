@@ -77,14 +77,14 @@ class Counting(StrEnum):
 
 
 class Grain(StrEnum):
-    """What one answer holds."""
+    """The content of one answer."""
 
     REPORT = "report"
     ROW = "row"
 
 
 class EmptyAggregate(StrEnum):
-    """What an aggregate without GROUP BY gives when no solution matched."""
+    """The value of an aggregate without GROUP BY when no solution matched."""
 
     SPARQL = "as SPARQL"  # COUNT, SUM, AVG 0; the others unbound
     UNBOUND = "unbound"

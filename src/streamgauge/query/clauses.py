@@ -1,4 +1,4 @@
-"""What the dialects' stream clauses are made of: a cursor over tokens, operators, windows, blanking, composing."""
+"""The parts of the dialects' stream clauses: a cursor over tokens, operators, windows, blanking, composing."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace

@@ -157,7 +157,7 @@ _OFTEN: Final = {
     "The SELECT contains a variable that is unbound": "SELECT names a variable that is unbound: it is neither in "
     "GROUP BY nor in an aggregate such as COUNT(?x)",
 }
-"""What pyoxigraph says of frequent mistakes, and what is said in its place."""
+"""Messages of pyoxigraph about frequent mistakes, and the sentences in their place."""
 
 
 def _unclosed(text: str) -> str | None:

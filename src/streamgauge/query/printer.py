@@ -82,7 +82,7 @@ class _Expressions:
 
 
 def _inside(pattern: al.Pattern) -> tuple[str, ...]:
-    """What stands between the braces of a group with this meaning, piece by piece."""
+    """The text between the braces of a group with this meaning, piece by piece."""
     match pattern:
         case al.BGP(patterns=patterns):
             return tuple(map(written.triple, patterns))

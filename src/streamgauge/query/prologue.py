@@ -20,7 +20,7 @@ _CONTROL: Final = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 
 @dataclass(slots=True)
 class Prologue:
-    """What BASE and PREFIX declare, in the order of the text; ``end`` is the index of the first token after them.
+    """The declarations of BASE and PREFIX in the order of the text; ``end`` is the index of the token after them.
 
     ``default`` is the base of a text that declares none; ``relative`` are the references that were resolved by it.
     """

@@ -27,7 +27,7 @@ from streamgauge.query.rebuild import (
 TIMESTAMP: Final = "TIMESTAMP"
 FUNCTION: Final = "<http://larkc.eu/csparql/sparql/jena/ext#timestamp>"
 WORD: Final = "<ts:()>"
-"""What the word ``timestamp`` before a bracket is read as: it has to fit in its place."""
+"""The name that stands for ``timestamp`` before a bracket: it has to fit in its place."""
 _SUBJECT, _PREDICATE, _OBJECT, _TIME = (
     f"<urn:streamgauge:{name}>" for name in ("subject", "predicate", "object", "time")
 )

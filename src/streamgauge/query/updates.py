@@ -64,7 +64,7 @@ class UpdateOperation:
     insert: tuple[TriplePattern, ...]
 
     def triples(self, holding: Holding, most: int, looks: "Looks | None" = None) -> tuple[list[Triple], list[Triple]]:
-        """What is deleted, and what is inserted after it; TooManySolutionsError beyond ``most`` solutions.
+        """The triples to delete, and those to insert after them; TooManySolutionsError beyond ``most`` solutions.
 
         Also beyond ``looks``, at the triples that WHERE tries and at those that the templates make.
         """
@@ -164,7 +164,7 @@ def _terms(fact: Triple) -> tuple[Term, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """What is between braces, and the keyword before it (``INSERT DATA``, ``WHERE`` ...)."""
+    """The text between braces, and the keyword before it (``INSERT DATA``, ``WHERE`` ...)."""
 
     keyword: str
     text: str
@@ -174,7 +174,7 @@ class _Block:
 def together(
     changes: Sequence[UpdateOperation], holding: Holding, most: int, looks: int
 ) -> tuple[tuple[Triple, ...], tuple[Triple, ...]]:
-    """What comes and what goes by changes one after the other, of which only the first asks what holds.
+    """The triples that come and go by changes one after the other; only the first change reads the facts.
 
     TooManySolutionsError beyond ``most`` solutions or triples, and when WHERE looks at more than ``looks`` triples.
     """

@@ -102,7 +102,7 @@ class Forms:
 
 @dataclass(frozen=True, slots=True)
 class _Inside:
-    """What stands between the brackets, while it is read."""
+    """The words between the brackets, while they are read."""
 
     forms: Forms
     text: str

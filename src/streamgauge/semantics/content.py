@@ -1,4 +1,4 @@
-"""What the windows of a query hold: the arrivals in scope, and the triples that they bring."""
+"""The contents of a query's windows: the arrivals in scope, and the triples that they bring."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -16,7 +16,7 @@ from streamgauge.semantics.order import by_triple
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What has one rank: an element's triples, or one of them, on a stream at a time, until it ends (ms)."""
+    """The arrival of one rank: an element's triples, or one of them, on a stream at a time, until it ends (ms)."""
 
     stream: str
     time: int
@@ -25,13 +25,13 @@ class Arrival:
 
 
 Contents: TypeAlias = tuple[tuple[Arrival, ...], ...]
-"""What each window of the query holds, in the order of the windows."""
+"""The content of each window of the query, in the order of the windows."""
 
 
 def arrived_triples(
     admitted: Iterable[StreamElement], windows: Sequence[StreamWindow], semantics: Semantics
 ) -> list[Arrival]:
-    """What arrived, by rank (``order.Arrivals``)."""
+    """The arrivals by rank (``order.Arrivals``)."""
     if by_triple(windows, semantics.tick):
         return [Arrival(each.stream, each.time, each.until, (triple,)) for each in admitted for triple in each.added]
     return [Arrival(each.stream, each.time, each.until, each.added) for each in admitted]

@@ -44,7 +44,7 @@ def held(
 
 
 def answered(found: Held, asked: Sequence[Asked]) -> list[tuple[ExpectedReport, ...]]:
-    """What is sent for each of several queries that differ in their forms and operators only.
+    """The reports of several queries that differ in their forms and operators only.
 
     All of them are asked over a content before the next one is, so what they need of it is made once.
     """

@@ -16,7 +16,7 @@ _NEVER = -(2**62)
 
 
 class Stamped(Protocol):
-    """What has a place in application time (ms) and in system time; an element or its head."""
+    """An item with a place in application time (ms) and in system time; an element or its head."""
 
     @property
     def stream(self) -> str:
@@ -52,7 +52,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """What arrived, by rank in (application time, sequence, position): times, streams, sequence numbers, ends (ms).
+    """The arrivals by rank in (application time, sequence, position): times, streams, sequence numbers, ends (ms).
 
     A rank stands for a triple under a tuple-driven tick and beside a count-based window, else for an element.
     """

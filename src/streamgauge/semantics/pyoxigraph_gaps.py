@@ -260,7 +260,7 @@ class ContentGaps:
         return self._traits.compares
 
     def forms(self, literals: Set[Term]) -> Forms | None:
-        """What to put back in pyoxigraph's answer over a content with these literals; ``None``: do not ask it."""
+        """The literals to put back in pyoxigraph's answer over these literals; ``None``: do not ask pyoxigraph."""
         if len(self._seen.all) > LIMIT:
             self._seen = _Seen.nothing()
         fresh = literals - self._seen.all

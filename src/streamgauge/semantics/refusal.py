@@ -1,4 +1,4 @@
-"""What is refused: errors whose sentence names it and says what to do; not part of the definition itself."""
+"""Refusals: errors whose sentence names it and says what to do; not part of the definition itself."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from streamgauge.query.stamps import stamped, uses_timestamp
 
 
 class RefusedError(MistakeError, ValueError):
-    """What the definition or an evaluator does not cover; the sentence names it and says what to do."""
+    """A query that the definition or an evaluator does not cover; the sentence names the part and the way out."""
 
 
 class OutOfOrderError(MistakeError, ValueError):

@@ -1,4 +1,4 @@
-"""What one window holds at a moment: its scope and content, by the kind of the window (SECRET: scope, content)."""
+"""The content of one window at a moment: its scope and content, by the kind of the window (SECRET: scope, content)."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
@@ -32,10 +32,10 @@ class Scopes(Protocol):
         """The moments at which it closes, in order, up to a time (ms)."""
 
     def closed(self, at: RunInstant) -> View:
-        """What it held at its latest close up to a moment; nothing when it has never closed."""
+        """The content at the latest close up to a moment; empty before the first close."""
 
     def opened(self, at: RunInstant) -> View:
-        """What it holds at a moment, whatever closes."""
+        """The content at a moment, whatever closes."""
 
     def whole(self, at: RunInstant) -> bool:
         """Whether the first full window has come: before it only engines with partial heads report."""

@@ -49,7 +49,7 @@ class StoredQuery:
         self._contents = ContentGaps(form)
 
     def forms(self, literals: Set[Term]) -> Forms | None:
-        """What to put back for stored forms over facts with these literals; ``None``: evaluate the algebra instead."""
+        """The literals to put back over facts with these literals; ``None``: evaluate the algebra instead."""
         if self._volatile:
             return {}
         return None if self._gap is not None else self._contents.forms(literals)

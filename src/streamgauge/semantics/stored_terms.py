@@ -54,7 +54,7 @@ _known: dict[Term, StoredLiteral] = {}
 
 
 def stored_literals(literals: Collection[Term]) -> dict[Term, StoredLiteral]:
-    """What is known of each literal; at most ``LIMIT`` of them are remembered from call to call."""
+    """The description of each literal; at most ``LIMIT`` of them are remembered from call to call."""
     missing = [term for term in literals if term not in _known]
     found = {} if len(missing) == len(literals) else {term: _known[term] for term in literals if term in _known}
     if len(_known) + len(missing) > LIMIT:

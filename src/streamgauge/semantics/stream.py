@@ -17,7 +17,7 @@ WENT: Final = '"-"'
 def streamed(
     evaluated: Iterable[tuple[DueReport, tuple[Row, ...]]], r2s: R2S, semantics: Semantics
 ) -> Iterator[tuple[DueReport, tuple[Row, ...]]]:
-    """What is sent at each evaluated instant; an empty answer only when the semantics notifies of it.
+    """The answer sent at each evaluated instant; an empty answer only when the semantics notifies of it.
 
     Istream and Dstream are differences to the bag of the last evaluated instant, initially empty; where both are sent
     each row has one more column, its sign.

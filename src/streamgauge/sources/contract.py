@@ -1,4 +1,4 @@
-"""What a source and a sink are, whatever carries them."""
+"""The contract of a source and of a sink, whatever carries them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class SourceError(MistakeError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What became of the messages of a sink: how many were acknowledged, how many not, the first reason."""
+    """The outcome of a sink's messages: how many were acknowledged, how many not, the first reason."""
 
     sent: int
     undelivered: int

@@ -1,4 +1,4 @@
-"""What every source does with its bytes: options of reading, refusals of bad parts, decoding of messages."""
+"""The common part of all sources: options of reading, refusals of bad parts, decoding of messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -85,7 +85,7 @@ class Refusals:
 
 
 class Refusing:
-    """What a source says of the parts that it passed over."""
+    """The report of a source on the parts that it passed over."""
 
     _refusals: Refusals
 
@@ -117,7 +117,7 @@ class Messages:
         return self._reading.limit
 
     def items(self, payload: bytes, place: str, arrived: int) -> Sequence[Input]:
-        """What a message holds, nothing when it was refused; ``arrived`` (ms) is when the broker or we got it."""
+        """The items of a message, none when it was refused; ``arrived`` (ms) is when the broker or we got it."""
         try:
             if len(payload) > self._reading.limit:
                 raise FormatError(f"{place}: {len(payload)} bytes, more than {self._reading.limit}: raise the limit")

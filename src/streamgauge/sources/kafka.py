@@ -180,7 +180,7 @@ class KafkaSource(Refusing):
         return None
 
     def _event(self, message: Any, error: Any) -> None:
-        """What comes in place of a message: the end of a partition, a lost place, trouble."""
+        """An event in the place of a message: the end of a partition, a lost place, trouble."""
         codes = self._library.KafkaError
         if error.code() == codes._PARTITION_EOF:
             self._reached(message.partition(), message.offset())

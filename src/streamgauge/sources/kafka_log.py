@@ -22,7 +22,7 @@ _FIRST = 10.0
 """Seconds that an answer of a broker may take."""
 _TICK = 0.2
 _ANY_ORDER = Reading(lateness=1 << 62)
-"""What is too late is for the reader of all of it to say."""
+"""The reader of the whole decides which messages are too late."""
 _AT_ONCE = 2000
 """Messages that are taken from the library at once."""
 

@@ -33,7 +33,7 @@ _HOPELESS = {0x85, 0x86, 0x87, 0x8C}
 
 @dataclass(frozen=True, slots=True)
 class MqttSession:
-    """What the broker keeps for a client while it is away: ``expiry`` s long, none (0) for a clean start each time.
+    """The broker's session of a client that is away: ``expiry`` s long, none (0) for a clean start each time.
 
     ``room`` is how many unacknowledged messages it may send; ``lasting`` sessions outlive the goodbye.
     """
@@ -45,7 +45,7 @@ class MqttSession:
 
 
 class Side(Protocol):
-    """What is linked: its methods are called in the link's thread."""
+    """The client of a link: its methods are called in the link's thread."""
 
     def prepare(self, client: Any) -> None:
         """Set callbacks before connecting."""
@@ -84,7 +84,7 @@ class Link:
             raise SourceError(f"{self._address.text}: {self.fault or self.trouble}")
 
     def grant(self) -> None:
-        """What was asked for after connecting is granted."""
+        """Note that the broker granted the requests made after connecting."""
         self._backoff.reset()
         self._granted.set()
 

@@ -1,4 +1,4 @@
-"""What is asked: a query from text, file or value, its static data, and the semantics that it is asked under."""
+"""A question: a query from text, file or value, its static data, and the semantics that it is asked under."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

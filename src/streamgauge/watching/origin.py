@@ -41,7 +41,7 @@ class Options(OwnDataOptions, total=False):
     advance: Literal["wall"] | Callable[[], int] | None
     """``wall``, or a clock in ms: time passes although nothing comes."""
     end: End
-    """What happens to time when the streams end."""
+    """The course of time when the streams end."""
     merge: Literal["time", "arrival"] | None
     """How several streams are merged: by time, unless one of them is live."""
 

@@ -1,4 +1,4 @@
-"""What may be watched: files, URLs and Python iterables as streams of elements."""
+"""Streams that may be watched: files, URLs and Python iterables as streams of elements."""
 
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -87,7 +87,7 @@ async def _awaited(given: AsyncIterable[Item], making: "_Making") -> Any:
 
 
 class _Making:
-    """What an iterable gives as elements of a stream, numbered in the order in which it comes."""
+    """The items of an iterable as elements of a stream, numbered in the order in which it comes."""
 
     def __init__(self, reading: Reading) -> None:
         self._stream, self._among, self._next = reading.stream, reading.among, 0

@@ -69,7 +69,7 @@ class Watch(Generic[Said]):
 
     @property
     def refused(self) -> tuple[str, ...]:
-        """What sources passed over as bad, a sentence each for the first ten of a source (``bad=skip``)."""
+        """The parts that sources passed over as bad, a sentence each for the first ten of a source (``bad=skip``)."""
         return tuple(reason for feed in self._feeds if feed.source is not None for reason in feed.source.reasons)
 
     def __iter__(self) -> Iterator[Said]:

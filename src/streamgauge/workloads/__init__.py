@@ -21,7 +21,7 @@ class UnknownNameError(MistakeError, ValueError):
 
 
 class Workload(Protocol):
-    """What a workload module has: its name, a line about it, its parameters, a folder of ``*.rq``, and generate.
+    """The contract of a workload module: its name, a line about it, its parameters, a folder of ``*.rq``, and generate.
 
     It may have ``plan(seed, **given)``, a ``TablePlan`` of the same rows: then small streams are made without Spark. It
     may have ``static`` and ``static_plan``: triples beside the stream, made likewise (``tables``).

@@ -33,11 +33,11 @@ def frame(spark: SparkSession, plan: TablePlan, partitions: int | None = None) -
 
 
 class Blocks(DataSource):  # type: ignore[misc]
-    """What Spark reads a plan's rows from: those of the table, or those that are drawn and are to be ordered."""
+    """The data source of a plan's rows for Spark: those of the table, or those that are drawn and are to be ordered."""
 
     @classmethod
     def name(cls) -> str:
-        """What it is called in Spark."""
+        """The name in Spark."""
         return "streamgauge-blocks"
 
     def schema(self) -> StructType:
@@ -46,7 +46,7 @@ class Blocks(DataSource):  # type: ignore[misc]
         return from_arrow_schema(plan.schema if plan.order is None else plan.drawn)
 
     def reader(self, schema: object) -> "PlanReader":  # noqa: ARG002
-        """What reads it."""
+        """The reader of the plan's rows."""
         return PlanReader(_plan(self.options["plan"]), int(self.options["tasks"]))
 
 

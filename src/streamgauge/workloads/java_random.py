@@ -36,7 +36,7 @@ def limit(bound: int) -> int:
 
 
 def reduce(draw: int, bound: int) -> int:
-    """What ``nextInt(bound)`` makes of an accepted 31-bit draw."""
+    """The value that ``nextInt(bound)`` makes of an accepted 31-bit draw."""
     return (bound * draw) >> 31 if bound & (bound - 1) == 0 else draw % bound
 
 

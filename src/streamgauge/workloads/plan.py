@@ -164,7 +164,7 @@ def _ordered(order: Order, schema: pa.Schema, drawn: Iterator[pa.RecordBatch]) -
 
 
 def unchanged(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """What is drawn is the table already."""
+    """The table is drawn already."""
     return rows
 
 

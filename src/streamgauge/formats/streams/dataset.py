@@ -216,7 +216,7 @@ def _collect(
 def _take_stated(
     graphs: dict[Term, tuple[str, list[Triple]]], times: dict[Term, int], stated: TimeProperty | None
 ) -> None:
-    """What the default graph states of the times of named graphs by the time property becomes their times."""
+    """The time property's statements in the default graph become the times of named graphs."""
     if stated is None or "" not in graphs or len(graphs) == 1:
         return
     place, triples = graphs[""]

@@ -1,4 +1,4 @@
-"""What a stream format is, and what all of them share: files, gzip, blank nodes, the order of time."""
+"""The contract of a stream format, and the parts of all formats: files, gzip, blank nodes, the order of time."""
 
 import gzip
 import io
@@ -87,7 +87,7 @@ Read: TypeAlias = Callable[[Path, Reading], Iterator[StreamElement]]
 Write: TypeAlias = Callable[[Iterable[StreamElement], IO[bytes]], None]
 
 Refuse: TypeAlias = Callable[[FormatError], None]
-"""What to do with a bad line or message: raise the error, or count it and return to go on with the next."""
+"""The handler of a bad line or message: raise the error, or count it and return to go on with the next."""
 
 Follow: TypeAlias = Callable[[IO[bytes], str, Reading, Refuse], Iterator[Input]]
 """(open file, its name, how to read, what to do with bad parts) -> elements and advances as they come."""
@@ -301,7 +301,7 @@ class Arriving(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """What is there, at least a byte before the end."""
+        """The bytes at hand, at least one before the end."""
         data = self._file.read1(len(buffer))
         buffer[: len(data)] = data
         return len(data)
@@ -327,11 +327,11 @@ _OFTEN: Final = {
     r"Invalid UTF-8 character encoding": "not UTF-8 text: save the file as UTF-8",
     r"Unexpected end of file": "the file ends in the middle of a statement",
 }
-"""What pyoxigraph says, and what is said in its place."""
+"""Messages of pyoxigraph, and the sentences in their place."""
 
 
 def reason(error: SyntaxError) -> str:
-    """What pyoxigraph says is wrong, without the position; what people meet often in other words."""
+    """The message of pyoxigraph without the position; frequent mistakes in other words."""
     said = re.sub(r"^(?:\S+ )?Parser error at .*?: ", "", error.msg)
     for pattern, words in _OFTEN.items():
         if found := re.fullmatch(pattern, said):

@@ -81,7 +81,7 @@ def _feed(payload: bytes, place: str) -> Any:
 
 
 def _departures(update: Any) -> Iterator[tuple[Triple, ...]]:
-    """What an update says of each stop; a delay holds for the stops after it until another is said."""
+    """The statements of an update about each stop; a delay holds for the stops after it until another is said."""
     trip = update.trip
     gone = _named(trip, "schedule_relationship") in TRIP_GONE
     delay: int | None = update.delay if update.HasField("delay") else None

@@ -61,7 +61,7 @@ class _Taking:
         return self._numbering.next
 
     def take(self, line: bytes, place: str) -> Sequence[Input]:
-        """What a line holds, nothing when it is a repetition."""
+        """The items of a line, none when it is a repetition."""
         try:
             item = decode_input(line, self)
         except LineError as error:

@@ -85,7 +85,7 @@ def _simplest(found: Sequence[SearchResult]) -> list[SearchResult]:
 
 
 class _Tried:
-    """What was tried so far: tellings that were seen are not tried again."""
+    """The models tried so far: tellings that were seen are not tried again."""
 
     def __init__(self, search: Search, progress: Progress) -> None:
         self.search, self._progress = search, progress

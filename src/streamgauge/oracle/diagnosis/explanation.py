@@ -26,7 +26,7 @@ class ExplanationFit:
 
 @dataclass(frozen=True, slots=True)
 class FittingTask:
-    """What to explain: reports told, answers recorded, and which slips may happen.
+    """The task of an explanation: reports told, answers recorded, and which slips may happen.
 
     Reports later than ``open_end`` (ms) may be missing at the end: the recording does not say how far time came.
     """

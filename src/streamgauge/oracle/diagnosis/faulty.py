@@ -1,4 +1,4 @@
-"""What a faulty engine would say: the definition over a ``Case``, lazily, remembering contents and answers."""
+"""The reports of a faulty engine: the definition over a ``Case``, lazily, remembering contents and answers."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Remembered(Generic[T]):
-    """What an iterator gives, found as far as it is asked for, and then known."""
+    """The items of an iterator, computed as far as they are asked for, and then kept."""
 
     def __init__(self, found: Iterator[T]) -> None:
         self._found = found
@@ -177,7 +177,7 @@ class Simulator:
             before = now[:windows]
 
     def contents(self, case: Case, due: DueReport) -> Contents:
-        """What the windows hold at a report, and after them the window that evicts nothing, if the case has one."""
+        """The windows' contents at a report, and after them the window that evicts nothing, if the case has one."""
         pairs = zip(case.query.windows, due.views, strict=True)
         held = tuple(self._hold(case, window, view) for window, view in pairs)
         return held if case.keeps is None else (*held, self._hold(case, case.keeps, _everything(case, due)))
@@ -215,7 +215,7 @@ class Simulator:
         return self._arrived[key]
 
     def solver(self, case: Case) -> tuple[int, Snapshot]:
-        """What answers the case's query over contents."""
+        """The evaluator of the case's query over contents."""
         return self._solver(case, case.query)
 
     def _solver(self, case: Case, query: ContinuousQuery) -> tuple[int, Snapshot]:

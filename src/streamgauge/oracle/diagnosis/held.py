@@ -1,4 +1,4 @@
-"""What windows of a run hold, one object per content, with what of it can matter to the query."""
+"""The contents of a run's windows, one object each, with the part that can matter to the query."""
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -18,7 +18,7 @@ from streamgauge.semantics.order import Arrivals, Head, arrivals
 
 
 class HeldContent:
-    """What one window holds."""
+    """The content of one window."""
 
     def __init__(self, inside: Sequence[Arrival], mattering: tuple[Arrival, ...]) -> None:
         self.inside, self.mattering = inside, mattering
@@ -63,7 +63,7 @@ class Arrived:
         self._ruled: dict[tuple[int, int], tuple[HeldContent, ContentRule, HeldContent]] = {}
 
     def held(self, stream: str, view: View) -> HeldContent:
-        """What a window over a stream holds in this view."""
+        """The content of a window over a stream in this view."""
         key = (stream, view.first, view.last, view.seen, view.after)
         if key not in self._views:
             self._views[key] = self._range(view) if self._plain else self._picked(stream, view)

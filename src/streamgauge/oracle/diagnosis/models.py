@@ -43,7 +43,7 @@ class Stream:
 
 
 Scoping: TypeAlias = Callable[["Case", DueReport], DueReport]
-"""What the windows of a due report hold instead."""
+"""The contents that a fault puts in the place of a due report's windows."""
 
 ContentRule: TypeAlias = Callable[[Sequence[Arrival], Callable[[Arrival], int]], Iterable[Arrival]]
 """The part of a window's arrivals (by rank) that a faulty engine keeps; told each arrival's element by a number."""
@@ -165,7 +165,7 @@ class Slip:
 Carry: TypeAlias = Hashable
 
 Emissions: TypeAlias = Callable[[int, Carry], Iterable[tuple[int, Carry, Said | None]]]
-"""What may be said at a due report from a carried state: (cost, next state, what is said or ``None``)."""
+"""The choices at a due report from a carried state: (cost, next state, report or ``None``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ class Swaying:
 
 
 class Simulation(Protocol):
-    """What a sway asks of that which says what cases would say."""
+    """The reports of cases, as a sway reads them."""
 
     def candidates(self, case: Case) -> tuple[DueReport, ...]:
         """The reports that may be due, whatever their content."""
@@ -211,7 +211,7 @@ Model: TypeAlias = tuple[Fault | Slip | Sway, ...]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What faults are proposed from: the declared case at its first t0, and the recorded answers."""
+    """The evidence that faults are proposed from: the declared case at its first t0, and the recorded answers."""
 
     case: Case
     recorded: Taking

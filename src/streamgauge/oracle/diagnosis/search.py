@@ -29,7 +29,7 @@ REPORTS_LIMIT = 3_000
 """Reports that a model may have; models with more are not tried, a run with more is refused."""
 
 NO_MEANING = (ValueError, SyntaxError)
-"""What a combination raises that has no meaning, such as a bag under a property path."""
+"""The error of a combination that has no meaning, such as a bag under a property path."""
 
 CLOSING = {Report.WINDOW_CLOSE, Report.NON_EMPTY}
 """Strategies under which the number of reports follows from the window alone, but for those without content."""
@@ -107,7 +107,7 @@ class Search:
             yield case
 
     def told(self, case: Case) -> tuple[Said, ...]:
-        """What a case says; nothing when it has no meaning or too many reports."""
+        """The reports of a case; none when it has no meaning or too many reports."""
         if self._reports(case) > REPORTS_LIMIT:
             return ()
         try:
@@ -126,7 +126,7 @@ class Search:
         return {Tick.TUPLE: stream.triples, Tick.ELEMENT: len(stream.elements)}.get(semantics.tick, len(stream.times))
 
     def key(self, case: Case, told: Sequence[Said]) -> object:
-        """What makes two tellings the same for the recorded answers."""
+        """The key of a case's reports: equal keys explain the recorded answers equally."""
         return case.semantics.grain, tuple((self._named(said.instant), said.rows) for said in told)
 
     def comes_out(self, case: Case) -> bool:

@@ -16,7 +16,7 @@ Net = Mapping[Row, int]
 
 @dataclass(frozen=True, slots=True)
 class ContentChange:
-    """What changes at one evaluated report; ``content`` counts the triples that its windows hold."""
+    """The change at one evaluated report; ``content`` counts the triples that its windows hold."""
 
     due: DueReport
     content: int
@@ -57,7 +57,7 @@ def as_sets(changes: Iterable[ContentChange]) -> Iterator[ContentChange]:
 
 
 def agreed(versions: Sequence[Sequence[ContentChange]], semantics: Semantics) -> Iterator[Agreed]:
-    """What an Rstream sends, from versions of the same evaluated reports (the query's own, its bounds looser, tighter).
+    """The reports of an Rstream, from versions of the same evaluated reports (own bounds, looser, tighter).
 
     A report whose bag is empty is sent only where the semantics notifies of it.
     """
@@ -92,7 +92,7 @@ def _moved(
 
 
 def said(answers: Sequence[Answer]) -> Iterator[Net]:
-    """What changes from answer to answer: in whole bags, or as they send it when some answer removes rows.
+    """The changes from answer to answer: in whole bags, or as they send it when some answer removes rows.
 
     A row that is removed but does not hold is owed: its next addition adds nothing.
     """

@@ -73,7 +73,7 @@ def spark(session: SparkSession, stream: Path | DataFrame, header: Header) -> Sp
 
 
 def spark_changes(session: SparkSession, stream: Path | DataFrame, header: Header) -> ExpectChanges:
-    """What holds at the reports of an Rstream, as changes: as many rows as solutions come and go (``deltas.py``)."""
+    """The answers of an Rstream's reports, as changes: as many rows as solutions come and go (``deltas.py``)."""
     table = _table(session, stream)
 
     def expect(query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> tuple[ContentChange, ...]:
@@ -204,7 +204,7 @@ def _ranked(
 
 
 def _differences(wanted: _Wanted, query: ContinuousQuery, semantics: Semantics) -> tuple[ExpectedReport, ...]:
-    """What Istream or Dstream sends: the rows that came, those that went, or both."""
+    """The rows that Istream or Dstream sends: the rows that came, those that went, or both."""
     r2s = operator(query, semantics)
     bags = ((change.due, _moved(change.net, r2s)) for change in wanted.changes(query, semantics))
     notified = ((due, bag) for due, bag in bags if (bag or semantics.notify_empty) and told(due, semantics))

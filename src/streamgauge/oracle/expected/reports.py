@@ -33,7 +33,7 @@ Look = Callable[[DueReport], Contents]
 
 @runtime_checkable
 class ContentInspection(Protocol):
-    """What an ``Expect`` may have beside: the contents themselves, for what is decided content by content."""
+    """An optional part of an ``Expect``: the contents themselves, for what is decided content by content."""
 
     def look(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> Look:
         """The contents of the reports under one t0 (ms)."""
@@ -41,7 +41,7 @@ class ContentInspection(Protocol):
 
 @runtime_checkable
 class Joint(Protocol):
-    """What an ``Expect`` may have beside: several queries over the same windows and static data at once."""
+    """An optional part of an ``Expect``: several queries over the same windows and static data at once."""
 
     def together(self, asked: Sequence[Asked], advanced_to: int, t0: int) -> list[tuple[ExpectedReport, ...]]:
         """The reports of each query under its semantics, which all make the same reports due (times in ms)."""
@@ -93,7 +93,7 @@ class Definition:
         return last.held
 
     def _of(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> _Remembered | None:
-        """What was asked for last, if it was this."""
+        """The kept answer of the last question, if it is this one."""
         last = self._last
         same = last is not None and (last.t0, last.windows) == (t0, query.windows)
         return last if same and last is not None and last.semantics == _looked_at(semantics) else None
@@ -155,7 +155,7 @@ def graph_names(windows: Iterable[StreamWindow]) -> tuple[Term, ...]:
 
 
 def _over_bags(form: QueryForm) -> str | None:
-    """What is not defined, or not done, where each copy of a triple matches by itself."""
+    """The part of a query that is undefined, or not supported, where each copy of a triple matches by itself."""
     for pattern in every_pattern(form.pattern):
         if isinstance(pattern, BGP):
             if len(set(pattern.patterns)) < len(pattern.patterns):
@@ -207,7 +207,7 @@ def reports(
     query: ContinuousQuery,
     semantics: Semantics,
 ) -> tuple[ExpectedReport, ...]:
-    """What is sent, from the answers over every due report's content."""
+    """The reports that are sent, from the answers over every due report's content."""
     content = dict(zip(due, sizes, strict=True))
     r2s = operator(query, semantics)
     return expected_reports(streamed(zip(due, bags, strict=True), r2s, semantics), content, query, r2s)

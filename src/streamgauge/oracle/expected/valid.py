@@ -1,4 +1,4 @@
-"""What a query answers over the facts that hold at an instant, by the definition: a scope like any other."""
+"""The answer of a query over the facts that hold at an instant, by the definition: a scope like any other."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence

@@ -46,7 +46,7 @@ def _handed(run: Run) -> Callable[[ExpectedReport], int | None]:
 
 
 class Trigger(Enum):
-    """What makes a report due: an arrival, an element or advance of its instant, or one that is later."""
+    """The cause of a due report: an arrival, an element or advance of its instant, or one that is later."""
 
     ARRIVAL = "arrival"
     SAME = "same instant"

@@ -71,7 +71,7 @@ def computed_variables(pattern: a.Pattern) -> frozenset[a.Var]:
 
 
 def tolerance_sentence(form: a.QueryForm, retyped: Sequence[str], *, exact_datatypes: bool) -> str:
-    """What the verdict says about how numbers were compared; ``retyped`` are columns sent in another datatype."""
+    """The verdict's note on the comparison of numbers; ``retyped`` are columns sent in another datatype."""
     if not computed_columns(form):
         return "terms compared exactly"
     said = (

@@ -165,7 +165,7 @@ def every_instant(query: ContinuousQuery, semantics: Semantics) -> Semantics:
 
 @dataclass(frozen=True, slots=True)
 class CutRows:
-    """What LIMIT and OFFSET keep of some rows: a legal answer, and the pools from which parts of it were taken."""
+    """The rows that LIMIT and OFFSET keep: a legal answer, and the pools from which parts of it were taken."""
 
     rows: tuple[Row, ...]
     pools: tuple[TiePool, ...]

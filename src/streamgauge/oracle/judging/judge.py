@@ -36,12 +36,12 @@ DEFINITION_LIMIT = 3_000_000
 """Triples that the definition may look at over all windows before Spark is asked instead."""
 
 REPORT_COST = 100
-"""What a report costs the definition even when its window is empty, in triples (measured: 100 us)."""
+"""The cost of a report by the definition even when its window is empty, in triples (measured: 100 us)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What judging may use and seek: ``evaluator`` ``None`` chooses by size; ``spark`` makes the session when needed.
+    """The means of judging: ``evaluator`` ``None`` chooses by size; ``spark`` makes the session when needed.
 
     ``max_delay`` in ms; ``gracious`` asks for the borders that fit wrong answers best; ``exact_datatypes`` compares the
     datatypes of computed numbers too.

@@ -86,7 +86,7 @@ def computes(tree: a.Expression, bound: frozenset[a.Var]) -> bool:
 
 @dataclass(slots=True)
 class _Trace:
-    """What happens while one content is evaluated; ``limited`` by implementations of limited integers."""
+    """The choices made while one content is evaluated; ``limited`` by implementations of limited integers."""
 
     limited: bool = False
     doubt: bool = False

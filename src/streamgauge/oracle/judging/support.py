@@ -1,4 +1,4 @@
-"""What implementations need not support: xsd:integer and xsd:decimal of more than 18 digits (F&O, 6.2; XSD, 5.4).
+"""Values that need not be supported: xsd:integer and xsd:decimal of more than 18 digits (F&O, 6.2; XSD, 5.4).
 
 Where an answer differs and such a number was compared or counted with, nobody can tell whether the answer is wrong: an
 error and the exact value are both conforming. xsd:long and its like are finite, so all of their values are supported.

@@ -34,7 +34,7 @@ from streamgauge.semantics.stream import streamed
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """What is undecided about one expected report: ``rows`` is a bag; ``silent`` when it may not be due at all."""
+    """The undecided part of one expected report: ``rows`` is a bag; ``silent`` when it may not be due at all."""
 
     rows: tuple[Row, ...] = ()
     silent: bool = False

@@ -378,7 +378,7 @@ DIFFERS: Final = (
     "C-SPARQL is 0.9.7 and CQELS 1.0.0, fed all five properties of each departure at each update, as the paper's were.",
     "The delay of 20 ms on each request that the published scripts add for figure 4 is left out.",
 )
-"""What could not be made equal to the paper."""
+"""Differences from the paper that remain."""
 
 
 def curve_figures(

@@ -23,7 +23,7 @@ LABELS: Final = ("interval", "expiration")
 FRAGMENTS: Final = ("incremental", "streamer", "streamer-no-cache", "streamer-prototype-off", "polling")
 WINDOWED: Final = tuple(SERVICES)
 PUSHED: Final = (*WINDOWED, BROKER)
-"""What sends its answers, without being asked for them."""
+"""Systems that push their answers instead of being polled."""
 
 FOREIGN: Final = ("csparql", "cqels")
 HERD: Final = 1000

@@ -9,7 +9,7 @@ from streamgauge.model.query import ContinuousQuery
 
 
 class Dialect(Protocol):
-    """What a module of this folder has."""
+    """The contract of a module of this folder."""
 
     @property
     def NAME(self) -> str:  # noqa: N802

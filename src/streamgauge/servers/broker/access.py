@@ -1,4 +1,4 @@
-"""Who may do what: tokens that are for some operations, on some channels."""
+"""Permissions: tokens that are for some operations, on some channels."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ def _grant(words: Sequence[str], number: int) -> Grant:
 
 
 class Access:
-    """What tokens allow; without any everything is allowed, as it is on loopback only."""
+    """The permissions of tokens; without any token everything is allowed, as it is on loopback only."""
 
     def __init__(self, grants: Sequence[Grant] = ()) -> None:
         self._grants = [(Tokens([grant.token]), grant) for grant in grants]

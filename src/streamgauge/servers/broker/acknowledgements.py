@@ -1,4 +1,4 @@
-"""What a subscriber says on its WebSocket: which notifications need not come again."""
+"""Acknowledgements of a subscriber on its WebSocket: notifications that need not come again."""
 
 import asyncio
 from typing import Any

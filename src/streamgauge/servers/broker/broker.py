@@ -51,7 +51,7 @@ class _Waiting(NamedTuple):
     owner: str
     receive: Callable[["Receipt | BaseException"], None]
     changes: Sequence[UpdateOperation] = ()
-    """What depends on the facts as they are then: taken by itself."""
+    """Operations that depend on the facts at their turn: such a publication is taken by itself."""
 
 
 def _too_deep() -> LimitError:
@@ -331,7 +331,7 @@ class Broker:
         return failures.refused
 
     def evaluate(self) -> None:
-        """What the strategy put off is done now."""
+        """Do the work that the strategy put off."""
         with self._evaluating:
             try:
                 if self.trouble:
@@ -382,7 +382,7 @@ class Broker:
             raise _too_deep() from None
 
     def _alone(self) -> AbstractContextManager[object]:
-        """What is done within is stopped when it takes too long; it touches nothing of others."""
+        """Stop the work within when it takes too long; the work touches nothing of others."""
         return DEADLINES.within(self.limits.seconds, self.limits.growth)
 
     def _prepared(self, name: str, form: QueryForm, owner: str, require: Require) -> object:
@@ -427,7 +427,7 @@ class Broker:
         return number, list(rows)
 
     def _refuse_astray(self) -> None:
-        """What a publication changed before the broker failed is not durable, so it is not shown."""
+        """FailedError where a publication changed facts before the broker failed: the change is not durable."""
         if self._astray:
             raise FailedError(f"{self.fault}: start the broker again")
 

@@ -1,4 +1,4 @@
-"""What a client says to a broker and what it hears, without the connection."""
+"""Requests of a client and replies of a broker, without the connection."""
 
 import json
 import time
@@ -150,7 +150,7 @@ def checked_later(response: httpx.Response) -> None:
 
 
 def acknowledged(response: httpx.Response) -> Acknowledged:
-    """What a publication got."""
+    """The acknowledgement of a publication."""
     said = checked(response).json()
     return Acknowledged(said["publication"], said["repeated"])
 

@@ -183,7 +183,7 @@ class Subscribed:
         self._inner.resume(place)
 
     def take(self) -> list[Notification]:
-        """What has come since the last take, in order."""
+        """The items since the last take, in order."""
         name, start, last = self.channel.name, self.channel.start, self._last
         return [
             _notification(name, each.number - start, each.line) for each in self._inner.take() if each.number <= last

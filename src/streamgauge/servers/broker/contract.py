@@ -1,4 +1,4 @@
-"""What a strategy does: facts change, and it says which rows of which answers came and went because of it."""
+"""The contract of a strategy: facts change, and the strategy gives the rows that enter and leave each answer."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -42,7 +42,7 @@ class AnswerChange(NamedTuple):
 
 
 class Failures(NamedTuple):
-    """What was not done because it would have cost too much, each with the sentence that says so.
+    """Evaluations refused for their cost, each with the sentence that says so.
 
     ``refused`` are publications, by number, that had no effect; ``ended`` are queries that are not answered any more.
     """
@@ -60,7 +60,7 @@ class HeldSizes(NamedTuple):
 
 
 class AnswerEntry(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """What the notification of a change says in every channel that asks for the answer; as in Notification.
+    """The common part of a change's notifications in all channels of the answer; fields as in Notification.
 
     Many are kept, and none is in a cycle: the collector of garbage does not look at them.
     """
@@ -73,7 +73,7 @@ class AnswerEntry(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class Notification(NamedTuple):
-    """What a subscriber is told: a set difference, numbered from 1 in its channel.
+    """A notification: a set difference, numbered from 1 in its channel.
 
     Channel and number together tell whether it was received before; ``at`` is when it was made (ms), ``size`` about how
     many bytes it takes.
@@ -107,7 +107,7 @@ class Strategy(Protocol):
         ...
 
     def failures(self) -> Failures:
-        """What of the last publications was not done."""
+        """The part of the last publications that was refused."""
         ...
 
     def load(self, triples: Iterable[Triple]) -> None:
@@ -124,7 +124,7 @@ class Strategy(Protocol):
         ...
 
     def abandon(self, prepared: object) -> None:
-        """What was prepared is not asked."""
+        """Forget a prepared query."""
         ...
 
     def create(self, name: str, form: QueryForm, prepared: object = None) -> tuple[str, ...]:
@@ -155,7 +155,7 @@ class Strategy(Protocol):
         ...
 
     def evaluate(self, now: float) -> Iterator[AnswerChange]:
-        """What was put off is done now."""
+        """Do the work that was put off."""
         ...
 
     @property

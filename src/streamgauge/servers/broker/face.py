@@ -364,7 +364,7 @@ class BrokerApp:
         return PlainTextResponse(text, media_type=MEDIA_TYPE)
 
     async def openapi(self, _request: Request) -> Response:
-        """What can be asked here."""
+        """The routes."""
         return JSONResponse(description())
 
     async def page(self, _request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""What both heuristics of SENS have in common (Murth and Kuehn, ESWC 2009; Murth et al., SEP-BM, section 4.2).
+"""The common part of both heuristics of SENS (Murth and Kuehn, ESWC 2009; Murth et al., SEP-BM, section 4.2).
 
 Similar publications lead to similar notifications: rows are guessed from what earlier publications led to, tested one
 by one, and told at once; a full evaluation finds what was not guessed. A channel most of whose rows were guessed is
@@ -36,7 +36,7 @@ class Settings:
 
 
 class Heuristic(Protocol):
-    """What one channel has learned."""
+    """The statistics of one channel."""
 
     def learn(self, graph: Graph, row: Row) -> None:
         """A publication led to a row."""
@@ -83,7 +83,7 @@ class Guessing(Evaluating):
         del self._learned[channel]
 
     def publish(self, publications: Sequence[Publication], now: float) -> Iterator[AnswerChange]:
-        """What is guessed first, of every publication; then what evaluations find where they do not wait."""
+        """The guessed changes of every publication, then those of evaluations that do not wait."""
         changed = [each for each in publications if self.stored.change(each.added, each.removed)]
         deleted = any(each.removed for each in changed)
         for name, asked in self.channels.items():

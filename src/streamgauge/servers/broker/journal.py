@@ -1,4 +1,4 @@
-"""What survives a crash: facts, channels, subscribers and the notifications that they have not acknowledged."""
+"""The state that survives a crash: facts, channels, subscribers, and notifications not acknowledged yet."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ class UnacknowledgedEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """Who is told of a channel, the number of the last notification that was acknowledged, whose the name is."""
+    """A subscriber of a channel, the number of the last notification that was acknowledged, whose the name is."""
 
     channel: str
     name: str

@@ -1,4 +1,4 @@
-"""What a broker takes on: every number is a bound, and what is beyond it is refused by name."""
+"""The limits of a broker: every number is a bound, beyond which a request is refused by name."""
 
 from dataclasses import dataclass
 

@@ -22,12 +22,12 @@ _LARGEST: Final = 64 * 2**10
 
 
 def key_of(notification: Notification) -> str:
-    """What is the same when a notification comes twice, and of no other."""
+    """The key of a notification: the same when it comes twice, and of no other."""
     return f"{quote(notification.channel, safe='')}/{notification.number}/{notification.at}"
 
 
 def told(notification: Notification, variables: tuple[str, ...], kind: FormKind = "SELECT") -> Json:
-    """What a subscriber gets; of an ASK also whether it is true now."""
+    """The JSON of a notification; of an ASK also whether it is true now."""
     truth = {"boolean": notification.added == ((TRUE,),)} if kind == "ASK" else {}
     return truth | {
         "channel": notification.channel,

@@ -22,7 +22,7 @@ _KEY: Final[Json] = {
 
 
 def description() -> Json:
-    """What the broker can be asked."""
+    """The broker's description in OpenAPI."""
     return {
         "openapi": "3.1.0",
         "info": {"title": "Streamgauge broker", "version": version("streamgauge")},

@@ -1,4 +1,4 @@
-"""What a client demands of a channel or a subscriber before it changes (RFC 9110, 13.1)."""
+"""Conditions of a client on a channel or a subscriber before it changes (RFC 9110, 13.1)."""
 
 from streamgauge.servers.broker.channels import Channel
 from streamgauge.servers.broker.registry import Require

@@ -157,7 +157,7 @@ def _marked(path: Path) -> bool:
 
 
 def _mark(path: Path) -> Witness | None:
-    """What the witness says; ``None`` where there is none, or none that can be read."""
+    """The witness; ``None`` where there is none, or none that can be read."""
     try:
         return unpack(mark_of(path).read_bytes())
     except OSError:

@@ -329,7 +329,7 @@ class Registry:
         return AnswerEntry(found.causes, found.added, found.removed, self._clock(), found.size)
 
     def rest(self) -> None:
-        """What subscribers have acknowledged becomes durable."""
+        """Make the acknowledgements of subscribers durable."""
         self.keep((), ())
 
     def end(self, end: End) -> None:

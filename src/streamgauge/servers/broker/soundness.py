@@ -47,7 +47,7 @@ _KEYS: Final = {
     "retry": "owner, key",
     "owner": "channel, name",
 }
-"""What rows are in the order of, where not of their rowid."""
+"""The order of rows, where not by their rowid."""
 
 
 def mark_of(path: Path) -> Path:

@@ -158,7 +158,7 @@ class SqliteJournal:
             self._witness.begin(sealed.witness(name))
 
     def _recall(self) -> None:
-        """What is at hand of the tables: the number of the newest publication, those of logs' last entries."""
+        """Cached figures of the tables: the number of the newest publication, those of logs' last entries."""
         (self._newest,) = self._database.execute("SELECT max(number) FROM publication").fetchone()
         self._lasts = dict(self._database.execute("SELECT number, last FROM log").fetchall())
 

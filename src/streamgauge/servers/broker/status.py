@@ -1,4 +1,4 @@
-"""What is told of a broker: a channel as JSON, counts as metrics."""
+"""The status of a broker: a channel as JSON, counts as metrics."""
 
 from collections.abc import Iterator
 

@@ -90,7 +90,7 @@ class _Feeding:
         self._thread.start()
 
     def status(self) -> dict[str, object]:
-        """What it is and how it is."""
+        """The source's identity and state."""
         found: dict[str, object] = {"source": self.url, "ended": self.ended, "refused": self._source.refused}
         return found | ({"fault": self.fault} if self.fault else {})
 

@@ -292,7 +292,7 @@ class QueryService:
         return PlainTextResponse(exposition(metrics(self._queries)), media_type=MEDIA_TYPE)
 
     async def openapi(self, _request: Request) -> Response:
-        """What can be asked here."""
+        """The routes."""
         return JSONResponse(description(self._queries.engines, tuple(PROFILES)))
 
     async def page(self, _request: Request) -> Response:
@@ -339,7 +339,7 @@ def _json(body: str) -> Any:
 
 
 def _options(request: Request) -> dict[str, Any]:
-    """What may be said beside a query's text: ``?semantics=`` and the like."""
+    """Parameters beside a query's text: ``?semantics=`` and the like."""
     known = ("dialect", "semantics", "engine", "advance")
     if unknown := set(request.query_params) - {*known, "access_token"}:
         raise WishError(f"unknown: {', '.join(sorted(unknown))}: beside a query's text there are {', '.join(known)}")

@@ -1,4 +1,4 @@
-"""What a query service takes on: every number is a bound, and what is beyond it is refused by name."""
+"""The limits of a query service: every number is a bound, beyond which a request is refused by name."""
 
 from dataclasses import dataclass
 
@@ -34,7 +34,7 @@ class QueryLimits:
 
 
 TRIPLE_BYTES = 400
-"""What a triple in a window is estimated to take."""
+"""The estimated bytes of a triple in a window."""
 
 
 class QueryLimitError(ValueError):

@@ -16,7 +16,7 @@ _NAME: Json = {**_ID, "name": "name", "description": "The IRI, percent-encoded."
 
 
 def description(engines: Sequence[str], profiles: Sequence[str]) -> Json:
-    """What the service with these engines and semantics can be asked."""
+    """The description of a service with these engines and semantics in OpenAPI."""
     return {
         "openapi": "3.1.0",
         "info": {"title": "Streamgauge continuous queries", "version": version("streamgauge")},

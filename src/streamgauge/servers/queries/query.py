@@ -27,7 +27,7 @@ class Running:
 
     @property
     def memory(self) -> int:
-        """What it is estimated to hold, bytes."""
+        """The estimated size of the query's windows, bytes."""
         return self.work.memory + self.answers.bytes
 
     def begin(self, work: Work) -> bool:

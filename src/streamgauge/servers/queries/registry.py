@@ -315,5 +315,5 @@ class Queries:
 
 
 def _works(queries: Sequence[Running]) -> list[Work]:
-    """What answers them, each once."""
+    """The workers of the queries, each once."""
     return list(dict.fromkeys(running.work for running in queries))

@@ -1,4 +1,4 @@
-"""What answers a query, or several that are the same: input waits in order, a thread feeds one session."""
+"""The worker of a query, or of several equal ones: input waits in order, a thread feeds one session."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -98,7 +98,7 @@ class Work:
 
     @property
     def memory(self) -> int:
-        """What its windows and static data are estimated to hold, bytes."""
+        """The estimated size of windows and static data, bytes."""
         return (len(self.question.query.static) + self._held.triples) * TRIPLE_BYTES
 
     def join(self, member: AnsweredQuery) -> bool:

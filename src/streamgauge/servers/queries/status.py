@@ -1,4 +1,4 @@
-"""What is told of running queries: as JSON, and as metrics."""
+"""The status of running queries: as JSON, and as metrics."""
 
 from collections.abc import Callable, Iterator
 

@@ -1,4 +1,4 @@
-"""What a client asks for: a query's text and how to answer it, read from JSON and understood."""
+"""The request of a client: a query's text and how to answer it, read from JSON and understood."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -143,7 +143,7 @@ def table(paths: Sequence[Path], interval: int, speedup: int) -> pa.Table:
 
 
 def kind(path: Path) -> str:
-    """What a file reads, by its first line; FormatError when that is none of CityBench's."""
+    """The kind of sensor of a file, by its first line; FormatError when that is none of CityBench's."""
     with _opened(path) as file:
         first = file.readline().strip()
     if "|" in first:

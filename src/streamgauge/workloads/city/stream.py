@@ -166,7 +166,7 @@ class SensorReadings:
 
 @dataclass(frozen=True, slots=True)
 class _Sensors:
-    """What sensors of a kind see, each in one of its turns."""
+    """The readings of sensors of a kind, each in one of its turns."""
 
     seed: int
     sensor: Ints

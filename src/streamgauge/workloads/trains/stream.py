@@ -35,7 +35,7 @@ PROPERTIES = ("delay", "platform", "departureTime", "headSign", "routeLabel")
 """Of a departure, in the order of the paper's query; a station has ``hasDeparture`` beside."""
 
 DAY = 1_417_824_000
-"""What the stream's time 0 is as a time of departure, s since 1970: 2014-12-06T00:00:00Z, the recorded day."""
+"""The stream's time 0 as a time of departure, s since 1970: 2014-12-06T00:00:00Z, the recorded day."""
 
 
 RENEWED_SCHEMA = SCHEMA.append(UNTIL)

@@ -20,7 +20,7 @@ NAME = "university"
 ABOUT = "Universities as LUBM draws them, a resource an element, plain or as SEP-BM's Extended Data Set."
 QUERIES = Path(__file__).parent / "queries"
 ONTOLOGY = Path(__file__).parent / "ontology.ttl"
-"""What the queries need to be known about classes and properties."""
+"""The facts about classes and properties that the queries need."""
 
 MOST = 1 << 20
 """How many universities there are at most, and how many resources one has."""

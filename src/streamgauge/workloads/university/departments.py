@@ -46,7 +46,7 @@ def university(number: int) -> Term:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What values of the Extended Data Set are made of."""
+    """The parts of values of the Extended Data Set."""
 
     first: tuple[str, ...]
     last: tuple[str, ...]
@@ -123,7 +123,7 @@ POOL = 100
 
 @dataclass
 class Department:
-    """What has been drawn of a department; ``sizes`` by class, courses and publications as they come."""
+    """The drawn part of a department; ``sizes`` by class, courses and publications as they come."""
 
     number: int
     of: int
@@ -196,7 +196,7 @@ def _people(department: Department) -> Iterator[list[Triple]]:
 
 
 def _person(department: Department, kind: str, number: int, relation: str) -> tuple[Term, list[Triple], list[Triple]]:
-    """Who it is, what is said first, and what is said of where to reach it."""
+    """The resource, its first statements, and its statements of addresses."""
     person = department.member(f"{kind}{number}")
     first = [typed(person, kind), (person, ub("name"), plain(f"{kind}{number}"))]
     reach = [

@@ -78,7 +78,7 @@ BITS: Final = 20
 
 _ROWS = 50_000
 _STATEMENTS = 130_000
-"""What one university has, about, with its people's statements of the Extended Data Set."""
+"""The approximate size of one university: its statements, with those of the Extended Data Set about its people."""
 
 
 def stream_plan(seed: int, values: dict[str, Any]) -> TablePlan:
@@ -104,7 +104,7 @@ class DrawnUniversities:
 
 
 def described(number: int, seed: int, names: str = "no") -> Iterator[list[Triple]]:
-    """What is said of each resource of one university, plain or of the Extended Data Set."""
+    """The statements of each resource of one university, plain or of the Extended Data Set."""
     found = descriptions(number, seed)
     return found if names == "no" else extended(found, seed, words(names))
 

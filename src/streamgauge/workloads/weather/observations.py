@@ -53,7 +53,7 @@ PHENOMENA = (
 """All of them, in the order in which a station reports them; it snows, mostly, at one station of three."""
 
 SETS = {"temperature": (TEMPERATURE,), "humidity": (TEMPERATURE, HUMIDITY), "all": PHENOMENA}
-"""What a station reports each time."""
+"""The phenomena that a station reports each time."""
 
 
 BURST = 10

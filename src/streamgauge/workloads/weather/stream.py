@@ -72,7 +72,7 @@ def _states(stations: int) -> int:
 
 
 def _known() -> tuple[Triple, ...]:
-    """What is there whatever the size: classes of observations, the country, hurricanes with their winds (mph)."""
+    """Static data of every size: classes of observations, the country, hurricanes with their winds (mph)."""
     weather = f"<{WEATHER}WeatherObservation>"
     precipitation = f"<{WEATHER}PrecipitationObservation>"
     above = {"RainfallObservation": precipitation, "SnowfallObservation": precipitation}

@@ -1,4 +1,4 @@
-"""What may be wrong with an engine, a file per fault: ``proposals(seen)`` gives those worth trying on a run."""
+"""Faults of engines, a file each: ``proposals(seen)`` gives those worth trying on a run."""
 
 from collections.abc import Callable, Iterable
 from functools import cache

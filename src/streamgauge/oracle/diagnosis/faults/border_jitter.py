@@ -33,7 +33,7 @@ def _tell(moved: int, reports: int) -> Part:
 
 
 def _swaying(simulator: Simulation, case: Case) -> Swaying | None:
-    """What may be said when borders move; ``None`` for semantics whose reports follow no close."""
+    """The reports that are possible when borders move; ``None`` for semantics whose reports follow no close."""
     strategies = case.semantics.report
     if not strategies <= {Report.WINDOW_CLOSE, Report.NON_EMPTY} or case.gate or case.tellings:
         return None

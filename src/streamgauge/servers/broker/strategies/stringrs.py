@@ -49,7 +49,7 @@ class StringRS:
         self._templates: dict[int, Counter[Template]] = {}
 
     def learn(self, graph: Graph, row: Row) -> None:
-        """What a row has in common with those before, and where its other blocks stand."""
+        """The common part of a row and those before, and the places of its other blocks."""
         pair = _Pair(blocks(written(graph)), blocks("\n".join(cell or "" for cell in row)))
         for other in self._pairs:
             if _similar(pair.graph, other.graph) and (template := _template(pair, other)) is not None:
@@ -63,7 +63,7 @@ class StringRS:
             self._templates[size] = Counter(dict(known.most_common(TEMPLATES)))
 
     def guess(self, graph: Graph) -> Iterable[Row]:
-        """What the templates for texts of this length make of a publication."""
+        """The rows that templates for texts of this length make of a publication."""
         text = blocks(written(graph))
         for template, _ in self._templates.get(len(text), Counter[Template]()).most_common(TEMPLATES):
             row = _read("".join(text[part] if isinstance(part, int) else part for part in template))
@@ -77,7 +77,7 @@ def written(graph: Graph) -> str:
 
 
 def blocks(text: str) -> Blocks:
-    """What stands between delimiters, and the delimiters."""
+    """The text between delimiters, and the delimiters."""
     return tuple(DELIMITERS.split(text))
 
 
