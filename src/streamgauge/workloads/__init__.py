@@ -72,5 +72,6 @@ def query_text(workload: Workload, name: str) -> str:
 
 def _modules() -> dict[str, str]:
     """Name -> module: the folders beside this file that hold a ``queries`` folder, and entry points."""
-    own = {folder.parent.name: f"{__name__}.{folder.parent.name}" for folder in Path(__file__).parent.glob("*/queries")}
+    folders = (folder.parent for place in __path__ for folder in Path(place).glob("*/queries"))
+    own = {folder.name: f"{__name__}.{folder.name}" for folder in folders}
     return own | {point.name: point.value for point in entry_points(group=GROUP)}

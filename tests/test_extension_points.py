@@ -1,0 +1,123 @@
+"""One more engine, dialect, workload, fault, ...: a new file in the folder of its kind, and no other file is edited.
+
+Each case puts a module into a temporary folder that the package's path names too, and looks for it where users do.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+NAME = "newcomer"
+
+
+class Extension(NamedTuple):
+    """A package whose modules are found by being there: the text of one more, the caches, and the list of names."""
+
+    package: str
+    text: str
+    caches: tuple[str, ...]
+    names: Callable[[Any], object]
+
+
+EXTENSIONS = {
+    "engine": Extension(
+        "engines",
+        "def refuse(query, semantics):\n    return None\n\ndef start(query, semantics, emit):\n    ...\n",
+        (),
+        lambda package: package.names(),
+    ),
+    "dialect": Extension(
+        "query.dialects",
+        f'NAME = "{NAME}"\nCLAUSE = ""\n\ndef recognises(text):\n    return False\n',
+        ("load",),
+        lambda package: package.load(),
+    ),
+    "fault": Extension(
+        "oracle.diagnosis.faults",
+        "def proposals(seen):\n    return ()\n",
+        ("load",),
+        lambda package: package.load(),
+    ),
+    "strategy": Extension(
+        "servers.broker.strategies",
+        "def start(rules):\n    ...\n",
+        ("strategies",),
+        lambda package: package.strategies(),
+    ),
+    "format of streams": Extension(
+        "formats.streams",
+        "from streamgauge.formats.streams.format import Format\n\n"
+        "def read(path, reading):\n    return iter(())\n\n"
+        f'FORMATS = (Format("{NAME}", "A new format", (".new",), read),)\n',
+        ("stream_formats",),
+        lambda package: package.stream_formats(),
+    ),
+    "annotation method": Extension(
+        "servers.fragments.annotations",
+        "def annotate(facts, style, fresh):\n    return []\n",
+        (),
+        lambda package: package.methods(),
+    ),
+    "format of recordings": Extension(
+        "harness.importing",
+        f'NAME = "{NAME}"\nABOUT = "A new one"\n\ndef recognises(path):\n    return False\n\n'
+        "def read(path, request):\n    return ()\n",
+        ("formats",),
+        lambda package: package.formats(),
+    ),
+    "system of SEP-BM": Extension(
+        "suites.sepbm.adapters",
+        'ABOUT = "A new one"\nOPTIONS = {}\n\ndef start(options, clock):\n    ...\n',
+        ("adapters",),
+        lambda package: package.adapters(),
+    ),
+    "transport": Extension(
+        "sources",
+        f'SCHEMES = ("{NAME}",)\n',
+        ("schemes",),
+        lambda package: package.schemes(),
+    ),
+}
+
+
+@pytest.fixture
+def extended(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Extension]:
+    """The package with one more module, which is forgotten afterwards."""
+    extension = EXTENSIONS[request.param]
+    package = import_module(f"streamgauge.{extension.package}")
+    caches = [getattr(package, name) for name in extension.caches]
+    (tmp_path / f"{NAME}.py").write_text(extension.text)
+    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+    for cached in caches:
+        cached.cache_clear()
+    yield extension
+    for cached in caches:
+        cached.cache_clear()
+    sys.modules.pop(f"streamgauge.{extension.package}.{NAME}", None)
+
+
+@pytest.mark.parametrize("extended", EXTENSIONS, indirect=True)
+def test_one_more_is_one_file(extended: Extension):
+    assert NAME in extended.names(import_module(f"streamgauge.{extended.package}"))
+
+
+def test_one_more_workload_is_one_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from streamgauge import workloads
+
+    folder = tmp_path / NAME
+    (folder / "queries").mkdir(parents=True)
+    (folder / "queries" / "all.rq").write_text("SELECT * { ?s ?p ?o }")
+    (folder / "__init__.py").write_text(
+        "from pathlib import Path\n"
+        f'NAME, ABOUT, PARAMETERS, QUERIES = "{NAME}", "", {{}}, Path(__file__).parent / "queries"\n'
+    )
+    monkeypatch.setattr(workloads, "__path__", [*workloads.__path__, str(tmp_path)])
+    try:
+        assert NAME in workloads.names()
+        assert workloads.queries(workloads.load(NAME)) == ("all",)
+    finally:
+        sys.modules.pop(f"streamgauge.workloads.{NAME}", None)
