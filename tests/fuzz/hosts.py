@@ -55,11 +55,11 @@ def host(kind: str) -> Iterator[Host]:
 def broker() -> tuple[object, Callable[[], None]]:
     """A broker with small budgets: what an accepted query costs is the matter of other tests."""
     from streamgauge.servers.broker.face import application
-    from streamgauge.servers.broker.limits import QueryLimits
+    from streamgauge.servers.broker.limits import Limits
     from tests.servers.broker.world import BASE, select
     from tests.servers.broker.world import broker as made
 
-    core = made(limits=QueryLimits(effort=20_000, rows=5_000, facts=20_000, channels=50, text=2**20, term=2**16))
+    core = made(limits=Limits(effort=20_000, rows=5_000, facts=20_000, channels=50, text=2**20, term=2**16))
     core.load(BASE)
     core.create_channel("students", select("?x a :Student"))
     return application(core), lambda: None
