@@ -4,12 +4,11 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from streamgauge.incremental.bags import Bag
+from streamgauge.incremental.drivers.landmark import StandingQueries
 from streamgauge.incremental.evaluator import KeptAnswer
 from streamgauge.incremental.facts.facts import Facts
-from streamgauge.incremental.facts.queries import StandingQueries
 from streamgauge.incremental.ir import text_of
-from streamgauge.incremental.operators import Take
+from streamgauge.incremental.operators import Bag, Take
 from streamgauge.incremental.plan import BgpRequest, plan_all
 from streamgauge.incremental.window_joins import generate
 from streamgauge.model.algebra import QueryForm

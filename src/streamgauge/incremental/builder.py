@@ -5,33 +5,35 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias, TypeVar
 
-from streamgauge.incremental import outer_joins as matching
+from streamgauge.incremental import row_joins as matching
 from streamgauge.incremental.aggregates import Grouped
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch, conjuncts, reads_patterns
 from streamgauge.incremental.operators import (
+    START,
     Both,
     Compute,
     Constant,
     FilterRows,
-    JoinRows,
+    GraphNodes,
     Keyed,
     LeafSource,
-    Merge,
     Operator,
+    PathSolutions,
     Pick,
     Pull,
+    Reachability,
     Shared,
     Stateful,
     Take,
     Unique,
 )
-from streamgauge.incremental.outer_joins import Domain
-from streamgauge.incremental.paths import START, GraphNodes, PathSolutions, Reachability
 from streamgauge.incremental.plan import BgpRequest, pushable
-from streamgauge.incremental.rewrite import HIDDEN, Normaliser, UnsupportedError
-from streamgauge.incremental.scopes import (
+from streamgauge.incremental.rewrite import (
+    HIDDEN,
+    Normaliser,
     PatternLeaf,
+    UnsupportedError,
     closed,
     firm,
     leaf,
@@ -43,6 +45,7 @@ from streamgauge.incremental.scopes import (
     scope,
     semijoined,
 )
+from streamgauge.incremental.row_joins import Domain, JoinRows, Merge
 from streamgauge.model import algebra as al
 from streamgauge.query.rebuild import expression_parts
 

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from streamgauge.incremental.aggregates import Grouped
-from streamgauge.incremental.bags import Bag, Delta, add_all, difference
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.builder import Builder, MakeLeaf, picked
-from streamgauge.incremental.operators import Index, Stateful, Take
+from streamgauge.incremental.operators import Bag, Delta, Stateful, Take, add_all, difference
 from streamgauge.incremental.plan import BgpRequest
 from streamgauge.incremental.query_forms import Ranking, apart, columns, shape, wanted
 from streamgauge.incremental.rewrite import UnsupportedError, push_graphs
+from streamgauge.incremental.row_joins import Index
 from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.model import algebra as al
 from streamgauge.model.semantics import EmptyAggregate

@@ -13,11 +13,10 @@ from itertools import chain, compress, repeat
 from operator import getitem
 from typing import Any, Final, TypeAlias
 
-from streamgauge.incremental.bags import Bag, Delta, difference
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.conditions import Test, test, variables_of
 from streamgauge.incremental.evaluator import OperatorTree
-from streamgauge.incremental.operators import Take
+from streamgauge.incremental.operators import Bag, Delta, Take, difference
 from streamgauge.incremental.plan import BgpRequest, PlannedBgp, TripleRelation, plan
 from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.incremental.window_joins import Feed

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from streamgauge.incremental.bags import Bag
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.conditions import test, variables_of
 from streamgauge.incremental.ir import (
@@ -37,7 +36,7 @@ from streamgauge.incremental.ir import (
     row_of,
     tuple_of,
 )
-from streamgauge.incremental.operators import Take
+from streamgauge.incremental.operators import Bag, Take
 from streamgauge.incremental.plan import BgpRequest, JoinPlan, Path, PlannedBgp, Step, TripleRelation, merged, plan_all
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import Term, Triple

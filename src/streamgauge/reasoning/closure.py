@@ -24,8 +24,20 @@ from streamgauge.incremental.facts.joins import readers, tell
 from streamgauge.incremental.ir import Do, Locals, Module, Test
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
-from streamgauge.reasoning.rules import SAME, Rule, Rules, instance, is_class, passes, predicate_of
-from streamgauge.reasoning.steps import FactSteps, PropertyLinks, chain_of, edge_by_edge, transitive
+from streamgauge.reasoning.rules import (
+    SAME,
+    FactSteps,
+    PropertyLinks,
+    Rule,
+    Rules,
+    chain_of,
+    edge_by_edge,
+    instance,
+    is_class,
+    passes,
+    predicate_of,
+    transitive,
+)
 
 EXPLICIT: Final = 1
 FIRM: Final = 2

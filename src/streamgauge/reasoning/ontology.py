@@ -21,8 +21,7 @@ from streamgauge.reasoning.expressions import (
     member,
 )
 from streamgauge.reasoning.graph import NOTHING, OWL, THING, VOCABULARY, OntologyGraph, short
-from streamgauge.reasoning.literals import RDF, RDFS
-from streamgauge.reasoning.rules import SAME, LeftOut, OntologyError, Rule, Rules, is_class, is_unnamed
+from streamgauge.reasoning.rules import RDF, RDFS, SAME, LeftOut, OntologyError, Rule, Rules, is_class, is_unnamed
 
 _NOTES: Final = {
     *(f"<{RDFS}{name}>" for name in ("label", "comment", "seeAlso", "isDefinedBy")),

@@ -19,10 +19,9 @@ from streamgauge.query.graphs import spread
 from streamgauge.query.rebuild import every_pattern
 from streamgauge.query.stamps import stamped
 from streamgauge.spark.compiler import Compiler
-from streamgauge.spark.facts import FactsReader
+from streamgauge.spark.exists import refuse
+from streamgauge.spark.facts import FactsReader, Profile, numeric_variables, reads
 from streamgauge.spark.intervals import merged
-from streamgauge.spark.profile import Profile, numeric_variables, reads
-from streamgauge.spark.refusal import refuse
 from streamgauge.spark.relation import Relation, column, refine
 
 _PLACES = ("subject", "predicate", "object")

@@ -2,8 +2,7 @@
 
 import pytest
 
-from streamgauge.incremental.drivers.landmark import Landmark
-from streamgauge.incremental.facts.queries import StandingQueries
+from streamgauge.incremental.drivers.landmark import Landmark, StandingQueries
 from streamgauge.query import parse_sparql
 from streamgauge.query.updates import TooManySolutionsError
 from streamgauge.reasoning.closure import NO_RULES, Closure

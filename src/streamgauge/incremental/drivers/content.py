@@ -5,18 +5,56 @@ whether the content has changed between two looks, exactly or as far as an answe
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import count
 from typing import Protocol, TypeAlias
 
 from streamgauge.incremental.window_joins import Feed, Follow
 from streamgauge.model import algebra as al
+from streamgauge.model.fact import Fact
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Changes, Report, Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.query.rebuild import every_pattern
 from streamgauge.query.stamps import stamp, time_fact, uses_timestamp
+
+
+class Holding:
+    """The triples that hold among the facts of sources, each at the time (ms) that its source showed.
+
+    A triple that several sources have enters for each of them.
+    """
+
+    def __init__(self, enter: Feed, leave: Feed) -> None:
+        self._enter, self._leave = enter, leave
+        self._facts: dict[Hashable, tuple[tuple[Fact, ...], int]] = {}
+        self._holding: dict[Hashable, set[Triple]] = {}
+
+    def fetched(self, source: Hashable, facts: Iterable[Fact], at: int) -> None:
+        """A source has these facts now, at its time: what does not hold leaves, what holds enters."""
+        known = tuple(facts)
+        self._facts[source] = known, at
+        now = {fact.triple for fact in known if fact.holds(at)}
+        before = self._holding.get(source, set())
+        self._leave(before - now)
+        self._enter(now - before)
+        self._holding[source] = now
+
+    def border(self, source: Hashable) -> int | None:
+        """When a fact of the source begins or ends to hold next (ms of its clock); ``None`` when none will."""
+        facts, at = self._facts[source]
+        return border(facts, at)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._holding.values()))
+
+
+def border(facts: Iterable[Fact], at: int) -> int | None:
+    """When one of the facts begins or ends to hold next after ``at`` (ms); ``None`` when none will."""
+    times = (time for fact in facts for time in (fact.initial, fact.final) if time is not None and time > at)
+    return min(times, default=None)
+
 
 Arrival: TypeAlias = tuple[int, tuple[Triple, ...], int]
 """Time (ms), the triples that arrived at it, and a number when they end (0 when they do not)."""

@@ -5,14 +5,20 @@ solutions. Queries with the same windows, semantics and static data share one dr
 """
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import TypeAlias
 
-from streamgauge.incremental.drivers.admission import Admission, disorder
-from streamgauge.incremental.drivers.evaluators import QueryEvaluator, evaluators, looks_rarely
-from streamgauge.incremental.drivers.frames import CountFrame, Frame, clocks, frames
-from streamgauge.incremental.drivers.instants import closing
+from streamgauge.incremental.drivers.frames import (
+    CountFrame,
+    Frame,
+    QueryEvaluator,
+    clocks,
+    closing,
+    evaluators,
+    frames,
+    looks_rarely,
+)
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer, AnswerKind
 from streamgauge.model.element import StreamElement
@@ -21,6 +27,37 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Borders, Counting, Grain, Origin, Report, Semantics, Tick
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query.stamps import uses_timestamp
+from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError
+
+
+class Admission:
+    """The streams of a query; elements of others are left out, and named at the end if none of its own came."""
+
+    def __init__(self, streams: Collection[str]) -> None:
+        self.streams, self.heard = frozenset(streams), False
+        self._foreign: str | None = None
+
+    def takes(self, element: StreamElement) -> bool:
+        """Whether an element is of the query's streams."""
+        if element.stream in self.streams:
+            self.heard = True
+            return True
+        self._foreign = element.stream
+        return False
+
+    def close(self) -> None:
+        """No more input; StreamNameError when elements came, but none of a stream that the query names."""
+        if self._foreign is not None and not self.heard:
+            raise StreamNameError(self.streams, self._foreign)
+
+
+def disorder(element: StreamElement, greatest: int) -> OutOfOrderError:
+    """The error for an element that is earlier than one before it, of ``greatest`` (ms), without a lateness bound."""
+    return OutOfOrderError(
+        f"element {element.sequence} goes back from {greatest} to {element.time} ms: "
+        "sort the stream or declare a lateness bound"
+    )
+
 
 Rows: TypeAlias = tuple[Row, ...]
 

@@ -7,20 +7,161 @@ one with a variable for the graph is joined in each graph that has all its predi
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeAlias, TypeVar
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
-from streamgauge.incremental.bags import Bag, add_all
 from streamgauge.incremental.budget import EvaluationBudget, TooMuchError
-from streamgauge.incremental.facts.entry import PatternEntry
 from streamgauge.incremental.facts.facts import Facts
-from streamgauge.incremental.facts.shapes import TOO_LARGE, ChangeBounds, PatternShape, ShapeJoins, Taker, shape
+from streamgauge.incremental.facts.shapes import (
+    TOO_LARGE,
+    ChangeBounds,
+    PatternShape,
+    ShapeJoins,
+    Taker,
+    original,
+    shape,
+)
 from streamgauge.incremental.ir import JoinError
+from streamgauge.incremental.operators import Bag, add, add_all
 from streamgauge.incremental.plan import BgpRequest
 from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
 
 Owner = TypeVar("Owner")
+
+TURN: Final = 10_000
+"""Facts that are looked at in one turn, some milliseconds."""
+
+SINGLE: Final = 50_000
+"""Facts that are looked at beyond a turn's for one value of an anchor, which has one turn."""
+
+_Told = tuple[ShapeJoins[Owner], Taker[Owner], tuple[Term, ...]]
+
+
+class Shapes(Protocol[Owner]):
+    """Where patterns run by their shapes."""
+
+    def running(self, asked: BgpRequest) -> tuple[ShapeJoins[Owner], tuple[Term, ...]]:
+        """The joins that find a pattern's solutions, and the constants of its taker."""
+        ...
+
+    def leave(self, running: ShapeJoins[Owner], taker: Taker[Owner], constants: tuple[Term, ...]) -> None:
+        """The taker takes no more."""
+        ...
+
+
+class PatternEntry(Generic[Owner]):
+    """One pattern of a query: what was found of it and not taken yet.
+
+    ``steps`` and ``hand_over`` are for one thread at a time, as changes of the facts are; the first ``take`` after
+    ``hand_over`` touches nothing that changes, the later ones are again for one thread at a time.
+    """
+
+    def __init__(self, asked: BgpRequest, owner: Owner, shapes: Shapes[Owner]) -> None:
+        self._asked, self._owner, self._shapes = asked, owner, shapes
+        self._found: Bag = {}
+        self._first: Bag | None = None
+        self._closed = False
+        self._width = len(asked.output)
+        self._wide = False
+        self._told: _Told[Owner] | None = None
+
+    @property
+    def waiting(self) -> int:
+        """How many rows were found and not taken."""
+        return len(self._found if self._first is None else self._first)
+
+    def take(self) -> Bag:
+        """The change since it was taken last: first the solutions that there were, then what changed."""
+        if self._first is not None:
+            change, self._first = self._first, None
+        elif self._closed:
+            return {}
+        else:
+            found = self._found
+            change = found.copy()
+            found.clear()
+        return _narrowed(change, self._width) if self._wide else change
+
+    def steps(self, effort: EvaluationBudget) -> Iterator[None]:
+        """Find what there is, a part at each step, and be told of changes from the first on; TooMuchError."""
+        running, constants = self._shapes.running(self._asked)
+        self._enter(running, Taker(self._found, self._owner), constants)
+        most = min(TURN, effort.left)
+        left = running.find(Taker(self._found, self._owner), constants, most)
+        if left >= 0:
+            effort.spend(most - left + len(self._found) * effort.weight)
+            return
+        self._found.clear()
+        effort.spend(most if most == TURN else most + 1)
+        yield from self._parts(running, effort)
+
+    def hand_over(self) -> None:
+        """Solutions found by now are taken first, and nothing after them until ``open``."""
+        self._first, self._closed = self._found.copy(), True
+        self._found.clear()
+
+    def open(self) -> None:
+        """Changes since ``hand_over`` are taken too."""
+        self._closed = False
+
+    def leave(self) -> None:
+        """Be told no more."""
+        if self._told is not None:
+            told, self._told = self._told, None
+            self._shapes.leave(*told)
+
+    def _enter(self, running: ShapeJoins[Owner], taker: Taker[Owner], constants: tuple[Term, ...]) -> None:
+        before, self._told = self._told, (running, taker, constants)
+        running.enter(taker, constants)
+        if before is not None:
+            self._shapes.leave(*before)
+
+    def _parts(self, running: ShapeJoins[Owner], effort: EvaluationBudget) -> Iterator[None]:
+        """Find it value by value of the anchor, which the rows have as one more column where they had none."""
+        anchor = running.anchor
+        if anchor is None:
+            raise effort.too_much
+        name = original(self._asked, anchor.name)
+        if name not in self._asked.output:
+            self._asked = replace(self._asked, output=(*self._asked.output, name))
+            self._wide = True
+        at, news = self._asked.output.index(name), Bag()
+        running, constants = self._shapes.running(self._asked)
+        self._enter(running, Taker(news, self._owner), constants)
+        assert running.anchor is not None
+        waiting = dict.fromkeys(running.anchor.values(*constants))
+        while waiting:
+            self._part(running, constants, waiting, effort)
+            yield
+            for row, count in news.items():
+                if row[at] not in waiting:
+                    add(self._found, row, count)
+            news.clear()
+        self._enter(running, Taker(self._found, self._owner), constants)
+
+    def _part(
+        self,
+        running: ShapeJoins[Owner],
+        constants: tuple[Term, ...],
+        waiting: dict[Term, None],
+        effort: EvaluationBudget,
+    ) -> None:
+        """One turn."""
+        most, before = min(TURN + SINGLE, effort.left), len(self._found)
+        left = running.find_parts(Taker(self._found, self._owner), constants, most, TURN, waiting)
+        if left < 0:
+            raise effort.too_much
+        effort.spend(most - left + (len(self._found) - before) * effort.weight)
+
+
+def _narrowed(change: Bag, width: int) -> Bag:
+    """The rows without the columns beyond a width."""
+    found: Bag = {}
+    for row, count in change.items():
+        add(found, row[:width], count)
+    return found
+
 
 Quad: TypeAlias = tuple[Term, Triple]
 """The name of a graph, and a fact in it."""

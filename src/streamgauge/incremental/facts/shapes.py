@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
-from streamgauge.incremental.bags import Bag
 from streamgauge.incremental.facts.facts import Facts
 from streamgauge.incremental.facts.gates import JoinTrigger
 from streamgauge.incremental.facts.joins import Anchor, fact_joins
 from streamgauge.incremental.ir import Do, Emit, Locals, Module, Scan, Test, row_of, tuple_of
+from streamgauge.incremental.operators import Bag
 from streamgauge.incremental.plan import BgpRequest
 from streamgauge.model.algebra import Call, Expression, Node, TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term

@@ -4,9 +4,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from streamgauge.incremental.budget import TooMuchError
-from streamgauge.incremental.drivers.landmark import Difference, Landmark
+from streamgauge.incremental.drivers.landmark import (
+    Difference,
+    Landmark,
+    StandingQuery,
+    answer_bytes,
+    fact_bytes,
+    terms,
+)
 from streamgauge.incremental.facts.graphs import Quad
-from streamgauge.incremental.facts.queries import StandingQuery, answer_bytes, fact_bytes, terms
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.named_facts import NOT_HERE, asked, default_only, in_graph, parted
 from streamgauge.model.terms import Row, Term, Triple
