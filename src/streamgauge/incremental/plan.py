@@ -37,19 +37,17 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One join: look up pattern ``pattern`` through ``path``, then test ``conditions`` (by number)."""
+    """One join: the pattern that is looked up, and the index."""
 
     pattern: int
     path: Path
-    conditions: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class JoinPlan:
-    """The joins when a triple matches pattern ``pattern``: conditions at once, then the steps."""
+    """The joins when a triple matches pattern ``pattern``."""
 
     pattern: int
-    conditions: tuple[int, ...]
     steps: tuple[Step, ...]
 
 
@@ -112,7 +110,7 @@ def _over(planned: PlannedBgp, relations: tuple[TripleRelation, ...], places: Se
 
 
 def plan(bgp: BGP, conditions: Sequence[Expression], late: frozenset[Expression] = frozenset()) -> PlannedBgp:
-    """Relations, and for each pattern the joins that follow, most-bound first, conditions as early as can be.
+    """Relations, and for each pattern the joins that follow, most-bound first.
 
     Conditions of ``late`` are tested while joining.
     """
@@ -122,7 +120,7 @@ def plan(bgp: BGP, conditions: Sequence[Expression], late: frozenset[Expression]
     shapes = [_relation(nodes, single) for nodes in patterns]
     relations = tuple(dict.fromkeys(shapes))
     relation_of = tuple(relations.index(shape) for shape in shapes)
-    plans = tuple(_plan(first, patterns, relations, relation_of, rest) for first in range(len(patterns)))
+    plans = tuple(_plan(first, patterns, relations, relation_of) for first in range(len(patterns)))
     return PlannedBgp(patterns, relations, relation_of, rest, plans)
 
 
@@ -172,12 +170,9 @@ def _plan(
     patterns: Sequence[tuple[Node, ...]],
     relations: Sequence[TripleRelation],
     relation_of: Sequence[int],
-    conditions: Sequence[Expression],
 ) -> JoinPlan:
-    bound = _names(patterns[first])
-    waiting = list(range(len(conditions)))
-    at_once = _ready(conditions, waiting, bound)
     steps = []
+    bound = _names(patterns[first])
     left = [index for index in range(len(patterns)) if index != first]
     while left:
         chosen = max(left, key=lambda index: _boundness(patterns[index], relations[relation_of[index]], bound))
@@ -185,8 +180,8 @@ def _plan(
         columns = relations[relation_of[chosen]].columns
         known = tuple(at for at in columns if _name(patterns[chosen][at]) in bound)
         bound = bound | _names(patterns[chosen])
-        steps.append(Step(chosen, Path(relation_of[chosen], known), _ready(conditions, waiting, bound)))
-    return JoinPlan(first, at_once, tuple(steps))
+        steps.append(Step(chosen, Path(relation_of[chosen], known)))
+    return JoinPlan(first, tuple(steps))
 
 
 def _boundness(nodes: Sequence[Node], relation: TripleRelation, bound: frozenset[str]) -> tuple[int, int, int]:
@@ -195,12 +190,6 @@ def _boundness(nodes: Sequence[Node], relation: TripleRelation, bound: frozenset
     opened = len(relation.columns) - known
     constants = sum(constant is not None for constant in relation.constants)
     return (2 if opened == 0 else 1 if known else 0), -opened, known + constants
-
-
-def _ready(conditions: Sequence[Expression], waiting: list[int], bound: frozenset[str]) -> tuple[int, ...]:
-    found = tuple(number for number in waiting if bound.issuperset(variables_of(conditions[number])))
-    waiting[:] = [number for number in waiting if number not in found]
-    return found
 
 
 def _names(nodes: Sequence[Node]) -> frozenset[str]:
