@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgauge.incremental.budget import TooMuchError
-from streamgauge.incremental.drivers.landmark import Landmark
+from streamgauge.incremental.drivers.landmark import Landmark, StandingQuery
 from streamgauge.incremental.facts import graphs
 from streamgauge.incremental.rewrite import UnsupportedError
 from tests.incremental.test_budget import form, iri
@@ -42,8 +42,8 @@ def answer(standing):
 
 def begun_in_turns(driver, asked, changes):
     """The query, begun with one of the changes after each turn; how many turns there were."""
-    standing, left, turns = driver.built(asked), list(changes), 0
-    for _ in driver.entering(standing):
+    standing, left, turns = StandingQuery(asked, driver), list(changes), 0
+    for _ in driver.enter(standing):
         turns += 1
         if left:
             list(driver.change(*left.pop()))
@@ -102,10 +102,10 @@ def test_a_product_is_refused_before_it_is_made(pattern):
     driver = Landmark()
     driver.limit(1_000_000, 1_000_000)
     driver.load(people(2000))
-    standing = driver.built(form(pattern))
+    standing = StandingQuery(form(pattern), driver)
 
     def settled():
-        for _ in driver.entering(standing):
+        for _ in driver.enter(standing):
             pass
         standing.settle()
 
@@ -121,8 +121,8 @@ def test_a_query_that_is_let_go_between_turns_leaves_no_reader(monkeypatch):
     monkeypatch.setattr(graphs, "TURN", 10)
     driver = Landmark()
     driver.load(people(100))
-    standing = driver.built(form("?a :p ?b"))
-    next(driver.entering(standing))
+    standing = StandingQuery(form("?a :p ?b"), driver)
+    next(driver.enter(standing))
     standing.end()
     assert not driver.closure.facts.property_of(iri("p")).enter
 

@@ -4,9 +4,10 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from streamgauge.incremental.drivers.landmark import StandingQueries
+from streamgauge.incremental.budget import ChangeBudget
 from streamgauge.incremental.evaluator import KeptAnswer
 from streamgauge.incremental.facts.facts import Facts
+from streamgauge.incremental.facts.shapes import ShapePool
 from streamgauge.incremental.ir import text_of
 from streamgauge.incremental.operators import Bag, Take
 from streamgauge.incremental.plan import BgpRequest, plan_all
@@ -52,9 +53,9 @@ def _over_windows(requests: list[BgpRequest]) -> Iterator[Any]:
 
 
 def _over_facts(requests: list[BgpRequest]) -> Iterator[Any]:
-    queries = StandingQueries(Facts())
+    pool = ShapePool(Facts(), ChangeBudget())
     for request in requests:
-        yield from queries.running(request)[0].functions()
+        yield from pool.joins(request)[0].functions()
 
 
 if __name__ == "__main__":

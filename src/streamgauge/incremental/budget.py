@@ -6,6 +6,7 @@ Expressions count too: by their size for each row, and by the CPU time of those 
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import RLock
 from typing import Final
 
@@ -67,4 +68,21 @@ class EvaluationBudget:
     @property
     def too_much(self) -> TooMuchError:
         """The error of a spent budget."""
-        return TooMuchError(f"its evaluation looks at more than {self.most} facts and rows")
+        return _looks_at_more(self.most)
+
+
+@dataclass(slots=True)
+class ChangeBudget:
+    """The facts that a query may look at because of one change of the facts, and the number of the change, a turn."""
+
+    most: int = BOUNDLESS
+    turn: int = 0
+
+    @property
+    def too_much(self) -> TooMuchError:
+        """The error of a spent budget."""
+        return _looks_at_more(self.most)
+
+
+def _looks_at_more(most: int) -> TooMuchError:
+    return TooMuchError(f"its evaluation looks at more than {most} facts and rows")

@@ -1,38 +1,58 @@
-"""Facts that stand from when they are published until they are deleted, and what each change does to answers."""
+"""Queries over facts that stand from when they are published until they are deleted.
+
+A query begins in three steps: it is built (``StandingQuery``), its patterns enter (``Landmark.enter``, in turns between
+which facts may change), and its operators are evaluated (``StandingQuery.settle``, which touches nothing that others
+have). From ``Landmark.begin`` on it takes part in each change.
+
+Memory is estimated by the sizes of tables, without going through them (``fact_bytes``, ``answer_bytes``).
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from sys import getsizeof
 from typing import Final, NamedTuple
 
-from streamgauge.incremental.budget import BOUNDLESS, EvaluationBudget, TooMuchError
+from streamgauge.incremental.budget import BOUNDLESS, ChangeBudget, EvaluationBudget, TooMuchError
 from streamgauge.incremental.evaluator import KeptAnswer
 from streamgauge.incremental.facts.facts import Facts
 from streamgauge.incremental.facts.graphs import GraphEntry, NamedGraphs, PatternEntry, Quad
-from streamgauge.incremental.facts.shapes import TOO_LARGE, PatternShape, ShapeJoins, Taker, shape
-from streamgauge.incremental.ir import JoinError
+from streamgauge.incremental.facts.shapes import ShapePool
 from streamgauge.incremental.operators import Take
 from streamgauge.incremental.plan import BgpRequest
 from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.incremental.row_joins import Index
 from streamgauge.model.algebra import QueryForm
-from streamgauge.model.terms import Row, Term, Triple
+from streamgauge.model.terms import Row, Triple
 from streamgauge.query.rebuild import every_pattern
-from streamgauge.query.stamps import uses_timestamp
+from streamgauge.query.stamps import calls_timestamp
 from streamgauge.reasoning.closure import LARGE, NO_RULES, Closure
 from streamgauge.reasoning.rules import Rules
 
-PATTERNS = 64
+PATTERNS: Final = 64
 """Basic graph patterns that a query may have: each is told of every change."""
 
-KEPT = 8
+KEPT: Final = 8
 """The number of facts that a row counts for that is kept when a query begins: it takes about 100 bytes."""
 
-PER_ROW = 100
+PER_ROW: Final = 100
 """How many more facts and rows a query may look at, when it begins, for each row that changed while it was answered."""
 
-OPERATORS = 8
+OPERATORS: Final = 8
 """Operators of a query through which a row goes for one that counts."""
+
+PER_TRIPLE: Final = 100
+"""How many more facts and rows a query may look at for each triple that a change has."""
+
+MOST_TIMES: Final = 3
+"""How many times as much as for one triple that is at most, for a change of ``LARGE`` triples or fewer."""
+
+
+class Difference(NamedTuple):
+    """The change of a set of rows."""
+
+    added: tuple[Row, ...]
+    removed: tuple[Row, ...]
 
 
 class StandingQuery:
@@ -41,25 +61,36 @@ class StandingQuery:
     UnsupportedError names what of it is not kept incrementally, TooMuchError says that it costs too much.
     """
 
-    def __init__(self, form: QueryForm, pool: "StandingQueries") -> None:
-        self.form, self._pool = form, pool
-        if uses_timestamp(form):
+    def __init__(self, form: QueryForm, landmark: "Landmark") -> None:
+        self.form, self._landmark = form, landmark
+        patterns = tuple(every_pattern(form.pattern))
+        if any(map(calls_timestamp, patterns)):
             raise UnsupportedError("timestamp(): facts stand until they are deleted, they have no times of their own")
-        self.effort = EvaluationBudget(pool.most_to_begin, KEPT)
+        self.effort = EvaluationBudget(landmark.most_to_begin, KEPT)
         self.failed, self.begun = False, False
-        self.entries: list[PatternEntry[StandingQuery] | GraphEntry[StandingQuery]] = []
-        self._weight = sum(1 for _ in every_pattern(form.pattern)) // OPERATORS
+        self.entries: list[PatternEntry | GraphEntry] = []
+        self.touch = partial(landmark.touches.append, self)
+        self._weight = len(patterns) // OPERATORS
         self.kept = KeptAnswer(form, self, names=None, effort=self.effort, ranked=True)
 
     def leaf(self, asked: BgpRequest) -> Take:
         """Request the solutions of a pattern."""
         if len(self.entries) >= PATTERNS:
             raise TooMuchError(f"it asks for the solutions of more than {PATTERNS} groups of triple patterns")
-        entry: PatternEntry[StandingQuery] | GraphEntry[StandingQuery]
-        named = asked.graph is not None
-        entry = GraphEntry(asked, self, self._pool.graphs) if named else PatternEntry(asked, self, self._pool)
+        pools = self._landmark
+        entry = PatternEntry(asked, self, pools.pool) if asked.graph is None else GraphEntry(asked, self, pools.graphs)
         self.entries.append(entry)
         return entry.take
+
+    @property
+    def share(self) -> int:
+        """Among how many patterns it parts what may be looked at."""
+        return len(self.entries)
+
+    def fail(self) -> None:
+        """Its change would cost too much."""
+        self.failed = True
+        self.touch()
 
     def settle(self) -> None:
         """Evaluate what its patterns found; TooMuchError. Nothing is touched that others have."""
@@ -69,11 +100,11 @@ class StandingQuery:
     def turn(self) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
         """The change of the answer as a set; TooMuchError when it would cost too much, and from then on."""
         if self.failed:
-            raise self._pool.too_much
+            raise self._landmark.budget.too_much
         if not self.begun:
             return (), ()
         effort = self.effort
-        effort.most = effort.left = self._pool.most
+        effort.most = effort.left = self._landmark.budget.most
         if self._weight:
             self._spend()
         return self.kept.turn()
@@ -87,47 +118,41 @@ class StandingQuery:
         for entry in self.entries:
             entry.leave()
         self.entries.clear()
-        self._pool.forget(self)
+        touches = self._landmark.touches
+        if self in touches:
+            touches[:] = [each for each in touches if each is not self]
 
 
-class StandingQueries:
-    """The queries over facts, their patterns by shape; ``touched`` gives queries whose patterns found something."""
+class Landmark:
+    """A knowledge base under rules, and the answers of queries on it as sets of rows.
 
-    def __init__(self, facts: Facts) -> None:
-        self._facts = facts
-        self._shapes: dict[PatternShape, ShapeJoins[StandingQuery]] = {}
-        self._touched: list[StandingQuery] = []
-        self.turn = 0
-        self.most_to_begin: int = BOUNDLESS
-        self.most: int = BOUNDLESS
-        """How much may be looked at to begin a query, and for what this change of the facts makes of it."""
-        self.graphs = NamedGraphs[StandingQuery](self)
+    ``graphs`` are its named graphs, to which rules do not apply. ``touches`` are the queries whose patterns found
+    something in this turn.
+    """
 
-    def share(self, owner: StandingQuery) -> int:
-        """Among how many patterns a query parts what may be looked at."""
-        return len(owner.entries)
+    def __init__(self, rules: Rules = NO_RULES) -> None:
+        self.closure, self.budget = Closure(rules), ChangeBudget()
+        self.pool = ShapePool(self.closure.facts, self.budget)
+        self.graphs = NamedGraphs(self.budget)
+        self.touches: list[StandingQuery] = []
+        self.most_to_begin = self._change = BOUNDLESS
+        self._failed: dict[StandingQuery, TooMuchError] = {}
 
-    @property
-    def too_much(self) -> TooMuchError:
-        """It would have been more."""
-        return TooMuchError(f"its evaluation looks at more than {self.most} facts and rows")
+    def limit(self, effort: int, derived: int, change: int | None = None) -> None:
+        """How much is looked at to begin a query, how often one change derives something, what it lets a query look at.
 
-    def touch(self, owner: StandingQuery) -> None:
-        """A query whose patterns found something."""
-        self._touched.append(owner)
-
-    def forget(self, owner: StandingQuery) -> None:
-        """A query that has ended."""
-        if owner in self._touched:
-            self._touched = [each for each in self._touched if each is not owner]
-
-    def fail(self, owner: StandingQuery) -> None:
-        """A query whose change would cost too much."""
-        owner.failed = True
-        self.touch(owner)
+        For a change that is ``change``, ``effort`` unless said, and ``PER_TRIPLE`` more for each of its triples, up to
+        ``MOST_TIMES`` as much and ``PER_TRIPLE`` for each triple beyond ``LARGE``, at most ``effort``.
+        """
+        self.most_to_begin, self.closure.most = effort, derived
+        self._change = effort if change is None else change
+        self.budget.most = min(effort, self._change)
 
     def ask(self, form: QueryForm) -> StandingQuery:
-        """A query, answered at once. UnsupportedError names what of it is not kept incrementally, TooMuchError."""
+        """A query, answered at once until its ``end``.
+
+        UnsupportedError names what of it is not kept incrementally, TooMuchError says that it costs too much.
+        """
         standing = StandingQuery(form, self)
         try:
             for _ in self.enter(standing):
@@ -147,7 +172,7 @@ class StandingQueries:
         for entry in standing.entries:
             yield from entry.steps(standing.effort)
             if standing.failed:
-                raise self.too_much
+                raise self.budget.too_much
         for entry in standing.entries:
             entry.hand_over()
 
@@ -157,36 +182,75 @@ class StandingQueries:
             entry.open()
         standing.effort.weight = 1
         rows = sum(each.waiting for each in standing.entries)
-        standing.effort.renew(min(self.most_to_begin, self.most + PER_ROW * rows))
+        standing.effort.renew(min(self.most_to_begin, self.budget.most + PER_ROW * rows))
         if standing.failed:
-            raise self.too_much
+            raise self.budget.too_much
         standing.begun = True
         standing.settle()
 
-    def touched(self) -> Iterable[StandingQuery]:
-        """StandingQueries whose answers may have changed, each once and none that has ended; a turn ends."""
-        self.turn += 1
-        found = dict.fromkeys(self._touched)
-        self._touched.clear()
+    @property
+    def has_failed(self) -> bool:
+        """Whether a query failed since ``failed`` was asked last."""
+        return bool(self._failed)
+
+    def failed(self) -> dict[StandingQuery, TooMuchError]:
+        """The queries that failed since this was asked last: their answers are not kept any more."""
+        found, self._failed = self._failed, {}
         return found
 
-    def running(self, asked: BgpRequest) -> tuple[ShapeJoins["StandingQuery"], tuple[Term, ...]]:
-        """The joins that find a pattern's solutions, and the constants of its taker."""
-        kind, constants = shape(asked)
-        running = self._shapes.get(kind)
-        if running is None:
-            try:
-                running = self._shapes[kind] = ShapeJoins(kind, self._facts, self)
-            except JoinError as error:
-                raise UnsupportedError(TOO_LARGE) from error
-        return running, constants
+    def load(self, triples: Iterable[Triple]) -> None:
+        """Many facts are published, before anything is asked or without anybody being told."""
+        self.closure.load(triples)
+        for standing in self.touched():
+            standing.kept.settle()
 
-    def leave(
-        self, running: ShapeJoins[StandingQuery], taker: Taker[StandingQuery], constants: tuple[Term, ...]
-    ) -> None:
-        """It is no more."""
-        if running.leave(taker, constants):
-            del self._shapes[running.shape]
+    def change(
+        self,
+        added: Iterable[Triple],
+        removed: Iterable[Triple],
+        named: tuple[Sequence[Quad], Sequence[Quad]] | None = None,
+    ) -> Iterator[tuple[StandingQuery, Difference]]:
+        """Facts are deleted, then published: the queries whose answers changed, and how, each as soon as it is known.
+
+        ``named`` are facts of named graphs that come and that go.
+        Read the iterator to its end before the next change. Publishing what is there, and deleting what is
+        not, changes nothing. TooMuchError, at once, when too much would be derived or there would be too many graphs:
+        then nothing is changed. Queries whose change would cost too much have ``failed``.
+        """
+        came, went = tuple(added), tuple(removed)
+        size = len(came) + len(went)
+        if named is not None:
+            size += len(named[0]) + len(named[1])
+            self.graphs.check(named[0])
+        self.budget.most = self._most(size)
+        self.closure.apply(came, went)
+        if named is not None:
+            self.graphs.change(*named)
+        return self._changed(self.touched())
+
+    def touched(self) -> Iterable[StandingQuery]:
+        """Queries whose answers may have changed, each once and none that has ended; a turn ends."""
+        self.budget.turn += 1
+        found = dict.fromkeys(self.touches)
+        self.touches.clear()
+        return found
+
+    def _most(self, size: int) -> int:
+        """How much each query may look at for a change of so many triples."""
+        usual, most = self._change + PER_TRIPLE * size, MOST_TIMES * self._change
+        if usual > most:
+            usual = min(usual, most + PER_TRIPLE * max(0, size - LARGE))
+        return min(self.most_to_begin, usual)
+
+    def _changed(self, touched: Iterable[StandingQuery]) -> Iterator[tuple[StandingQuery, Difference]]:
+        for each in touched:
+            try:
+                added, removed = each.turn()
+            except TooMuchError as error:
+                self._failed[each] = error
+                continue
+            if added or removed:
+                yield each, Difference(added, removed)
 
 
 ROW: Final = 96
@@ -239,118 +303,3 @@ def _index_bytes(index: Index) -> int:
     some = list(islice(index.bags.values(), SOME))
     each = sum(getsizeof(bag) + ROW * len(bag) for bag in some) // (len(some) or 1)
     return getsizeof(index.bags) + each * len(index.bags)
-
-
-PER_TRIPLE: Final = 100
-"""How many more facts and rows a query may look at for each triple that a change has."""
-
-MOST_TIMES: Final = 3
-"""How many times as much as for one triple that is at most, for a change of ``LARGE`` triples or fewer."""
-
-
-class Difference(NamedTuple):
-    """The change of a set of rows."""
-
-    added: tuple[Row, ...]
-    removed: tuple[Row, ...]
-
-
-class Landmark:
-    """A knowledge base under rules, and the answers of queries on it as sets of rows."""
-
-    def __init__(self, rules: Rules = NO_RULES) -> None:
-        self.closure = Closure(rules)
-        self._queries = StandingQueries(self.closure.facts)
-        self._change = BOUNDLESS
-        self._failed: dict[StandingQuery, TooMuchError] = {}
-
-    def limit(self, effort: int, derived: int, change: int | None = None) -> None:
-        """How much is looked at to begin a query, how often one change derives something, what it lets a query look at.
-
-        For a change that is ``change``, ``effort`` unless said, and ``PER_TRIPLE`` more for each of its triples, up to
-        ``MOST_TIMES`` as much and ``PER_TRIPLE`` for each triple beyond ``LARGE``, at most ``effort``.
-        """
-        self._queries.most_to_begin, self.closure.most = effort, derived
-        self._change = effort if change is None else change
-        self._queries.most = min(effort, self._change)
-
-    def ask(self, form: QueryForm) -> StandingQuery:
-        """A query, answered at once until its ``end``.
-
-        UnsupportedError names what of it is not kept incrementally, TooMuchError says that it costs too much.
-        """
-        return self._queries.ask(form)
-
-    def built(self, form: QueryForm) -> StandingQuery:
-        """A query that has found nothing yet: ``entering``, ``StandingQuery.settle`` and ``begin`` come next."""
-        return StandingQuery(form, self._queries)
-
-    def entering(self, standing: StandingQuery) -> Iterator[None]:
-        """Find the solutions of its patterns, a part at each step; facts may change between two. TooMuchError."""
-        return self._queries.enter(standing)
-
-    def begin(self, standing: StandingQuery) -> None:
-        """It is told of changes from now on, those since its patterns were entered are taken in; TooMuchError."""
-        self._queries.begin(standing)
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether a query failed since ``failed`` was asked last."""
-        return bool(self._failed)
-
-    def failed(self) -> dict[StandingQuery, TooMuchError]:
-        """The queries that failed since this was asked last: their answers are not kept any more."""
-        found, self._failed = self._failed, {}
-        return found
-
-    def load(self, triples: Iterable[Triple]) -> None:
-        """Many facts are published, before anything is asked or without anybody being told."""
-        self.closure.load(triples)
-        for standing in self._queries.touched():
-            standing.kept.settle()
-
-    @property
-    def graphs(self) -> NamedGraphs[StandingQuery]:
-        """The named graphs, to which rules do not apply."""
-        return self._queries.graphs
-
-    def change(
-        self,
-        added: Iterable[Triple],
-        removed: Iterable[Triple],
-        named: tuple[Sequence[Quad], Sequence[Quad]] | None = None,
-    ) -> Iterator[tuple[StandingQuery, Difference]]:
-        """Facts are deleted, then published: the queries whose answers changed, and how, each as soon as it is known.
-
-        ``named`` are facts of named graphs that come and that go.
-        Read the iterator to its end before the next change. Publishing what is there, and deleting what is
-        not, changes nothing. TooMuchError, at once, when too much would be derived or there would be too many graphs:
-        then nothing is changed. StandingQueries whose change would cost too much have ``failed``.
-        """
-        came, went = tuple(added), tuple(removed)
-        size = len(came) + len(went)
-        if named is not None:
-            size += len(named[0]) + len(named[1])
-            self.graphs.check(named[0])
-        self._queries.most = self._most(size)
-        self.closure.apply(came, went)
-        if named is not None:
-            self.graphs.change(*named)
-        return self._changed(self._queries.touched())
-
-    def _most(self, size: int) -> int:
-        """How much each query may look at for a change of so many triples."""
-        usual, most = self._change + PER_TRIPLE * size, MOST_TIMES * self._change
-        if usual > most:
-            usual = min(usual, most + PER_TRIPLE * max(0, size - LARGE))
-        return min(self._queries.most_to_begin, usual)
-
-    def _changed(self, touched: Iterable[StandingQuery]) -> Iterator[tuple[StandingQuery, Difference]]:
-        for each in touched:
-            try:
-                added, removed = each.turn()
-            except TooMuchError as error:
-                self._failed[each] = error
-                continue
-            if added or removed:
-                yield each, Difference(added, removed)

@@ -66,9 +66,9 @@ class Incremental:
     def prepare(self, form: QueryForm, turn: Turn, alone: Turn) -> StandingQuery:
         """Build the query, enter its patterns in turns, and evaluate what is above them."""
         with alone():
-            standing = self._driver.built(form)
+            standing = StandingQuery(form, self._driver)
         try:
-            steps = self._driver.entering(standing)
+            steps = self._driver.enter(standing)
             while not _stepped(steps, turn):
                 pass
             with alone():
