@@ -34,6 +34,7 @@ from streamgauge.incremental.rewrite import (
     Normaliser,
     PatternLeaf,
     UnsupportedError,
+    block_names,
     closed,
     firm,
     leaf,
@@ -131,7 +132,7 @@ class Builder:
         for condition in conditions:
             place = next((at for at, part in enumerate(parts) if _takes(part, condition)), None)
             (late if place is None else early[place]).append(condition)
-        scopes = [scope(part) for part in parts]
+        scopes = [scope(part) for part in parts] if len(parts) > 1 else []
         shared = {name for at, one in enumerate(scopes) for two in scopes[:at] for name in one & two}
         wanted = needed.union(shared, self._hidden, *map(reads, late))
         leaves = all(isinstance(part, al.BGP | al.Graph | al.Values) for part in parts)
@@ -144,7 +145,7 @@ class Builder:
                 right = self._operand(part, early[at], wanted)
                 built = right if built is None else self._with(JoinRows(built, right, self.effort))
         assert built is not None
-        return self._kept(built, late, [each for part in parts for each in firm(part)])
+        return self._kept(built, late, [each for part in parts for each in firm(part)]) if late else built
 
     def _semijoined(self, right: al.Pattern, left: Sequence[al.TriplePattern]) -> al.Pattern:
         """The right side as far as the left one can meet it."""
@@ -164,7 +165,7 @@ class Builder:
         if not found.bgp.patterns and not isinstance(found.graph, al.Var):
             return self._kept(self._with(Constant((), ((),))), conditions)
         own = (found.graph.name,) if isinstance(found.graph, al.Var) else ()
-        names = (*own, *(name for name in names_of(al.pattern_variables(found.bgp)) if name not in own))
+        names = (*own, *(name for name in block_names(found.bgp) if name not in own))
         output = tuple(name for name in dict.fromkeys((*self.order, *names)) if name in needed and name in names)
         return LeafSource(self.make_leaf(BgpRequest(found.graph, found.bgp, tuple(conditions), output)), output)
 

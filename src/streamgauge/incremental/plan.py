@@ -126,8 +126,10 @@ def plan(bgp: BGP, conditions: Sequence[Expression], late: frozenset[Expression]
 
 def pushable(condition: Expression, bgp: BGP) -> bool:
     """Whether a condition can be tested inside the joins: fast, and over variables that the pattern binds."""
+    if not is_fast(condition):
+        return False
     bound = {node.name for triple in bgp.patterns for node in nodes_of(triple) if isinstance(node, Var)}
-    return is_fast(condition) and set(variables_of(condition)) <= bound
+    return bound.issuperset(variables_of(condition))
 
 
 def nodes_of(triple: TriplePattern) -> tuple[Node, Node, Node]:

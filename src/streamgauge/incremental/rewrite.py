@@ -83,7 +83,13 @@ def mentions(pattern: al.Pattern) -> Names:
 
 def scope(pattern: al.Pattern) -> Names:
     """The variables in scope."""
-    return frozenset(names_of(al.pattern_variables(pattern)))
+    return frozenset(block_names(pattern) if isinstance(pattern, al.BGP) else names_of(al.pattern_variables(pattern)))
+
+
+def block_names(block: al.BGP) -> tuple[str, ...]:
+    """The variables of triple patterns, in order of first appearance."""
+    nodes = [node for each in block.patterns for node in (each.subject, each.predicate, each.object)]
+    return tuple(dict.fromkeys([node.name for node in nodes if isinstance(node, al.Var)]))
 
 
 def names_of(variables: Iterable[al.Var]) -> tuple[str, ...]:

@@ -242,7 +242,7 @@ class FactJoins:
         """Most-bound patterns first; among those that begin, the one with the fewest facts."""
         order, bound = [], set(bound)
         while left:
-            chosen = max(left, key=lambda at: self._rank(self.patterns[at], bound))
+            chosen = max(left, key=lambda at: self._rank(self.patterns[at], bound)) if len(left) > 1 else left[0]
             left.remove(chosen)
             order.append(chosen)
             bound |= variables_in(self.patterns[chosen])
