@@ -21,7 +21,7 @@ A worked example: the rows of ``?x :in ?g . ?x :name ?n`` for takers with a cons
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from streamgauge.incremental.conditions import PARTS, size_of, test, variables_of
 from streamgauge.incremental.facts.facts import Class, Facts, Property
@@ -42,49 +42,37 @@ from streamgauge.model.algebra import Expression, Node, TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term
 
 
-class Finish(Protocol):
-    """The operations that take solutions."""
+class Finish:
+    """The operations that take solutions; those that are not overridden do nothing."""
 
     @property
     def keys(self) -> tuple[str, ...]:
         """Variables whose values are known to begin with."""
-        ...
+        return ()
+
+    def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
+        """Begin the function of a fact that comes or goes; the locals that hold ``keys`` that are known already."""
+        module.function("run", given)
+        return {}
+
+    def begun(self, module: Module) -> None:
+        """Begin the body of the function that finds all existing solutions."""
 
     def bound(self, module: Module, where: Locals) -> None:
         """All of ``keys`` are known; may open blocks."""
-        ...
 
     def looked(self, module: Module, count: str) -> None:
         """So many facts are about to be looked at; may end the function."""
-        ...
 
     def found(self, module: Module, where: Locals, sign: int) -> None:
         """Count a solution that came (1) or went (-1)."""
-        ...
-
-
-class ChangeFinish(Finish, Protocol):
-    """A finish of the solutions that change with a fact."""
-
-    def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
-        """Begin a function ``run`` that is given a fact; the locals that hold ``keys`` that are known already."""
-        ...
-
-
-class SearchFinish(Finish, Protocol):
-    """A finish of all existing solutions, which may stop between two values of an anchor."""
-
-    def begun(self, module: Module) -> None:
-        """Begin the body of the function."""
-        ...
-
-    def ended(self, module: Module) -> None:
-        """All solutions are found."""
-        ...
+        raise NotImplementedError
 
     def parted(self, module: Module) -> None:
-        """All solutions with one value are found; may end the function."""
-        ...
+        """All existing solutions with one value of the anchor are found; may end the function."""
+
+    def ended(self, module: Module) -> None:
+        """All existing solutions are found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +97,7 @@ class FactListener:
     leave: Callable[..., None]
 
 
-def readers(facts: Facts, patterns: Sequence[TriplePattern], finish: ChangeFinish) -> Iterator[FactListener]:
+def readers(facts: Facts, patterns: Sequence[TriplePattern], finish: Finish) -> Iterator[FactListener]:
     """One reader for each pattern: together they find the solutions that come and go with facts."""
     joins = fact_joins(facts, patterns, ())
     for at, pattern in enumerate(patterns):
@@ -154,7 +142,7 @@ class FactJoins:
         """Whether a fact that matches pattern ``at`` gives all these variables their values."""
         return variables_in(self.patterns[at]).issuperset(names)
 
-    def trigger(self, at: int, sign: int, finish: ChangeFinish) -> Callable[..., None]:
+    def trigger(self, at: int, sign: int, finish: Finish) -> Callable[..., None]:
         """Given a fact that matches pattern ``at`` (``parameters``): finds what comes (``sign`` 1) or goes (-1)."""
         pattern, module = self.patterns[at], Module()
         where = finish.headed(module, parameters(pattern))
@@ -165,26 +153,30 @@ class FactJoins:
         run: Callable[..., None] = module.built()[0]
         return run
 
-    def begin(self, finish: SearchFinish) -> Callable[..., None]:
-        """Finds all solutions for values of the keys."""
-        module, where = Module(), _key_locals(finish.keys)
-        module.function("begin", list(where.values()))
+    def begin(self, finish: Finish, anchor: str | None = None) -> Callable[..., None]:
+        """Finds all solutions for values of the keys; those with values of the ``anchor`` that wait, value by value."""
+        module, where = Module(), {name: f"k{number}" for number, name in enumerate(finish.keys)}
+        module.function("begin", [*(() if anchor is None else ("waiting",)), *where.values()])
         finish.begun(module)
         with module.branch():
-            self._all(module, where, finish)
+            if anchor is not None:
+                where[anchor] = "a"
+                module.add(Scan("a", f"{module.use(_drained)}(waiting)"))
+                finish.looked(module, "1")
+            with module.branch():
+                self._join(module, where, finish).join(self._order(list(range(len(self.patterns))), set(where)))
+                finish.found(module, where, 1)
+            if anchor is not None:
+                finish.parted(module)
         finish.ended(module)
         begin: Callable[..., None] = module.built()[0]
         return begin
-
-    def _all(self, module: Module, where: dict[str, str], finish: Finish) -> None:
-        self._join(module, where, finish).join(self._order(list(range(len(self.patterns))), set(where)))
-        finish.found(module, where, 1)
 
     def _join(self, module: Module, where: dict[str, str], finish: Finish) -> "_FactJoin":
         nodes = tuple(map(nodes_of, self.patterns))
         return _FactJoin(module, nodes, where, list(self.conditions), self.facts, self.patterns, finish)
 
-    def anchor(self, finish: SearchFinish) -> Anchor | None:
+    def anchor(self, finish: Finish) -> Anchor | None:
         """Parts by the first variable that the joins would bind: by a subject before an object; ``None``: none is open.
 
         ``begin`` takes values out of the dict that it is given.
@@ -196,23 +188,8 @@ class FactJoins:
             free = [node for node in nodes if isinstance(node, Var) and node.name not in keys]
             if free:
                 name = free[0].name
-                return Anchor(name, self._values(pattern, name, keys), self._begin_parts(name, finish))
+                return Anchor(name, self._values(pattern, name, keys), self.begin(finish, name))
         return None
-
-    def _begin_parts(self, name: str, finish: SearchFinish) -> Callable[..., None]:
-        """Finds the solutions with the values of a variable that wait, value by value."""
-        module, where = Module(), _key_locals(finish.keys)
-        module.function("begin", ["waiting", *where.values()])
-        finish.begun(module)
-        with module.branch():
-            module.add(Scan("a", f"{module.use(_drained)}(waiting)"))
-            finish.looked(module, "1")
-            with module.branch():
-                self._all(module, {name: "a", **where}, finish)
-            finish.parted(module)
-        finish.ended(module)
-        begin: Callable[..., None] = module.built()[0]
-        return begin
 
     def _values(self, pattern: TriplePattern, name: str, keys: Sequence[str]) -> Callable[..., Iterable[Term]]:
         """All values that an open variable may have in a pattern, and maybe others, for values of the keys.
@@ -359,10 +336,6 @@ class _FactJoin(PatternJoin):
 
     def _is_open(self, node: Node) -> bool:
         return isinstance(node, Var) and node.name not in self.where
-
-
-def _key_locals(keys: Sequence[str]) -> dict[str, str]:
-    return {name: f"k{number}" for number, name in enumerate(keys)}
 
 
 def kind_of(facts: Facts, pattern: TriplePattern) -> Class | Property | None:

@@ -14,7 +14,7 @@ from typing import Final, Protocol, TypeAlias
 from streamgauge.incremental.budget import ChangeBudget
 from streamgauge.incremental.facts.facts import Facts
 from streamgauge.incremental.facts.gates import JoinTrigger
-from streamgauge.incremental.facts.joins import Anchor, fact_joins
+from streamgauge.incremental.facts.joins import Anchor, Finish, fact_joins
 from streamgauge.incremental.ir import Do, Emit, JoinError, Locals, Module, Scan, Test, row_of, tuple_of
 from streamgauge.incremental.operators import Bag
 from streamgauge.incremental.plan import BgpRequest
@@ -278,37 +278,41 @@ def _key(constants: Sequence[Term]) -> object:
     return constants[0] if len(constants) == 1 else tuple(constants)
 
 
-def _names(shape: PatternShape, where: Locals) -> str:
-    """The key of the takers, of locals."""
-    return tuple_of([where[name] for name in shape.keys]) if shape.keys else "()"
-
-
-def _count(module: Module, shape: PatternShape, where: Locals, sign: int) -> None:
-    """Count the row for every taker."""
-    module.add(
-        row_of(shape.output, where),
-        Scan("found, owner", "takers"),
-        Do("if not found: owner.touch()"),
-        Emit("found", f"+ {module.use(sign)}"),
-    )
-
-
 @dataclass(frozen=True)
-class _Late:
-    """Solutions go to those that ask with their constants; where nobody does, the rest is not joined."""
+class _ShapeFinish(Finish):
+    """Solutions of a shape go to its takers with the same constants."""
 
     shape: PatternShape
     takers: Asking
-    left: list[int]
-    over: Callable[[Takers | None], bool]
 
     @property
     def keys(self) -> tuple[str, ...]:
         return self.shape.keys
 
+    def key(self, where: Locals) -> str:
+        """The key of takers, of locals."""
+        return tuple_of([where[name] for name in self.keys]) if self.keys else "()"
+
+    def found(self, module: Module, where: Locals, sign: int) -> None:
+        """Count the row for every taker."""
+        module.add(
+            row_of(self.shape.output, where),
+            Scan("found, owner", "takers"),
+            Do("if not found: owner.touch()"),
+            Emit("found", f"+ {module.use(sign)}"),
+        )
+
+
+@dataclass(frozen=True)
+class _Late(_ShapeFinish):
+    """The joins come to the constants of the takers; where there are none with these, the rest is not joined."""
+
+    left: list[int]
+    over: Callable[[Takers | None], bool]
+
     def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
         """Begin without a known taker."""
-        module.function("run", given)
+        super().headed(module, given)
         module.add(Do("takers = None"))
         return {}
 
@@ -319,15 +323,38 @@ class _Late:
 
     def bound(self, module: Module, where: Locals) -> None:
         """Go on where there are takers."""
-        module.add(Do(f"takers = {module.use(self.takers)}.get({_names(self.shape, where)})"), Test("takers"))
-
-    def found(self, module: Module, where: Locals, sign: int) -> None:
-        """Count the row for every taker."""
-        _count(module, self.shape, where, sign)
+        module.add(Do(f"takers = {module.use(self.takers)}.get({self.key(where)})"), Test("takers"))
 
 
 @dataclass(frozen=True)
-class _All:
+class _Early(_ShapeFinish):
+    """The joins begin with the constants of the takers, one after the other."""
+
+    over: Callable[[Takers], bool]
+
+    def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
+        """A function that goes through the constants, and one for each of them."""
+        where = {name: f"k{number}" for number, name in enumerate(self.keys)}
+        known = [*where.values(), *given]
+        super().headed(module, given)
+        key = self.key(where) if where else "_"
+        module.add(
+            Scan(f"{key}, takers", f"{module.use(self.takers)}.items()"), Do(f"join({', '.join(('takers', *known))})")
+        )
+        module.function("join", ["takers", *known])
+        return where
+
+    def looked(self, module: Module, count: str) -> None:
+        """Stop where it is too much."""
+        module.add(Do(f"takers.left -= {count}"), Do(f"if takers.left < 0 and {module.use(self.over)}(takers): return"))
+
+    def bound(self, module: Module, where: Locals) -> None:  # noqa: ARG002
+        """Go on where there are takers."""
+        module.add(Test("takers"))
+
+
+@dataclass(frozen=True)
+class _All(Finish):
     """All solutions for some constants go to one bag, the first of ``bags`` during a search."""
 
     shape: PatternShape
@@ -348,16 +375,13 @@ class _All:
         """Stop where it is too much."""
         module.add(Do(f"left -= {count}"), Do(f"if left < 0: {module.use(self.left)}[0] = left; return"))
 
-    def ended(self, module: Module) -> None:
-        """Note how much may still be looked at."""
-        module.add(Do(f"{module.use(self.left)}[0] = left"))
-
-    def bound(self, module: Module, where: Locals) -> None:
-        """The taker is known from the beginning."""
-
     def parted(self, module: Module) -> None:
         """Stop where enough was looked at."""
         module.add(Do(f"if left < floor: {module.use(self.left)}[0] = left; return"))
+
+    def ended(self, module: Module) -> None:
+        """Note how much may still be looked at."""
+        module.add(Do(f"{module.use(self.left)}[0] = left"))
 
     def found(self, module: Module, where: Locals, sign: int) -> None:  # noqa: ARG002
         """A row that has all variables is found once, any other as often as it has solutions."""
@@ -372,40 +396,3 @@ class _All:
         """Whether a row tells the solution: the others are constants."""
         nodes = {node for each in self.shape.patterns for node in (each.subject, each.predicate, each.object)}
         return {node.name for node in nodes if isinstance(node, Var)} <= {*self.shape.output, *self.shape.keys}
-
-
-@dataclass(frozen=True)
-class _Early:
-    """The joins begin with the constants of those that ask, one after the other."""
-
-    shape: PatternShape
-    takers: Asking
-    over: Callable[[Takers], bool]
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return self.shape.keys
-
-    def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
-        """A function that goes through the constants, and one for each of them."""
-        where = {name: f"k{number}" for number, name in enumerate(self.shape.keys)}
-        known = [*where.values(), *given]
-        module.function("run", given)
-        key = _names(self.shape, where) if where else "_"
-        module.add(
-            Scan(f"{key}, takers", f"{module.use(self.takers)}.items()"), Do(f"join({', '.join(('takers', *known))})")
-        )
-        module.function("join", ["takers", *known])
-        return where
-
-    def looked(self, module: Module, count: str) -> None:
-        """Stop where it is too much."""
-        module.add(Do(f"takers.left -= {count}"), Do(f"if takers.left < 0 and {module.use(self.over)}(takers): return"))
-
-    def bound(self, module: Module, where: Locals) -> None:  # noqa: ARG002
-        """Go on where there are takers."""
-        module.add(Test("takers"))
-
-    def found(self, module: Module, where: Locals, sign: int) -> None:
-        """Count the row for every taker."""
-        _count(module, self.shape, where, sign)
