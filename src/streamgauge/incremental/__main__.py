@@ -27,23 +27,17 @@ def main() -> None:
 
 def generated(form: QueryForm, standing: bool = False) -> list[str]:
     """The texts of the modules that are generated for patterns over the default graph; UnsupportedError."""
-    pool = _Requests()
-    KeptAnswer(form, pool, names=None if standing else ())
-    requests = [each for each in pool.requests if each.graph is None]
+    requests: list[BgpRequest] = []
+
+    def leaf(request: BgpRequest) -> Take:
+        """Note a request; there are no solutions."""
+        if request.graph is None:
+            requests.append(request)
+        return dict
+
+    KeptAnswer(form, leaf, names=None if standing else ())
     functions = _over_facts(requests) if standing else _over_windows(requests)
     return list(dict.fromkeys(map(text_of, functions)))
-
-
-class _Requests:
-    """The patterns that a query requests; there are no solutions."""
-
-    def __init__(self) -> None:
-        self.requests: list[BgpRequest] = []
-
-    def leaf(self, request: BgpRequest) -> Take:
-        """Note a request."""
-        self.requests.append(request)
-        return dict
 
 
 def _over_windows(requests: list[BgpRequest]) -> Iterator[Any]:

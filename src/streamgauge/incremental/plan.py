@@ -1,12 +1,14 @@
 """Plans of the joins of a basic graph pattern when one triple comes or goes: relations, access paths, order."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import TypeAlias
 
 from streamgauge.incremental.conditions import is_fast, variables_of
+from streamgauge.incremental.operators import Take
 from streamgauge.model.algebra import BGP, Call, Expression, Node, TriplePattern, Var
-from streamgauge.model.terms import Term
+from streamgauge.model.terms import Term, Triple
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,50 @@ class BgpRequest:
     bgp: BGP
     conditions: tuple[Expression, ...]
     output: tuple[str, ...]
+
+
+Feed: TypeAlias = Callable[[Iterable[Triple]], None]
+"""Takes triples that enter a graph, or that leave it."""
+
+Follow: TypeAlias = Callable[[Iterator[Triple]], bool]
+"""Takes entering triples until one changes the solutions: whether one did. The rest is left in the iterator."""
+
+Held: TypeAlias = Callable[[], Iterable[Sequence[Triple]]]
+"""The triples that a content holds now, arrival by arrival."""
+
+
+class JoinPool:
+    """The solutions of patterns over graphs that move: followed as triples enter and leave, or found at each look."""
+
+    @property
+    def moved(self) -> bool:
+        """Whether solutions may have changed since they were taken."""
+        return True
+
+    def leaf(self, request: BgpRequest) -> Take:
+        """Request the solutions of a pattern, before the graphs are fed."""
+        raise NotImplementedError
+
+    def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:  # noqa: ARG002
+        """Functions that take the triples that enter and leave a graph; they do nothing when no pattern needs them."""
+        return _pass, _pass
+
+    def follow(self, graph: Term | None) -> Follow | None:  # noqa: ARG002
+        """A function that takes entering triples up to one that changes solutions, if there can be one."""
+        return None
+
+    def see(self, graph: Term | None, held: Held) -> None:
+        """One content of a graph, ``None`` for the default graph, and what it holds when it is looked at."""
+
+    def look(self) -> None:
+        """A look at the contents begins."""
+
+    def release(self) -> None:
+        """The look is over."""
+
+
+def _pass(_triples: Iterable[Triple]) -> None:
+    """Nothing is done with triples one by one."""
 
 
 def plan_all(asked: Sequence[BgpRequest]) -> list[PlannedBgp]:

@@ -40,16 +40,23 @@ from streamgauge.incremental.ir import (
     tuple_of,
 )
 from streamgauge.incremental.operators import Bag, Take
-from streamgauge.incremental.plan import BgpRequest, JoinPlan, Path, PlannedBgp, TripleRelation, merged, plan_all
+from streamgauge.incremental.plan import (
+    BgpRequest,
+    Feed,
+    Follow,
+    JoinPlan,
+    JoinPool,
+    Path,
+    PlannedBgp,
+    TripleRelation,
+    merged,
+    plan_all,
+)
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import Term, Triple
 
-Feed = Callable[[Iterable[Triple]], None]
-Follow = Callable[[Iterator[Triple]], bool]
-"""Takes entering triples until one changes the solutions: whether one did. The rest is left in the iterator."""
 
-
-class WindowJoins:
+class WindowJoins(JoinPool):
     """The basic graph patterns of one query or of several over graphs that change; patterns are requested first.
 
     ``static`` triples are in the default graph from its first ``feeds`` on; a collection, which may be a file, is read
@@ -75,7 +82,7 @@ class WindowJoins:
         return partial(_taken, found)
 
     def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:
-        """Two functions: triples enter a graph, triples leave it. They do nothing when no pattern reads the graph."""
+        """Functions that take the triples that enter and leave a graph; static ones enter with the first."""
         if graph not in self._joins:
             self._joins[graph] = self._generated(graph)
             if graph is None:
@@ -88,15 +95,6 @@ class WindowJoins:
         self.feeds(graph)
         joins = self._joins[graph]
         return joins[0].follow if len(joins) == 1 else None
-
-    def see(self, graph: Term | None, _held: object) -> None:
-        """Triples of a content enter and leave by ``feeds``: nothing to do."""
-
-    def look(self) -> None:
-        """Changes have been followed as they came: nothing to do."""
-
-    def release(self) -> None:
-        """Changes are followed further: nothing to do."""
 
     def _generated(self, graph: Term | None) -> list["Joins"]:
         """Patterns whose predicates are constants together; one with a variable there would slow them down."""

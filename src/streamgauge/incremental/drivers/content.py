@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import count
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
-from streamgauge.incremental.window_joins import Feed, Follow
+from streamgauge.incremental.plan import Feed, Follow
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.model.query import ContinuousQuery
@@ -99,27 +99,6 @@ class Latest:
         self._enter((time_fact(triple, now),))
 
 
-class ChangeDetector(Protocol):
-    """Follows the moves of a content and says at each look whether it has changed."""
-
-    @property
-    def none(self) -> bool:
-        """Whether nothing that counts has happened since the last look."""
-        ...
-
-    def came(self, triples: Sequence[Triple]) -> None:
-        """Triples entered."""
-        ...
-
-    def went(self, triples: Sequence[Triple]) -> None:
-        """Triples left."""
-        ...
-
-    def settle(self, held: object) -> bool:
-        """Whether the content has changed since the last look; ``held`` is true when it holds any triple."""
-        ...
-
-
 class SetChanges:
     """How the set of triples differs from when it was last looked at; what comes and goes in between is no change."""
 
@@ -199,7 +178,11 @@ class AnyChange:
         return changed
 
 
-def change_detector(queries: Sequence[ContinuousQuery], semantics: Semantics) -> SetChanges | AnyChange | None:
+ChangeDetector: TypeAlias = SetChanges | AnyChange
+"""Follows the moves of a content and says at each look whether it has changed."""
+
+
+def change_detector(queries: Sequence[ContinuousQuery], semantics: Semantics) -> ChangeDetector | None:
     """The change detector of one content of queries, ``None`` where changes are no reason to report.
 
     An answer tells a change by itself when only its own changes are sent, every move counts, and it follows from the
@@ -238,6 +221,7 @@ class WindowContent:
         self._enter, self._leave, self._latest = enter, leave, latest
         self._follow = follow if isinstance(change_detector, AnyChange) and latest is None else None
         self._live: deque[Arrival] = deque()
+        self._waiting: list[tuple[int, tuple[Triple, ...], int | None]] = []
         self._ends: list[tuple[int, int, Arrival]] = []
         self._running: set[int] = set()
         self._numbers = count(1)
@@ -319,7 +303,7 @@ class WindowContent:
         return True
 
     def show(self) -> None:
-        """Waiting arrivals enter; here none waits."""
+        """Arrivals that wait for a look enter; here none waits."""
 
     def drop(self, first: int) -> None:
         """Arrivals before ``first`` (ms) leave."""
@@ -376,17 +360,6 @@ class WindowContent:
 
 class BufferedContent(WindowContent):
     """A content that stands still between the looks of its window: what arrives waits for the next."""
-
-    def __init__(
-        self,
-        enter: Feed,
-        leave: Feed,
-        change_detector: ChangeDetector | None = None,
-        latest: Latest | None = None,
-        _follow: Follow | None = None,
-    ) -> None:
-        super().__init__(enter, leave, change_detector, latest)
-        self._waiting: list[tuple[int, tuple[Triple, ...], int | None]] = []
 
     @property
     def still(self) -> bool:

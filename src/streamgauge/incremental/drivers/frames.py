@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from streamgauge.incremental.drivers.content import BufferedContent, Latest, WindowContent, change_detector
 from streamgauge.incremental.evaluator import KeptAnswer
-from streamgauge.incremental.operators import Bag, Delta
-from streamgauge.incremental.snapshot import Held, SnapshotContents, Snapshots
-from streamgauge.incremental.window_joins import Feed, Follow, WindowJoins
+from streamgauge.incremental.plan import JoinPool
+from streamgauge.incremental.snapshot import SnapshotContents, Snapshots
+from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Borders, Due, Report, Scope, Semantics, Tick
 from streamgauge.model.terms import Term, Triple
@@ -126,54 +126,11 @@ OVERLAP: Final = 3
 to 4 looks either way, a self-join at more than 5 (benchmarks/RESULTS.md)."""
 
 
-class QueryEvaluator(Protocol):
-    """The answer of a query over contents that move."""
-
-    variables: tuple[str, ...]
-
-    def settle(self) -> Delta:
-        """The change of the answer since it was last asked for."""
-        ...
-
-    def answer(self) -> Bag:
-        """The answer now; do not change it."""
-        ...
-
-    def solutions(self) -> Bag:
-        """The answer when it was last asked for; do not change it."""
-        ...
+QueryEvaluator: TypeAlias = KeptAnswer | Snapshots
+"""The answer of a query over contents that move."""
 
 
-class Leaves(Protocol):
-    """Where the patterns of one query or several find their triples."""
-
-    @property
-    def moved(self) -> bool:
-        """Whether the solutions of a pattern may have changed since answers were last asked for."""
-        ...
-
-    def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:
-        """Functions that take the triples that enter and leave a graph."""
-        ...
-
-    def follow(self, graph: Term | None) -> Follow | None:
-        """A function that takes entering triples up to one that a pattern finds something for, if there can be one."""
-        ...
-
-    def see(self, graph: Term | None, held: Held) -> None:
-        """One content of a graph, and what it holds when it is looked at."""
-        ...
-
-    def look(self) -> None:
-        """A look at the contents begins."""
-        ...
-
-    def release(self) -> None:
-        """It is over."""
-        ...
-
-
-def evaluators(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tuple[Leaves, list[QueryEvaluator]]:
+def evaluators(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tuple[JoinPool, list[QueryEvaluator]]:
     """Evaluators for queries with the same windows and static data, and what they have in common.
 
     ValueError for what they do not do.
@@ -184,7 +141,7 @@ def evaluators(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tupl
         contents = SnapshotContents()
         return contents, [Snapshots(query.form, contents, empty, names) for query in queries]
     pool = WindowJoins(first.static)
-    kept: list[QueryEvaluator] = [KeptAnswer(query.form, pool, empty, names) for query in queries]
+    kept: list[QueryEvaluator] = [KeptAnswer(query.form, pool.leaf, empty, names) for query in queries]
     pool.feeds(None)
     return pool, kept
 
@@ -307,7 +264,7 @@ Frame: TypeAlias = TimeFrame | CountFrame
 """One window of a query."""
 
 
-def frames(queries: Sequence[ContinuousQuery], semantics: Semantics, leaves: Leaves, t0: int) -> tuple[Frame, ...]:
+def frames(queries: Sequence[ContinuousQuery], semantics: Semantics, pool: JoinPool, t0: int) -> tuple[Frame, ...]:
     """The windows of queries that have the same, each feeding its graph of the evaluator or seen by it whole.
 
     Several that close each for itself are shown as of their latest closes, so what arrives waits for them.
@@ -316,14 +273,12 @@ def frames(queries: Sequence[ContinuousQuery], semantics: Semantics, leaves: Lea
     held = BufferedContent if closing(semantics) and len(windows) > 1 else WindowContent
     timed = any(uses_timestamp(query.form) for query in queries)
     names = dict.fromkeys(each.name for each in windows)
-    latest = {name: Latest(*leaves.feeds(stamps_graph(name))) if timed else None for name in names}
+    latest = {name: Latest(*pool.feeds(stamps_graph(name))) if timed else None for name in names}
     made = []
     for each in windows:
         graph = _graph(each)
-        content = held(
-            *leaves.feeds(graph), change_detector(queries, semantics), latest[each.name], leaves.follow(graph)
-        )
-        leaves.see(graph, content.graphs)
+        content = held(*pool.feeds(graph), change_detector(queries, semantics), latest[each.name], pool.follow(graph))
+        pool.see(graph, content.graphs)
         made.append(_frame(each, content, semantics, t0))
     return tuple(made)
 
@@ -378,7 +333,8 @@ class Clocks:
         ordered = merge(*(_marked(hand, instants) for hand, instants in given), key=itemgetter(0))
         for instant, group in groupby(ordered, key=itemgetter(0)):
             if still():
-                _move_to_last(given)
+                for move, last in [(move, instants[-1]) for hand, instants in given if instants for move in hand.moves]:
+                    move(last)
                 return
             found = list(group)
             moves = [move for _, hand, _ in found for move in hand.moves]
@@ -392,14 +348,6 @@ def _marked(hand: Hand, instants: range) -> Iterator[tuple[int, Hand, bool]]:
     """The instants of a clock, and whether each is the last."""
     final = instants[-1] if instants else 0
     return ((instant, hand, instant == final) for instant in instants)
-
-
-def _move_to_last(given: Sequence[tuple[Hand, range]]) -> None:
-    """Everything moves to the last of its instants."""
-    for hand, instants in given:
-        if instants:
-            for move in hand.moves:
-                move(instants[-1])
 
 
 def clocks(query: ContinuousQuery, frames: Sequence[Frame], semantics: Semantics, t0: int) -> Clocks | None:

@@ -71,7 +71,7 @@ class StandingQuery:
         self.entries: list[PatternEntry | GraphEntry] = []
         self.touch = partial(landmark.touches.append, self)
         self._weight = len(patterns) // OPERATORS
-        self.kept = KeptAnswer(form, self, names=None, effort=self.effort, ranked=True)
+        self.kept = KeptAnswer(form, self.leaf, names=None, effort=self.effort, ranked=True)
 
     def leaf(self, asked: BgpRequest) -> Take:
         """Request the solutions of a pattern."""

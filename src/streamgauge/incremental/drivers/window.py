@@ -146,7 +146,7 @@ class WindowDriver:
 
     def __init__(self, asked: Sequence[tuple[ContinuousQuery, Emit]], semantics: Semantics) -> None:
         self._queries, self._semantics = [query for query, _ in asked], semantics
-        self._leaves, answers = evaluators(self._queries, semantics)
+        self._pool, answers = evaluators(self._queries, semantics)
         self._streamings = [
             RelationToStream(query.form, answer, query.r2s or semantics.r2s, semantics, emit)
             for (query, emit), answer in zip(asked, answers, strict=True)
@@ -171,7 +171,7 @@ class WindowDriver:
     def _begin(self, t0: int) -> None:
         query, semantics = self._queries[0], self._semantics
         self._begun, self._t0 = True, t0
-        self._frames = frames(self._queries, semantics, self._leaves, t0)
+        self._frames = frames(self._queries, semantics, self._pool, t0)
         pairs = list(zip(query.windows, self._frames, strict=True))
         self._of = {stream: tuple(frame for each, frame in pairs if each.stream == stream) for stream in self._of}
         self._clocks = clocks(query, self._frames, semantics, t0)
@@ -290,7 +290,7 @@ class WindowDriver:
             self._tick(time, [(time, held, triples[:1], until)])
             triples = triples[1:]
         takers = [frame for frame in held if frame.takes(time)]
-        leaves, counts = self._leaves, self._counts(time)
+        pool, counts = self._pool, self._counts(time)
         if counts and len(takers) == 1 and takers[0].content.follows:
             for _ in takers[0].content.follow(time, triples, until):
                 self._look(time)
@@ -298,7 +298,7 @@ class WindowDriver:
         for triple in triples:
             for frame in takers:
                 frame.arrive(time, (triple,), until)
-            if counts and leaves.moved:
+            if counts and pool.moved:
                 self._look(time)
 
     def _count(self, time: int, held: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
@@ -373,10 +373,10 @@ class WindowDriver:
         if any(changed) and (not self._non_empty or any(frame.content.held for frame in self._frames)):
             scopes = [frame.scope for frame in self._frames]
             scope = min(start for start, _ in scopes), max(end for _, end in scopes)
-            self._leaves.look()
+            self._pool.look()
             for streaming in self._streamings:
                 streaming.report(instant, scope)
-            self._leaves.release()
+            self._pool.release()
 
 
 DriverRequest: TypeAlias = tuple[ContinuousQuery, Semantics, Emit]

@@ -144,7 +144,7 @@ class _QueryEvaluation:
     def __init__(self, asked: LiveQuery, names: tuple[Term, ...]) -> None:
         self.names = names
         pool = WindowJoins()
-        self.kept = KeptAnswer(asked.kept, pool, names=names)
+        self.kept = KeptAnswer(asked.kept, pool.leaf, names=names)
         self.holding = Holding(*pool.feeds(None))
         self.graphs = FetchedGraphs(pool, names)
 
