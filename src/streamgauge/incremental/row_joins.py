@@ -23,10 +23,6 @@ class Index:
         """How many rows are in it."""
         return sum(map(len, self.bags.values()))
 
-    def forget(self) -> None:
-        """Begin again from nothing."""
-        self.bags.clear()
-
     def get(self, key: Key) -> Bag:
         """The rows with this key."""
         return self.bags.get(key) or {}
@@ -81,15 +77,12 @@ class Merge:
         return left + self.rest(right)
 
 
-class JoinRows:
-    """Join: the product rule, new left with old right and all left with new right."""
+class TwoSided:
+    """An operator that remembers the rows of both sides by the key that is bound on both."""
 
-    def __init__(self, left: Operator, right: Operator, effort: EvaluationBudget) -> None:
-        self._merge, self._effort = Merge(left, right), effort
-        self._crosses = self._merge.crosses
-        self.variables, self.certain = self._merge.variables, left.certain | right.certain
+    def __init__(self, left: Operator, right: Operator, merge: Merge) -> None:
         self._left, self._right = left, right
-        self._lefts, self._rights = Index(self._merge.left_key), Index(self._merge.right_key)
+        self._lefts, self._rights = Index(merge.left_key), Index(merge.right_key)
 
     @property
     def held(self) -> int:
@@ -98,8 +91,18 @@ class JoinRows:
 
     def forget(self) -> None:
         """Begin again from nothing."""
-        self._lefts.forget()
-        self._rights.forget()
+        self._lefts.bags.clear()
+        self._rights.bags.clear()
+
+
+class JoinRows(TwoSided):
+    """Join: the product rule, new left with old right and all left with new right."""
+
+    def __init__(self, left: Operator, right: Operator, effort: EvaluationBudget) -> None:
+        self._merge, self._effort = Merge(left, right), effort
+        super().__init__(left, right, self._merge)
+        self._crosses = self._merge.crosses
+        self.variables, self.certain = self._merge.variables, left.certain | right.certain
 
     def pull(self) -> Bag:
         """The change of the product."""
@@ -173,7 +176,7 @@ def has_value(key: Term | None, place: int) -> bool:
     return key is not None and key[place] == PRESENT
 
 
-class PerKey:
+class PerKey(TwoSided):
     """An operator whose output for one key depends on the rows of both sides with that key only."""
 
     def __init__(
@@ -186,19 +189,9 @@ class PerKey:
         variables: tuple[str, ...],
         certain: frozenset[str],
     ) -> None:
+        super().__init__(left, right, merge)
         self.variables, self.certain = variables, certain
-        self._left, self._right, self._answer, self._apart = left, right, answer, apart
-        self._lefts, self._rights = Index(merge.left_key), Index(merge.right_key)
-
-    @property
-    def held(self) -> int:
-        """How many rows of both sides there are."""
-        return self._lefts.held + self._rights.held
-
-    def forget(self) -> None:
-        """Begin again from nothing."""
-        self._lefts.forget()
-        self._rights.forget()
+        self._answer, self._apart = answer, apart
 
     def pull(self) -> Bag:
         """The change of the output over all touched keys; without rows on the left there is none.

@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Literal
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import XSD
 from streamgauge.query.rebuild import children, every_expression, every_pattern, expressions
+from streamgauge.spark.intervals import merged as joined_intervals
 from streamgauge.spark.relation import (
     Relation,
     block,
@@ -45,11 +46,9 @@ def refuse(query: al.QueryForm) -> str | None:
 
 def conjuncts(condition: al.Expression) -> tuple[al.Expression, ...]:
     """The parts of a condition that must all hold."""
-    match condition:
-        case al.Call("&&", arguments):
-            return tuple(part for argument in arguments for part in conjuncts(argument))
-        case _:
-            return (condition,)
+    if isinstance(condition, al.Call) and condition.operator == "&&":
+        return tuple(part for argument in condition.arguments for part in conjuncts(argument))
+    return (condition,)
 
 
 def negated(condition: al.Expression) -> al.Exists | None:
@@ -97,14 +96,8 @@ def distinct(relation: Relation) -> Relation:
     names = [*map(column, relation.variables), *map(number, relation.numbers)]
     if relation.width == 1:
         return replace(relation, frame=relation.frame.dropDuplicates(["lo", *map(column, relation.variables)]))
-    ordered = Window.partitionBy(*names, block("lo", relation.width)).orderBy("lo", "hi")
-    before = fn.max("hi").over(ordered.rowsBetween(Window.unboundedPreceding, -1))
-    starts = fn.when(fn.col("lo") > fn.coalesce(before, fn.lit(-2)) + 1, 1).otherwise(0)
-    islands = relation.frame.withColumn("start", starts).withColumn("island", fn.sum("start").over(ordered))
-    keys = [*names, block("lo", relation.width).alias("block"), fn.col("island")]
-    found = islands.groupBy(*keys).agg(fn.min("lo").alias("first"), fn.max("hi").alias("last"))
-    frame = found.select(fn.col("first").alias("lo"), fn.col("last").alias("hi"), *names)
-    return replace(relation, frame=frame)
+    found = joined_intervals(relation.frame.withColumn("block", block("lo", relation.width)), [*names, "block"])
+    return replace(relation, frame=found.select("lo", "hi", *names))
 
 
 def settled(relation: Relation) -> Relation:
@@ -199,16 +192,13 @@ def _equal(names: list[str]) -> Column:
     return reduce(Column.__and__, [fn.col(name).eqNullSafe(fn.col("r_" + name)) for name in names])
 
 
-def _same(relation: Relation) -> Relation:
-    return relation
-
-
 def semi_join(left: Relation, right: Relation, reports: int, how: How, narrow: Narrow | None = None) -> Relation:
     """The left rows where some (``left_semi``) or no (``left_anti``) right row makes a pair that ``narrow`` keeps."""
     if left.width == right.width == 1 and narrow is None:
         return replace(left, frame=left.frame.join(other(right), compatible(left, right, reports), how))
     known, names = _told_apart(left, right)
-    pairs = (narrow or _same)(join(known, right, reports))
+    pairs = join(known, right, reports)
+    pairs = pairs if narrow is None else narrow(pairs)
     return kept(known, pairs.project(names), how).project(left.variables)
 
 
@@ -218,7 +208,8 @@ def left_join(left: Relation, right: Relation, reports: int, narrow: Narrow | No
         paired = left.frame.join(other(right), compatible(left, right, reports), "left")
         return merged(paired, left, right, (fn.col("lo"), fn.col("hi")), left.certain)
     known, names = _told_apart(left, right)
-    pairs = (narrow or _same)(join(known, right, reports))
+    pairs = join(known, right, reports)
+    pairs = pairs if narrow is None else narrow(pairs)
     alone = kept(known, pairs.project(names), "left_anti").project(left.variables)
     return union(pairs.project(tuple(dict.fromkeys(left.variables + right.variables))), alone)
 
