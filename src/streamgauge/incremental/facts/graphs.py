@@ -180,36 +180,22 @@ class GraphFacts(Facts):
         subject, predicate, end = triple
         self.size += 1
         if predicate == RDF_TYPE:
-            of = self.class_of(end)
-            of.members[subject] = 1
-            for told in of.enter:
-                told(subject)
+            self.join(self.class_of(end), subject, 1)
         else:
-            pairs = self.property_of(predicate)
-            pairs.add(subject, end)
-            for told in pairs.enter:
-                told(subject, end)
-        for told in self.enter:
-            told(subject, predicate, end)
+            self.link(self.property_of(predicate), subject, end)
 
     def remove(self, triple: Triple) -> None:
         """Readers are told of a fact; then it goes, with it a class or a property that has no other and no reader."""
         subject, predicate, end = triple
-        for told in self.leave:
-            told(subject, predicate, end)
         self.size -= 1
         if predicate == RDF_TYPE:
             of = self.classes[end]
-            for told in of.leave:
-                told(subject)
-            del of.members[subject]
+            self.part(of, subject)
             if not of.members and not of.enter:
                 del self.classes[end]
             return
         pairs = self.properties[predicate]
-        for told in pairs.leave:
-            told(subject, end)
-        pairs.remove(subject, end)
+        self.unlink(pairs, subject, end)
         if not pairs.out and not pairs.enter:
             del self.properties[predicate]
 
