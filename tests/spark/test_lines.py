@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamgauge.spark.lines import write_lines
+from streamgauge.spark.files import write_lines
 
 
 def test_lines_are_sorted_by_bytes_whatever_the_partitions(spark, tmp_path, monkeypatch):

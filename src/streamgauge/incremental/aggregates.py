@@ -8,10 +8,9 @@ from functools import total_ordering
 from itertools import repeat
 from typing import Any, Final, Protocol
 
-from streamgauge.incremental.bags import Bag, add
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
-from streamgauge.incremental.operators import Operator, picker
+from streamgauge.incremental.operators import Bag, Operator, add, picker
 from streamgauge.model.algebra import Aggregate
 from streamgauge.model.terms import Row, Term
 from streamgauge.sparql.aggregates import rounded

@@ -1,12 +1,14 @@
 """Plans of the joins of a basic graph pattern when one triple comes or goes: relations, access paths, order."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import TypeAlias
 
 from streamgauge.incremental.conditions import is_fast, variables_of
+from streamgauge.incremental.operators import Take
 from streamgauge.model.algebra import BGP, Call, Expression, Node, TriplePattern, Var
-from streamgauge.model.terms import Term
+from streamgauge.model.terms import Term, Triple
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +39,17 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One join: look up pattern ``pattern`` through ``path``, then test ``conditions`` (by number)."""
+    """One join: the pattern that is looked up, and the index."""
 
     pattern: int
     path: Path
-    conditions: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class JoinPlan:
-    """The joins when a triple matches pattern ``pattern``: conditions at once, then the steps."""
+    """The joins when a triple matches pattern ``pattern``."""
 
     pattern: int
-    conditions: tuple[int, ...]
     steps: tuple[Step, ...]
 
 
@@ -75,6 +75,50 @@ class BgpRequest:
     bgp: BGP
     conditions: tuple[Expression, ...]
     output: tuple[str, ...]
+
+
+Feed: TypeAlias = Callable[[Iterable[Triple]], None]
+"""Takes triples that enter a graph, or that leave it."""
+
+Follow: TypeAlias = Callable[[Iterator[Triple]], bool]
+"""Takes entering triples until one changes the solutions: whether one did. The rest is left in the iterator."""
+
+Held: TypeAlias = Callable[[], Iterable[Sequence[Triple]]]
+"""The triples that a content holds now, arrival by arrival."""
+
+
+class JoinPool:
+    """The solutions of patterns over graphs that move: followed as triples enter and leave, or found at each look."""
+
+    @property
+    def moved(self) -> bool:
+        """Whether solutions may have changed since they were taken."""
+        return True
+
+    def leaf(self, request: BgpRequest) -> Take:
+        """Request the solutions of a pattern, before the graphs are fed."""
+        raise NotImplementedError
+
+    def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:  # noqa: ARG002
+        """Functions that take the triples that enter and leave a graph; they do nothing when no pattern needs them."""
+        return _pass, _pass
+
+    def follow(self, graph: Term | None) -> Follow | None:  # noqa: ARG002
+        """A function that takes entering triples up to one that changes solutions, if there can be one."""
+        return None
+
+    def see(self, graph: Term | None, held: Held) -> None:
+        """One content of a graph, ``None`` for the default graph, and what it holds when it is looked at."""
+
+    def look(self) -> None:
+        """A look at the contents begins."""
+
+    def release(self) -> None:
+        """The look is over."""
+
+
+def _pass(_triples: Iterable[Triple]) -> None:
+    """Nothing is done with triples one by one."""
 
 
 def plan_all(asked: Sequence[BgpRequest]) -> list[PlannedBgp]:
@@ -112,7 +156,7 @@ def _over(planned: PlannedBgp, relations: tuple[TripleRelation, ...], places: Se
 
 
 def plan(bgp: BGP, conditions: Sequence[Expression], late: frozenset[Expression] = frozenset()) -> PlannedBgp:
-    """Relations, and for each pattern the joins that follow, most-bound first, conditions as early as can be.
+    """Relations, and for each pattern the joins that follow, most-bound first.
 
     Conditions of ``late`` are tested while joining.
     """
@@ -122,14 +166,16 @@ def plan(bgp: BGP, conditions: Sequence[Expression], late: frozenset[Expression]
     shapes = [_relation(nodes, single) for nodes in patterns]
     relations = tuple(dict.fromkeys(shapes))
     relation_of = tuple(relations.index(shape) for shape in shapes)
-    plans = tuple(_plan(first, patterns, relations, relation_of, rest) for first in range(len(patterns)))
+    plans = tuple(_plan(first, patterns, relations, relation_of) for first in range(len(patterns)))
     return PlannedBgp(patterns, relations, relation_of, rest, plans)
 
 
 def pushable(condition: Expression, bgp: BGP) -> bool:
     """Whether a condition can be tested inside the joins: fast, and over variables that the pattern binds."""
+    if not is_fast(condition):
+        return False
     bound = {node.name for triple in bgp.patterns for node in nodes_of(triple) if isinstance(node, Var)}
-    return is_fast(condition) and set(variables_of(condition)) <= bound
+    return bound.issuperset(variables_of(condition))
 
 
 def nodes_of(triple: TriplePattern) -> tuple[Node, Node, Node]:
@@ -172,12 +218,9 @@ def _plan(
     patterns: Sequence[tuple[Node, ...]],
     relations: Sequence[TripleRelation],
     relation_of: Sequence[int],
-    conditions: Sequence[Expression],
 ) -> JoinPlan:
-    bound = _names(patterns[first])
-    waiting = list(range(len(conditions)))
-    at_once = _ready(conditions, waiting, bound)
     steps = []
+    bound = _names(patterns[first])
     left = [index for index in range(len(patterns)) if index != first]
     while left:
         chosen = max(left, key=lambda index: _boundness(patterns[index], relations[relation_of[index]], bound))
@@ -185,8 +228,8 @@ def _plan(
         columns = relations[relation_of[chosen]].columns
         known = tuple(at for at in columns if _name(patterns[chosen][at]) in bound)
         bound = bound | _names(patterns[chosen])
-        steps.append(Step(chosen, Path(relation_of[chosen], known), _ready(conditions, waiting, bound)))
-    return JoinPlan(first, at_once, tuple(steps))
+        steps.append(Step(chosen, Path(relation_of[chosen], known)))
+    return JoinPlan(first, tuple(steps))
 
 
 def _boundness(nodes: Sequence[Node], relation: TripleRelation, bound: frozenset[str]) -> tuple[int, int, int]:
@@ -195,12 +238,6 @@ def _boundness(nodes: Sequence[Node], relation: TripleRelation, bound: frozenset
     opened = len(relation.columns) - known
     constants = sum(constant is not None for constant in relation.constants)
     return (2 if opened == 0 else 1 if known else 0), -opened, known + constants
-
-
-def _ready(conditions: Sequence[Expression], waiting: list[int], bound: frozenset[str]) -> tuple[int, ...]:
-    found = tuple(number for number in waiting if bound.issuperset(variables_of(conditions[number])))
-    waiting[:] = [number for number in waiting if number not in found]
-    return found
 
 
 def _names(nodes: Sequence[Node]) -> frozenset[str]:

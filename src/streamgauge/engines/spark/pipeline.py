@@ -24,9 +24,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from streamgauge.engines.spark import refuse, topic
-from streamgauge.engines.spark.batches import BatchAnswers, Batches, BatchSink
 from streamgauge.engines.spark.evaluation import ReportRows
-from streamgauge.engines.spark.micro_batches import configured, kind_of
+from streamgauge.engines.spark.micro_batches import BatchAnswers, Batches, BatchSink, configured, kind_of
 from streamgauge.engines.spark.panes import streaming
 from streamgauge.engines.spark.state import State
 from streamgauge.formats import observed, tables
