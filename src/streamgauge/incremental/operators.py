@@ -1,10 +1,15 @@
 """Operators on signed bags: each pulls the change of its inputs and gives the change of its output.
 
-Linear operators pass changes, the join is bilinear, DISTINCT counts; the state of each is the sum of its changes.
+A bag maps rows to multiplicities, negative for what goes; no row has 0. Linear operators pass changes, the join is
+bilinear, DISTINCT counts; the state of each is the sum of its changes.
 
 An operator may have several readers (``Shared``). A reader's pull has the operator pulled first, once in a pull of the
 whole query: its leaves give nothing new within one. Each operator of ``p1*/p2*/.../pn*`` has two readers and two more
 below it, so without that a pull would be 2 ** n.
+
+Property paths with ``*``, ``+`` and ``?`` give the nodes that requested nodes reach (SPARQL 1.1, 18.4, ZeroLengthPath
+and ALP): pairs are a set; a path of length zero joins every node of the graph, and every constant at an end of the
+path, with itself.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,7 @@
-"""OPTIONAL, MINUS and EXISTS: the rows of a touched key are answered before and after, the difference is passed on."""
+"""Joins of rows, and OPTIONAL, MINUS and EXISTS, which remember the rows of both sides by key.
+
+The rows of a touched key are answered before and after, and the difference is passed on.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable

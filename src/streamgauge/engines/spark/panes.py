@@ -1,6 +1,8 @@
 """The rows that later windows need: the source's own files, or copies of them without late elements.
 
 A batch answers on a frame that stays the same: a folder of links to files, listed anew for each batch.
+The driver reads the narrow columns of a batch's files without a Spark job; an element is late by the lateness bound,
+element by element, however batches fall.
 """
 
 import re
