@@ -13,7 +13,7 @@ from streamgauge.servers.broker.strategies import strategies
 from streamgauge.servers.fragments import annotations
 from streamgauge.suites.experiments.experiment import read
 from streamgauge.suites.sepbm.adapters import options_of
-from streamgauge.suites.sepbm.contract import UnusableSystemError
+from streamgauge.suites.sepbm.configuration import UnusableSystemError
 from tests.cli.test_bad_input import EXPERIMENT, QUERY, here  # noqa: F401
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from streamgauge.oracle.expected.valid import Valid
 from streamgauge.semantics.profiles import FRAGMENTS
-from streamgauge.suites.crowds import judgement
+from streamgauge.suites.crowds import scenario as judgement
 from streamgauge.suites.crowds.clients import digest
 from streamgauge.suites.crowds.scenario import (
     SYSTEMS,

@@ -23,8 +23,8 @@ from streamgauge.suites.sepbm.characteristics import (
     ranked,
     spearman,
 )
-from streamgauge.suites.sepbm.contract import SepbmChannel
-from streamgauge.suites.sepbm.shapes import selected
+from streamgauge.suites.sepbm.configuration import SepbmChannel
+from streamgauge.suites.sepbm.selection import selected
 from tests.suites.sepbm.campus import ONTOLOGY
 
 UNIVERSITY = workloads.load("university")

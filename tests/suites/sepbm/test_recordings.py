@@ -16,7 +16,7 @@ from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import parse
 from streamgauge.suites.sepbm import recordings
-from streamgauge.suites.sepbm.contract import (
+from streamgauge.suites.sepbm.configuration import (
     STREAM,
     CountedNotification,
     PublicationRecord,

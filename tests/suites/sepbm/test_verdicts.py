@@ -11,7 +11,7 @@ from streamgauge.query import parse
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.suites.sepbm import recordings
 from streamgauge.suites.sepbm.analysis import score
-from streamgauge.suites.sepbm.contract import PublicationRecord
+from streamgauge.suites.sepbm.configuration import PublicationRecord
 from streamgauge.suites.sepbm.recordings import JudgingMeans, another_order, judge, outcome
 from streamgauge.suites.sepbm.runner import RunPlan, run
 from tests.suites.sepbm.small import NAMES, Small

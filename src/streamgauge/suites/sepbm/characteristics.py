@@ -22,7 +22,7 @@ from streamgauge.servers.broker.strategies.stringrs import blocks, written
 from streamgauge.spark.intervals import TRIPLE
 from streamgauge.suites.sepbm.configuration import ABOUT, ConfigurationError, Stored
 from streamgauge.suites.sepbm.distributed import standing
-from streamgauge.suites.sepbm.shapes import selected
+from streamgauge.suites.sepbm.selection import selected
 
 
 def patterns_of(form: al.QueryForm) -> list[al.TriplePattern]:

@@ -29,10 +29,17 @@ from streamgauge.spark.intervals import TRIPLE
 from streamgauge.spark.lines import LINE, write_lines
 from streamgauge.spark.locations import location
 from streamgauge.spark.profile import Profile, profiled
-from streamgauge.suites.sepbm.configuration import BASE, ConfigurationError, Span, Stored, in_order, spans
-from streamgauge.suites.sepbm.contract import Configuration, DueRows
-from streamgauge.suites.sepbm.selection import SelectionRule
-from streamgauge.suites.sepbm.shapes import ChannelShape, shapes
+from streamgauge.suites.sepbm.configuration import (
+    BASE,
+    Configuration,
+    ConfigurationError,
+    DueRows,
+    Span,
+    Stored,
+    in_order,
+    spans,
+)
+from streamgauge.suites.sepbm.selection import ChannelShape, SelectionRule, shapes
 
 STREAM = "http://ex.org/streams/publications"
 

@@ -32,8 +32,7 @@ from streamgauge.query import parse, parse_sparql, print_query
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.profiles import SENS
 from streamgauge.suites.sepbm.analysis import Analysis, analyse, in_effect
-from streamgauge.suites.sepbm.configuration import Stored
-from streamgauge.suites.sepbm.contract import (
+from streamgauge.suites.sepbm.configuration import (
     STREAM,
     Configuration,
     CountedNotification,
@@ -42,6 +41,7 @@ from streamgauge.suites.sepbm.contract import (
     ReceivedNotification,
     SepbmChannel,
     SepbmRecording,
+    Stored,
 )
 
 if TYPE_CHECKING:

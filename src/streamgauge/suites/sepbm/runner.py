@@ -28,8 +28,7 @@ from streamgauge.servers.broker.contract import Publication
 from streamgauge.suites.sepbm import recordings
 from streamgauge.suites.sepbm.adapters import start
 from streamgauge.suites.sepbm.analysis import SLOW
-from streamgauge.suites.sepbm.configuration import read
-from streamgauge.suites.sepbm.contract import (
+from streamgauge.suites.sepbm.configuration import (
     Configuration,
     CountedNotification,
     PublicationRecord,
@@ -39,6 +38,7 @@ from streamgauge.suites.sepbm.contract import (
     SepbmRecording,
     SepbmSystem,
     UnusableSystemError,
+    read,
 )
 
 Progress = Callable[[str, int, int], None]

@@ -8,7 +8,7 @@ from pkgutil import iter_modules
 from typing import Any
 
 from streamgauge.model.spelling import meant, offered, spelled
-from streamgauge.suites.sepbm.contract import SepbmSystem, UnusableSystemError
+from streamgauge.suites.sepbm.configuration import SepbmSystem, UnusableSystemError
 
 
 @cache

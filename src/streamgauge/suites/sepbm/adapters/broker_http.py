@@ -20,14 +20,16 @@ from streamgauge.model.terms import Triple
 from streamgauge.servers.broker.calls import bearing, read_told
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.servers.broker.publication_worker import IDLE_S
-from streamgauge.suites.sepbm.configuration import BASE, ONTOLOGY, triples_text
-from streamgauge.suites.sepbm.contract import (
+from streamgauge.suites.sepbm.configuration import (
+    BASE,
+    ONTOLOGY,
     Configuration,
     Receive,
     ReceivedNotification,
     SepbmChannel,
     SepbmSystem,
     UnusableSystemError,
+    triples_text,
 )
 
 ABOUT: Final = "our broker over HTTP, in a process of its own or at a URL"

@@ -14,7 +14,7 @@ from streamgauge.servers.broker.contract import Publication, Strategy
 from streamgauge.servers.broker.limits import Limits
 from streamgauge.servers.broker.sqlite import JournalError, SqliteJournal
 from streamgauge.servers.broker.strategies import begin, strategies
-from streamgauge.suites.sepbm.contract import (
+from streamgauge.suites.sepbm.configuration import (
     Configuration,
     Receive,
     ReceivedNotification,

@@ -17,7 +17,7 @@ from streamgauge.reasoning.rules import Rules
 from streamgauge.servers.broker.contract import AnswerChange, Publication, Strategy
 from streamgauge.servers.broker.evaluation import Evaluating
 from streamgauge.suites.sepbm.adapters.broker_inprocess import InProcessBroker
-from streamgauge.suites.sepbm.contract import UnusableSystemError
+from streamgauge.suites.sepbm.configuration import UnusableSystemError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -24,14 +24,14 @@ from streamgauge.semantics.stored_query import StoredQuery
 from streamgauge.servers.broker.calls import bearing
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.servers.broker.evaluation import StoredClosure
-from streamgauge.suites.sepbm.configuration import triples_text
-from streamgauge.suites.sepbm.contract import (
+from streamgauge.suites.sepbm.configuration import (
     Configuration,
     Receive,
     ReceivedNotification,
     SepbmChannel,
     SepbmSystem,
     UnusableSystemError,
+    triples_text,
 )
 
 _PATIENCE_S: Final = 600.0

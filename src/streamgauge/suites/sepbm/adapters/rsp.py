@@ -20,7 +20,7 @@ from streamgauge.reasoning.closure import Closure
 from streamgauge.semantics.profiles import UnknownProfileError, profile
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm.contract import (
+from streamgauge.suites.sepbm.configuration import (
     STREAM,
     Configuration,
     Receive,

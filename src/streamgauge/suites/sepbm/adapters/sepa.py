@@ -20,14 +20,14 @@ from streamgauge.harness.subscription import SubscriberLoop
 from streamgauge.model.terms import Row, Triple
 from streamgauge.servers.broker.calls import bearing
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm.configuration import triples_text
-from streamgauge.suites.sepbm.contract import (
+from streamgauge.suites.sepbm.configuration import (
     Configuration,
     Receive,
     ReceivedNotification,
     SepbmChannel,
     SepbmSystem,
     UnusableSystemError,
+    triples_text,
 )
 
 ABOUT: Final = "a SEPA broker: SPARQL Update over HTTP, SEPA's subscriptions over WebSockets"
