@@ -14,8 +14,7 @@ from streamgauge.cli.main import app
 from streamgauge.model.terms import is_iri
 from streamgauge.workloads import load
 from streamgauge.workloads.parameters import ParameterError
-from streamgauge.workloads.university.departments import foaf, seed_of, ub
-from streamgauge.workloads.university.tables import Chosen, described
+from streamgauge.workloads.university.departments import Chosen, described, foaf, seed_of, ub
 
 WRITTEN = {1: 103_074, 2: 237_142, 5: 645_649, 10: 1_316_322}
 HASHES = {

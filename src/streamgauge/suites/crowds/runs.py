@@ -19,7 +19,7 @@ from streamgauge.harness.trial import RunStore, made_once
 from streamgauge.suites.crowds.scenario import CrowdOutcome, ReceivedAnswer, Scenario, from_json, to_json
 from streamgauge.suites.crowds.systems import CrowdData, Findings, Line, system_of
 from streamgauge.suites.crowds.updates import wall_ms
-from streamgauge.workloads.tables import Maker
+from streamgauge.workloads.plan import Maker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -37,7 +37,7 @@ from streamgauge.suites.experiments.experiment import Experiment, ExperimentErro
 from streamgauge.workloads import load as load_workload
 from streamgauge.workloads import parameters as check_parameters
 from streamgauge.workloads import query_text
-from streamgauge.workloads.tables import Maker
+from streamgauge.workloads.plan import Maker
 
 LINE_LIMIT: Final = 1_000_000
 """How many static triples may stand in the task line of a program that does not read them from a file."""

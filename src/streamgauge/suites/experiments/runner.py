@@ -45,7 +45,7 @@ from streamgauge.suites.experiments.plan import (
 )
 from streamgauge.workloads import load as load_workload
 from streamgauge.workloads import parameters as check_parameters
-from streamgauge.workloads.tables import Maker
+from streamgauge.workloads.plan import Maker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

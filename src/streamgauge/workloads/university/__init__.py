@@ -41,7 +41,7 @@ def plan(seed: int, **given: object) -> "TablePlan":
 
     ParameterError names a parameter that is unknown or out of range.
     """
-    from streamgauge.workloads.university.tables import stream_plan
+    from streamgauge.workloads.university.departments import stream_plan
 
     values: dict[str, Any] = resolve(NAME, PARAMETERS, given)
     if (
