@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
 import httpx
 
 from streamgauge.formats.stream import elements
 from streamgauge.harness.process import ChildProcess, JsonProgram, ProgramError, ServerProcess, ServiceError
-from streamgauge.harness.system import SystemUnderTest
+from streamgauge.harness.systems import SystemUnderTest
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Triple
 from streamgauge.suites.crowds.scenario import (
@@ -109,10 +108,8 @@ class CrowdSystem:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
+    def __exit__(self, *failure: Any) -> None:
+        self._stack.__exit__(*failure)
 
     @property
     def processes(self) -> Sequence[int]:

@@ -15,7 +15,7 @@ from streamgauge.formats.streams.format import Note, logged
 from streamgauge.formats.verdict import read_verdict, write_verdict
 from streamgauge.formats.written import Written, read_written
 from streamgauge.harness.resources import machine, versions
-from streamgauge.harness.system import RunLimits
+from streamgauge.harness.systems import RunLimits
 from streamgauge.harness.systems.pipe import program, record, task_of
 from streamgauge.harness.trial import PlannedQuery, RunStore, Trial, made_once
 from streamgauge.model.run import Run, RunHeader

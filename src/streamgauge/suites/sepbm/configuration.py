@@ -21,7 +21,7 @@ from streamgauge.formats.canonical import to_triples
 from streamgauge.formats.lines import LineError
 from streamgauge.formats.static import StaticFile
 from streamgauge.formats.streams import FormatError, read_triples
-from streamgauge.harness.system import SystemUnderTest
+from streamgauge.harness.systems import SystemUnderTest
 from streamgauge.model.algebra import Select
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.obstacles import obstacle

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Final
 
 from streamgauge.engines import EngineError, command, load
-from streamgauge.harness.systems.engine import EngineSystem
+from streamgauge.harness.systems import EngineSystem
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Emit

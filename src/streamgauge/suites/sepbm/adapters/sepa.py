@@ -16,7 +16,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
 from streamgauge.formats.results import ResultsError, rows
-from streamgauge.harness.subscription import SubscriberLoop
+from streamgauge.harness.systems import SubscriberLoop
 from streamgauge.model.terms import Row, Triple
 from streamgauge.servers.broker.calls import bearing
 from streamgauge.servers.broker.contract import Publication
