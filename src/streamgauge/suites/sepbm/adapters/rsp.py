@@ -4,7 +4,7 @@ The closure is kept by the adapter, and what is new in it is an element whose ti
 only grow, so nothing can be deleted.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from threading import Lock
 from typing import Final
@@ -20,6 +20,7 @@ from streamgauge.reasoning.closure import Closure
 from streamgauge.semantics.profiles import UnknownProfileError, profile
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.broker.contract import Publication
+from streamgauge.suites.sepbm.adapters import Clock
 from streamgauge.suites.sepbm.configuration import (
     STREAM,
     Configuration,
@@ -38,7 +39,7 @@ OPTIONS: Final = {
 }
 
 
-def start(options: Mapping[str, str], clock: Callable[[], int]) -> SepbmSystem:
+def start(options: Mapping[str, str], clock: Clock) -> SepbmSystem:
     """An engine without facts; UnusableSystemError when it is not there, or a program of its own."""
     name = options.get("engine", "live")
     try:
@@ -56,7 +57,7 @@ def start(options: Mapping[str, str], clock: Callable[[], int]) -> SepbmSystem:
 class RspSystem:
     """An engine in process, whose stream has what is new in the closure; notified in the thread that publishes."""
 
-    def __init__(self, engine: EngineSystem, semantics: Semantics, clock: Callable[[], int]) -> None:
+    def __init__(self, engine: EngineSystem, semantics: Semantics, clock: Clock) -> None:
         self.processes, self.evaluator = engine.processes, engine.evaluator
         self._engine, self._clock = engine, clock
         self._engine.start(semantics)
