@@ -26,8 +26,8 @@ import psutil
 from streamgauge.incremental.collector import gc_frozen
 from streamgauge.oracle.judging.metrics import percentile
 from streamgauge.servers.broker.contract import Publication
+from streamgauge.suites.sepbm import ReceivedNotification, SepbmSystem, Stored, read
 from streamgauge.suites.sepbm.adapters import start
-from streamgauge.suites.sepbm.configuration import ReceivedNotification, SepbmSystem, Stored, read
 
 Figures = dict[str, int | float | str]
 

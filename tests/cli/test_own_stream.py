@@ -8,7 +8,7 @@ import pytest
 from streamgauge.formats.stream import elements
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources import SourceError
-from streamgauge.suites.experiments.experiment import Experiment, ExperimentError, read
+from streamgauge.suites.experiments import Experiment, ExperimentError, read
 from streamgauge.suites.experiments.plan import identity, plan_query, stream_facts
 from streamgauge.suites.experiments.runner import ExperimentContext, _stream, run_experiment
 

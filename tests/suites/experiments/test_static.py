@@ -8,8 +8,7 @@ from streamgauge.formats.lines import LineError
 from streamgauge.formats.run import read_run
 from streamgauge.formats.static import StaticFile
 from streamgauge.query import parse
-from streamgauge.suites.experiments import plan
-from streamgauge.suites.experiments.experiment import Experiment, ExperimentError
+from streamgauge.suites.experiments import Experiment, ExperimentError, plan
 from streamgauge.suites.experiments.plan import plan_query
 from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
 

@@ -3,7 +3,7 @@
 import random
 
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm.configuration import About, SepbmChannel, read, triples_text, write
+from streamgauge.suites.sepbm import About, SepbmChannel, read, triples_text, write
 from streamgauge.suites.sepbm.selection import selected, varied
 from tests.reasoning.ontology import triples
 

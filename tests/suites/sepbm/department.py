@@ -2,7 +2,7 @@
 
 from itertools import takewhile
 
-from streamgauge.suites.sepbm.configuration import triples_text
+from streamgauge.suites.sepbm import triples_text
 from streamgauge.workloads.university.departments import UB, described
 from tests.reasoning.ontology import triples
 

@@ -9,7 +9,7 @@ from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE
 from streamgauge.reasoning import Rule
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm.configuration import (
+from streamgauge.suites.sepbm import (
     About,
     Configuration,
     ConfigurationError,

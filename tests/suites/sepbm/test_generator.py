@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from streamgauge import workloads
-from streamgauge.suites.sepbm.configuration import ConfigurationError, SepbmChannel, read, triples_text
+from streamgauge.suites.sepbm import ConfigurationError, SepbmChannel, read, triples_text
 from streamgauge.suites.sepbm.generator import ConfigurationRequest, Reference, generate, on_spark, own_data, university
 from streamgauge.suites.sepbm.local import answers, asked, sequential
 from streamgauge.suites.sepbm.selection import SelectionRule, selected

@@ -33,7 +33,7 @@ from streamgauge.query.prologue import declared_prefixes
 from streamgauge.semantics.profiles import profile
 from streamgauge.sources.address import parse_address
 from streamgauge.sources.named import NamedSource, refuse_names, stream_table
-from streamgauge.suites.experiments.experiment import Experiment, ExperimentError, WorkloadPart
+from streamgauge.suites.experiments import Experiment, ExperimentError, WorkloadPart
 from streamgauge.workloads import load as load_workload
 from streamgauge.workloads import parameters as check_parameters
 from streamgauge.workloads import query_text
@@ -154,12 +154,15 @@ def write_workload(part: WorkloadPart, seed: int, folder: Path, tables: Maker) -
     tables.write_stream(workload, seed, check_parameters(workload, part.parameters), folder)
 
 
+def parameters_of(experiment: Experiment) -> Mapping[str, object]:
+    """The parameters of the experiment's workload, given and default; a recorded stream has none."""
+    part = experiment.workload
+    return {} if part.name is None else check_parameters(load_workload(part.name), part.parameters)
+
+
 def gives_static(experiment: Experiment) -> bool:
     """Whether the experiment's workload has static data of its own (parameter ``static_triples``)."""
-    if experiment.workload.name is None:
-        return False
-    workload = load_workload(experiment.workload.name)
-    return bool(check_parameters(workload, experiment.workload.parameters).get("static_triples"))
+    return bool(parameters_of(experiment).get("static_triples"))
 
 
 def static_data(part: WorkloadPart, seed: int, stream: Path, tables: Maker) -> StaticFile:

@@ -26,13 +26,14 @@ from streamgauge.semantics.due import refuse_clock
 from streamgauge.semantics.order import origins
 from streamgauge.semantics.origin import near
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.suites.experiments.experiment import Experiment, ExperimentError
+from streamgauge.suites.experiments import Experiment, ExperimentError
 from streamgauge.suites.experiments.plan import (
     RunEstimate,
     StreamFacts,
     ahead,
     as_taken,
     link,
+    parameters_of,
     plan_query,
     plan_runs,
     refuse_streams,
@@ -43,8 +44,6 @@ from streamgauge.suites.experiments.plan import (
     write_recorded,
     write_workload,
 )
-from streamgauge.workloads import load as load_workload
-from streamgauge.workloads import parameters as check_parameters
 from streamgauge.workloads.plan import Maker
 
 if TYPE_CHECKING:
@@ -140,6 +139,10 @@ class ExperimentContext:
     note: Note = logged
     foretell: Callable[[RunEstimate], object] = lambda _estimate: None
 
+    def part(self, number: int, of: int) -> "ExperimentContext":
+        """The same, whose shares are those of one of ``of`` equal parts, by its number from 0."""
+        return replace(self, tell=lambda what, share: self.tell(what, (number + share) / of))
+
     @property
     def tables(self) -> Maker:
         """The maker of workloads' tables."""
@@ -173,13 +176,8 @@ def run_experiment(experiment: Experiment, context: ExperimentContext) -> Iterat
             _beside_static(experiment, trial, stream, context),
             semantics=near(planned.query.windows, trial.semantics, facts.first),
         )
-        yield folder, *_do(experiment, begun, stream, facts, _one(context, number, len(trials)))
+        yield folder, *_do(experiment, begun, stream, facts, context.part(number, len(trials)))
     context.tell("done", 1.0)
-
-
-def _one(context: ExperimentContext, number: int, of: int) -> ExperimentContext:
-    """The context of one run, whose shares are of that run."""
-    return replace(context, tell=lambda what, share: context.tell(what, (number + share) / of))
 
 
 def finished(folder: Path) -> Judged | None:
@@ -230,11 +228,8 @@ def _duration(experiment: Experiment, facts: StreamFacts) -> int:
     """How far the stream's time comes (ms): as stated, else the workload's duration, else as its file says."""
     if experiment.feed.advance_to is not None:
         return experiment.feed.advance_to
-    if experiment.workload.name is not None:
-        given = check_parameters(load_workload(experiment.workload.name), experiment.workload.parameters)
-        if isinstance(duration := given.get("duration"), int):
-            return max(duration, facts.last)
-    return facts.advanced_to
+    duration = parameters_of(experiment).get("duration")
+    return max(duration, facts.last) if isinstance(duration, int) else facts.advanced_to
 
 
 def _estimate(

@@ -20,7 +20,7 @@ from streamgauge.reasoning import Rule, Rules
 from streamgauge.servers.broker.strategies.graphss import main_subject
 from streamgauge.servers.broker.strategies.stringrs import blocks, written
 from streamgauge.spark.intervals import TRIPLE
-from streamgauge.suites.sepbm.configuration import ABOUT, ConfigurationError, Stored
+from streamgauge.suites.sepbm import ABOUT, ConfigurationError, Stored
 from streamgauge.suites.sepbm.distributed import standing
 from streamgauge.suites.sepbm.selection import selected
 

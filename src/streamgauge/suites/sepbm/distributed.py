@@ -29,7 +29,7 @@ from streamgauge.spark.intervals import TRIPLE
 from streamgauge.spark.lines import LINE, write_lines
 from streamgauge.spark.locations import location
 from streamgauge.spark.profile import Profile, profiled
-from streamgauge.suites.sepbm.configuration import (
+from streamgauge.suites.sepbm import (
     BASE,
     Configuration,
     ConfigurationError,

@@ -15,8 +15,7 @@ from streamgauge.harness.trial import made_once
 from streamgauge.model.algebra import Select
 from streamgauge.model.terms import Term, Triple
 from streamgauge.reasoning import OntologyError, Rules, read_rules
-from streamgauge.suites.sepbm import selection
-from streamgauge.suites.sepbm.configuration import (
+from streamgauge.suites.sepbm import (
     BASE,
     About,
     ConfigurationError,
@@ -24,6 +23,7 @@ from streamgauge.suites.sepbm.configuration import (
     SepbmChannel,
     Stored,
     read,
+    selection,
     write,
     write_due,
 )

@@ -32,7 +32,7 @@ from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.pyoxigraph_gaps import volatile
 from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.dataset import Dataset, IndexedGraph
-from streamgauge.suites.sepbm.configuration import (
+from streamgauge.suites.sepbm import (
     Configuration,
     DueRows,
     SepbmChannel,

@@ -31,8 +31,7 @@ from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.query import parse, parse_sparql, print_query
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.profiles import SENS
-from streamgauge.suites.sepbm.analysis import Analysis, analyse, in_effect
-from streamgauge.suites.sepbm.configuration import (
+from streamgauge.suites.sepbm import (
     STREAM,
     Configuration,
     CountedNotification,
@@ -43,6 +42,7 @@ from streamgauge.suites.sepbm.configuration import (
     SepbmRecording,
     Stored,
 )
+from streamgauge.suites.sepbm.analysis import Analysis, analyse, in_effect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -25,10 +25,7 @@ from streamgauge.harness.systems import Clock
 from streamgauge.harness.trial import RunStore
 from streamgauge.incremental.collector import gc_frozen
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm import recordings
-from streamgauge.suites.sepbm.adapters import start
-from streamgauge.suites.sepbm.analysis import SLOW
-from streamgauge.suites.sepbm.configuration import (
+from streamgauge.suites.sepbm import (
     Configuration,
     CountedNotification,
     PublicationRecord,
@@ -39,7 +36,10 @@ from streamgauge.suites.sepbm.configuration import (
     SepbmSystem,
     UnusableSystemError,
     read,
+    recordings,
 )
+from streamgauge.suites.sepbm.adapters import start
+from streamgauge.suites.sepbm.analysis import SLOW
 
 Progress = Callable[[str, int, int], None]
 """Called with the current phase, and how many publications of how many are acknowledged."""

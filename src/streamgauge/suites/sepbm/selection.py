@@ -17,7 +17,7 @@ from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import every_expression, every_pattern, expressions, parts, with_names
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm.configuration import SepbmChannel, Stored
+from streamgauge.suites.sepbm import SepbmChannel, Stored
 
 
 @dataclass(frozen=True, slots=True)

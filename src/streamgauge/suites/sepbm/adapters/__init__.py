@@ -13,7 +13,7 @@ import httpx
 
 from streamgauge.model.spelling import meant, offered, spelled
 from streamgauge.model.terms import Triple
-from streamgauge.suites.sepbm.configuration import SepbmSystem, UnusableSystemError, triples_text
+from streamgauge.suites.sepbm import SepbmSystem, UnusableSystemError, triples_text
 
 Clock = Callable[[], int]
 """Monotonic time, ns."""

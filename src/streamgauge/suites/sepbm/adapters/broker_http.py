@@ -18,8 +18,7 @@ from streamgauge.model.terms import Triple
 from streamgauge.servers.broker.calls import bearing, read_told
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.servers.broker.publication_worker import IDLE_S
-from streamgauge.suites.sepbm.adapters import Clock, in_parts, new_journal
-from streamgauge.suites.sepbm.configuration import (
+from streamgauge.suites.sepbm import (
     BASE,
     ONTOLOGY,
     Configuration,
@@ -30,6 +29,7 @@ from streamgauge.suites.sepbm.configuration import (
     UnusableSystemError,
     triples_text,
 )
+from streamgauge.suites.sepbm.adapters import Clock, in_parts, new_journal
 
 ABOUT: Final = "our broker over HTTP, in a process of its own or at a URL"
 OPTIONS: Final = {

@@ -13,8 +13,7 @@ from streamgauge.servers.broker.contract import Publication, Strategy
 from streamgauge.servers.broker.limits import Limits
 from streamgauge.servers.broker.sqlite import JournalError, SqliteJournal
 from streamgauge.servers.broker.strategies import begin, strategies
-from streamgauge.suites.sepbm.adapters import Clock, new_journal
-from streamgauge.suites.sepbm.configuration import (
+from streamgauge.suites.sepbm import (
     Configuration,
     Receive,
     ReceivedNotification,
@@ -22,6 +21,7 @@ from streamgauge.suites.sepbm.configuration import (
     SepbmSystem,
     UnusableSystemError,
 )
+from streamgauge.suites.sepbm.adapters import Clock, new_journal
 
 ABOUT: Final = "our broker in the runner's process, with any of its strategies"
 OPTIONS: Final = {

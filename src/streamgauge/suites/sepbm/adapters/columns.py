@@ -16,9 +16,9 @@ from streamgauge.model.terms import RDF_TYPE, Row, Term, Triple
 from streamgauge.reasoning.rules import Rules
 from streamgauge.servers.broker.contract import AnswerChange, Publication, Strategy
 from streamgauge.servers.broker.evaluation import Evaluating
+from streamgauge.suites.sepbm import UnusableSystemError
 from streamgauge.suites.sepbm.adapters import Clock
 from streamgauge.suites.sepbm.adapters.broker_inprocess import InProcessBroker
-from streamgauge.suites.sepbm.configuration import UnusableSystemError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

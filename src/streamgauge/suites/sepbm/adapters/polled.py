@@ -23,8 +23,7 @@ from streamgauge.semantics.stored_query import StoredQuery
 from streamgauge.servers.broker.calls import bearing
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.servers.broker.evaluation import StoredClosure
-from streamgauge.suites.sepbm.adapters import Clock, data_update, in_parts, post
-from streamgauge.suites.sepbm.configuration import (
+from streamgauge.suites.sepbm import (
     Configuration,
     Receive,
     ReceivedNotification,
@@ -32,6 +31,7 @@ from streamgauge.suites.sepbm.configuration import (
     SepbmSystem,
     UnusableSystemError,
 )
+from streamgauge.suites.sepbm.adapters import Clock, data_update, in_parts, post
 
 _PATIENCE_S: Final = 600.0
 

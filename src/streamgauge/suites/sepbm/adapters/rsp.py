@@ -20,8 +20,7 @@ from streamgauge.reasoning.closure import Closure
 from streamgauge.semantics.profiles import UnknownProfileError, profile
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm.adapters import Clock
-from streamgauge.suites.sepbm.configuration import (
+from streamgauge.suites.sepbm import (
     STREAM,
     Configuration,
     Receive,
@@ -30,6 +29,7 @@ from streamgauge.suites.sepbm.configuration import (
     SepbmSystem,
     UnusableSystemError,
 )
+from streamgauge.suites.sepbm.adapters import Clock
 from streamgauge.suites.sepbm.recordings import continuous
 
 ABOUT: Final = "an RSP engine in the runner's process, over a landmark window"

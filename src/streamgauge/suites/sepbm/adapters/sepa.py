@@ -19,8 +19,7 @@ from streamgauge.harness.systems import SubscriberLoop
 from streamgauge.model.terms import Row, Triple
 from streamgauge.servers.broker.calls import bearing
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm.adapters import Clock, data_update, in_parts, post
-from streamgauge.suites.sepbm.configuration import (
+from streamgauge.suites.sepbm import (
     Configuration,
     Receive,
     ReceivedNotification,
@@ -28,6 +27,7 @@ from streamgauge.suites.sepbm.configuration import (
     SepbmSystem,
     UnusableSystemError,
 )
+from streamgauge.suites.sepbm.adapters import Clock, data_update, in_parts, post
 
 ABOUT: Final = "a SEPA broker: SPARQL Update over HTTP, SEPA's subscriptions over WebSockets"
 OPTIONS: Final = {
