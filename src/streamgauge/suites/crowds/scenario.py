@@ -159,25 +159,6 @@ class CrowdOutcome:
         return 100 * self.clients_cpu / self.lasted / self.scenario.clients
 
 
-def to_json(outcome: CrowdOutcome) -> dict[str, Any]:
-    """The outcome as JSON."""
-    return asdict(outcome)
-
-
-def from_json(data: Mapping[str, Any]) -> CrowdOutcome:
-    """The outcome that ``to_json`` wrote; TypeError or KeyError for something else."""
-    scenario = dict(data["scenario"])
-    scenario["workload"] = tuple((name, value) for name, value in scenario["workload"])
-    fields = dict(data)
-    fields["scenario"] = Scenario(**scenario)
-    fields["answers"] = tuple(ReceivedAnswer(**each) for each in data["answers"])
-    for name in ("server", "clients"):
-        fields[name] = tuple((at, percent) for at, percent in data[name])
-    for name in ("updates", "failures"):
-        fields[name] = tuple(data[name])
-    return CrowdOutcome(**fields)
-
-
 def continuous(scenario: Scenario, client: int) -> tuple[ContinuousQuery, str]:
     """A client's query with windows, and its text (RSP-QL)."""
     name = "head-sign" if scenario.distinct else scenario.query
@@ -233,7 +214,7 @@ class ServerHistory:
         by_time = {update.time: update for update in updates(elements, scenario.slack)}
         held = [(at, by_time[time]) for at, time in applied]
         adds = scenario.renewal == FactRenewal.PUBLISHED and scenario.label == Label.INTERVAL
-        self._history = added(held, elements[0].stream) if adds else history(held, elements[0].stream)
+        self._history = history(held, elements[0].stream, adds)
         self._valid: dict[str, Valid] = {}
         self._digests: dict[int, str] = {}
 
@@ -252,21 +233,17 @@ class ServerHistory:
         return self._digests[id(rows)]
 
 
-def history(applied: Sequence[tuple[int, Update]], stream: str) -> list[StreamElement]:
-    """The facts of a server, from when (ms) it had applied an update until it had applied the next, or it ended."""
-    ends = [at for at, _ in applied[1:]]
-    last = applied[-1][0] + applied[-1][1].until - applied[-1][1].time
+def history(applied: Sequence[tuple[int, Update]], stream: str, adds: bool = False) -> list[StreamElement]:
+    """The facts of a server, from when (ms) it had applied an update until it had applied the next, or it ended.
+
+    A server that only ``adds`` facts has each until its own end: those of the next update overlap.
+    """
+    ends = [at + update.until - update.time for at, update in applied]
+    if not adds:
+        ends[:-1] = [at for at, _ in applied[1:]]
     return [
         StreamElement(stream, at, number, update.triples, (), end)
-        for number, ((at, update), end) in enumerate(zip(applied, [*ends, last], strict=True))
-    ]
-
-
-def added(applied: Sequence[tuple[int, Update]], stream: str) -> list[StreamElement]:
-    """The facts of a server that only adds facts, each until it ends: those of the next update overlap."""
-    return [
-        StreamElement(stream, at, number, update.triples, (), at + update.until - update.time)
-        for number, (at, update) in enumerate(applied)
+        for number, ((at, update), end) in enumerate(zip(applied, ends, strict=True))
     ]
 
 
@@ -275,7 +252,7 @@ def witnesses(scenario: Scenario) -> list[int]:
     return list(range(min(WITNESSES, scenario.clients) if scenario.distinct else 1))
 
 
-def services(
+def service_verdict(
     scenario: Scenario, elements: Sequence[StreamElement], lines: Sequence[Mapping[str, Any]], begins: int
 ) -> tuple[str, Right]:
     """The common judge's word on the witnesses' answers, and whether others had the same at each instant.

@@ -31,7 +31,7 @@ from streamgauge.suites.crowds.scenario import (
     ServerHistory,
     continuous,
     registration,
-    services,
+    service_verdict,
     witnesses,
 )
 from streamgauge.suites.crowds.updates import (
@@ -289,7 +289,7 @@ class EngineService(CrowdSystem):
 
     def judged(self, publisher: Publisher, lines: Sequence[Line]) -> Findings:
         """By the common oracle, for the witnesses."""
-        verdict, right = services(self.scenario, self._stream, lines, publisher.begins)
+        verdict, right = service_verdict(self.scenario, self._stream, lines, publisher.begins)
         return Findings([each.acknowledged for each in publisher.taken], right, verdict=verdict)
 
 

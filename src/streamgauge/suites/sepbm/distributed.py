@@ -31,6 +31,7 @@ from streamgauge.spark.locations import location
 from streamgauge.spark.profile import Profile, profiled
 from streamgauge.suites.sepbm import (
     BASE,
+    STREAM,
     Configuration,
     ConfigurationError,
     DueRows,
@@ -40,8 +41,6 @@ from streamgauge.suites.sepbm import (
     spans,
 )
 from streamgauge.suites.sepbm.selection import ChannelShape, SelectionRule, shapes
-
-STREAM = "http://ex.org/streams/publications"
 
 _END = " ."
 

@@ -328,10 +328,8 @@ def _verdict(folder: Path) -> Verdict | None:
 
 def kept(folder: Path, recording: SepbmRecording) -> dict[str, Verdict]:
     """The verdicts that ``judge`` left, none unless all are there."""
-    try:
-        return {name: read_verdict(folder / CHANNELS / name) for name in recording.channels}
-    except RunError:
-        return {}
+    found = {name: each for name in recording.channels if (each := _verdict(folder / CHANNELS / name)) is not None}
+    return found if len(found) == len(recording.channels) else {}
 
 
 def _facts(folder: Path, configuration: Stored, recording: SepbmRecording, judging: JudgingMeans) -> None:

@@ -338,7 +338,5 @@ def _store(folder: Path) -> RunStore[Path]:
 
 def _do(wanted: SeriesRun, folder: Path) -> None:
     configuration = read(wanted.configuration)
-    store = _store(folder)
-    with store.stage(wanted.name) as place:
-        recordings.write(place, run(configuration, wanted.system, wanted.options, wanted.plan), configuration)
-        store.keep(place, wanted.name)
+    found = run(configuration, wanted.system, wanted.options, wanted.plan)
+    _store(folder).add(wanted.name, lambda place: recordings.write(place, found, configuration))
