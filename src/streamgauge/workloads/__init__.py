@@ -41,8 +41,11 @@ class Workload(Protocol):
         ...
 
 
-def on_spark(plan: "Callable[..., TablePlan | None]") -> "Callable[..., DataFrame | None]":
-    """``generate`` or ``static`` of a workload by its plan: the same rows for every number of partitions."""
+def on_spark(plan: "Callable[..., TablePlan | None]", tasks: int | None = None) -> "Callable[..., DataFrame | None]":
+    """``generate`` or ``static`` of a workload by its plan: the same rows for every number of partitions.
+
+    Without a number there are at most ``tasks``, one for each id, or as many as Spark has by default.
+    """
 
     def table(
         spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object
@@ -50,7 +53,7 @@ def on_spark(plan: "Callable[..., TablePlan | None]") -> "Callable[..., DataFram
         from streamgauge.workloads.distributed import frame
 
         made = plan(seed, **given)
-        return None if made is None else frame(spark, made, partitions)
+        return None if made is None else frame(spark, made, partitions or tasks)
 
     return table
 

@@ -3,7 +3,7 @@
 from itertools import takewhile
 
 from streamgauge.suites.sepbm import triples_text
-from streamgauge.workloads.university.departments import UB, described
+from streamgauge.workloads.university import UB, described
 from tests.reasoning.ontology import triples
 
 ONTOLOGY = [
