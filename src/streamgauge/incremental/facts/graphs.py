@@ -71,13 +71,14 @@ class PatternEntry:
         """Find what there is, a part at each step, and be told of changes from the first on; TooMuchError."""
         running, constants = self._pool.joins(self._asked)
         self._enter(running, Taker(self._found, self._owner), constants)
-        most = min(TURN, effort.left)
-        left = running.find(Taker(self._found, self._owner), constants, most)
-        if left >= 0:
-            effort.spend(most - left + len(self._found) * effort.weight)
-            return
-        self._found.clear()
-        effort.spend(most if most == TURN else most + 1)
+        if running.looks <= TURN:
+            most = min(TURN, effort.left)
+            left = running.find(Taker(self._found, self._owner), constants, most)
+            if left >= 0:
+                effort.spend(most - left + len(self._found) * effort.weight)
+                return
+            self._found.clear()
+            effort.spend(most if most == TURN else most + 1)
         yield from self._parts(running, effort)
 
     def hand_over(self) -> None:
