@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from streamgauge.engines import Emit, Session
+from streamgauge.engines import Emit, starter
 from streamgauge.incremental.drivers.window import Admission
 from streamgauge.model.algebra import Graph, Select, Slice
 from streamgauge.model.answer import Answer
@@ -65,13 +65,6 @@ def _refuse_form(query: ContinuousQuery) -> str | None:
     except ValueError as error:
         return str(error)
     return None
-
-
-def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
-    """Begin to answer; ValueError for what is refused."""
-    if reason := refuse(query, semantics):
-        raise ValueError(reason)
-    return BrokerSession(query, semantics, emit)
 
 
 class BrokerSession:
@@ -157,3 +150,6 @@ _SENT: Final[dict[R2S, Callable[[Rows, Rows], tuple[Rows, Rows]]]] = {
     R2S.DSTREAM: lambda _added, removed: (removed, ()),
     R2S.CHANGES: lambda added, removed: (added, removed),
 }
+
+
+start = starter(refuse, BrokerSession)

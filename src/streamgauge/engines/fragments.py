@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import httpx
 
-from streamgauge.engines import Emit, Session
+from streamgauge.engines import Emit, starter
 from streamgauge.incremental import Bag
 from streamgauge.incremental.drivers.window import Admission
 from streamgauge.incremental.operators import difference
@@ -64,13 +64,6 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     except (RefusedQueryError, QueryError) as error:
         return str(error)
     return None
-
-
-def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
-    """Begin to answer; ValueError for what is refused."""
-    if reason := refuse(query, semantics):
-        raise ValueError(reason)
-    return FragmentsSession(query, semantics, emit)
 
 
 class FragmentsSession:
@@ -155,3 +148,6 @@ _SENT: Final[dict[R2S, Callable[[Bag, Bag], Bag]]] = {
 
 async def _at_once(_seconds: float) -> None:
     """Time passes by the stream, not by waiting."""
+
+
+start = starter(refuse, FragmentsSession)
