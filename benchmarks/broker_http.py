@@ -39,7 +39,17 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from benchmarks.measure import Choice, KeptConnection, HttpPool, awaited, cpu, free_port, options, port_of, times_text
+from benchmarks.measure import (
+    HttpPool,
+    KeptConnection,
+    ValueOption,
+    awaited,
+    cpu,
+    free_port,
+    options,
+    port_of,
+    times_text,
+)
 from benchmarks.results import ResultTable
 from streamgauge.harness.process import ServerProcess
 from streamgauge.servers.broker.contract import Notification
@@ -399,8 +409,8 @@ PARTS: Final = {"rate": rate, "fanout": fanout}
 
 def main() -> None:
     given = options(
-        __doc__, parts=Choice(PARTS), rate=500.0, seconds=8.0, listeners=1, configuration=Path, subscribers=200,
-        messages=500, repeat=2, systems=Choice(SYSTEMS),
+        __doc__, parts=ValueOption(PARTS), rate=500.0, seconds=8.0, listeners=1, configuration=Path, subscribers=200,
+        messages=500, repeat=2, systems=ValueOption(SYSTEMS),
     )  # fmt: skip
     for name in given.parts:
         PARTS[name](given)

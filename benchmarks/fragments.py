@@ -44,7 +44,17 @@ from urllib.parse import quote
 import httpx
 from starlette.types import Message
 
-from benchmarks.measure import Choice, KeptConnection, awaited, cpu, free_port, options, own_cost, port_of, resident
+from benchmarks.measure import (
+    KeptConnection,
+    ValueOption,
+    awaited,
+    cpu,
+    free_port,
+    options,
+    own_cost,
+    port_of,
+    resident,
+)
 from benchmarks.results import ResultTable
 from streamgauge.harness.process import ChildProcess, ServerProcess
 from streamgauge.harness.resources import reaped
@@ -458,7 +468,7 @@ PARTS: Final = {"requests": requests, "disk": disk, "updates": updates}
 
 def main() -> None:
     given = options(
-        __doc__, parts=Choice(PARTS), seconds=4.0, connections=(1, 50), ldf=Path, folder=Path, quads=10_000_000,
+        __doc__, parts=ValueOption(PARTS), seconds=4.0, connections=(1, 50), ldf=Path, folder=Path, quads=10_000_000,
         cycles=20, departures=100, listeners=1000,
     )  # fmt: skip
     for name in given.parts:

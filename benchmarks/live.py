@@ -27,8 +27,8 @@ from benchmarks.measure import (
     PREFIXES,
     QUERIES,
     RUNS,
-    Choice,
     Cost,
+    ValueOption,
     observations,
     options,
     own_cost,
@@ -271,7 +271,7 @@ PARTS = {
 
 def main() -> None:
     given = options(
-        __doc__, parts=Choice(PARTS), stations=1000, seconds=30, queries=Choice(QUERIES), samples=3, triples=700_000,
+        __doc__, parts=ValueOption(PARTS), stations=1000, seconds=30, queries=ValueOption(QUERIES), samples=3, triples=700_000,
         many=(1, 10, 100), repeat=3,
     )  # fmt: skip
     for name in given.parts:
