@@ -35,7 +35,7 @@ from random import Random
 from statistics import fmean, median
 from typing import Final, NamedTuple
 
-from benchmarks.measure import ValueOption, parser, resident, times_text
+from benchmarks.measure import OneOf, parser, resident, times_text
 from benchmarks.results import ResultTable
 from streamgauge import workloads
 from streamgauge.formats.streams import read_triples
@@ -386,7 +386,7 @@ def channels(number: int, publications: int, random: Random, share_open: float, 
 def main() -> None:
     command = parser(
         __doc__, system="broker_inprocess", first=int, here=False, channels=1000, publications=300, seed=0, open=OPEN,
-        profile=ValueOption(("", "create", "publish"), ""),
+        profile=OneOf(("", "create", "publish"), ""),
     )  # fmt: skip
     command.add_argument("folders", nargs="*", type=Path)
     command.add_argument("--option", action="append", default=[], help="NAME=VALUE")

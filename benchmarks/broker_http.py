@@ -42,7 +42,7 @@ from typing import Final, TypeAlias
 from benchmarks.measure import (
     HttpPool,
     KeptConnection,
-    ValueOption,
+    OneOf,
     awaited,
     cpu,
     free_port,
@@ -409,8 +409,8 @@ PARTS: Final = {"rate": rate, "fanout": fanout}
 
 def main() -> None:
     given = options(
-        __doc__, parts=ValueOption(PARTS), rate=500.0, seconds=8.0, listeners=1, configuration=Path, subscribers=200,
-        messages=500, repeat=2, systems=ValueOption(SYSTEMS),
+        __doc__, parts=OneOf(PARTS), rate=500.0, seconds=8.0, listeners=1, configuration=Path, subscribers=200,
+        messages=500, repeat=2, systems=OneOf(SYSTEMS),
     )  # fmt: skip
     for name in given.parts:
         PARTS[name](given)

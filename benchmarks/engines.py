@@ -29,7 +29,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.measure import ValueOption, options, weather_text, write_weather
+from benchmarks.measure import OneOf, options, weather_text, write_weather
 from benchmarks.results import ResultTable
 from streamgauge.engines import EngineError, dialect, evaluator, load, names, profiles
 from streamgauge.formats.lines import encode_advance, encode_element
@@ -278,7 +278,7 @@ def wanted_by(given: argparse.Namespace) -> Callable[[EngineCase], bool]:
 
 def main() -> None:
     given = options(
-        __doc__, quick=False, only=("",), modes=ValueOption(("pipe", "preload")), seconds=30, out=Path,
+        __doc__, quick=False, only=("",), modes=OneOf(("pipe", "preload")), seconds=30, out=Path,
         without_verdicts=False, profile="",
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as scratch:

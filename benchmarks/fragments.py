@@ -46,7 +46,7 @@ from starlette.types import Message
 
 from benchmarks.measure import (
     KeptConnection,
-    ValueOption,
+    OneOf,
     awaited,
     cpu,
     free_port,
@@ -468,7 +468,7 @@ PARTS: Final = {"requests": requests, "disk": disk, "updates": updates}
 
 def main() -> None:
     given = options(
-        __doc__, parts=ValueOption(PARTS), seconds=4.0, connections=(1, 50), ldf=Path, folder=Path, quads=10_000_000,
+        __doc__, parts=OneOf(PARTS), seconds=4.0, connections=(1, 50), ldf=Path, folder=Path, quads=10_000_000,
         cycles=20, departures=100, listeners=1000,
     )  # fmt: skip
     for name in given.parts:

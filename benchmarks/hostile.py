@@ -30,7 +30,7 @@ from urllib.parse import quote
 from jinja2 import Environment, StrictUndefined
 from websockets.asyncio.client import connect
 
-from benchmarks.measure import HttpPool, KeptConnection, ValueOption, options, resident
+from benchmarks.measure import HttpPool, KeptConnection, OneOf, options, resident
 from benchmarks.results import HOME, ResultTable
 from streamgauge.harness.process import ChildProcess
 
@@ -374,7 +374,7 @@ def measure(name: str, words: Sequence[str], patience: float) -> list[HostileDel
 
 def main() -> None:
     """Measure and print."""
-    asked = options(__doc__, server=ValueOption(SERVERS), kind=("",), seconds=20.0)
+    asked = options(__doc__, server=OneOf(SERVERS), kind=("",), seconds=20.0)
     found = [each for name in asked.server for each in measure(name, asked.kind, asked.seconds)]
     if found:
         worst = max(found, key=lambda each: each.delays.worst())

@@ -28,7 +28,7 @@ from benchmarks.measure import (
     QUERIES,
     RUNS,
     Cost,
-    ValueOption,
+    OneOf,
     observations,
     options,
     own_cost,
@@ -271,7 +271,7 @@ PARTS = {
 
 def main() -> None:
     given = options(
-        __doc__, parts=ValueOption(PARTS), stations=1000, seconds=30, queries=ValueOption(QUERIES), samples=3, triples=700_000,
+        __doc__, parts=OneOf(PARTS), stations=1000, seconds=30, queries=OneOf(QUERIES), samples=3, triples=700_000,
         many=(1, 10, 100), repeat=3,
     )  # fmt: skip
     for name in given.parts:

@@ -26,7 +26,7 @@ from streamgauge.workloads import query_text, weather
 from streamgauge.workloads.weather import STREAM
 
 
-class ValueOption(NamedTuple):
+class OneOf(NamedTuple):
     """An option of given values: one of them, ``default``; any number where that is a tuple, or ``None`` for all."""
 
     values: Collection[str]
@@ -51,9 +51,9 @@ def options(text: str | None, **defaults: object) -> argparse.Namespace:
 
 def _option(default: Any) -> dict[str, Any]:
     match default:
-        case ValueOption(values, str(chosen)):
+        case OneOf(values, str(chosen)):
             return {"choices": [*values], "default": chosen}
-        case ValueOption(values, chosen):
+        case OneOf(values, chosen):
             return {"nargs": "*", "choices": [*values], "default": [*(chosen or values)]}
         case False:
             return {"action": "store_true"}

@@ -31,7 +31,7 @@ from benchmarks.measure import (
     PREFIXES,
     QUERIES,
     Cost,
-    ValueOption,
+    OneOf,
     measured,
     options,
     own_cost,
@@ -225,7 +225,7 @@ PARTS = {"windows": windows, "growth": growth, "operators": operators, "prefix":
 
 def main() -> None:
     given = options(
-        __doc__, parts=ValueOption(PARTS), stations=10_000, seconds=30, query=ValueOption(QUERIES, "select"), repeat=2, base=500,
+        __doc__, parts=OneOf(PARTS), stations=10_000, seconds=30, query=OneOf(QUERIES, "select"), repeat=2, base=500,
         factors=(1, 4, 16), prefix=300,
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import IO
 
-from benchmarks.measure import ValueOption, observations, options, weather_text
+from benchmarks.measure import OneOf, observations, options, weather_text
 from streamgauge.formats.lines import encode_advance, encode_element
 from streamgauge.formats.task import READY, Task, encode_task
 from streamgauge.harness.process import ChildProcess, write_all
@@ -153,9 +153,7 @@ def _tell(pid: int, checked: Checked, part: str, wall: float, cpu: float, fed: i
 
 
 def main() -> int:
-    given = options(
-        __doc__, minutes=30, stations=10_000, report=ValueOption(SEMANTICS, ("close",)), engine="live", tells=4
-    )
+    given = options(__doc__, minutes=30, stations=10_000, report=OneOf(SEMANTICS, ("close",)), engine="live", tells=4)
     right = [soak(given.engine, report, given) for report in given.report]
     return 0 if all(right) else 1
 

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from benchmarks.measure import Cost, ValueOption, cpu, measured, options, own_cost, warm_median, write_weather
+from benchmarks.measure import Cost, OneOf, cpu, measured, options, own_cost, warm_median, write_weather
 from benchmarks.oracle import due_reports
 from benchmarks.results import ResultTable
 from streamgauge.engines import live
@@ -181,7 +181,7 @@ PARTS: Final = {"jobs": jobs, "native": native}
 
 def main() -> None:
     given = options(
-        __doc__, parts=ValueOption(PARTS), stations=10_000, seconds=120, query=ValueOption(SELECTS, "select"), without_live=False,
+        __doc__, parts=OneOf(PARTS), stations=10_000, seconds=120, query=OneOf(SELECTS, "select"), without_live=False,
         stream=Path,
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:

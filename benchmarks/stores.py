@@ -23,7 +23,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.measure import ValueOption, options, own_cost
+from benchmarks.measure import OneOf, options, own_cost
 from benchmarks.results import ResultTable
 from benchmarks.store_peers import PEERS, BlocksOnSqlite, Peer
 from streamgauge.servers.fragments.quads import ExpiringQuad, Match, Quad
@@ -242,7 +242,7 @@ PARTS = {"peers": peers, "sizes": sizes, "history": history}
 
 def main() -> None:
     given = options(
-        __doc__, parts=ValueOption(PARTS), size=100_000, sizes=(100_000, 10_000_000), updates=10_000, one="", fill=Path
+        __doc__, parts=OneOf(PARTS), size=100_000, sizes=(100_000, 10_000_000), updates=10_000, one="", fill=Path
     )
     if given.fill is not None:
         fill(given.fill, given.size)

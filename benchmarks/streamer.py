@@ -32,7 +32,7 @@ from tests.servers.fragments.live_queries.simulated import BASE, Served, Wire, c
 from tests.servers.fragments.live_queries.test_replay import PLANS as REPLAYED
 from tests.servers.fragments.live_queries.test_replay import replayed
 
-from benchmarks.measure import ValueOption, options, own_cost
+from benchmarks.measure import OneOf, options, own_cost
 from benchmarks.results import ResultTable
 from streamgauge.model.algebra import Var
 from streamgauge.servers.fragments.annotations import methods
@@ -303,8 +303,8 @@ PARTS: Final = {"cycles": cycles, "shared": shared, "joins": joins, "replays": r
 
 def main() -> None:
     given = options(
-        __doc__, parts=ValueOption(PARTS), cycles=5, methods=ValueOption(methods()), departures=16_667, log=Path, minutes=30,
-        seeds=20, labels=ValueOption(list(Label)), kept=False,
+        __doc__, parts=OneOf(PARTS), cycles=5, methods=OneOf(methods()), departures=16_667, log=Path, minutes=30,
+        seeds=20, labels=OneOf(list(Label)), kept=False,
     )  # fmt: skip
     for name in given.parts:
         PARTS[name](given)
