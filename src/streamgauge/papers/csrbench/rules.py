@@ -19,8 +19,7 @@ from streamgauge.model.terms import Row, Term, is_literal
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
 from streamgauge.oracle.judging.clock import last_answer
 from streamgauge.oracle.judging.metrics import ratio, totals
-from streamgauge.papers.contents import WindowQuery, in_sequence
-from streamgauge.papers.rules import Equality, RuleSettings
+from streamgauge.papers.rules import Equality, RuleSettings, WindowQuery, in_sequence
 from streamgauge.semantics.refusal import RefusedError
 
 ABOUT = "CSRBench: yes or no; for some t0 the recorded relations are a contiguous part of the expected ones, as sets."

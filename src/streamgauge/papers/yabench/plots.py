@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from streamgauge.papers.yabench.measure import PublishedLines
 from streamgauge.papers.yabench.oracle_files import OracleLine
-from streamgauge.papers.yabench.results import PublishedLines
 from streamgauge.report import charts
 from streamgauge.report.charts import ChartAxis, ChartDrawing
 from streamgauge.report.numbers import duration, mebibytes, number, percent

@@ -18,8 +18,8 @@ from streamgauge.oracle.judging.clock import feeder_lateness
 from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.papers.rules import RuleSettings
 from streamgauge.papers.yabench import rules
+from streamgauge.papers.yabench.measure import EXPERIMENTS, LOADS, NAMES, SIZE, WINDOW
 from streamgauge.papers.yabench.oracle_files import OracleLine, parse
-from streamgauge.papers.yabench.results import EXPERIMENTS, LOADS, NAMES, SIZE, WINDOW
 from streamgauge.query import fill
 from streamgauge.query import parse as parse_query
 from streamgauge.semantics.profiles import profile
