@@ -44,9 +44,9 @@ from streamgauge.papers.tpf.measure import (
 from streamgauge.report import charts
 from streamgauge.report.charts import ChartAxis, ChartDrawing
 from streamgauge.report.numbers import NOTHING, duration, number, percent
-from streamgauge.report.plots import FULL, PHONE, Figure, draw
-from streamgauge.report.points import Point, bins
+from streamgauge.report.plots import FULL, PHONE, Figure, figure
 from streamgauge.report.sections import PageSection, PageTable, TableLine
+from streamgauge.report.series import Point, bins
 from streamgauge.suites.crowds.runs import ScenarioRunner
 from streamgauge.suites.crowds.scenario import CrowdOutcome, Scenario
 from streamgauge.suites.crowds.systems import nginx
@@ -400,7 +400,6 @@ def curve_figures(
     found: Curves,
     axes: tuple[ChartAxis, ChartAxis],
     show: Callable[[float], str],
-    note: str = "",
 ) -> Iterator[Figure]:
     """A line for each series."""
     x, y = axes
@@ -414,8 +413,5 @@ def curve_figures(
         if values
     ]
     if lines:
-
-        def chart(size: charts.ChartSize) -> charts.Spec:
-            return charts.lines(lines, x, y, size)
-
-        yield Figure(title, note, draw(drawing, title, chart, WIDE), tuple(line.series for line in lines), "full")
+        drawn = tuple(line.series for line in lines)
+        yield figure(drawing, title, lambda size: charts.lines(lines, x, y, size), drawn, sizes=WIDE)

@@ -5,6 +5,7 @@ The engines that YABench describes are simulated as CSPARQL_DOES and CQELS_DOES 
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,9 +39,9 @@ from streamgauge.query import parse
 from streamgauge.report import charts
 from streamgauge.report.charts import ChartDrawing
 from streamgauge.report.numbers import NOTHING, percent
-from streamgauge.report.plots import SHARE, Figure, draw
-from streamgauge.report.points import box
+from streamgauge.report.plots import SHARE, Figure, figure
 from streamgauge.report.sections import PageSection, PageTable, TableLine
+from streamgauge.report.series import box
 from streamgauge.semantics.definition import expected
 from streamgauge.semantics.profiles import CSPARQL, YABENCH, YABENCH_CHANGE
 
@@ -274,12 +275,9 @@ def _recall(results: ResultFiles) -> Iterator[Figure]:
         columns = [found.column(lambda line: line.recall, window) for window in range(found.windows)]
         boxes = [_box(window, values) for window, values in enumerate(columns, 1)]
         text = f"Experiment 1, {load}: C-SPARQL's recall, {percent(min(map(min, columns)))} at least"
-
-        def chart(size: charts.ChartSize, boxes: list[charts.PlacedBox] = boxes) -> charts.Spec:
-            return charts.boxes(boxes, charts.ChartAxis("window"), SHARE._replace(title="recall, %"), size)
-
+        chart = partial(charts.boxes, boxes, charts.ChartAxis("window"), SHARE._replace(title="recall, %"))
         note = f"{len(found.files)} runs, from the published files. Whiskers: lowest and highest; box: quartiles."
-        yield Figure(text, note, draw(drawing, text, chart))
+        yield figure(drawing, text, chart, note=note)
 
 
 def _box(window: int, values: Sequence[float]) -> charts.PlacedBox:
