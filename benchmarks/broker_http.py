@@ -39,17 +39,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from benchmarks.measure import (
-    HttpPool,
-    KeptConnection,
-    OneOf,
-    awaited,
-    cpu,
-    free_port,
-    options,
-    port_of,
-    times_text,
-)
+from benchmarks.measure import HttpPool, KeptConnection, OneOf, awaited, cpu, free_port, options, port_of, times_text
 from benchmarks.results import ResultTable
 from streamgauge.harness.process import ServerProcess
 from streamgauge.servers.broker.contract import Notification
@@ -363,12 +353,7 @@ def mosquitto() -> Iterator[SystemUnderLoad]:
                 running.terminate()
 
 
-SYSTEMS: Final = {
-    "events": lambda: broker(EVENTS),
-    "websocket": lambda: broker(TALKS),
-    "raw": raw,
-    "mqtt": mosquitto,
-}
+SYSTEMS: Final = {"events": lambda: broker(EVENTS), "websocket": lambda: broker(TALKS), "raw": raw, "mqtt": mosquitto}
 
 
 def delivered(name: str, given: argparse.Namespace) -> tuple[str, str, str]:

@@ -44,17 +44,7 @@ from urllib.parse import quote
 import httpx
 from starlette.types import Message
 
-from benchmarks.measure import (
-    KeptConnection,
-    OneOf,
-    awaited,
-    cpu,
-    free_port,
-    options,
-    own_cost,
-    port_of,
-    resident,
-)
+from benchmarks.measure import KeptConnection, OneOf, awaited, cpu, free_port, options, own_cost, port_of, resident
 from benchmarks.results import ResultTable
 from streamgauge.harness.process import ChildProcess, ServerProcess
 from streamgauge.harness.resources import reaped

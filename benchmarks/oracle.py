@@ -27,17 +27,7 @@ import pyarrow.parquet as pq
 import pyoxigraph as ox
 from pyspark.sql import SparkSession
 
-from benchmarks.measure import (
-    PREFIXES,
-    QUERIES,
-    Cost,
-    OneOf,
-    measured,
-    options,
-    own_cost,
-    window_query,
-    write_weather,
-)
+from benchmarks.measure import PREFIXES, QUERIES, Cost, OneOf, measured, options, own_cost, window_query, write_weather
 from benchmarks.results import ResultTable
 from streamgauge.engines import live
 from streamgauge.formats.canonical import Canonical

@@ -135,12 +135,7 @@ def lines(
         for bin_ in line.bins
     ]
     few = len(rows) <= size.bins // 2
-    shared = {
-        "x": _position("x", "x", x),
-        "color": _colour(),
-        "detail": _nominal("line"),
-        "tooltip": {"value": None},
-    }
+    shared = {"x": _position("x", "x", x), "color": _colour(), "detail": _nominal("line"), "tooltip": {"value": None}}
     across = _position("y", "y", y)
     layers = []
     if any(bin_.values > 1 for line in content for bin_ in line.bins):

@@ -51,11 +51,7 @@ def reproduce(wanted: SepbmRequest, spark: "Callable[[], SparkSession]", tell: T
 def document(extent: SepbmExtent, measured: SepbmOutcomes) -> Reproduction:
     """The page."""
     drawing = ChartDrawing()
-    sections = [
-        *_published(measured),
-        *_figures(drawing, extent, measured),
-        *_beyond(drawing, extent, measured),
-    ]
+    sections = [*_published(measured), *_figures(drawing, extent, measured), *_beyond(drawing, extent, measured)]
     if measured.lacking:
         said = tuple(f"{name}: {why}" for name, why in measured.lacking.items())
         sections.append(PageSection("lacking", "What could not be run", said))

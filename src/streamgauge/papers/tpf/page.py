@@ -395,11 +395,7 @@ DIFFERS: Final = (
 
 
 def curve_figures(
-    drawing: ChartDrawing,
-    title: str,
-    found: Curves,
-    axes: tuple[ChartAxis, ChartAxis],
-    show: Callable[[float], str],
+    drawing: ChartDrawing, title: str, found: Curves, axes: tuple[ChartAxis, ChartAxis], show: Callable[[float], str]
 ) -> Iterator[Figure]:
     """A line for each series."""
     x, y = axes

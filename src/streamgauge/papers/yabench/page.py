@@ -230,11 +230,7 @@ def _experiment_4(results: ResultFiles, ours: Lines) -> PageSection:
     note = "Actual sizes and, on content change, expected ones count as YABench's oracle does (docs/reproduce.md)."
     table = PageTable("Experiment 4, line by line, without the delays", columns, lines, note)
     return PageSection(
-        "experiment-4",
-        "Experiment 4: gracious mode",
-        (CSPARQL_DOES, CQELS_DOES),
-        (table,),
-        tuple(_borders(ours)),
+        "experiment-4", "Experiment 4: gracious mode", (CSPARQL_DOES, CQELS_DOES), (table,), tuple(_borders(ours))
     )
 
 

@@ -79,11 +79,7 @@ class TrialSide:
 OPTIONS: dict[str, dict[str, Any]] = {"csparql": {"settle": 0}}
 """Options of engines: time goes on until the last window has closed, so C-SPARQL need not wait after it."""
 
-OWN = {
-    "csparql": ("csparql-0.9.7-wall",),
-    "cqels": ("cqels-1.x-yabench",),
-    "live": ("yabench", "yabench-change"),
-}
+OWN = {"csparql": ("csparql-0.9.7-wall",), "cqels": ("cqels-1.x-yabench",), "live": ("yabench", "yabench-change")}
 """Semantics of an engine as YABench ran it, `live` under both of its oracle's semantics; others have their first."""
 
 
