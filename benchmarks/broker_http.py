@@ -39,7 +39,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from benchmarks.measure import HttpPool, KeptConnection, OneOf, awaited, cpu, free_port, options, port_of, times_text
+from benchmarks.measure import HttpPool, KeptConnection, OneOf, awaited, cpu, free_port, port_of, run_parts, times_text
 from benchmarks.results import ResultTable
 from streamgauge.harness.process import ServerProcess
 from streamgauge.servers.broker.contract import Notification
@@ -389,17 +389,16 @@ def fanout(given: argparse.Namespace) -> None:
             table.add(*delivered(name, given))
 
 
-PARTS: Final = {"rate": rate, "fanout": fanout}
-
-
-def main() -> None:
-    given = options(
-        __doc__, parts=OneOf(PARTS), rate=500.0, seconds=8.0, listeners=1, configuration=Path, subscribers=200,
-        messages=500, repeat=2, systems=OneOf(SYSTEMS),
-    )  # fmt: skip
-    for name in given.parts:
-        PARTS[name](given)
-
-
 if __name__ == "__main__":
-    main()
+    run_parts(
+        __doc__,
+        {"rate": rate, "fanout": fanout},
+        rate=500.0,
+        seconds=8.0,
+        listeners=1,
+        configuration=Path,
+        subscribers=200,
+        messages=500,
+        repeat=2,
+        systems=OneOf(SYSTEMS),
+    )

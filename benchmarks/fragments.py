@@ -38,13 +38,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle, islice, repeat
 from pathlib import Path
-from typing import Final
 from urllib.parse import quote
 
 import httpx
 from starlette.types import Message
 
-from benchmarks.measure import KeptConnection, OneOf, awaited, cpu, free_port, options, own_cost, port_of, resident
+from benchmarks.measure import KeptConnection, awaited, cpu, free_port, own_cost, port_of, resident, run_parts
 from benchmarks.results import ResultTable
 from streamgauge.harness.process import ChildProcess, ServerProcess
 from streamgauge.harness.resources import reaped
@@ -453,17 +452,16 @@ def updates(given: argparse.Namespace) -> None:
         print(f"a cycle with {number:,} listeners: {cost:.1f} ms CPU")
 
 
-PARTS: Final = {"requests": requests, "disk": disk, "updates": updates}
-
-
-def main() -> None:
-    given = options(
-        __doc__, parts=OneOf(PARTS), seconds=4.0, connections=(1, 50), ldf=Path, folder=Path, quads=10_000_000,
-        cycles=20, departures=100, listeners=1000,
-    )  # fmt: skip
-    for name in given.parts:
-        PARTS[name](given)
-
-
 if __name__ == "__main__":
-    main()
+    run_parts(
+        __doc__,
+        {"requests": requests, "disk": disk, "updates": updates},
+        seconds=4.0,
+        connections=(1, 50),
+        ldf=Path,
+        folder=Path,
+        quads=10_000_000,
+        cycles=20,
+        departures=100,
+        listeners=1000,
+    )

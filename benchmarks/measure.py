@@ -7,7 +7,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -47,6 +47,13 @@ def parser(text: str | None, **defaults: object) -> argparse.ArgumentParser:
 def options(text: str | None, **defaults: object) -> argparse.Namespace:
     """The options that the command was given."""
     return parser(text, **defaults).parse_args()
+
+
+def run_parts(text: str | None, parts: Mapping[str, Callable[[argparse.Namespace], None]], **defaults: object) -> None:
+    """A command that does its parts, all or those of ``--parts``, with the options that it was given."""
+    given = options(text, parts=OneOf(parts), **defaults)
+    for name in given.parts:
+        parts[name](given)
 
 
 def _option(default: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Any
 
 from tests.servers.fragments.client.fakes import trains
 from tests.servers.fragments.client.test_servers import HOST
@@ -32,7 +32,7 @@ from tests.servers.fragments.live_queries.simulated import BASE, Served, Wire, c
 from tests.servers.fragments.live_queries.test_replay import PLANS as REPLAYED
 from tests.servers.fragments.live_queries.test_replay import replayed
 
-from benchmarks.measure import OneOf, options, own_cost
+from benchmarks.measure import OneOf, own_cost, run_parts
 from benchmarks.results import ResultTable
 from streamgauge.model.algebra import Var
 from streamgauge.servers.fragments.annotations import methods
@@ -298,17 +298,16 @@ def replays(given: argparse.Namespace) -> None:
     print(f"{len(found)} of {len(todo)} replays")
 
 
-PARTS: Final = {"cycles": cycles, "shared": shared, "joins": joins, "replays": replays}
-
-
-def main() -> None:
-    given = options(
-        __doc__, parts=OneOf(PARTS), cycles=5, methods=OneOf(methods()), departures=16_667, log=Path, minutes=30,
-        seeds=20, labels=OneOf(list(Label)), kept=False,
-    )  # fmt: skip
-    for name in given.parts:
-        PARTS[name](given)
-
-
 if __name__ == "__main__":
-    main()
+    run_parts(
+        __doc__,
+        {"cycles": cycles, "shared": shared, "joins": joins, "replays": replays},
+        cycles=5,
+        methods=OneOf(methods()),
+        departures=16_667,
+        log=Path,
+        minutes=30,
+        seeds=20,
+        labels=OneOf(list(Label)),
+        kept=False,
+    )

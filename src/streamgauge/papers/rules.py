@@ -1,7 +1,7 @@
 """Published rule sets: judging exactly as others did, quirks included; each paper with a ``rules`` module gives one."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from importlib import import_module
@@ -20,7 +20,8 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run
 from streamgauge.model.spelling import offered, spelled
 from streamgauge.model.terms import Row, Triple
-from streamgauge.model.verdict import Verdict
+from streamgauge.model.verdict import Judgement, Verdict
+from streamgauge.oracle.judging.clock import last_answer
 from streamgauge.semantics.pyoxigraph_gaps import literals_of
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.stored_query import StoredQuery
@@ -140,7 +141,7 @@ class RuleSettings:
 
 
 class RuleSet(Protocol):
-    """The members of a rule set's module: a line about it, and its judge."""
+    """The members of a rule set's module: a line about it, and its judge; RefusedError says why a run is unknown."""
 
     ABOUT: str
 
@@ -160,7 +161,11 @@ def judge_as(
     """The verdict on a run by a published rule set; UnknownRulesError lists the names that there are."""
     if (found := spelled(name, names())) is None:
         raise UnknownRulesError(f"there are no rules named {name!r}: {offered(name, names())}")
-    return cast(RuleSet, import_module(_modules()[found])).judge(run, elements, settings)
+    try:
+        return cast(RuleSet, import_module(_modules()[found])).judge(run, elements, settings)
+    except RefusedError as error:
+        unknown = Verdict(Judgement.UNKNOWN, None, None, 0.0, 0.0, 0, 0, 0, None, (), ())
+        return replace(unknown, reason=str(error), rules=found, last_answer=last_answer(run))
 
 
 @cache

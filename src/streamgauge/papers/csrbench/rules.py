@@ -238,18 +238,9 @@ def place(output: Sequence[AnswerRelation], told: Sequence[AnswerRelation], t0: 
 
 def judge(run: Run, elements: Sequence[StreamElement], settings: RuleSettings) -> Verdict:
     """Right at the first t0 under which the recorded relations are contained; else the best placing is shown."""
-    try:
-        return _judge(run, elements, settings)
-    except RefusedError as error:
-        empty = Verdict(Judgement.UNKNOWN, None, None, 0.0, 0.0, 0, 0, 0, None, (), ())
-        return replace(empty, reason=str(error), rules="csrbench", last_answer=last_answer(run))
-
-
-def _judge(run: Run, elements: Sequence[StreamElement], settings: RuleSettings) -> Verdict:
     contents = ScopeAnswers(run.header.query, elements)
-    return verdict(
-        run, CsrbenchOracle(contents, run.header.semantics, settings.time_unit, settings.equality), settings.progress
-    )
+    oracle = CsrbenchOracle(contents, run.header.semantics, settings.time_unit, settings.equality)
+    return verdict(run, oracle, settings.progress)
 
 
 def verdict(

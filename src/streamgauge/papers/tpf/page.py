@@ -377,21 +377,7 @@ def _lacking(measured: TpfOutcomes, absent: dict[str, str]) -> PageSection:
         for each, outcome in measured.outcomes.items()
         for failure in outcome.failures
     }
-    return PageSection("lacking", "What could not be had", (*sentences, *sorted(failures), *DIFFERS))
-
-
-DIFFERS: Final = (
-    "The recorded snapshots of iRail are not used: boards are generated in their shape (departures, share of changes).",
-    "Clients are asyncio tasks, 100 to a process, each with connections and a cache of its own, on the machine that "
-    "serves; the paper had ten client machines with a process for each query.",
-    "Behind the query service each distinct query of C-SPARQL and CQELS is a process of its own (the paper had one for "
-    "all), and clients that ask the same share a session: identical queries are cheap there, distinct ones dear.",
-    "The broker is told all facts at each update, as the fragments server is; clients that ask the same share a "
-    "channel, and are told what changed.",
-    "C-SPARQL is 0.9.7 and CQELS 1.0.0, fed all five properties of each departure at each update, as the paper's were.",
-    "The delay of 20 ms on each request that the published scripts add for figure 4 is left out.",
-)
-"""Differences from the paper that remain."""
+    return PageSection("lacking", "What could not be had", (*sentences, *sorted(failures), *PAPER.value("differs")))
 
 
 def curve_figures(

@@ -8,7 +8,7 @@ gracious mode a window's start goes one slide back, then right until all new row
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 
 from streamgauge.model.element import StreamElement
@@ -235,12 +235,9 @@ MOST = 400_000_000
 
 def judge(run: Run, elements: Sequence[StreamElement], settings: RuleSettings) -> Verdict:
     """The verdict by its lines: precision and recall are means over them; unknown where its oracle fails."""
-    try:
-        found = lines(run, elements, settings)
-    except RefusedError as error:
-        return _unknown(run, str(error))
+    found = lines(run, elements, settings)
     if not found:
-        return _unknown(run, "the engine reported nothing that YABench's oracle sees: it scores no window")
+        raise RefusedError("the engine reported nothing that YABench's oracle sees: it scores no window")
     windows = tuple(_window(number, line, settings) for number, line in enumerate(found))
     right = all(window.right for window in windows) and run.header.failure is None
     delays = [window.delay for window in windows if window.delay is not None]
@@ -302,11 +299,6 @@ def _refuse_size(stream: Sequence[Timed], size: int) -> None:
             f"YABench asks the whole window again at each of {len(times):,} times, {looked:,.0f} triples in all: more "
             f"than {MOST:,}; its own oracle did not finish such runs, judge without --as"
         )
-
-
-def _unknown(run: Run, reason: str) -> Verdict:
-    empty = Verdict(Judgement.UNKNOWN, None, None, 0.0, 0.0, 0, 0, 0, None, (), ())
-    return replace(empty, reason=reason, rules="yabench", last_answer=last_answer(run))
 
 
 def _window(number: int, line: OracleLine, settings: RuleSettings) -> WindowVerdict:
