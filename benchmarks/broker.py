@@ -39,16 +39,15 @@ from benchmarks.measure import OneOf, parser, resident, times_text
 from benchmarks.results import ResultTable
 from streamgauge import workloads
 from streamgauge.formats.streams import read_triples
-from streamgauge.incremental.collector import gc_frozen
+from streamgauge.incremental.budget import gc_frozen
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
 from streamgauge.oracle.judging.metrics import percentile
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.servers.broker.limits import LimitError, Limits
 from streamgauge.servers.broker.strategies import begin
+from streamgauge.suites.sepbm import ReceivedNotification, SepbmSystem, Stored, read
 from streamgauge.suites.sepbm.adapters import start
-from streamgauge.suites.sepbm.configuration import Stored, read
-from streamgauge.suites.sepbm.contract import ReceivedNotification, SepbmSystem
 from streamgauge.suites.sepbm.generator import rules_of, university
 
 Figures = dict[str, int | float | str]

@@ -44,7 +44,7 @@ from benchmarks.results import ResultTable
 from streamgauge.harness.process import ServerProcess
 from streamgauge.servers.broker.contract import Notification
 from streamgauge.servers.broker.notification_json import told
-from streamgauge.suites.sepbm.configuration import BASE, ONTOLOGY, Stored, read
+from streamgauge.suites.sepbm import BASE, ONTOLOGY, Stored, read
 
 Publication: TypeAlias = tuple[str, bytes]
 """A path and a graph."""

@@ -47,7 +47,7 @@ from streamgauge.model.semantics import Clock, Semantics
 from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.query import parse
 from streamgauge.semantics.profiles import profile
-from streamgauge.suites.experiments.streams import link, stream_facts
+from streamgauge.suites.experiments.plan import link, stream_facts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

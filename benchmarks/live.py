@@ -53,9 +53,9 @@ from streamgauge.query.printer import sparql
 from streamgauge.semantics.profiles import CSPARQL
 from streamgauge.servers.queries.limits import QueryLimits
 from streamgauge.servers.queries.registry import Queries
-from streamgauge.servers.queries.wishes import Wish
-from streamgauge.suites.experiments.capacity_search import feeder_p99
-from streamgauge.suites.experiments.streams import ahead
+from streamgauge.servers.queries.requests import QueryRegistration
+from streamgauge.suites.experiments.capacity import feeder_p99
+from streamgauge.suites.experiments.plan import ahead
 from streamgauge.workloads.weather import STREAM
 
 WINDOWS_S = (1, 5, 20, 60)
@@ -213,13 +213,13 @@ def service(given: argparse.Namespace, table: ResultTable) -> None:
 def _microseconds(number: int, slide: int, fed: Sequence[StreamElement], between: Sequence[StreamElement]) -> float:
     """CPU per element with so many queries; ``between`` are published one by one between their registrations."""
     service = Queries(load, ("live",), QueryLimits(waiting=len(fed) + 1))
-    wish = Wish(weather_text("select", WSIZE="5s", WSLIDE=f"{slide}s", TEMP="50"), dialect="rspql")
-    service.register(wish)
+    registration = QueryRegistration(weather_text("select", WSIZE="5s", WSLIDE=f"{slide}s", TEMP="50"), dialect="rspql")
+    service.register(registration)
     for element in between[: number - 1]:
         service.publish(STREAM, [element])
-        service.register(wish)
+        service.register(registration)
     for _ in range(number - 1 - len(between)):
-        service.register(wish)
+        service.register(registration)
     service.settle(WAIT_S)
     with own_cost() as spent:
         for at in range(0, len(fed), BATCH):

@@ -30,7 +30,7 @@ from benchmarks.measure import Cost, OneOf, cpu, measured, options, own_cost, wa
 from benchmarks.oracle import due_reports
 from benchmarks.results import ResultTable
 from streamgauge.engines import live
-from streamgauge.engines.spark.batches import BatchAnswers
+from streamgauge.engines.spark.micro_batches import BatchAnswers
 from streamgauge.engines.spark.panes import ROWS
 from streamgauge.engines.spark.pipeline import Job, run
 from streamgauge.formats.stream import elements

@@ -17,9 +17,8 @@ from streamgauge.report.numbers import duration, number, percent
 from streamgauge.report.plots import SHARE, Figure, figure
 from streamgauge.report.sections import PageSection, PageStyle, PageTable, TableLine, render, rich_table
 from streamgauge.report.series import Bin, Judged
-from streamgauge.suites.experiments.capacity import Capacity
+from streamgauge.suites.experiments.capacity import Capacity, Harder, Limit, LoadProbe
 from streamgauge.suites.experiments.capacity import CapacityAxis as Varied
-from streamgauge.suites.experiments.capacity_search import Harder, Limit, LoadProbe
 
 WORDS = {True: "carried", False: "not carried", None: ""}
 LEAST_MS = 0.1

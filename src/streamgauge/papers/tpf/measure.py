@@ -10,12 +10,11 @@ from streamgauge.harness.process import ProgramError
 from streamgauge.papers.reproduction import ComparedClaim, Tell, paper
 from streamgauge.report.numbers import NOTHING, duration
 from streamgauge.report.sections import PageTable, TableLine
-from streamgauge.suites.crowds.judgement import freshness
 from streamgauge.suites.crowds.runs import ScenarioRunner
-from streamgauge.suites.crowds.scenario import BROKER, SERVICES, CrowdOutcome, Scenario
+from streamgauge.suites.crowds.scenario import BROKER, SERVICES, CrowdOutcome, Scenario, freshness
 from streamgauge.suites.crowds.scenario import PAPER as WORKLOAD
-from streamgauge.suites.experiments.capacity_search import Bracket, SearchRange, search
-from streamgauge.workloads.trains.stream import PROPERTIES
+from streamgauge.suites.experiments.capacity import Bracket, SearchRange, search
+from streamgauge.workloads.trains import PROPERTIES
 
 CACHES: Final = {
     "streamer": "with cache",

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from streamgauge import workloads
-from streamgauge.harness.importing.foreign import MIB, ForeignError, read_samples, read_text
+from streamgauge.harness.importing import MIB, ForeignError, read_samples, read_text
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.oracle.judging.expectation import expected_reports
 from streamgauge.oracle.judging.judge import Means
@@ -21,7 +21,7 @@ from streamgauge.query import fill, parse
 from streamgauge.report.numbers import percent
 from streamgauge.report.sections import PageTable, TableLine
 from streamgauge.semantics.profiles import YABENCH, YABENCH_CHANGE
-from streamgauge.workloads.tables import Maker
+from streamgauge.workloads.plan import Maker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
