@@ -68,7 +68,7 @@ def measure(
     wanted = [each for runs in plan.runs(extent, folder).values() for each in runs]
     for made in dict.fromkeys(each.configuration for each in wanted):
         _configured(made, extent, axioms, spark, tell)
-    lacking = runner.done(wanted, home, tell)
+    lacking = runner.run_series(wanted, home, tell)
     judging = JudgingMeans(spark, lambda what, at, of: tell(what, at / of))
     outcomes = {}
     for each in wanted:

@@ -1,4 +1,4 @@
-"""Systems under test of the crowds: a server and the programs of its clients, by one contract (``harness.system``).
+"""Systems under test of the crowds: a server and the programs of its clients, by one contract (``harness.systems``).
 
 ``start`` begins the server, ``subscribe`` the programs of its clients, ``settle`` waits until all clients are ready,
 ``feed`` sends an update; ``processes`` are the server's, ``crowd`` the programs of clients.
