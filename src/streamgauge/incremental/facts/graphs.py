@@ -34,8 +34,8 @@ SINGLE: Final = 50_000
 _Told = tuple[ShapeJoins, Taker, tuple[Term, ...]]
 
 
-class Entry:
-    """What was found of a pattern and not taken yet: first the solutions that there were, then their changes.
+class PendingRows:
+    """Rows that were found of a pattern and not taken yet: first the existing solutions, then their changes.
 
     Entering and ``hand_over`` are for one thread at a time, as changes of the facts are; the first ``take`` after
     ``hand_over`` touches nothing that changes, the later ones are again for one thread at a time.
@@ -68,7 +68,7 @@ class Entry:
         return change
 
 
-class PatternEntry(Entry):
+class PatternEntry(PendingRows):
     """One pattern over the facts of one graph."""
 
     def __init__(self, asked: BgpRequest, owner: PatternOwner, pool: ShapePool) -> None:
@@ -301,7 +301,7 @@ class NamedGraphs:
         self._entries.setdefault(entry.name, {})[entry] = None
 
     def leave(self, entry: "GraphEntry") -> None:
-        """It is no more."""
+        """A pattern is told of changes no more."""
         told = self._entries.get(entry.name, {})
         told.pop(entry, None)
         if not told:
@@ -326,7 +326,7 @@ class _InGraph:
         self.entry.owner.fail()
 
 
-class GraphEntry(Entry):
+class GraphEntry(PendingRows):
     """Triple patterns over one named graph, or with a variable for its name over each: what was found and not taken.
 
     A pattern without triples has one solution in each graph that is there.
