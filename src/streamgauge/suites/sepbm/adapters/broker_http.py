@@ -17,7 +17,7 @@ from streamgauge.harness.process import ServerProcess, ServiceError
 from streamgauge.harness.subscription import SubscriberLoop
 from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import Triple
-from streamgauge.servers.broker.calls import bearing, read_told
+from streamgauge.servers.broker.client import bearing, read_told
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.servers.broker.publication_worker import IDLE_S
 from streamgauge.suites.sepbm.configuration import BASE, ONTOLOGY, triples_text
