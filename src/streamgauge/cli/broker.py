@@ -24,9 +24,8 @@ from streamgauge.servers.broker.access import Access, read_grants
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.contract import Strategy
 from streamgauge.servers.broker.face import application
-from streamgauge.servers.broker.graphs import read_files
 from streamgauge.servers.broker.hooks import read_hook
-from streamgauge.servers.broker.limits import LimitError, Limits
+from streamgauge.servers.broker.limits import LimitError, Limits, read_files
 from streamgauge.servers.broker.registry import Require, anything
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.servers.broker.strategies import begin

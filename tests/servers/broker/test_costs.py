@@ -7,8 +7,7 @@ from streamgauge.incremental.facts.queries import StandingQueries
 from streamgauge.query import parse_sparql
 from streamgauge.query.updates import TooManySolutionsError
 from streamgauge.reasoning.closure import NO_RULES, Closure
-from streamgauge.servers.broker.graphs import BYTES_EACH, DENSE, Graphs, read_changes
-from streamgauge.servers.broker.limits import LimitError, Limits
+from streamgauge.servers.broker.limits import BYTES_EACH, DENSE, Graphs, LimitError, Limits, read_changes
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.sparql import regular
 from tests.servers.broker.served import Client

@@ -13,9 +13,8 @@ from streamgauge.query.updates import TooManySolutionsError
 from streamgauge.reasoning.closure import NO_RULES
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.channels import ExistingChannelError
-from streamgauge.servers.broker.graphs import read_changes, read_files
-from streamgauge.servers.broker.journal import Opened
-from streamgauge.servers.broker.limits import LimitError, Limits
+from streamgauge.servers.broker.contract import Opened
+from streamgauge.servers.broker.limits import LimitError, Limits, read_changes, read_files
 from streamgauge.servers.broker.notification_json import Telling
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.servers.broker.strategies import begin

@@ -6,7 +6,7 @@ from streamgauge.query import parse_sparql
 from streamgauge.reasoning.closure import NO_RULES
 from streamgauge.semantics.stored_query import StoredQuery, store_gap
 from streamgauge.servers.broker.evaluation import StoredClosure
-from streamgauge.servers.broker.graphs import Graphs
+from streamgauge.servers.broker.limits import Graphs
 from tests.lexical import N_TRIPLES, SAME_VALUE, TRIPLES, P, S, typed
 from tests.servers.broker.world import broker
 

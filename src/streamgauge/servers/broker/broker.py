@@ -12,23 +12,26 @@ from contextlib import AbstractContextManager, suppress
 from threading import Lock, RLock
 from typing import NamedTuple
 
-from streamgauge.formats.bounds import SERVED
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.named_facts import is_named
 from streamgauge.model.terms import Row, Triple
-from streamgauge.query import parse_sparql
 from streamgauge.query.updates import TooManySolutionsError, UpdateOperation, together, uses_graphs
 from streamgauge.servers.broker.channels import Channel, Subscribed
-from streamgauge.servers.broker.contract import AnswerChange, HeldSizes, Publication, Strategy
-from streamgauge.servers.broker.journal import Accepted, Forgetful, Journal, NotWrittenError
-from streamgauge.servers.broker.limits import BusyError, LimitError, Limits
+from streamgauge.servers.broker.contract import (
+    Accepted,
+    AnswerChange,
+    HeldSizes,
+    Journal,
+    NotWrittenError,
+    Publication,
+    Strategy,
+)
+from streamgauge.servers.broker.limits import BusyError, LimitError, Limits, read_query, too_deep
 from streamgauge.servers.broker.registry import Registry, Require, anything
-from streamgauge.servers.broker.texts import check_texts
 from streamgauge.servers.broker.turns import Turns
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.deadlines import DEADLINES
-from streamgauge.servers.http.limits import load_parsers
 from streamgauge.servers.http.numbered_answers import End
 from streamgauge.servers.http.retries import KeyReuseError, RetryKey, RetryMemory, request_digest
 
@@ -52,10 +55,6 @@ class _Waiting(NamedTuple):
     receive: Callable[["Receipt | BaseException"], None]
     changes: Sequence[UpdateOperation] = ()
     """Operations that depend on the facts at their turn: such a publication is taken by itself."""
-
-
-def _too_deep() -> LimitError:
-    return LimitError("the query is nested too deeply to be evaluated: write it flatter")
 
 
 def _without_graphs() -> LimitError:
@@ -83,7 +82,7 @@ class Broker:
             raise ValueError("a strategy that puts evaluations off cannot be durable: use incremental or reevaluate")
         self.limits = limits or Limits()
         self._strategy, self._steady, self._graphs = strategy, steady, strategy.graphs
-        self._journal: Journal = Forgetful() if journal is None else journal
+        self._journal: Journal = Journal() if journal is None else journal
         self._durable = journal is not None
         self._waiting: deque[_Waiting] = deque()
         self._waiting_of: dict[str, int] = {}
@@ -353,9 +352,7 @@ class Broker:
         (``None``: there is none) and may refuse. QueryError, LimitError, ExistingChannelError or ValueError say why
         there is none.
         """
-        if len(query) > self.limits.query_text:
-            raise LimitError(f"a query of more than {self.limits.query_text} characters: write a shorter one")
-        form = self._understood(query)
+        form = read_query(query, self.limits)
         with self._creating:
             prepared = self._prepared(name, form, owner, require)
             try:
@@ -366,20 +363,8 @@ class Broker:
                 with self._evaluating:
                     self._strategy.abandon(prepared)
                 if isinstance(error, RecursionError):
-                    raise _too_deep() from None
+                    raise too_deep() from None
                 raise
-
-    def _understood(self, query: str) -> QueryForm:
-        load_parsers()
-        try:
-            with self._alone():
-                form = parse_sparql(query, bounds=SERVED)
-                check_texts(form, self.limits)
-                return form
-        except TooMuchError as error:
-            raise LimitError(f"{error}: write a shorter query") from error
-        except RecursionError:
-            raise _too_deep() from None
 
     def _alone(self) -> AbstractContextManager[object]:
         """Stop the work within when it takes too long; the work touches nothing of others."""
@@ -396,7 +381,7 @@ class Broker:
         except TooMuchError as error:
             raise LimitError(f"{error}: ask for less") from error
         except RecursionError:
-            raise _too_deep() from None
+            raise too_deep() from None
 
     def delete_channel(self, name: str, *, require: Require = anything) -> None:
         """A channel ends; its subscribers are told. UnknownChannelError, or what ``require`` raises of the channel."""

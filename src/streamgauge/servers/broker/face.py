@@ -30,11 +30,9 @@ from streamgauge.servers.broker.channels import (
     Subscribed,
     UnknownChannelError,
 )
-from streamgauge.servers.broker.contract import Notification
-from streamgauge.servers.broker.graphs import GraphError, Graphs, MediaTypeError, read_changes
+from streamgauge.servers.broker.contract import JournalError, Notification
 from streamgauge.servers.broker.hooks import Hook, Hooks
-from streamgauge.servers.broker.journal import JournalError
-from streamgauge.servers.broker.limits import BusyError, LimitError
+from streamgauge.servers.broker.limits import BusyError, GraphError, Graphs, LimitError, MediaTypeError, read_changes
 from streamgauge.servers.broker.notification_json import Telling, standing
 from streamgauge.servers.broker.openapi import description
 from streamgauge.servers.broker.preconditions import channel_demands, subscriber_demands

@@ -3,7 +3,7 @@
 from importlib.metadata import version
 from typing import Final
 
-from streamgauge.servers.broker.graphs import SYNTAXES
+from streamgauge.servers.broker.limits import SYNTAXES
 from streamgauge.servers.http.openapi import ERROR, TOKEN, Json, body, operation, parameter
 
 _TEXT: Final[Json] = {"type": "string"}

@@ -8,8 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from streamgauge.servers.broker.journal import JournalError
-from streamgauge.servers.broker.seal import row_sum
+from streamgauge.servers.broker.contract import JournalError
 from streamgauge.servers.broker.soundness import (
     SCHEMA,
     TABLES,
@@ -21,6 +20,7 @@ from streamgauge.servers.broker.soundness import (
     mark_of,
     readable,
     refuse_vanished,
+    row_sum,
 )
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.servers.durability import Inspection, Saved, Witness, unpack

@@ -17,12 +17,16 @@ from streamgauge.servers.broker.channels import (
     Subscribed,
     UnknownChannelError,
 )
-from streamgauge.servers.broker.contract import AnswerChange, AnswerEntry, Failures, Publication, Strategy
-from streamgauge.servers.broker.journal import (
+from streamgauge.servers.broker.contract import (
     Accepted,
+    AnswerChange,
+    AnswerEntry,
+    Failures,
     Journal,
     NotWrittenError,
     Opened,
+    Publication,
+    Strategy,
     Subscriber,
     UnacknowledgedEntry,
 )

@@ -16,18 +16,35 @@ import msgspec
 
 from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import Triple
-from streamgauge.servers.broker.contract import AnswerEntry, Publication
-from streamgauge.servers.broker.journal import (
+from streamgauge.servers.broker.contract import (
     Accepted,
+    AnswerEntry,
+    Journal,
     JournalError,
     NotWrittenError,
     Opened,
+    Publication,
     Subscriber,
     UnacknowledgedEntry,
 )
-from streamgauge.servers.broker.seal import Seal, Sealed, fact_sum, new_name, packed, row_sum
-from streamgauge.servers.broker.soundness import TABLES, VERSION, advice, checked, log_of, mark_of, refuse_vanished
-from streamgauge.servers.broker.upgrade import BEFORE_SUMS, make, upgrade
+from streamgauge.servers.broker.soundness import (
+    BEFORE_SUMS,
+    TABLES,
+    VERSION,
+    Seal,
+    Sealed,
+    advice,
+    checked,
+    create_tables,
+    fact_sum,
+    log_of,
+    mark_of,
+    new_name,
+    packed,
+    refuse_vanished,
+    row_sum,
+    upgrade,
+)
 from streamgauge.servers.durability import Witness, WitnessFile, explained, open_beside
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.retries import RetryKey
@@ -42,7 +59,7 @@ _INSERT: Final = {
 _RETRY: Final = "INSERT OR IGNORE INTO retry VALUES (?, ?, ?, ?, ?)"
 
 
-class SqliteJournal:
+class SqliteJournal(Journal):
     """The journal in a file, made when it is not there; the file is this broker's alone. One thread at a time.
 
     Keys are remembered until they are said to be forgotten; ``patience`` is how long to wait for a file that another
@@ -112,7 +129,7 @@ class SqliteJournal:
         self._refuse_version(version, new=new, begun=begun)
         if new:
             run("BEGIN IMMEDIATE")
-            make(self._database)
+            create_tables(self._database)
         elif version == BEFORE_SUMS:
             upgrade(self._path, self._database)
         if new or version == BEFORE_SUMS:
