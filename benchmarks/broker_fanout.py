@@ -35,7 +35,7 @@ from benchmarks.broker_http import PROGRAM, QUERY, port_of
 from benchmarks.measure import free_port
 from benchmarks.results import ResultTable
 from streamgauge.servers.broker.contract import Notification
-from streamgauge.servers.broker.notification_json import told
+from streamgauge.servers.broker.representations import told
 
 MARK: Final = b'"publications":'
 """Once in each text that is delivered."""

@@ -15,8 +15,8 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from streamgauge.servers.broker.access import Access, read_grants
+from streamgauge.servers.broker.http import description
 from streamgauge.servers.broker.limits import SYNTAXES, Limits
-from streamgauge.servers.broker.openapi import description
 from tests.servers.broker.served import Client, serving
 from tests.servers.broker.world import BASE, answers, broker, select
 

@@ -11,7 +11,7 @@ import pytest
 
 from streamgauge.incremental.facts import entry
 from streamgauge.servers.broker.limits import LimitError, Limits
-from streamgauge.servers.broker.turns import Turns
+from streamgauge.servers.broker.publications import Turns
 from tests.servers.broker.served import TURTLE, Client
 from tests.servers.broker.world import broker, fact, select
 

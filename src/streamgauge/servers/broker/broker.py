@@ -9,14 +9,15 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, suppress
-from threading import Lock, RLock
-from typing import NamedTuple
+from threading import Lock
+from typing import Final
 
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.named_facts import is_named
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query.updates import TooManySolutionsError, UpdateOperation, together, uses_graphs
+from streamgauge.reasoning.rules import VIOLATES, Rules
 from streamgauge.servers.broker.channels import Channel, Subscribed
 from streamgauge.servers.broker.contract import (
     Accepted,
@@ -27,34 +28,13 @@ from streamgauge.servers.broker.contract import (
     Publication,
     Strategy,
 )
-from streamgauge.servers.broker.limits import BusyError, LimitError, Limits, read_query, too_deep
+from streamgauge.servers.broker.limits import LimitError, Limits, read_query, too_deep
+from streamgauge.servers.broker.publications import FailedError, PublicationQueue, Receipt, Turns, Waiting
 from streamgauge.servers.broker.registry import Registry, Require, anything
-from streamgauge.servers.broker.turns import Turns
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.servers.http.numbered_answers import End
 from streamgauge.servers.http.retries import KeyReuseError, RetryKey, RetryMemory, request_digest
-
-
-class FailedError(RuntimeError):
-    """The journal could not be written: nothing is taken any more until the broker is started again."""
-
-
-class Receipt(NamedTuple):
-    """A publication has taken effect: its number; ``repeated`` when its key was known and nothing was done."""
-
-    number: int
-    repeated: bool = False
-
-
-class _Waiting(NamedTuple):
-    added: tuple[Triple, ...]
-    removed: tuple[Triple, ...]
-    key: RetryKey | None
-    owner: str
-    receive: Callable[["Receipt | BaseException"], None]
-    changes: Sequence[UpdateOperation] = ()
-    """Operations that depend on the facts at their turn: such a publication is taken by itself."""
 
 
 def _without_graphs() -> LimitError:
@@ -84,15 +64,15 @@ class Broker:
         self._strategy, self._steady, self._graphs = strategy, steady, strategy.graphs
         self._journal: Journal = Journal() if journal is None else journal
         self._durable = journal is not None
-        self._waiting: deque[_Waiting] = deque()
-        self._waiting_of: dict[str, int] = {}
-        self._queue, self._evaluating, self._creating = RLock(), Turns(), Lock()
+        self._queue, self._evaluating, self._creating = PublicationQueue(self.limits), Turns(), Lock()
         self._keys = RetryMemory[int](self.limits.keys, self._journal.keys())
         self._forgotten: list[int] = []
         self._number, _ = self._journal.numbers()
         self._strategy.limit(self.limits.effort, self.limits.derived, self.limits.change)
         self._strategy.load(self._journal.facts())
         self._registry = Registry(strategy, self._journal, self.limits, clock, self._evaluating)
+        self.wake: Callable[[], None] = lambda: None
+        """Called when a publication waits, from any thread."""
         self.fault = ""
         self.trouble = ""
         self._astray = False
@@ -137,7 +117,7 @@ class Broker:
         LimitError, BusyError, FailedError; the future has a KeyReuseError for a key of another publication.
         """
         told = None if key is None else _key(key, added, removed)
-        return self._submitted(lambda receive: _Waiting(added, removed, told, owner, receive))
+        return self._submitted(lambda receive: Waiting(added, removed, told, owner, receive))
 
     def modify(
         self, changes: Sequence[UpdateOperation], key: RetryKey | str | None = None, owner: str = OPEN
@@ -147,9 +127,9 @@ class Broker:
         BusyError, FailedError; the future has a TooManySolutionsError when it touches more than a publication may.
         """
         told = _key(key, changes)
-        return self._submitted(lambda receive: _Waiting((), (), told, owner, receive, changes))
+        return self._submitted(lambda receive: Waiting((), (), told, owner, receive, changes))
 
-    def _submitted(self, make: Callable[[Callable[[Receipt | BaseException], None]], _Waiting]) -> "Future[Receipt]":
+    def _submitted(self, make: Callable[[Callable[[Receipt | BaseException], None]], Waiting]) -> "Future[Receipt]":
         future: Future[Receipt] = Future()
         future.set_running_or_notify_cancel()
 
@@ -160,28 +140,24 @@ class Broker:
                 future.set_exception(outcome)
 
         self._enqueue(make(receive))
+        self.wake()
         return future
 
-    def _enqueue(self, waiting: _Waiting) -> None:
+    def _enqueue(self, waiting: Waiting) -> None:
         added, removed = waiting.added, waiting.removed
         if not self._graphs and (uses_graphs(waiting.changes) or any(is_named(fact[0]) for fact in (*added, *removed))):
             raise _without_graphs()
-        if len(added) + len(removed) > self.limits.graph:
-            raise LimitError(f"a publication of more than {self.limits.graph} triples: publish it in parts")
-        with self._queue:
-            if self.fault:
-                raise FailedError(f"{self.fault}: start the broker again")
-            own = len(self._waiting) if waiting.owner == OPEN else self._waiting_of.get(waiting.owner, 0)
-            if own >= self.limits.waiting:
-                raise BusyError(f"{own} publications wait already: come again")
-            if waiting.owner != OPEN:
-                self._waiting_of[waiting.owner] = own + 1
-            self._waiting.append(waiting)
+        if self.fault:
+            raise self._failed()
+        self._queue.add(waiting)
+
+    def _failed(self) -> FailedError:
+        return FailedError(f"{self.fault}: start the broker again")
 
     def _at_once(self, added: tuple[Triple, ...], removed: tuple[Triple, ...], key: RetryKey | str | None) -> Receipt:
         outcomes: list[Receipt | BaseException] = []
         told = None if key is None else _key(key, added, removed)
-        self._enqueue(_Waiting(added, removed, told, OPEN, outcomes.append))
+        self._enqueue(Waiting(added, removed, told, OPEN, outcomes.append))
         while not outcomes:
             self.step()
         (outcome,) = outcomes
@@ -206,17 +182,17 @@ class Broker:
     @property
     def waiting(self) -> int:
         """How many publications wait."""
-        return len(self._waiting)
+        return len(self._queue)
 
     def step(self) -> int:
         """Take in publications that wait, together; how many they were."""
         with self._evaluating:
-            batch = self._batch()
+            batch = self._queue.batch()
             if not batch:
                 return 0
             if self.fault:
                 for each in batch:
-                    each.receive(FailedError(f"{self.fault}: start the broker again"))
+                    each.receive(self._failed())
                 return len(batch)
             try:
                 outcomes = self._taken_in(batch)
@@ -231,22 +207,7 @@ class Broker:
                 each.receive(outcome)
             return len(batch)
 
-    def _batch(self) -> list[_Waiting]:
-        """Those that wait, up to one whose changes depend on them, which is a batch of its own."""
-        batch: list[_Waiting] = []
-        with self._queue:
-            while self._waiting and len(batch) < self.limits.batch:
-                if self._waiting[0].changes and batch:
-                    break
-                batch.append(self._waiting.popleft())
-                if batch[0].changes:
-                    break
-            for each in batch:
-                if each.owner != OPEN:
-                    self._waiting_of[each.owner] -= 1
-        return batch
-
-    def _taken_in(self, batch: list[_Waiting]) -> list[tuple[_Waiting, Receipt | BaseException]]:
+    def _taken_in(self, batch: list[Waiting]) -> list[tuple[Waiting, Receipt | BaseException]]:
         """One outcome for each of the batch, when all that it causes is durable and told."""
         (first, *_) = batch
         if not first.changes or self._keys.holds(first.key):
@@ -259,8 +220,8 @@ class Broker:
             return [(first, error)]
         return self._take_in([first._replace(added=added, removed=removed)])
 
-    def _take_in(self, batch: list[_Waiting]) -> list[tuple[_Waiting, Receipt | BaseException]]:
-        outcomes: list[tuple[_Waiting, Receipt | BaseException]] = []
+    def _take_in(self, batch: list[Waiting]) -> list[tuple[Waiting, Receipt | BaseException]]:
+        outcomes: list[tuple[Waiting, Receipt | BaseException]] = []
         fresh: list[tuple[Publication, RetryKey | None]] = []
         room = self.limits.facts - self._strategy.explicit
         for each in batch:
@@ -309,7 +270,7 @@ class Broker:
         self._number = publications[0].number - 1
 
     def _refused(
-        self, waiting: _Waiting, outcome: Receipt | BaseException, refused: Mapping[int, str]
+        self, waiting: Waiting, outcome: Receipt | BaseException, refused: Mapping[int, str]
     ) -> Receipt | BaseException:
         """The outcome, or why there was none; a key of what had no effect may be used again."""
         if not isinstance(outcome, Receipt) or outcome.number not in refused:
@@ -414,7 +375,7 @@ class Broker:
     def _refuse_astray(self) -> None:
         """FailedError where a publication changed facts before the broker failed: the change is not durable."""
         if self._astray:
-            raise FailedError(f"{self.fault}: start the broker again")
+            raise self._failed()
 
     def subscribe(
         self, channel: str, name: str, wake: Callable[[], None], after: int | None = None, owner: str = OPEN
@@ -479,3 +440,29 @@ class Broker:
 def _key(key: RetryKey | str | None, *parts: object) -> RetryKey | None:
     """A key as it is given, or the one of that name of everybody, for what the parts say."""
     return RetryKey(OPEN, key, request_digest(repr(parts).encode())) if isinstance(key, str) else key
+
+
+VIOLATIONS: Final = "violations"
+VIOLATIONS_QUERY: Final = f"SELECT ?subject ?violation WHERE {{ ?subject {VIOLATES} ?violation }}"
+
+
+def open_violations(broker: Broker, rules: Rules) -> int:
+    """Have the channel where facts can violate an axiom, unless it is there; how many violations there are now.
+
+    A violation is a resource that contradicts an axiom of the ontology (OWL 2 RL rules that conclude false), as a fact
+    that rules derive. The data stay as they are, and the violation goes when a fact that it rests on does.
+
+    ValueError when a channel of that name has another query; LimitError as for any channel.
+    """
+    if not rules.constrains:
+        return 0
+    there = {each.name: each.query for each in broker.channels()}
+    if there.get(VIOLATIONS, VIOLATIONS_QUERY) != VIOLATIONS_QUERY:
+        raise ValueError(
+            f"the journal has a channel {VIOLATIONS} with another query, and the ontology needs that name for what "
+            "contradicts it: delete the channel (start without the ontology), or take another journal"
+        )
+    if VIOLATIONS not in there:
+        broker.create_channel(VIOLATIONS, VIOLATIONS_QUERY)
+    _, rows = broker.rows(VIOLATIONS)
+    return len(rows)

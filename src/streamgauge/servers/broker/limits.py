@@ -81,6 +81,17 @@ class BusyError(RuntimeError):
     """No more is taken just now; come again."""
 
 
+LONGEST_NAME: Final = 200
+"""Characters of a channel's or subscriber's name."""
+
+
+def check_name(name: str, what: str) -> str:
+    """The name; ValueError for one that is none."""
+    if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
+        raise ValueError(f"{what} has a name of 1 to {LONGEST_NAME} printable characters")
+    return name
+
+
 def read_query(text: str, limits: Limits) -> al.QueryForm:
     """The query of a channel; QueryError, or LimitError where reading or answering it costs too much."""
     if len(text) > limits.query_text:

@@ -19,7 +19,7 @@ from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import Triple
 from streamgauge.servers.broker.client import bearing, read_told
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.servers.broker.publication_worker import IDLE_S
+from streamgauge.servers.broker.publications import IDLE_S
 from streamgauge.suites.sepbm.configuration import BASE, ONTOLOGY, triples_text
 from streamgauge.suites.sepbm.contract import (
     Configuration,
