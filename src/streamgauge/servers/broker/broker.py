@@ -6,7 +6,7 @@ durable with one synchronisation, tells subscribers, and acknowledges each publi
 
 import sys
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, suppress
 from threading import Lock
@@ -18,7 +18,6 @@ from streamgauge.model.named_facts import is_named
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query.updates import TooManySolutionsError, UpdateOperation, together, uses_graphs
 from streamgauge.reasoning.rules import VIOLATES, Rules
-from streamgauge.servers.broker.channels import Channel, Subscribed
 from streamgauge.servers.broker.contract import (
     Accepted,
     AnswerChange,
@@ -29,7 +28,7 @@ from streamgauge.servers.broker.contract import (
     Strategy,
 )
 from streamgauge.servers.broker.limits import LimitError, Limits, read_query, too_deep
-from streamgauge.servers.broker.publications import FailedError, PublicationQueue, Receipt, Turns, Waiting
+from streamgauge.servers.broker.publications import FailedError, PublicationQueue, Receipt, Waiting
 from streamgauge.servers.broker.registry import Registry, Require, anything
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.deadlines import DEADLINES
@@ -41,7 +40,7 @@ def _without_graphs() -> LimitError:
     return LimitError("facts of named graphs: this strategy has none, the strategy incremental does")
 
 
-class Broker:
+class Broker(Registry):
     """Facts, channels and subscribers. Thread-safe; one thread at a time evaluates.
 
     ``clock`` is the wall clock in ms, ``steady`` one in seconds that never goes back. What the journal holds is there
@@ -60,17 +59,15 @@ class Broker:
     ) -> None:
         if journal is not None and not strategy.complete:
             raise ValueError("a strategy that puts evaluations off cannot be durable: use incremental or reevaluate")
-        self.limits = limits or Limits()
-        self._strategy, self._steady, self._graphs = strategy, steady, strategy.graphs
-        self._journal: Journal = Journal() if journal is None else journal
-        self._durable = journal is not None
-        self._queue, self._evaluating, self._creating = PublicationQueue(self.limits), Turns(), Lock()
-        self._keys = RetryMemory[int](self.limits.keys, self._journal.keys())
+        limits, kept = limits or Limits(), journal or Journal()
+        strategy.limit(limits.effort, limits.derived, limits.change)
+        strategy.load(kept.facts())
+        super().__init__(strategy, kept, limits, clock)
+        self._steady, self._graphs, self._durable = steady, strategy.graphs, journal is not None
+        self._queue, self._creating = PublicationQueue(limits), Lock()
+        self._keys = RetryMemory[int](limits.keys, kept.keys())
         self._forgotten: list[int] = []
-        self._number, _ = self._journal.numbers()
-        self._strategy.limit(self.limits.effort, self.limits.derived, self.limits.change)
-        self._strategy.load(self._journal.facts())
-        self._registry = Registry(strategy, self._journal, self.limits, clock, self._evaluating)
+        self._number, _ = kept.numbers()
         self.wake: Callable[[], None] = lambda: None
         """Called when a publication waits, from any thread."""
         self.fault = ""
@@ -79,8 +76,8 @@ class Broker:
 
     def load(self, triples: Iterable[Triple]) -> None:
         """Many facts are there, before there are channels; ValueError when there are, LimitError as for ``submit``."""
-        with self._evaluating:
-            if self._registry.channels:
+        with self._lock:
+            if self._channels:
                 raise ValueError("there are channels already, whose subscribers would not be told: publish instead")
             found = tuple(triples)
             if len(found) > self.limits.facts - self._strategy.explicit:
@@ -148,10 +145,10 @@ class Broker:
         if not self._graphs and (uses_graphs(waiting.changes) or any(is_named(fact[0]) for fact in (*added, *removed))):
             raise _without_graphs()
         if self.fault:
-            raise self._failed()
+            raise self._failure()
         self._queue.add(waiting)
 
-    def _failed(self) -> FailedError:
+    def _failure(self) -> FailedError:
         return FailedError(f"{self.fault}: start the broker again")
 
     def _at_once(self, added: tuple[Triple, ...], removed: tuple[Triple, ...], key: RetryKey | str | None) -> Receipt:
@@ -186,13 +183,13 @@ class Broker:
 
     def step(self) -> int:
         """Take in publications that wait, together; how many they were."""
-        with self._evaluating:
+        with self._lock:
             batch = self._queue.batch()
             if not batch:
                 return 0
             if self.fault:
                 for each in batch:
-                    each.receive(self._failed())
+                    each.receive(self._failure())
                 return len(batch)
             try:
                 outcomes = self._taken_in(batch)
@@ -245,7 +242,7 @@ class Broker:
         if fresh:
             found = self._strategy.publish([publication for publication, _ in fresh], self._steady())
             try:
-                refused = self._tell(fresh, found)
+                refused = self._told(fresh, found)
             except NotWrittenError as error:
                 self._undo([publication for publication, _ in fresh], error)
                 raise
@@ -265,7 +262,7 @@ class Broker:
             deque(self._strategy.publish([back], self._steady()), maxlen=0)
         finally:
             self._strategy.limit(self.limits.effort, self.limits.derived, self.limits.change)
-        self._registry.mend()
+        self._mend()
         self._keys, self._forgotten = RetryMemory[int](self.limits.keys, self._journal.keys()), []
         self._number = publications[0].number - 1
 
@@ -282,22 +279,22 @@ class Broker:
     def _full(self) -> LimitError:
         return LimitError(f"more than {self.limits.facts} facts may come of it: delete some first")
 
-    def _tell(
+    def _told(
         self, fresh: list[tuple[Publication, RetryKey | None]], found: Iterable[AnswerChange]
     ) -> Mapping[int, str]:
         """Changes are told as they are found; where they are to survive, when they will. What was refused, and why."""
         forgotten, self._forgotten = self._forgotten, []
-        failures = self._registry.keep(fresh, found, forgotten) if self._durable else self._registry.tell(found)
+        failures = self._keep(fresh, found, forgotten) if self._durable else self._tell(found)
         return failures.refused
 
     def evaluate(self) -> None:
         """Do the work that the strategy put off."""
-        with self._evaluating:
+        with self._lock:
             try:
                 if self.trouble:
                     self._journal.accept(Accepted())
                     self.trouble = ""
-                self._tell([], self._strategy.evaluate(self._steady()))
+                self._told([], self._strategy.evaluate(self._steady()))
             except NotWrittenError as error:
                 self.trouble = str(error)
             except Exception as error:
@@ -317,11 +314,11 @@ class Broker:
         with self._creating:
             prepared = self._prepared(name, form, owner, require)
             try:
-                with self._evaluating:
-                    require(self._registry.channels.get(name))
-                    return self._registry.create(name, query, form, owner, prepared).variables
+                with self._lock:
+                    require(self._channels.get(name))
+                    return self._create(name, query, form, owner, prepared).variables
             except BaseException as error:
-                with self._evaluating:
+                with self._lock:
                     self._strategy.abandon(prepared)
                 if isinstance(error, RecursionError):
                     raise too_deep() from None
@@ -333,12 +330,12 @@ class Broker:
 
     def _prepared(self, name: str, form: QueryForm, owner: str, require: Require) -> object:
         """The answer of a query that no channel asks yet, found while publications go on."""
-        with self._evaluating:
-            require(self._registry.channels.get(name))
-            if not self._registry.is_new(name, form, owner):
+        with self._lock:
+            require(self._channels.get(name))
+            if not self._is_new(name, form, owner):
                 return None
         try:
-            return self._strategy.prepare(form, self._evaluating.later, self._alone)
+            return self._strategy.prepare(form, self._lock.later, self._alone)
         except TooMuchError as error:
             raise LimitError(f"{error}: ask for less") from error
         except RecursionError:
@@ -346,27 +343,19 @@ class Broker:
 
     def delete_channel(self, name: str, *, require: Require = anything) -> None:
         """A channel ends; its subscribers are told. UnknownChannelError, or what ``require`` raises of the channel."""
-        with self._evaluating:
+        with self._lock:
             require(self.channel(name))
-            self._registry.drop(name)
-
-    def channel(self, name: str) -> Channel:
-        """A channel by its name; UnknownChannelError."""
-        return self._registry.channel(name)
-
-    def channels(self) -> list[Channel]:
-        """All channels."""
-        return list(self._registry.channels.values())
+            self._drop(name)
 
     def facts(self) -> list[Triple]:
         """The closure: all facts, explicit and derived. FailedError when they may not be those that are durable."""
-        with self._evaluating:
+        with self._lock:
             self._refuse_astray()
             return list(self._strategy.facts())
 
     def rows(self, name: str) -> tuple[int, list[Row]]:
         """The answer of a channel, and the number of the last notification in it. FailedError as for ``facts``."""
-        with self._evaluating:
+        with self._lock:
             self._refuse_astray()
             channel = self.channel(name)
             number, rows = channel.number, self._strategy.rows(channel.log.name)
@@ -375,65 +364,16 @@ class Broker:
     def _refuse_astray(self) -> None:
         """FailedError where a publication changed facts before the broker failed: the change is not durable."""
         if self._astray:
-            raise self._failed()
-
-    def subscribe(
-        self, channel: str, name: str, wake: Callable[[], None], after: int | None = None, owner: str = OPEN
-    ) -> Subscribed:
-        """Begin after a notification's number; without one after what ``name`` acknowledged, else with new ones only.
-
-        ``wake`` is called, from any thread, when there is something to take. The name belongs to the ``owner`` from
-        then on. UnknownChannelError, LimitError, ForeignNameError for a name that is another identity's.
-        """
-        with self._evaluating:
-            return self._registry.subscribe(channel, name, wake, after, owner)
-
-    def listen(self, channel: str, wake: Callable[[], None], after: int | None = None, owner: str = OPEN) -> Subscribed:
-        """Begin after a notification's number, else with new ones, as nobody: nothing is kept for who comes back."""
-        with self._evaluating:
-            return self._registry.listen(channel, wake, after, owner)
-
-    def acknowledge(
-        self, channel: str, name: str, number: int | None, *, owner: str = OPEN, require: Require = anything
-    ) -> Channel:
-        """Notifications up to a number need not come again; without one the name begins to be a subscriber.
-
-        UnknownChannelError, LimitError, ForeignNameError, or what ``require`` raises of the channel as it is before.
-        """
-        with self._evaluating:
-            self._registry.admit(channel, name, owner)
-            require(self.channel(channel))
-            subscribed = self._registry.subscribe(channel, name, lambda: None, None, owner)
-            subscribed.close()
-            if number is not None:
-                subscribed.acknowledge(number)
-            return self.channel(channel)
-
-    def subscribers(self, channel: str, owner: str = OPEN) -> dict[str, int]:
-        """The names on a channel that belong to an identity, with what they acknowledged; all for ``OPEN``."""
-        with self._evaluating:
-            return self._registry.names(channel, owner)
-
-    def unsubscribe(self, channel: str, name: str, *, owner: str = OPEN, require: Require = anything) -> None:
-        """A subscriber is forgotten. UnknownChannelError, ForeignNameError, or what ``require`` raises."""
-        with self._evaluating:
-            self._registry.admit(channel, name, owner)
-            require(self.channel(channel))
-            self._registry.unsubscribe(channel, name)
-
-    def release(self, owners: Collection[str]) -> None:
-        """Names of any other identity than these belong to nobody any more: the next that comes by one has the name."""
-        with self._evaluating:
-            self._registry.release(owners)
+            raise self._failure()
 
     def close(self) -> None:
         """Nothing is taken any more; subscribers are told."""
-        with self._evaluating:
+        with self._lock:
             if not self.fault:
                 with suppress(NotWrittenError):  # acknowledgements that are lost do no harm
-                    self._registry.rest()
+                    self._rest()
             self.fault = self.fault or "the broker is ending"
-            self._registry.end(End("the broker is ending"))
+            self._end(End("the broker is ending"))
             self._journal.close()
 
 
