@@ -37,11 +37,13 @@ from streamgauge.servers.broker.limits import (
     SYNTAXES,
     BusyError,
     GraphError,
-    Graphs,
     LimitError,
+    Limits,
     MediaTypeError,
     check_name,
     read_changes,
+    read_graph,
+    read_named_graph,
 )
 from streamgauge.servers.broker.publications import FailedError, PublicationWorker, Receipt
 from streamgauge.servers.broker.registry import OPERATOR, Require
@@ -181,7 +183,7 @@ class BrokerApp:
     def __init__(self, broker: Broker, access: Access, hooks: Sequence[Webhook] = ()) -> None:
         self.access = access
         self._broker, self._worker = broker, PublicationWorker(broker)
-        self._graphs, texts = Graphs(broker.limits.graph, broker.limits.term), NotificationTexts()
+        texts = NotificationTexts()
         self._creation = Gate(broker.limits.creations, "begin a channel")
         self._understanding = Gate(broker.limits.creations, "have long updates read")
         self._connections, self._hooks = Connections(broker, texts), Webhooks(broker, texts, hooks)
@@ -210,14 +212,14 @@ class BrokerApp:
         """The facts of a graph are there from now on."""
         self._require_unconditional(request, "publish")
         body, kind = await self._sent(request)
-        return await self._changed(request, body, added=await _read(self._graphs.published, body, kind))
+        return await self._changed(request, body, added=await self._read(read_graph, body, kind))
 
     @endpoint("POST", "/delete", "Facts are there no more.", _KEY, body=_GRAPH)
     async def delete(self, request: Request) -> Response:
         """The facts of a graph are there no more."""
         self._require_unconditional(request, "delete")
         body, kind = await self._sent(request)
-        return await self._changed(request, body, removed=await _read(self._graphs.named, body, kind))
+        return await self._changed(request, body, removed=await self._read(read_named_graph, body, kind))
 
     @endpoint(
         "POST", "/update", "A SPARQL Update as one publication.", _KEY, body=body("application/sparql-update", _TEXT)
@@ -244,6 +246,13 @@ class BrokerApp:
     async def _sent(self, request: Request) -> tuple[bytes, str]:
         """The body of a request and its media type."""
         return await read_body(request, self._broker.limits.body), request.headers.get("content-type", "")
+
+    async def _read(
+        self, read: Callable[[bytes, str, Limits], tuple[Triple, ...]], body: bytes, kind: str
+    ) -> tuple[Triple, ...]:
+        """The triples of a body; one that takes long is read in a thread."""
+        limits = self._broker.limits
+        return read(body, kind, limits) if len(body) <= _SHORT else await run_in_threadpool(read, body, kind, limits)
 
     async def _changed(
         self, request: Request, body: bytes, added: tuple[Triple, ...] = (), removed: tuple[Triple, ...] = ()
@@ -428,11 +437,6 @@ async def _acknowledged(future: "Future[Receipt]") -> Response:
     """Answered when the change is durable and those who are connected are being told."""
     receipt = await asyncio.wrap_future(future)
     return JSONResponse({"publication": receipt.number, "repeated": receipt.repeated})
-
-
-async def _read(read: Callable[[bytes, str], tuple[Triple, ...]], body: bytes, kind: str) -> tuple[Triple, ...]:
-    """The triples of a body; one that takes long is read in a thread."""
-    return read(body, kind) if len(body) <= _SHORT else await run_in_threadpool(read, body, kind)
 
 
 def _key(request: Request, owner: str, body: bytes) -> RetryKey | None:

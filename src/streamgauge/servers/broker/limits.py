@@ -22,7 +22,7 @@ from streamgauge.formats.streams.format import FormatError, Relabel, parse
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model import algebra as al
 from streamgauge.model.named_facts import apart, in_graph, is_named
-from streamgauge.model.terms import Term, Triple
+from streamgauge.model.terms import Triple
 from streamgauge.query import parse_sparql
 from streamgauge.query.rebuild import every_pattern, expressions
 from streamgauge.query.updates import UpdateOperation, read_update
@@ -205,45 +205,55 @@ class MediaTypeError(ValueError):
     """A media type that is not read here; the sentence names those that are."""
 
 
-class Graphs:
-    """Reads graphs of at most ``most`` triples, whose terms have at most ``term`` characters."""
+def read_graph(body: bytes, kind: str, limits: Limits) -> tuple[Triple, ...]:
+    """The triples of a graph; its blank nodes are new ones. GraphError, MediaTypeError, LimitError."""
+    media = kind.partition(";")[0].strip().lower()
+    syntax = SYNTAXES.get(media)
+    if syntax is None:
+        raise MediaTypeError(f"a graph comes as one of {', '.join(SYNTAXES)}: {media or 'no content type'} is none")
+    try:
+        check_rdf(body, syntax)
+        return tuple(_triples(body, syntax, limits))
+    except SyntaxError as error:
+        raise GraphError(f"line {error.lineno}: not {media}: {error.msg}") from error
+    except (ValueError, OSError) as error:
+        if isinstance(error, GraphError | LimitError):
+            raise
+        raise GraphError(f"not {media}: {error}") from error
 
-    def __init__(self, most: int, term: int) -> None:
-        self._most, self._term = most, term
 
-    def published(self, body: bytes, kind: str) -> tuple[Triple, ...]:
-        """The triples; blank nodes are new ones, of this graph alone. GraphError, MediaTypeError, LimitError."""
-        return tuple(self._triples(body, kind))
+def _triples(body: bytes, syntax: ox.RdfFormat, limits: Limits) -> Iterator[Triple]:
+    most = min(limits.graph, DENSE + len(body) // BYTES_EACH)
+    for count, quad in enumerate(ox.parse(body, format=syntax, rename_blank_nodes=True), 1):
+        if count > most and most == limits.graph:
+            raise LimitError(f"a publication of more than {most} triples: publish it in parts")
+        if count > most:
+            raise LimitError(
+                f"more than {most} triples in a text of {len(body)} bytes: publish them in parts, or as N-Triples"
+            )
+        subject, predicate, end = _fact(quad)
+        triple = intern(subject), intern(predicate), intern(end)
+        if max(map(len, triple)) > limits.term:
+            raise LimitError(f"a term of more than {limits.term} characters: {max(triple, key=len)[:40]}...")
+        yield triple
 
-    def named(self, body: bytes, kind: str) -> tuple[Triple, ...]:
-        """The triples; GraphError also for a blank node, which would name nothing that is there."""
-        found = self.published(body, kind)
-        if any(map(_is_blank, (term for fact in found for term in _terms(fact)))):
-            raise GraphError("a blank node names nothing here: delete it by SPARQL Update, DELETE WHERE { ... }")
-        return found
 
-    def _triples(self, body: bytes, kind: str) -> Iterator[Triple]:
-        media = kind.partition(";")[0].strip().lower()
-        syntax = SYNTAXES.get(media)
-        if syntax is None:
-            raise MediaTypeError(f"a graph comes as one of {', '.join(SYNTAXES)}: {media or 'no content type'} is none")
-        try:
-            check_rdf(body, syntax)
-            most = min(self._most, DENSE + len(body) // BYTES_EACH)
-            for count, quad in enumerate(ox.parse(body, format=syntax, rename_blank_nodes=True), 1):
-                if count > most:
-                    raise LimitError(_too_many(most, self._most, len(body)))
-                subject, predicate, end = _fact(quad)
-                triple = intern(subject), intern(predicate), intern(end)
-                if max(map(len, triple)) > self._term:
-                    raise LimitError(f"a term of more than {self._term} characters: {max(triple, key=len)[:40]}...")
-                yield triple
-        except SyntaxError as error:
-            raise GraphError(f"line {error.lineno}: not {media}: {error.msg}") from error
-        except (ValueError, OSError) as error:
-            if isinstance(error, GraphError | LimitError):
-                raise
-            raise GraphError(f"not {media}: {error}") from error
+def read_named_graph(body: bytes, kind: str, limits: Limits) -> tuple[Triple, ...]:
+    """The triples of a graph that is deleted; GraphError also for a blank node, which would name nothing there."""
+    found = read_graph(body, kind, limits)
+    terms = (term for fact in found for term in (apart(fact)[1] if is_named(fact[0]) else fact))
+    if any(term.startswith("_:") or (term.startswith("<<") and "_:" in term) for term in terms):
+        raise GraphError("a blank node names nothing here: delete it by SPARQL Update, DELETE WHERE { ... }")
+    return found
+
+
+def _fact(quad: ox.Quad) -> Triple:
+    """A fact, with its graph where that has a name."""
+    if quad.graph_name == ox.DefaultGraph():
+        return to_triple(quad)
+    if not isinstance(quad.graph_name, ox.NamedNode):
+        raise GraphError(f"a graph with the blank node {quad.graph_name} for a name: name it by an IRI")
+    return in_graph(str(quad.graph_name), to_triple(quad))
 
 
 def read_files(paths: Sequence[Path]) -> Iterator[Triple]:
@@ -263,27 +273,3 @@ def read_files(paths: Sequence[Path]) -> Iterator[Triple]:
                 raise FormatError(
                     f"{path}: a graph with the blank node {quad.graph_name} for a name: name it by an IRI"
                 )
-
-
-def _too_many(most: int, largest: int, size: int) -> str:
-    """Why a graph is not taken whole: its text is too long, or too dense."""
-    if most == largest:
-        return f"a publication of more than {most} triples: publish it in parts"
-    return f"more than {most} triples in a text of {size} bytes: publish them in parts, or as N-Triples"
-
-
-def _fact(quad: ox.Quad) -> Triple:
-    """A fact, with its graph where that has a name."""
-    if quad.graph_name == ox.DefaultGraph():
-        return to_triple(quad)
-    if not isinstance(quad.graph_name, ox.NamedNode):
-        raise GraphError(f"a graph with the blank node {quad.graph_name} for a name: name it by an IRI")
-    return in_graph(str(quad.graph_name), to_triple(quad))
-
-
-def _terms(fact: Triple) -> tuple[Term, ...]:
-    return apart(fact)[1] if is_named(fact[0]) else fact
-
-
-def _is_blank(term: Term) -> bool:
-    return term.startswith("_:") or (term.startswith("<<") and "_:" in term)

@@ -45,7 +45,7 @@ def _told(notification: Notification, variables: tuple[str, ...], kind: FormKind
 
 def standing(channel: Channel, rows: Sequence[Row]) -> Json:
     """The answer of a channel as it is: SPARQL JSON (of an ASK its boolean; of a CONSTRUCT a row a triple)."""
-    if channel.kind == "ASK":
+    if channel.log.kind == "ASK":
         return {"head": {}, "boolean": list(rows) == [(TRUE,)]}
     return results(channel.variables, rows)
 
@@ -62,7 +62,7 @@ class NotificationTexts:
         key = channel.name, notification.number, notification.at
         text = self._texts.get(key)
         if text is None:
-            text = msgspec.json.encode(_told(notification, channel.variables, channel.kind))
+            text = msgspec.json.encode(_told(notification, channel.variables, channel.log.kind))
             if notification.size <= _LARGEST:
                 self._keep(key, text)
         return text
@@ -79,7 +79,7 @@ def status(channel: Channel) -> dict[str, object]:
     return {
         "channel": channel.name,
         "query": channel.query,
-        "form": channel.kind,
+        "form": channel.log.kind,
         "variables": list(channel.variables),
         "notification": channel.number,
         "subscribers": len(channel.acknowledged),
