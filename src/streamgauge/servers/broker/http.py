@@ -24,12 +24,7 @@ from streamgauge.query import QueryError
 from streamgauge.query.updates import TooManySolutionsError, UpdateOperation
 from streamgauge.servers.broker.access import Access, AccessError
 from streamgauge.servers.broker.broker import Broker
-from streamgauge.servers.broker.channels import (
-    Channel,
-    ExistingChannelError,
-    ForeignNameError,
-    UnknownChannelError,
-)
+from streamgauge.servers.broker.channels import Channel, ExistingChannelError, ForeignNameError, UnknownChannelError
 from streamgauge.servers.broker.contract import JournalError
 from streamgauge.servers.broker.delivery import Connections, Webhook, Webhooks
 from streamgauge.servers.broker.limits import (
