@@ -32,7 +32,7 @@ from streamgauge.servers.broker.publications import FailedError, PublicationQueu
 from streamgauge.servers.broker.registry import Registry, Require, anything
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.deadlines import DEADLINES
-from streamgauge.servers.http.numbered_answers import End
+from streamgauge.servers.http.events import End
 from streamgauge.servers.http.retries import KeyReuseError, RetryKey, RetryMemory, request_digest
 
 

@@ -24,7 +24,6 @@ from streamgauge.servers.broker.limits import LimitError, check_name
 from streamgauge.servers.broker.registry import HOOK_NAME, OPERATOR
 from streamgauge.servers.broker.representations import NotificationTexts, key_of
 from streamgauge.servers.http import events
-from streamgauge.servers.http.addresses import names_private
 from streamgauge.servers.http.fanout import CONNECTION, PUSH, Fanouts, Member, as_events, chunk, converse, frames
 from streamgauge.sources.backoff import Backoff
 
@@ -147,6 +146,8 @@ def read_hook(text: str, allowed: Collection[str] = ()) -> Webhook:
     if not channel or not equals or not address.startswith(("http://", "https://")):
         raise WebhookError(f"{text!r}: a webhook is CHANNEL=URL, with http or https")
     import httpx
+
+    from streamgauge.servers.http.outgoing_requests import names_private
 
     try:
         url = httpx.URL(address)

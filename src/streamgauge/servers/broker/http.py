@@ -1,21 +1,19 @@
 """The broker on the web: requests in, notifications out; everything that is decided is decided in the core."""
 
 import asyncio
-import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from functools import partial
-from importlib.metadata import version
 from importlib.resources import files
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route, WebSocketRoute
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from streamgauge.formats.results import MEDIA_TYPE as RESULTS
@@ -46,18 +44,22 @@ from streamgauge.servers.broker.representations import NotificationTexts, metric
 from streamgauge.servers.broker.sepa import PREFIX, Conversation, SharedChannels, refuse_graph_parameters
 from streamgauge.servers.http import events
 from streamgauge.servers.http.access import OPEN, CrossOrigin, Guard, Origins, given
-from streamgauge.servers.http.conditions import (
-    ConditionError,
-    PreconditionError,
-    json_tag,
-    read_conditions,
-    tagged_json,
-)
+from streamgauge.servers.http.headers import ConditionError, PreconditionError, read_conditions
 from streamgauge.servers.http.limits import STATUS, CrowdedError, Gate, load_parsers, read_body, text
 from streamgauge.servers.http.metrics import MEDIA_TYPE, exposition
-from streamgauge.servers.http.openapi import ERROR, TOKEN, Json, body, operation, parameter
-from streamgauge.servers.http.replies import problem
-from streamgauge.servers.http.retries import LONGEST_KEY, BadKeyError, KeyReuseError, RetryKey, read_key
+from streamgauge.servers.http.openapi import (
+    DescribedRoute,
+    Json,
+    body,
+    description,
+    operation,
+    operations,
+    parameter,
+    path_parameter,
+    retry_key,
+)
+from streamgauge.servers.http.replies import json_tag, problem, tagged_json
+from streamgauge.servers.http.retries import BadKeyError, KeyReuseError, RetryKey, read_key
 
 FREE: Final = ("/", "/health", "/openapi.json")
 """Paths that need no token: they tell nothing of facts and channels."""
@@ -103,16 +105,11 @@ def application(
 ) -> Starlette:
     """The service for a core, which is closed when the service ends; pages of ``origins`` may use the service."""
     app = BrokerApp(broker, access or Access(), hooks)
-    routes = [
-        *(Route(each.path, partial(each.handler, app), methods=[each.method]) for each in ENDPOINTS),
-        WebSocketRoute(_NOTIFICATIONS, app.subscribe_by_websocket),
-        WebSocketRoute("/subscribe", app.talk_as_sepa),
-    ]
     guards = [Middleware(Guard, tokens=app.access.tokens, free=FREE, origins=origins)]
     if origins:
         guards.insert(0, Middleware(CrossOrigin, origins=origins))
     handlers: dict[Any, Any] = dict.fromkeys(_STATUS, _refusal)
-    return Starlette(routes=routes, middleware=guards, exception_handlers=handlers, lifespan=app.lifespan)
+    return Starlette(routes=_routes(app), middleware=guards, exception_handlers=handlers, lifespan=app.lifespan)
 
 
 async def _refusal(_request: Request, error: Exception) -> Response:
@@ -121,55 +118,49 @@ async def _refusal(_request: Request, error: Exception) -> Response:
     return problem(code, str(error), {"Retry-After": "1"} if code in (429, 503) else None)
 
 
-Handler: TypeAlias = Callable[["BrokerApp", Request], Awaitable[Response]]
-
-
-class Endpoint(NamedTuple):
-    """A request that is answered, and its description in OpenAPI; one without a ``summary`` is not described."""
-
-    method: str
-    path: str
-    handler: Handler
-    summary: str
-    success: str
-    body: Json | None
-    parameters: tuple[Json, ...]
-
-
-ENDPOINTS: Final[list[Endpoint]] = []
-"""In the order of the handlers of ``BrokerApp``."""
-
 _TEXT: Final[Json] = {"type": "string"}
 _NUMBER: Final[Json] = {"type": "integer", "minimum": 0}
 _NAME: Final[Json] = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME, "pattern": r"^[^/\x00-\x1f]+$"}
-_KEY: Final[Json] = {
-    "name": "Idempotency-Key",
-    "in": "header",
-    "description": "A publication with a key that the same token gave before does nothing; 422 when it is another.",
-    "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY},
-}
-_GRAPH: Final = body(tuple(SYNTAXES), _TEXT)
-_UPDATE: Final = body("application/sparql-update", _TEXT)
-_QUERY: Final = body("application/sparql-query", _TEXT)
-_PAGE_AFTER: Final = parameter("after", "The last name of the page before.")
-_UP_TO: Final = parameter("acknowledged", "Up to this number.", _NUMBER)
-_WHO: Final = parameter("subscriber", "By a name, notifications are kept until they are acknowledged.")
-_AFTER: Final = parameter("after", "The number of the last notification that was got.", _NUMBER)
-_CHANNEL: Final = "/channels/{name}"
-_NOTIFICATIONS: Final = f"{_CHANNEL}/notifications"
-_SUBSCRIBER: Final = f"{_CHANNEL}/subscribers/{{subscriber}}"
+_PATH_PARAMETERS: Final = {name: path_parameter(name, schema=_NAME) for name in ("name", "subscriber")}
+_KEY: Final = retry_key(
+    "A publication with a key that the same token gave before does nothing; 422 when it is another."
+)
 
 
-def endpoint(
-    method: str, path: str, summary: str = "", *parameters: Json, success: str = "200", body: Json | None = None
-) -> Callable[[Handler], Handler]:
-    """Have a handler answer the requests of a path."""
-
-    def declared(handler: Handler) -> Handler:
-        ENDPOINTS.append(Endpoint(method, path, handler, summary, success, body, parameters))
-        return handler
-
-    return declared
+def _routes(app: "BrokerApp") -> list[BaseRoute]:
+    """The routes with their descriptions."""
+    one, told, who = "/channels/{name}", "/channels/{name}/notifications", "/channels/{name}/subscribers/{subscriber}"
+    graph, update = body(tuple(SYNTAXES), _TEXT), body("application/sparql-update", _TEXT)
+    published = operation("Facts are there from now on, those of named graphs too.", "200", graph, [_KEY])
+    updated = operation("A SPARQL Update as one publication.", "200", update, [_KEY])
+    page = parameter("after", "The last name of the page before.")
+    query = body("application/sparql-query", _TEXT)
+    kept = parameter("subscriber", "By a name, notifications are kept until they are acknowledged.")
+    after = parameter("after", "The number of the last notification that was got.", _NUMBER)
+    pushed = operation("Notifications as server-sent events, or by WebSocket.", parameters=[kept, after])
+    rows = operation("The answer as it is, SPARQL JSON; of a CONSTRUCT a row a triple.")
+    number = parameter("acknowledged", "Up to this number.", _NUMBER)
+    return [
+        Route("/", app.page),
+        DescribedRoute("POST", "/publish", app.publish, published),
+        DescribedRoute("POST", "/delete", app.delete, operation("Facts are there no more.", "200", graph, [_KEY])),
+        DescribedRoute("POST", "/update", app.update, updated),
+        DescribedRoute("GET", "/channels", app.channels, operation("The names of channels.", parameters=[page])),
+        DescribedRoute("PUT", one, app.create_channel, operation("Create it: SELECT, ASK or CONSTRUCT.", "201", query)),
+        DescribedRoute("DELETE", one, app.delete_channel, operation("Delete it.", "204")),
+        DescribedRoute("GET", one, app.channel, operation("One channel.")),
+        DescribedRoute("GET", f"{one}/rows", app.rows, rows),
+        DescribedRoute("GET", told, app.subscribe, pushed),
+        WebSocketRoute(told, app.subscribe_by_websocket),
+        WebSocketRoute("/subscribe", app.talk_as_sepa),
+        DescribedRoute("GET", f"{one}/subscribers", app.subscribers, operation("The subscribers of this token.")),
+        DescribedRoute("GET", who, app.subscriber, operation("One of them: what was acknowledged.")),
+        DescribedRoute("PUT", who, app.acknowledge, operation("Acknowledge.", "204", parameters=[number])),
+        DescribedRoute("DELETE", who, app.unsubscribe, operation("Unsubscribe.", "204")),
+        DescribedRoute("GET", "/health", app.health, operation("Whether it is up.")),
+        DescribedRoute("GET", "/metrics", app.metrics, operation("Counts for Prometheus.")),
+        Route("/openapi.json", app.openapi),
+    ]
 
 
 class BrokerApp:
@@ -202,23 +193,18 @@ class BrokerApp:
             await run_in_threadpool(self._worker.close)
             await run_in_threadpool(self._broker.close)
 
-    @endpoint("POST", "/publish", "Facts are there from now on, those of named graphs too.", _KEY, body=_GRAPH)
     async def publish(self, request: Request) -> Response:
         """The facts of a graph are there from now on."""
         self._require_unconditional(request, "publish")
         body, kind = await self._sent(request)
         return await self._changed(request, body, added=await self._read(read_graph, body, kind))
 
-    @endpoint("POST", "/delete", "Facts are there no more.", _KEY, body=_GRAPH)
     async def delete(self, request: Request) -> Response:
         """The facts of a graph are there no more."""
         self._require_unconditional(request, "delete")
         body, kind = await self._sent(request)
         return await self._changed(request, body, removed=await self._read(read_named_graph, body, kind))
 
-    @endpoint(
-        "POST", "/update", "A SPARQL Update as one publication.", _KEY, body=body("application/sparql-update", _TEXT)
-    )
     async def update(self, request: Request) -> Response:
         """A SPARQL Update as one publication."""
         self._require_unconditional(request, "publish", "delete")
@@ -255,13 +241,6 @@ class BrokerApp:
         owner = self._owner(request)
         return await _acknowledged(self._broker.submit(added, removed, _key(request, owner, body), owner))
 
-    @endpoint(
-        "PUT",
-        _CHANNEL,
-        "Create it: SELECT, ASK or CONSTRUCT.",
-        success="201",
-        body=body("application/sparql-query", _TEXT),
-    )
     async def create_channel(self, request: Request) -> Response:
         """A query under a name: SELECT, ASK or CONSTRUCT."""
         name = self._name(request, "createChannel")
@@ -275,7 +254,6 @@ class BrokerApp:
             await run_in_threadpool(create)
         return tagged_json(status(self._broker.channel(name)), status=201, headers={"Location": f"/channels/{name}"})
 
-    @endpoint("DELETE", _CHANNEL, "Delete it.", success="204")
     async def delete_channel(self, request: Request) -> Response:
         """A channel ends."""
         name = self._name(request, "deleteChannel")
@@ -283,7 +261,6 @@ class BrokerApp:
         await run_in_threadpool(partial(self._broker.delete_channel, name, require=demands))
         return Response(status_code=204)
 
-    @endpoint("GET", "/channels", "The names of channels.", _PAGE_AFTER)
     async def channels(self, request: Request) -> Response:
         """The channels that may be subscribed to, by name; ``?after=`` a name for those behind it."""
         token, after = given(request.headers, request.scope), request.query_params.get("after", "")
@@ -291,13 +268,11 @@ class BrokerApp:
         allowed = [name for name in names if self.access.allows(token, "subscribe", name)]
         return JSONResponse({"channels": allowed[:_PAGE], "more": len(allowed) > _PAGE})
 
-    @endpoint("GET", _CHANNEL, "One channel.")
     async def channel(self, request: Request) -> Response:
         """One channel."""
         data = status(self._broker.channel(self._name(request, "subscribe")))
         return tagged_json(data, read_conditions(request.headers.raw))
 
-    @endpoint("GET", f"{_CHANNEL}/rows", "The answer as it is, SPARQL JSON; of a CONSTRUCT a row a triple.")
     async def rows(self, request: Request) -> Response:
         """The answer as it is; the header Notification is the number of the last one that is in it."""
         name = self._name(request, "subscribe")
@@ -305,13 +280,6 @@ class BrokerApp:
         said = await run_in_threadpool(standing, self._broker.channel(name), rows)
         return JSONResponse(said, headers={"Notification": str(number)}, media_type=RESULTS)
 
-    @endpoint(
-        "GET",
-        _NOTIFICATIONS,
-        "Notifications as server-sent events, or by WebSocket.",
-        parameter("subscriber", "By a name, notifications are kept until they are acknowledged."),
-        _AFTER,
-    )
     async def subscribe(self, request: Request) -> Response:
         """Notifications as server-sent events."""
         name, after = self._name(request, "subscribe"), request.headers.get("last-event-id")
@@ -341,14 +309,12 @@ class BrokerApp:
             websocket, self._asked, require, tuple(_STATUS), self._creation, self._owner(websocket)
         ).run()
 
-    @endpoint("GET", f"{_CHANNEL}/subscribers", "The subscribers of this token.")
     async def subscribers(self, request: Request) -> Response:
         """The subscribers by name that are this token's."""
         name = self._name(request, "subscribe")
         own = await run_in_threadpool(self._broker.subscribers, name, self._owner(request))
         return JSONResponse({"subscribers": [{"subscriber": each, "acknowledged": n} for each, n in own.items()]})
 
-    @endpoint("GET", _SUBSCRIBER, "One of them: what was acknowledged.")
     async def subscriber(self, request: Request) -> Response:
         """One of them."""
         name, subscriber = self._name(request, "subscribe"), request.path_params["subscriber"]
@@ -358,7 +324,6 @@ class BrokerApp:
         data = {"channel": name, "subscriber": subscriber, "acknowledged": own[subscriber]}
         return tagged_json(data, read_conditions(request.headers.raw))
 
-    @endpoint("PUT", _SUBSCRIBER, "Acknowledge.", _UP_TO, success="204")
     async def acknowledge(self, request: Request) -> Response:
         """Notifications up to ``?acknowledged=`` need not come again; a new subscriber begins to be one."""
         name, number = self._name(request, "subscribe"), events.last_event(request.query_params.get("acknowledged"))
@@ -369,7 +334,6 @@ class BrokerApp:
         channel = await run_in_threadpool(acknowledge)
         return Response(status_code=204, headers={"ETag": json_tag(subscriber_status(channel, subscriber))})
 
-    @endpoint("DELETE", _SUBSCRIBER, "Unsubscribe.", success="204")
     async def unsubscribe(self, request: Request) -> Response:
         """A subscriber is forgotten."""
         name, subscriber = self._name(request, "unsubscribe"), request.path_params["subscriber"]
@@ -378,7 +342,6 @@ class BrokerApp:
         await run_in_threadpool(partial(self._broker.unsubscribe, name, subscriber, owner=owner, require=demands))
         return Response(status_code=204)
 
-    @endpoint("GET", "/health", "Whether it is up.")
     async def health(self, _request: Request) -> Response:
         """Whether it is up, ``failed`` until it is started again, or is ``refusing`` until there is room."""
         for state, fault in (("failed", self._broker.fault), ("refusing", self._broker.trouble)):
@@ -386,18 +349,15 @@ class BrokerApp:
                 return JSONResponse({"status": state, "fault": fault}, 503)
         return JSONResponse({"status": "up"})
 
-    @endpoint("GET", "/metrics", "Counts for Prometheus.")
     async def metrics(self, _request: Request) -> Response:
         """Counts for Prometheus; terms are counted in a thread."""
         text = await run_in_threadpool(lambda: exposition(metrics(self._broker, self._hooks.failures)))
         return PlainTextResponse(text, media_type=MEDIA_TYPE)
 
-    @endpoint("GET", "/openapi.json")
-    async def openapi(self, _request: Request) -> Response:
+    async def openapi(self, request: Request) -> Response:
         """The routes."""
-        return JSONResponse(description())
+        return JSONResponse(description("Streamgauge broker", operations(request.app.routes), _PATH_PARAMETERS))
 
-    @endpoint("GET", "/")
     async def page(self, _request: Request) -> Response:
         """The page for people."""
         page = (files("streamgauge.servers.broker") / "page.html").read_text(encoding="utf-8")
@@ -463,21 +423,3 @@ def _subscriber_demands(request: Request, name: str) -> Require:
         conditions.require(tags, f"the subscriber {name}")
 
     return require
-
-
-def description() -> Json:
-    """The broker's description in OpenAPI 3.1, made of its endpoints."""
-    paths: Json = {}
-    for each in ENDPOINTS:
-        if each.summary:
-            names = re.findall(r"{(\w+)}", each.path)
-            parts = [{"name": name, "in": "path", "required": True, "schema": _NAME} for name in names]
-            described = {**operation(each.summary, each.success, each.body), "parameters": [*parts, *each.parameters]}
-            paths.setdefault(each.path, {})[each.method.lower()] = described
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "Streamgauge broker", "version": version("streamgauge")},
-        "paths": paths,
-        "components": {"securitySchemes": TOKEN, "schemas": {"Error": ERROR}},
-        "security": [{}, {"token": []}],
-    }

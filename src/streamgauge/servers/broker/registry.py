@@ -32,7 +32,7 @@ from streamgauge.servers.broker.contract import (
 from streamgauge.servers.broker.limits import LimitError, Limits
 from streamgauge.servers.broker.publications import Turns
 from streamgauge.servers.http.access import OPEN
-from streamgauge.servers.http.numbered_answers import Answers, End
+from streamgauge.servers.http.events import Answers, End
 from streamgauge.servers.http.retries import RetryKey
 
 Require: TypeAlias = Callable[[Channel | None], None]

@@ -19,9 +19,8 @@ from zlib import crc32
 import msgspec
 
 from streamgauge.servers.broker.contract import JournalError
-from streamgauge.servers.durability import Inspection, Witness
+from streamgauge.servers.durability import Inspection, Witness, unreadable
 from streamgauge.servers.http.access import OPEN
-from streamgauge.servers.readable import unreadable
 
 _WRAP: Final = (1 << 63) - 1
 _BODY: Final = Struct(">QQQ")

@@ -45,10 +45,9 @@ from streamgauge.servers.broker.soundness import (
     row_sum,
     upgrade,
 )
-from streamgauge.servers.durability import Witness, WitnessFile, explained, open_beside
+from streamgauge.servers.durability import Witness, WitnessFile, explained, open_beside, unreadable
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.retries import RetryKey
-from streamgauge.servers.readable import unreadable
 
 __all__ = ["JournalError", "SqliteJournal"]
 
