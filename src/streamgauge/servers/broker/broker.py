@@ -8,7 +8,8 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
+from functools import partial
 from threading import Lock
 from typing import Final
 
@@ -324,18 +325,16 @@ class Broker(Registry):
                     raise too_deep() from None
                 raise
 
-    def _alone(self) -> AbstractContextManager[object]:
-        """Stop the work within when it takes too long; the work touches nothing of others."""
-        return DEADLINES.within(self.limits.seconds, self.limits.growth)
-
     def _prepared(self, name: str, form: QueryForm, owner: str, require: Require) -> object:
         """The answer of a query that no channel asks yet, found while publications go on."""
         with self._lock:
             require(self._channels.get(name))
-            if not self._is_new(name, form, owner):
+            self._refuse(name, owner)
+            if form in self._asked:
                 return None
+        alone = partial(DEADLINES.within, self.limits.seconds, self.limits.growth)
         try:
-            return self._strategy.prepare(form, self._lock.later, self._alone)
+            return self._strategy.prepare(form, self._lock.later, alone)
         except TooMuchError as error:
             raise LimitError(f"{error}: ask for less") from error
         except RecursionError:
@@ -371,7 +370,7 @@ class Broker(Registry):
         with self._lock:
             if not self.fault:
                 with suppress(NotWrittenError):  # acknowledgements that are lost do no harm
-                    self._rest()
+                    self._keep((), ())
             self.fault = self.fault or "the broker is ending"
             self._end(End("the broker is ending"))
             self._journal.close()

@@ -22,8 +22,7 @@ Turn: TypeAlias = Callable[[], AbstractContextManager[object]]
 """Begins a piece of work."""
 
 
-@dataclass(frozen=True, slots=True)
-class Publication:
+class Publication(NamedTuple):
     """A publish or a delete (or both at once, as an update), numbered from 1 in the order in which they take effect.
 
     Facts of named graphs are triples as ``model.named_facts`` writes them.

@@ -99,11 +99,6 @@ class Registry:
         """All channels."""
         return list(self._channels.values())
 
-    def _is_new(self, name: str, form: QueryForm, owner: str = OPEN) -> bool:
-        """Whether a channel that may begin asks what no other does; LimitError, ExistingChannelError."""
-        self._refuse(name, owner)
-        return form not in self._asked
-
     def _create(self, name: str, query: str, form: QueryForm, owner: str = OPEN, prepared: object = None) -> Channel:
         """A channel begins; LimitError, ExistingChannelError, or the strategy's ValueError.
 
@@ -118,7 +113,8 @@ class Registry:
         except TooMuchError as error:
             raise LimitError(f"{error}: ask for less") from error
         try:
-            self._within(log)
+            if not log.channels and self._strategy.size(log.name) > self.limits.rows:
+                raise LimitError(f"the answer has more than {self.limits.rows} rows: ask for less")
             opened = Opened(name, query, log.number, log.entries.number, owner)
             self._journal.create(opened)
             return self._open(log, opened)
@@ -126,6 +122,7 @@ class Registry:
             self._forget(log)
 
     def _refuse(self, name: str, owner: str) -> None:
+        """LimitError, ExistingChannelError for a channel that may not begin."""
         if name in self._channels:
             raise ExistingChannelError(f"there is a channel {name} already: take another name, or delete it")
         if self._created[owner] >= self.limits.channels:
@@ -136,11 +133,6 @@ class Registry:
         self._logs[log.name] = self._asked[form] = log
         self._newest = max(self._newest, number)
         return log
-
-    def _within(self, log: Log) -> None:
-        rows = 0 if log.channels else self._strategy.size(log.name)
-        if rows > self.limits.rows:
-            raise LimitError(f"the answer has more than {self.limits.rows} rows: ask for less")
 
     def _open(self, log: Log, opened: Opened) -> Channel:
         made = self._channels[opened.name] = log.channels[opened.name] = Channel(
@@ -281,9 +273,10 @@ class Registry:
 
     def _tell(self, found: Iterable[AnswerChange]) -> Failures:
         """Changes are told as they are found; what was not done."""
+        logs, entry_of = self._logs, self._entry
         for each in found:
-            entry = self._entry(each)
-            self._logs[each.name].entries.add(entry, entry.size)
+            entry = entry_of(each)
+            logs[each.name].entries.add(entry, entry.size)
         failures = self._strategy.failures()
         self._close_failed(failures.ended)
         return failures
@@ -360,10 +353,6 @@ class Registry:
 
     def _entry(self, found: AnswerChange) -> AnswerEntry:
         return AnswerEntry(found.causes, found.added, found.removed, self._clock(), found.size)
-
-    def _rest(self) -> None:
-        """Make the acknowledgements of subscribers durable."""
-        self._keep((), ())
 
     def _end(self, end: End) -> None:
         """Subscribers are told that no more will come."""
