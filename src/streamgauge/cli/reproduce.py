@@ -131,8 +131,7 @@ def sepbm(
 ) -> None:
     """SEP-BM: strategies of the broker on the paper's benchmark; publishers, channels and other systems beside."""
     from streamgauge.formats.streams import read_triples
-    from streamgauge.papers.sepbm.measure import PARTS, STRATEGIES, SepbmExtent
-    from streamgauge.papers.sepbm.page import SepbmRequest, reproduce
+    from streamgauge.papers.sepbm.measure import PARTS, STRATEGIES, SepbmExtent, SepbmRequest, reproduce
 
     only = [chosen(each, PARTS, "--only") for each in only or ()]
     strategy = [chosen(each, STRATEGIES, "--strategy") for each in strategy or ()]
