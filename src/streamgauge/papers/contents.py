@@ -9,9 +9,9 @@ from streamgauge.model import algebra as a
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import Row, Triple
-from streamgauge.semantics.pyoxigraph_gaps import literals_of
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.stored_query import StoredQuery
+from streamgauge.semantics.stored_terms import literals_of
 from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.dataset import Dataset, IndexedGraph
 

@@ -10,7 +10,7 @@ from streamgauge.model.counts import counted
 from streamgauge.model.run import RunHeader
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Diagnosis, Part, Verdict
-from streamgauge.oracle.diagnosis.worked import Worked
+from streamgauge.oracle.diagnosis.diagnose import Worked
 from streamgauge.report.cards import late_ones
 from streamgauge.report.series import unit_of
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from streamgauge.oracle.expected.valid import Valid
+from streamgauge.oracle.expected.reports import Valid
 from streamgauge.semantics.profiles import FRAGMENTS
 from streamgauge.suites.crowds import judgement
 from streamgauge.suites.crowds.clients import digest

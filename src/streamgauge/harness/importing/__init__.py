@@ -17,7 +17,7 @@ from streamgauge.formats.stream import StreamError, write
 from streamgauge.harness.importing.foreign import AnswerTimes, ForeignError, ImportedRun, ImportRequest
 from streamgauge.model.element import StreamElement
 from streamgauge.model.spelling import offered, spelled
-from streamgauge.semantics.origin import near
+from streamgauge.semantics.arrivals import near
 from streamgauge.sources.named import recorded
 
 __all__ = ["AnswerTimes", "ForeignError", "ImportRequest", "ImportedRun", "formats", "import_runs"]

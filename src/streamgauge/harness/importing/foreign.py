@@ -22,7 +22,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run, RunHeader, Sample
 from streamgauge.model.semantics import Report, Semantics
 from streamgauge.model.terms import Row, Term
-from streamgauge.oracle.expected.background import beside
+from streamgauge.oracle.expected.reports import beside
 from streamgauge.query import detect, fill, parse
 from streamgauge.sources.named import NamedSource, refuse_names
 

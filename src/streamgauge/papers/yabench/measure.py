@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from streamgauge import workloads
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.oracle.judging.expectation import expected_reports
-from streamgauge.oracle.judging.judge import Means
+from streamgauge.oracle.judging.judge import Means, expected_reports
 from streamgauge.papers.claims import ComparedClaim, claims_table
 from streamgauge.papers.reproduction import ReproductionSteps, Tell
 from streamgauge.papers.yabench.results import (

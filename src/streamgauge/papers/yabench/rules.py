@@ -14,8 +14,7 @@ from streamgauge.model.query import Window
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Report
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
-from streamgauge.oracle.judging.clock import last_answer
-from streamgauge.oracle.judging.metrics import ratio
+from streamgauge.oracle.judging.metrics import last_answer, ratio
 from streamgauge.papers.contents import WindowQuery, in_sequence
 from streamgauge.papers.rules import RuleSettings
 from streamgauge.papers.yabench.content_change import gracious_lines, plain_lines

@@ -12,8 +12,7 @@ from pathlib import Path
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
-from streamgauge.oracle.judging.clock import ADVANCE
-from streamgauge.oracle.judging.metrics import percentile
+from streamgauge.oracle.judging.metrics import ADVANCE, percentile
 
 DIGITS = 4
 """Significant digits of a value that is not whole: the same search asks for the same values again."""

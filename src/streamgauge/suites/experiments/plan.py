@@ -12,7 +12,7 @@ from streamgauge.engines import load as load_engine
 from streamgauge.harness.trial import PlannedQuery, Trial
 from streamgauge.model.obstacles import obstacle
 from streamgauge.model.query import ContinuousQuery, Window
-from streamgauge.oracle.expected.background import BackgroundError, beside
+from streamgauge.oracle.expected.reports import BackgroundError, beside
 from streamgauge.query import detect, fill, parse
 from streamgauge.semantics.profiles import profile
 from streamgauge.suites.experiments.experiment import Experiment, ExperimentError, WorkloadPart
