@@ -29,7 +29,7 @@ from streamgauge.servers.fragments.writes.feeds import BackgroundApp
 from streamgauge.servers.fragments.writes.files import load, name_of
 from streamgauge.servers.fragments.writes.http import WritesHandler
 from streamgauge.servers.http.access import CrossOrigin, check_tokens, read_origins
-from streamgauge.servers.http.addresses import BaseAddress, fixed, of_host, of_proxy
+from streamgauge.servers.http.headers import BaseAddress, fixed, of_host, of_proxy
 from streamgauge.servers.http.server import Serving
 
 UNLESS = FragmentLimits()

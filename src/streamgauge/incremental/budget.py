@@ -1,6 +1,7 @@
 """The budget of one evaluation, counted in the facts and rows that are looked at where products of them arise.
 
 Expressions count too: by their size for each row, and by the CPU time of those that take long, a microsecond each.
+Full collections of garbage, which would stop the process for every object that stays, are avoided by ``gc_frozen``.
 """
 
 import gc

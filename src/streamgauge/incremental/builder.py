@@ -28,7 +28,7 @@ from streamgauge.incremental.operators import (
     Take,
     Unique,
 )
-from streamgauge.incremental.plan import BgpRequest, pushable
+from streamgauge.incremental.plan import BgpRequest, firm, pushable, semijoined
 from streamgauge.incremental.rewrite import (
     HIDDEN,
     Normaliser,
@@ -36,7 +36,6 @@ from streamgauge.incremental.rewrite import (
     UnsupportedError,
     block_names,
     closed,
-    firm,
     leaf,
     mentions,
     names_of,
@@ -44,7 +43,6 @@ from streamgauge.incremental.rewrite import (
     operands,
     reads,
     scope,
-    semijoined,
 )
 from streamgauge.incremental.row_joins import Domain, JoinRows, Merge
 from streamgauge.model import algebra as al

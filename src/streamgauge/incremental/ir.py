@@ -3,7 +3,7 @@
 A function is a list of operations. ``Scan``, ``Probe`` and ``Test`` open a block that holds every later operation of
 the list; a ``Nested`` is a list of its own, after which the depth is as before; a ``Cases`` has a list for each case.
 ``Do`` is a statement, ``Emit`` counts a solution. Joins of windows (``window_joins``), joins over standing facts
-(``facts.joins``) and rules (``reasoning.closure``) are written as such lists.
+(``facts/joins``) and rules (``reasoning.closure``) are written as such lists.
 
 A worked example: the pattern ``?s :p ?o . ?o :q ?v`` when a triple of ``:p`` enters, with its terms in s, p and o::
 

@@ -1,16 +1,22 @@
 """Operators on signed bags: each pulls the change of its inputs and gives the change of its output.
 
-Linear operators pass changes, the join is bilinear, DISTINCT counts; the state of each is the sum of its changes.
+A bag maps rows to multiplicities, negative for what goes; no row has 0. Linear operators pass changes, the join is
+bilinear, DISTINCT counts; the state of each is the sum of its changes.
 
 An operator may have several readers (``Shared``). A reader's pull has the operator pulled first, once in a pull of the
 whole query: its leaves give nothing new within one. Each operator of ``p1*/p2*/.../pn*`` has two readers and two more
 below it, so without that a pull would be 2 ** n.
+
+Property paths with ``*``, ``+`` and ``?`` give the nodes that requested nodes reach (SPARQL 1.1, 18.4, ZeroLengthPath
+and ALP): pairs are a set; a path of length zero joins every node of the graph, and every constant at an end of the
+path, with itself.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
@@ -79,17 +85,58 @@ class Operator(Protocol):
         ...
 
 
-class Stateful(Protocol):
-    """An operator that remembers rows."""
+class Stateful:
+    """An operator that remembers rows: its attributes that are dicts or indexes."""
+
+    def tables(self) -> Iterator[Any]:
+        """The tables in which rows are remembered; not to be changed."""
+        return (each for each in vars(self).values() if isinstance(each, dict | Index))
 
     @property
     def held(self) -> int:
-        """How many it remembers."""
-        ...
+        """How many rows are remembered."""
+        return sum(map(len, self.tables()))
 
     def forget(self) -> None:
         """Begin again: the next pull is a change from nothing."""
-        ...
+        for each in self.tables():
+            each.clear()
+
+
+class Index:
+    """Bags of rows by key."""
+
+    def __init__(self, key: Callable[[Row], Row]) -> None:
+        self.key = key
+        self.bags: defaultdict[Key, Bag] = defaultdict(dict)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.bags.values()))
+
+    def clear(self) -> None:
+        """Remove all rows."""
+        self.bags.clear()
+
+    def get(self, key: Key) -> Bag:
+        """The rows with this key."""
+        return self.bags.get(key) or {}
+
+    def add(self, change: Bag) -> None:
+        """Add a change in place."""
+        bags = self.bags
+        if not bags:
+            for key, row in zip(map(self.key, change), change, strict=True):
+                bags[key][row] = change[row]
+            return
+        for key, (row, count) in zip(map(self.key, change), change.items(), strict=True):
+            bag = bags[key]
+            now = bag.get(row, 0) + count
+            if now:
+                bag[row] = now
+                continue
+            bag.pop(row, None)
+            if not bag:
+                del bags[key]
 
 
 class LeafSource:
@@ -100,15 +147,13 @@ class LeafSource:
         self.pull = take
 
 
-class Constant:
+class Constant(Stateful):
     """Inline data: everything at the first pull, nothing later."""
-
-    held = 0
 
     def __init__(self, variables: tuple[str, ...], rows: Sequence[Row]) -> None:
         self.variables = variables
         self.certain = frozenset(name for at, name in enumerate(variables) if all(row[at] is not None for row in rows))
-        self._rows = collect((row, 1) for row in rows)
+        self._rows = tuple(rows)
         self._given = False
 
     def forget(self) -> None:
@@ -120,7 +165,7 @@ class Constant:
         if self._given:
             return {}
         self._given = True
-        return self._rows.copy()
+        return collect((row, 1) for row in self._rows)
 
 
 class FilterRows:
@@ -182,22 +227,13 @@ class Both:
         return change
 
 
-class Unique:
+class Unique(Stateful):
     """DISTINCT: a row comes with its first copy and goes with its last."""
 
     def __init__(self, inner: Operator) -> None:
         self.variables, self.certain = inner.variables, inner.certain
         self._inner = inner
         self._counts: Bag = {}
-
-    @property
-    def held(self) -> int:
-        """How many rows have copies."""
-        return len(self._counts)
-
-    def forget(self) -> None:
-        """Begin again from nothing."""
-        self._counts.clear()
 
     def pull(self) -> Bag:
         """Rows whose number of copies rose from, or fell to, nothing."""
@@ -238,7 +274,7 @@ class Pull:
     number: int = 0
 
 
-class Shared:
+class Shared(Stateful):
     """An operator whose changes are handed to all of its taps; ``pull`` is the query's."""
 
     def __init__(self, inner: Operator, pull: Pull) -> None:
@@ -330,7 +366,7 @@ class GraphNodes:
         return collect(((cell,), count) for row, count in change.items() for cell in row)
 
 
-class Reachability:
+class Reachability(Stateful):
     """The pairs (start, end) for the starts that ``demand`` holds: along ``edges``, and in place for those of ``same``.
 
     All three inputs are sets. When edges change, the starts that could reach one are followed again from scratch, so

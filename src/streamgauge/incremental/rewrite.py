@@ -5,19 +5,23 @@ sides bind ?g, so they are joined within one graph (SPARQL 1.1, 18.6), whatever 
 triple is joined with the names of the graphs that there are, ``Graph(?g, {})``. Where ?g occurs inside, or MINUS does,
 the column has a name of its own, as ?g is unbound inside and is no variable that the sides of a MINUS share.
 
+SPARQL 1.1, 18.6 substitutes the outer solution into the pattern of EXISTS. Where that is the same as joining with it
+afterwards the pattern is ``closed``. Otherwise it is evaluated beside a ``Domain`` (``row_joins``): every place that
+matches triples is joined with the distinct values of the outer variables, and a key keeps the outer solutions apart up
+to the end. A variable that has become a value is not shared by the sides of MINUS; a subquery has values put for the
+variables that it projects only.
+
 Afterwards a normal form has one BGP for the joined patterns of a graph, and leaves of their own for paths with ``*``,
 ``+`` or ``?``.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import count
-from typing import Final
 
-from streamgauge.incremental.conditions import reads_patterns
 from streamgauge.model import algebra as al
-from streamgauge.model.terms import RDF_TYPE, Term
+from streamgauge.model.terms import Term
 from streamgauge.query.rebuild import (
     every_expression,
     every_pattern,
@@ -169,73 +173,6 @@ def closed(pattern: al.Pattern, outer: Names) -> bool:
             return kept <= {var.name for var, key in keys if var == key} & bound(inner) and closed(inner, kept)
         case _:
             return closed(pattern.pattern, outer)
-
-
-MOST: Final = 8
-"""The most triple patterns that the right side has afterwards: each is told of facts."""
-
-
-def firm(pattern: al.Pattern) -> tuple[al.TriplePattern, ...]:
-    """Triple patterns over the default graph that every solution of a normal pattern meets; not all of them."""
-    match pattern:
-        case al.BGP(patterns=patterns):
-            return tuple(each for each in patterns if isinstance(each.predicate, al.Var | str))
-        case al.Join(left=left, right=right):
-            return firm(left) + firm(right)
-        case al.LeftJoin(left=inner) | al.Minus(left=inner) | al.Filter(pattern=inner):
-            return firm(inner)
-        case _:
-            return ()
-
-
-def semijoined(right: al.Pattern, left: Sequence[al.TriplePattern]) -> al.Pattern:
-    """The right side as far as it agrees with solutions that meet ``left``.
-
-    The same pattern where that would not make it smaller: it is no basic graph pattern under simple filters, it names
-    a term itself, or ``left`` names none that is connected with it.
-    """
-    block = _block(right)
-    if block is None or any(map(_is_bound, block.patterns)):
-        return right
-    more = _connected(block, left)
-    if not any(map(_is_bound, more)) or len(block.patterns) + len(more) > MOST:
-        return right
-    whole = _with_block(right, al.BGP((*block.patterns, *more)))
-    return al.Distinct(al.Project(whole, al.pattern_variables(block)))
-
-
-def _block(pattern: al.Pattern) -> al.BGP | None:
-    match pattern:
-        case al.BGP(patterns=patterns):
-            plain = all(isinstance(each.predicate, al.Var | str) for each in patterns)
-            return pattern if patterns and plain else None
-        case al.Filter(condition=condition, pattern=inner) if not reads_patterns(condition):
-            return _block(inner)
-        case _:
-            return None
-
-
-def _with_block(pattern: al.Pattern, block: al.BGP) -> al.Pattern:
-    return (
-        al.Filter(pattern.condition, _with_block(pattern.pattern, block)) if isinstance(pattern, al.Filter) else block
-    )
-
-
-def _connected(block: al.BGP, left: Sequence[al.TriplePattern]) -> list[al.TriplePattern]:
-    """The patterns that share a variable with the block, or with one that does."""
-    known = set(al.pattern_variables(block))
-    waiting, found = [each for each in dict.fromkeys(left) if each not in block.patterns], list[al.TriplePattern]()
-    while chosen := next((each for each in waiting if known & set(al.triple_variables(each))), None):
-        waiting.remove(chosen)
-        found.append(chosen)
-        known |= set(al.triple_variables(chosen))
-    return found
-
-
-def _is_bound(pattern: al.TriplePattern) -> bool:
-    """Whether a term stands at an end; a class does not count."""
-    is_class = pattern.predicate == RDF_TYPE
-    return isinstance(pattern.subject, str) or (isinstance(pattern.object, str) and not is_class)
 
 
 MOST_PATTERNS = 16

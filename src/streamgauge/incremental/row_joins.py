@@ -1,48 +1,16 @@
-"""OPTIONAL, MINUS and EXISTS: the rows of a touched key are answered before and after, the difference is passed on."""
+"""Joins of rows, and OPTIONAL, MINUS and EXISTS, which remember the rows of both sides by key.
 
-from collections import defaultdict
+The rows of a touched key are answered before and after, and the difference is passed on.
+"""
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
-from streamgauge.incremental.operators import PRESENT, Bag, Key, Operator, Shared, add, difference, picker
+from streamgauge.incremental.operators import PRESENT, Bag, Index, Operator, Shared, Stateful, add, difference, picker
 from streamgauge.model.terms import XSD, Row, Term
-
-
-class Index:
-    """Bags of rows by key."""
-
-    def __init__(self, key: Callable[[Row], Row]) -> None:
-        self.key = key
-        self.bags: defaultdict[Key, Bag] = defaultdict(dict)
-
-    @property
-    def held(self) -> int:
-        """How many rows are in it."""
-        return sum(map(len, self.bags.values()))
-
-    def get(self, key: Key) -> Bag:
-        """The rows with this key."""
-        return self.bags.get(key) or {}
-
-    def add(self, change: Bag) -> None:
-        """Add a change in place."""
-        bags = self.bags
-        if not bags:
-            for key, row in zip(map(self.key, change), change, strict=True):
-                bags[key][row] = change[row]
-            return
-        for key, (row, count) in zip(map(self.key, change), change.items(), strict=True):
-            bag = bags[key]
-            now = bag.get(row, 0) + count
-            if now:
-                bag[row] = now
-                continue
-            bag.pop(row, None)
-            if not bag:
-                del bags[key]
 
 
 class Merge:
@@ -77,22 +45,12 @@ class Merge:
         return left + self.rest(right)
 
 
-class TwoSided:
+class TwoSided(Stateful):
     """An operator that remembers the rows of both sides by the key that is bound on both."""
 
     def __init__(self, left: Operator, right: Operator, merge: Merge) -> None:
         self._left, self._right = left, right
         self._lefts, self._rights = Index(merge.left_key), Index(merge.right_key)
-
-    @property
-    def held(self) -> int:
-        """How many rows of both sides there are."""
-        return self._lefts.held + self._rights.held
-
-    def forget(self) -> None:
-        """Begin again from nothing."""
-        self._lefts.bags.clear()
-        self._rights.bags.clear()
 
 
 class JoinRows(TwoSided):
@@ -109,7 +67,7 @@ class JoinRows(TwoSided):
         change: Bag = {}
         left, right = self._left.pull(), self._right.pull()
         if self._crosses:
-            self._spend(len(left) * self._rights.held + len(right) * (self._lefts.held + len(left)))
+            self._spend(len(left) * len(self._rights) + len(right) * (len(self._lefts) + len(left)))
         for row, count in left.items():
             self._pairs(change, {row: count}, self._rights.get(self._lefts.key(row)))
         self._lefts.add(left)

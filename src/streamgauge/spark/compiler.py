@@ -2,6 +2,8 @@
 
 Basic graph patterns are joined star by star, in the order of the variables that connect them. A star is a set of triple
 patterns linked through a subject. Only RDF variables connect; the window never does.
+
+LIMIT and OFFSET keep the rows that ORDER BY determines in each report, or fail where SPARQL leaves them open.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -4,7 +4,8 @@ Over single reports (width 1) these are Spark's own joins; over intervals, rows 
 
 SPARQL 1.1 puts the values of an outer row for its variables everywhere in the pattern of EXISTS
 (https://www.w3.org/TR/sparql11-query/#defn_substitute); here every leaf of the pattern is joined with all distinct
-outer rows at once, so that each of its solutions knows which outer rows it belongs to.
+outer rows at once, so that each of its solutions knows which outer rows it belongs to. ``refuse`` names the parts of
+queries that the Spark evaluator does not do.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -2,6 +2,9 @@
 
 Stamps are facts that say when each triple of a content arrived last, over intervals of reports. Their vocabulary is
 that of ``query/stamps.py``; a stamp's name is any term that tells triples apart.
+
+Before a query is compiled, a small job makes the profile of the streamed triples: how many each predicate has, and of
+which datatypes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

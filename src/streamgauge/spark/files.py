@@ -1,4 +1,4 @@
-"""Triples of a frame as one file of N-Triples."""
+"""Files of Spark: triples of a frame as one file of N-Triples, and paths as Spark reads them."""
 
 import re
 from collections.abc import Callable

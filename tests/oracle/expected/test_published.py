@@ -9,7 +9,7 @@ from streamgauge import workloads
 from streamgauge.oracle.judging.judge import Means, expected_reports
 from streamgauge.query import fill, parse
 from streamgauge.semantics.profiles import YABENCH
-from streamgauge.workloads.tables import Maker
+from streamgauge.workloads.plan import Maker
 
 WINDOW = {"WSIZE": "5s", "WSLIDE": "5s"}
 STREAMS = {

@@ -1,4 +1,7 @@
-"""The spark engine on the pipe: elements pushed become micro-batches of a streaming query, time makes reports due."""
+"""The spark engine on the pipe: elements pushed become micro-batches of a streaming query, time makes reports due.
+
+A batch takes rows in and late ones out, closes windows, hands answers to the sink and keeps the state (``Batches``).
+"""
 
 import tempfile
 import time

@@ -1,6 +1,8 @@
 """The rows that later windows need: the source's own files, or copies of them without late elements.
 
 A batch answers on a frame that stays the same: a folder of links to files, listed anew for each batch.
+The driver reads the narrow columns of a batch's files without a Spark job; an element is late by the lateness bound,
+element by element, however batches fall.
 """
 
 import re
@@ -57,66 +59,30 @@ class _Came(NamedTuple):
     counted: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@dataclass
 class BatchArrivals:
     """The rows of a micro-batch of the query's streams, file by file, at least one row in each.
 
-    ``counted`` has how many triples there are at most of each predicate that was asked for.
+    ``rows`` are how many, ``first`` and ``last`` their earliest and latest time, ``begin`` that of the first element
+    (ms), ``lowest`` and ``highest`` sequence numbers. ``counted`` has how many triples there are at most of each
+    predicate that was asked for. ``ends`` says whether elements may end by themselves, ``stream`` which one all rows
+    are of, if there is one.
     """
 
     came: tuple[_Came, ...]
 
-    @property
-    def rows(self) -> int:
-        """How many triples."""
-        return sum(len(each.time) for each in self.came)
-
-    @property
-    def first(self) -> int:
-        """The earliest time, ms."""
-        return min(int(each.time.min()) for each in self.came)
-
-    @property
-    def last(self) -> int:
-        """The latest time, ms."""
-        return max(int(each.time.max()) for each in self.came)
-
-    @property
-    def lowest(self) -> int:
-        """The least sequence number."""
-        return min(int(each.sequence.min()) for each in self.came)
-
-    @property
-    def highest(self) -> int:
-        """The greatest sequence number."""
-        return max(int(each.sequence.max()) for each in self.came)
-
-    @property
-    def begin(self) -> int:
-        """The time of the first element, ms."""
-        first = min(self.came, key=lambda each: int(each.sequence.min()))
-        return int(first.time[first.sequence.argmin()])
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The paths of the files."""
-        return tuple(each.file for each in self.came)
-
-    @property
-    def ends(self) -> bool:
-        """Whether some element may end by itself."""
-        return any(each.ends for each in self.came)
-
-    @property
-    def stream(self) -> str | None:
-        """The stream that all rows of the files are of, if there is one."""
-        found = {each.stream for each in self.came}
-        return found.pop() if len(found) == 1 else None
-
-    @property
-    def counted(self) -> tuple[int, ...]:
-        """How many triples of each predicate."""
-        return tuple(map(sum, zip(*(each.counted for each in self.came), strict=True)))
+    def __post_init__(self) -> None:
+        """Count the rows."""
+        came, streams = self.came, {each.stream for each in self.came}
+        first = min(came, key=lambda each: int(each.sequence.min()))
+        self.rows = sum(len(each.time) for each in came)
+        self.first, self.last = min(int(each.time.min()) for each in came), max(int(each.time.max()) for each in came)
+        self.begin = int(first.time[first.sequence.argmin()])
+        self.lowest, self.highest = int(first.sequence.min()), max(int(each.sequence.max()) for each in came)
+        self.files = tuple(each.file for each in came)
+        self.counted = tuple(map(sum, zip(*(each.counted for each in came), strict=True)))
+        self.ends = any(each.ends for each in came)
+        self.stream = streams.pop() if len(streams) == 1 else None
 
     def heads(self) -> Heads:
         """Each element once."""

@@ -129,17 +129,7 @@ class Landing:
         return number + 1
 
 
-BATCHES = pa.schema(
-    [
-        ("batch", pa.int64()),
-        ("watermark", pa.int64()),
-        ("late", pa.int64()),
-        ("rows", pa.int64()),
-        ("closed", pa.int64()),
-        ("began", pa.int64()),
-        ("ended", pa.int64()),
-    ]
-)
+BATCHES = pa.schema([(name, pa.int64()) for name in ("batch", "watermark", "late", "rows", "closed", "began", "ended")])
 """A row a batch: ``watermark`` in ms, ``late`` counts elements, ``rows`` triples, ``closed`` reports; clock in ns."""
 
 _ADVANCE = -1
@@ -190,15 +180,8 @@ class RunFolder:
 
     def _batch(self, done: BatchAnswers, ended: int) -> pa.Table:
         before, after = done.before, done.after
-        row = (
-            after.batch,
-            after.passed,
-            after.late - before.late,
-            after.rows - before.rows,
-            len(done.said),
-            self._began,
-            ended,
-        )
+        late, rows = after.late - before.late, after.rows - before.rows
+        row = (after.batch, after.passed, late, rows, len(done.said), self._began, ended)
         return pa.table([[value] for value in row], schema=BATCHES)
 
     def _part(self, name: str, part: int, table: pa.Table) -> None:

@@ -1,6 +1,7 @@
 """The state of the engine after each micro-batch: one JSON file a batch, written whole or not at all.
 
 A batch that is done again after a crash starts from the record of the batch before it, so it does the same again.
+``Closes`` gives the reports that are due when event time has come to an instant, and the contents of their windows.
 """
 
 import json

@@ -1,6 +1,7 @@
 """One window of a query as it moves over its stream: its content, the scope that it names, when it closes.
 
-The clocks of a query are merged: which instants come up to a time, what moves there, which of them may report.
+Queries are evaluated by changes as they come or by snapshots of contents (``evaluators``). The clocks of a query are
+merged: which instants come up to a time, what moves there, which of them may report.
 """
 
 from collections.abc import Callable, Iterator, Sequence

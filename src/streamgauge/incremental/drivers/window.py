@@ -2,6 +2,7 @@
 
 ``RelationToStream`` sends Rstream, Istream, Dstream or both changes of one query (CQL) from the exact changes of its
 solutions. Queries with the same windows, semantics and static data share one driver; others are driven side by side.
+``Admission`` guards a session: the elements that it takes, by their stream and by the order of time.
 """
 
 from collections import deque

@@ -71,13 +71,14 @@ class PatternEntry:
         """Find what there is, a part at each step, and be told of changes from the first on; TooMuchError."""
         running, constants = self._pool.joins(self._asked)
         self._enter(running, Taker(self._found, self._owner), constants)
-        most = min(TURN, effort.left)
-        left = running.find(Taker(self._found, self._owner), constants, most)
-        if left >= 0:
-            effort.spend(most - left + len(self._found) * effort.weight)
-            return
-        self._found.clear()
-        effort.spend(most if most == TURN else most + 1)
+        if running.looks <= TURN:
+            most = min(TURN, effort.left)
+            left = running.find(Taker(self._found, self._owner), constants, most)
+            if left >= 0:
+                effort.spend(most - left + len(self._found) * effort.weight)
+                return
+            self._found.clear()
+            effort.spend(most if most == TURN else most + 1)
         yield from self._parts(running, effort)
 
     def hand_over(self) -> None:
@@ -180,36 +181,22 @@ class GraphFacts(Facts):
         subject, predicate, end = triple
         self.size += 1
         if predicate == RDF_TYPE:
-            of = self.class_of(end)
-            of.members[subject] = 1
-            for told in of.enter:
-                told(subject)
+            self.join(self.class_of(end), subject, 1)
         else:
-            pairs = self.property_of(predicate)
-            pairs.add(subject, end)
-            for told in pairs.enter:
-                told(subject, end)
-        for told in self.enter:
-            told(subject, predicate, end)
+            self.link(self.property_of(predicate), subject, end)
 
     def remove(self, triple: Triple) -> None:
         """Readers are told of a fact; then it goes, with it a class or a property that has no other and no reader."""
         subject, predicate, end = triple
-        for told in self.leave:
-            told(subject, predicate, end)
         self.size -= 1
         if predicate == RDF_TYPE:
             of = self.classes[end]
-            for told in of.leave:
-                told(subject)
-            del of.members[subject]
+            self.part(of, subject)
             if not of.members and not of.enter:
                 del self.classes[end]
             return
         pairs = self.properties[predicate]
-        for told in pairs.leave:
-            told(subject, end)
-        pairs.remove(subject, end)
+        self.unlink(pairs, subject, end)
         if not pairs.out and not pairs.enter:
             del self.properties[predicate]
 
