@@ -18,10 +18,9 @@ from streamgauge.formats.verdict import read_verdict, write_verdict
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock
 from streamgauge.model.verdict import Diagnosis, Verdict
-from streamgauge.oracle.diagnosis.diagnose import Explained, explained
-from streamgauge.oracle.diagnosis.worked import worked
-from streamgauge.oracle.judging.arrivals import by_arrival
+from streamgauge.oracle.diagnosis.diagnose import Explained, explained, worked
 from streamgauge.oracle.judging.judge import Means, judge_run
+from streamgauge.oracle.judging.metrics import by_arrival
 from streamgauge.query import parse
 from streamgauge.report.text import explained_json, explained_lines
 

@@ -25,14 +25,13 @@ from streamgauge.model.dates import DATED
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Diagnosis, Evaluator, Verdict
-from streamgauge.oracle.expected.background import beside
-from streamgauge.oracle.judging.expectation import expected_reports
-from streamgauge.oracle.judging.judge import Means, judge_run, with_cautions, with_query
+from streamgauge.oracle.expected.reports import beside
+from streamgauge.oracle.judging.judge import Means, expected_reports, judge_run, with_cautions, with_query
 from streamgauge.papers.rules import RuleSettings, judge_as
 from streamgauge.query import detect, fill, parse
 from streamgauge.report.numbers import moment
 from streamgauge.report.text import verdict_json, verdict_lines
-from streamgauge.semantics.origin import near
+from streamgauge.semantics.arrivals import near
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources.named import named_source, stream_table

@@ -11,7 +11,7 @@ from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Part
-from streamgauge.semantics.content import Arrival
+from streamgauge.semantics.arrivals import Arrival
 
 Rows: TypeAlias = tuple[Row, ...]
 
@@ -220,3 +220,24 @@ class Seen:
     def all_rows(self) -> Iterable[Row]:
         """Every recorded row."""
         return (row for at in range(self.recorded.count) for row in self.recorded.rows(at))
+
+
+LISTED = 5
+
+
+def ordinal(number: int) -> str:
+    """A number as a place in a row: ``2nd``, ``11th``, ``23rd``."""
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 // 10 != 1 else "th"
+    return f"{number}{ending}"
+
+
+def listed(places: Sequence[ExplanationPlace], offset: int = 0) -> str:
+    """The reports at some places, by their instants."""
+    instants = [place.told[place.i + offset].instant for place in places[:LISTED] if place.i + offset < len(place.told)]
+    more = f" and {len(places) - LISTED:,} more" if len(places) > LISTED else ""
+    return "the report" + ("s" if len(places) > 1 else "") + f" at {', '.join(f'{at:,}' for at in instants)} ms" + more
+
+
+def same(place: ExplanationPlace, rows: Rows) -> int | None:
+    """The position after the answers that say these rows for the report of a place, ``None`` if they do not."""
+    return place.recorded.take(replace(place.said, rows=rows), place.j)

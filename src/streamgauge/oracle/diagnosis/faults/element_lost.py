@@ -5,8 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from streamgauge.model.verdict import Part
-from streamgauge.oracle.diagnosis.models import Case, Fault, Seen, Stream
-from streamgauge.oracle.diagnosis.positions import ordinal
+from streamgauge.oracle.diagnosis.models import Case, Fault, Seen, Stream, ordinal
 
 MOST = 60
 """How many elements are tried one by one; in longer streams only the first and the last."""

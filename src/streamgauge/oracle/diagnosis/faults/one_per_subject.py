@@ -18,7 +18,7 @@ from streamgauge.model.terms import Term, Triple
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Case, ContentRule, Fault, Seen
 from streamgauge.query.rebuild import every_pattern
-from streamgauge.semantics.content import Arrival
+from streamgauge.semantics.arrivals import Arrival
 
 Keys: TypeAlias = Callable[[Sequence[Triple]], dict[Triple, tuple[Hashable, ...]]]
 """The keys of each triple of one element; a triple is kept while one of its keys is, or when it has none."""

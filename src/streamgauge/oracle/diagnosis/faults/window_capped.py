@@ -9,7 +9,7 @@ from streamgauge.model.counts import counted
 from streamgauge.model.element import StreamElement
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Case, ContentRule, Fault, Seen, Stream
-from streamgauge.semantics.content import Arrival
+from streamgauge.semantics.arrivals import Arrival
 
 MOST = 30
 """How many caps are tried in each way."""
