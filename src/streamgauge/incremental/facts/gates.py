@@ -28,7 +28,7 @@ Triggers: TypeAlias = "dict[JoinTrigger, int]"
 
 _SUBJECT: Final = 0
 _OBJECT: Final = 1
-DIRECT: Final = 4
+DIRECT: Final = 12
 """Triggers of a gate that are called without a look: their joins begin with one."""
 _LOOPED: Final = 8
 """Terms of a table that are gone through where the property has no index from objects yet."""
