@@ -83,6 +83,22 @@ class Case:
         """The same case with another query."""
         return replace(self, query=query)
 
+    def on(self, stream: Stream) -> "Case":
+        """The same case on another stream."""
+        return replace(self, stream=stream)
+
+    def scoped(self, scoping: Scoping) -> "Case":
+        """The case with borders moved."""
+        return replace(self, scopings=(*self.scopings, scoping))
+
+    def holding(self, rule: ContentRule) -> "Case":
+        """The case with a rule for what windows hold."""
+        return replace(self, content_rules=(*self.content_rules, rule))
+
+    def answering(self, rule: Callable[[Rows], Rows]) -> "Case":
+        """The case with a rule for the rows of answers."""
+        return replace(self, row_rules=(*self.row_rules, rule))
+
 
 @dataclass(frozen=True, eq=False)
 class Fault:

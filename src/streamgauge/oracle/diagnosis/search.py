@@ -132,11 +132,7 @@ def values_by_field(seen: Seen) -> dict[str, tuple[Fault, ...]]:
 
 
 def _field(name: str, value: object, sentence: str) -> Fault:
-    return Fault(Part(f"{name} = {value}", sentence), name, partial(_under, name=name, value=value))
-
-
-def _under(case: Case, name: str, value: object) -> Case:
-    return case.under(**{name: value})
+    return Fault(Part(f"{name} = {value}", sentence), name, lambda case: case.under(**{name: value}))
 
 
 def _partial_head(semantics: Semantics) -> Fault:
