@@ -22,7 +22,7 @@ from streamgauge.query.parser import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.restated import restated
 from streamgauge.spark.answers import answers, refuse
-from streamgauge.spark.contents import contents
+from streamgauge.spark.intervals import contents
 from tests.examples import examples
 from tests.spark.streams import table
 from tests.spark.together import together

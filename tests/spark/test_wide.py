@@ -21,8 +21,8 @@ from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import every_pattern
 from streamgauge.semantics.restated import restated
 from streamgauge.spark.answers import MANY, answers, columns, refuse
+from streamgauge.spark.compiler import AMBIGUOUS
 from streamgauge.spark.session import JOB_ERRORS
-from streamgauge.spark.slices import AMBIGUOUS
 from tests.examples import examples
 from tests.spark.together import together
 from tests.sparql import draw, wide

@@ -29,7 +29,7 @@ from streamgauge.cli.servers import (
     say_again,
 )
 from streamgauge.formats.texts import read_text
-from streamgauge.incremental.collector import gc_frozen
+from streamgauge.incremental.budget import gc_frozen
 from streamgauge.model.counts import counted
 from streamgauge.model.mistake import MistakeError
 from streamgauge.reasoning import Rules

@@ -35,8 +35,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.fact import Fact
 from streamgauge.model.obstacles import obstacle
 from streamgauge.workloads.parameters import duration
-from streamgauge.workloads.plan import TablePlan
-from streamgauge.workloads.tables import LOCAL_ROWS, Maker, lines_of
+from streamgauge.workloads.plan import LOCAL_ROWS, Maker, TablePlan, lines_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -194,7 +193,7 @@ def _write_graph(made: TablePlan | DataFrame, rules: Rules | None, out: Path, co
     if isinstance(made, TablePlan):
         _write_here(made, rules, out, console)
         return
-    from streamgauge.spark.lines import LINE, write_lines
+    from streamgauge.spark.files import LINE, write_lines
 
     if rules is None:
         write_lines(made.selectExpr(LINE).distinct(), out)

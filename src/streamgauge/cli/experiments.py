@@ -23,10 +23,20 @@ from streamgauge.model.verdict import Verdict
 from streamgauge.query import parse
 from streamgauge.report.page import write as write_page
 from streamgauge.report.text import verdict_json, verdict_lines
-from streamgauge.suites.experiments.capacity import AXES, PACE, Capacity, CapacitySearch, axis, capacities, with_engines
+from streamgauge.suites.experiments import Experiment, ExperimentError, read
+from streamgauge.suites.experiments.capacity import (
+    AXES,
+    PACE,
+    Capacity,
+    CapacitySearch,
+    Harder,
+    Limit,
+    SearchRange,
+    axis,
+    capacities,
+    with_engines,
+)
 from streamgauge.suites.experiments.capacity import CapacityAxis as Varied
-from streamgauge.suites.experiments.capacity_search import Harder, Limit, SearchRange
-from streamgauge.suites.experiments.experiment import Experiment, ExperimentError, read
 from streamgauge.suites.experiments.plan import RUN_S, RunEstimate
 from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
 

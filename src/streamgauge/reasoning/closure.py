@@ -13,19 +13,31 @@ B(c), so it goes too, in doubt; with it the rule loses B(c) again, which leaves 
 away. Had p(c, d) and B(d) been explicit as well, one derivation would have been left, and B(c) would have come back.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from sys import intern
 from typing import Final, TypeAlias
 
 from streamgauge.incremental.budget import BOUNDLESS, TooMuchError
 from streamgauge.incremental.facts.facts import Class, Facts, Property
-from streamgauge.incremental.facts.joins import readers, tell
+from streamgauge.incremental.facts.joins import Finish, readers, tell
 from streamgauge.incremental.ir import Do, Locals, Module, Test
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
-from streamgauge.reasoning.rules import SAME, Rule, Rules, instance, is_class, passes, predicate_of
-from streamgauge.reasoning.steps import FactSteps, PropertyLinks, chain_of, edge_by_edge, transitive
+from streamgauge.reasoning.rules import (
+    SAME,
+    FactSteps,
+    PropertyLinks,
+    Rule,
+    Rules,
+    chain_of,
+    edge_by_edge,
+    instance,
+    is_class,
+    passes,
+    predicate_of,
+    transitive,
+)
 
 EXPLICIT: Final = 1
 FIRM: Final = 2
@@ -200,7 +212,7 @@ class Closure:
         if not link.lone:
             self._assert_pair(link, of, subject, end)
         elif end not in of.out.get(subject, ()):
-            self._appear(of, subject, end)
+            self.facts.link(of, subject, end)
             self.explicit += 1
 
     def _assert_member(self, above: tuple[Class, ...], subject: Term) -> None:
@@ -236,7 +248,7 @@ class Closure:
             return
         link = self._steps.link(predicate)
         if link.lone:
-            self._disappear(link.property, subject, end)
+            self.facts.unlink(link.property, subject, end)
             return
         if self._derived:
             self._off[link.property, subject, end] = None
@@ -274,34 +286,22 @@ class Closure:
 
     def _join(self, of: Class, member: Term, by: int) -> None:
         """A membership is brought once more; it comes with the first time."""
-        members = of.members
-        if member in members:
-            members[member] += by
-            return
-        members[member] = by
-        for told in of.enter:
-            told(member)
-        for told in self.facts.enter:
-            if not of.hidden:
-                told(member, RDF_TYPE, of.name)
+        if member in of.members:
+            of.members[member] += by
+        else:
+            self.facts.join(of, member, by)
 
     def _withdraw(self, of: Class, member: Term, by: int) -> None:
         """A membership is brought once less; it goes when no explicit fact brings it, and may come back later."""
-        members = of.members
-        state = members.get(member)
+        state = of.members.get(member)
         if state is None:
             self._doubtful[of, member, member] -= by
             return
         state -= by
         if state & _FIRMLY:
-            members[member] = state
+            of.members[member] = state
             return
-        for told in of.leave:
-            told(member)
-        for told in self.facts.leave:
-            if not of.hidden:
-                told(member, RDF_TYPE, of.name)
-        del members[member]
+        self.facts.part(of, member)
         self._doubtful[of, member, member] = state
 
     def _link(self, of: Property, subject: Term, end: Term, by: int) -> None:
@@ -312,7 +312,7 @@ class Closure:
             return
         if by != STATED:
             of.states[subject, end] = by
-        self._appear(of, subject, end)
+        self.facts.link(of, subject, end)
 
     def _unlink(self, of: Property, subject: Term, end: Term, by: int) -> None:
         state = self._state(of, subject, end)
@@ -323,25 +323,9 @@ class Closure:
         if state & _FIRMLY:
             of.states[subject, end] = state
             return
-        self._disappear(of, subject, end)
+        self.facts.unlink(of, subject, end)
         of.states.pop((subject, end), None)
         self._doubtful[of, subject, end] = state
-
-    def _appear(self, of: Property, subject: Term, end: Term) -> None:
-        of.add(subject, end)
-        for told in of.enter:
-            told(subject, end)
-        for told in self.facts.enter:
-            if not of.hidden:
-                told(subject, of.name, end)
-
-    def _disappear(self, of: Property, subject: Term, end: Term) -> None:
-        for told in of.leave:
-            told(subject, end)
-        for told in self.facts.leave:
-            if not of.hidden:
-                told(subject, of.name, end)
-        of.remove(subject, end)
 
     def _derive(self, most: int = BOUNDLESS) -> None:
         """Take in the facts that rules derived, until none is new; TooMuchError beyond ``most`` times.
@@ -446,27 +430,18 @@ class _Listed:
 
 
 @dataclass(frozen=True)
-class _Derive:
-    """A rule's solutions are noted as facts derived, or lost; ``target`` is ``None`` where the head has a variable."""
+class _Derive(Finish):
+    """A rule's solutions are noted as facts derived, or lost; ``target`` is ``None`` where the head has a variable.
+
+    Derivations are bounded, not the facts that are looked at.
+    """
 
     rule: Rule
     target: Class | Property | None
     base: Callable[[Term, Term, Term], Base]
     events: list[Base]
-    keys: tuple[str, ...] = ()
 
-    def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
-        """Nothing is known beside the fact."""
-        module.function("run", given)
-        return {}
-
-    def bound(self, module: Module, where: Locals) -> None:
-        """Every solution counts."""
-
-    def looked(self, module: Module, count: str) -> None:
-        """Derivations are bounded, not the facts that are looked at."""
-
-    def found(self, module: Module, where: Locals, _sign: int) -> None:
+    def found(self, module: Module, where: Locals, sign: int) -> None:  # noqa: ARG002
         """Note the head, where it is a triple of RDF."""
         head, term, use = self.rule.head, module.term, module.use
         for test in self.rule.tests:

@@ -111,6 +111,42 @@ class Facts:
             found = self.properties[name] = Property(name)
         return found
 
+    def link(self, of: Property, subject: Term, end: Term) -> None:
+        """A pair comes that was not there; then readers are told."""
+        of.add(subject, end)
+        for told in of.enter:
+            told(subject, end)
+        if not of.hidden:
+            for told in self.enter:
+                told(subject, of.name, end)
+
+    def unlink(self, of: Property, subject: Term, end: Term) -> None:
+        """Readers are told of a pair; then it goes."""
+        for told in of.leave:
+            told(subject, end)
+        if not of.hidden:
+            for told in self.leave:
+                told(subject, of.name, end)
+        of.remove(subject, end)
+
+    def join(self, of: Class, member: Term, number: int) -> None:
+        """A member comes that was not there; then readers are told."""
+        of.members[member] = number
+        for told in of.enter:
+            told(member)
+        if not of.hidden:
+            for told in self.enter:
+                told(member, RDF_TYPE, of.name)
+
+    def part(self, of: Class, member: Term) -> None:
+        """Readers are told of a member; then it goes."""
+        for told in of.leave:
+            told(member)
+        if not of.hidden:
+            for told in self.leave:
+                told(member, RDF_TYPE, of.name)
+        del of.members[member]
+
     def subjects(self) -> dict[Term, None]:
         """All subjects of triples."""
         found: dict[Term, None] = {}

@@ -17,9 +17,8 @@ from streamgauge.reasoning import read_rules
 from streamgauge.report.numbers import NOTHING, number
 from streamgauge.report.sections import TableLine
 from streamgauge.report.sepbm import fine
-from streamgauge.suites.sepbm import runner
+from streamgauge.suites.sepbm import ABOUT, Stored, read, runner
 from streamgauge.suites.sepbm.analysis import SLOW, NotificationScore, score
-from streamgauge.suites.sepbm.configuration import ABOUT, Stored, read
 from streamgauge.suites.sepbm.generator import ConfigurationRequest, generate, small
 from streamgauge.suites.sepbm.generator import university as world
 from streamgauge.suites.sepbm.recordings import JudgedRecording, JudgingMeans, judge, outcome
@@ -69,7 +68,7 @@ def measure(
     wanted = [each for runs in plan.runs(extent, folder).values() for each in runs]
     for made in dict.fromkeys(each.configuration for each in wanted):
         _configured(made, extent, axioms, spark, tell)
-    lacking = runner.done(wanted, home, tell)
+    lacking = runner.run_series(wanted, home, tell)
     judging = JudgingMeans(spark, lambda what, at, of: tell(what, at / of))
     outcomes = {}
     for each in wanted:
