@@ -62,7 +62,7 @@ def stream(
     define: Parameters = None,
 ) -> None:
     """Answer a continuous query in micro-batches on Spark, each answer once, whatever is killed on the way."""
-    from streamgauge.engines.spark.pipeline import Job, run
+    from streamgauge.engines.spark.pipeline import Job, check, run
 
     console = Console(stderr=True, highlight=False)
     with naming(file):
@@ -72,6 +72,7 @@ def stream(
     chosen = _semantics(semantics, instant(t0), duration(lateness))
     kept = checkpoint.absolute()  # the JVM may have been started in another folder
     job = Job(query, text, detect(text), chosen, source, sink, kept, duration(batch), files, drain, messages)
+    check(job)
     state = run(spark(master), job, lambda done: console.print(batch_line(done)))
     console.print(_summary(job, state.sent, state.rows, state.late))
 
