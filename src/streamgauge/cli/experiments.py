@@ -21,7 +21,7 @@ from streamgauge.model.mistake import MistakeError
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Verdict
 from streamgauge.query import parse
-from streamgauge.report.page import write as write_page
+from streamgauge.report import write as write_page
 from streamgauge.report.text import verdict_json, verdict_lines
 from streamgauge.suites.experiments import Experiment, ExperimentError, read
 from streamgauge.suites.experiments.capacity import (

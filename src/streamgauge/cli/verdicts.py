@@ -50,9 +50,8 @@ from streamgauge.oracle.judging.expectation import expected_reports
 from streamgauge.oracle.judging.judge import Means, judge_run, with_cautions, with_query
 from streamgauge.papers.rules import RuleSettings, judge_as
 from streamgauge.query import detect, fill, parse
-from streamgauge.report.explained import explained_json, explained_lines
 from streamgauge.report.numbers import moment
-from streamgauge.report.text import verdict_json, verdict_lines
+from streamgauge.report.text import explained_json, explained_lines, verdict_json, verdict_lines
 from streamgauge.semantics.origin import near
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import RefusedError
