@@ -26,7 +26,7 @@ import psutil
 from streamgauge.incremental.budget import gc_frozen
 from streamgauge.oracle.judging.metrics import percentile
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm import ReceivedNotification, SepbmSystem, Stored, read
+from streamgauge.suites.sepbm import Configuration, ReceivedNotification, SepbmSystem, read
 from streamgauge.suites.sepbm.adapters import start
 
 Figures = dict[str, int | float | str]
@@ -67,7 +67,7 @@ def measured(system: SepbmSystem, publications: Iterable[Publication], ear: list
     return found
 
 
-def run(configuration: Stored, name: str, options: Mapping[str, str], first: int | None) -> Figures:
+def run(configuration: Configuration, name: str, options: Mapping[str, str], first: int | None) -> Figures:
     """All passes on one configuration."""
     graphs = [each.added for each in islice(configuration.sequence(), first) if each.added]
     system, ear = start(name, options), list[ReceivedNotification]()

@@ -28,7 +28,7 @@ from typing import TypeAlias
 import psutil
 
 from benchmarks.measure import times_text
-from streamgauge.suites.sepbm import BASE, ONTOLOGY, Stored, read
+from streamgauge.suites.sepbm import BASE, ONTOLOGY, Configuration, read
 
 Publication: TypeAlias = tuple[str, bytes]
 """A path and a graph."""
@@ -95,7 +95,7 @@ def rows() -> Iterator[Publication]:
         yield "/publish", f'<urn:s{n}> a <urn:P> ; <urn:n> "{n}" .'.encode()
 
 
-def in_turn(configuration: Stored) -> Iterator[Publication]:
+def in_turn(configuration: Configuration) -> Iterator[Publication]:
     """The sequence's publications, published and deleted by turns."""
     graphs = ["".join(f"{' '.join(triple)} .\n" for triple in each.added).encode() for each in configuration.sequence()]
     for path in cycle(("/publish", "/delete")):

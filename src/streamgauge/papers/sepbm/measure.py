@@ -17,7 +17,7 @@ from streamgauge.reasoning import read_rules
 from streamgauge.report.numbers import NOTHING, number
 from streamgauge.report.sections import TableLine
 from streamgauge.report.sepbm import fine
-from streamgauge.suites.sepbm import ABOUT, Stored, read, runner
+from streamgauge.suites.sepbm import ABOUT, Configuration, read, runner
 from streamgauge.suites.sepbm.analysis import SLOW, NotificationScore, score
 from streamgauge.suites.sepbm.generator import ConfigurationRequest, generate, small
 from streamgauge.suites.sepbm.generator import university as world
@@ -82,7 +82,7 @@ def measure(
     return SepbmOutcomes(outcomes, lacking, counts)
 
 
-def _judged(folder: Path, stored: Stored, judging: JudgingMeans) -> None:
+def _judged(folder: Path, stored: Configuration, judging: JudgingMeans) -> None:
     if not outcome(folder, stored, judging).verdicts:
         judge(folder, stored, judging, again=False)
 
