@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from streamgauge import workloads
 from streamgauge.formats.streams import FormatError, read_triples
-from streamgauge.harness.trial import made_once
+from streamgauge.harness import made_once
 from streamgauge.model.algebra import Select
 from streamgauge.model.terms import Term, Triple
 from streamgauge.reasoning import OntologyError, Rules, read_rules
