@@ -17,7 +17,7 @@ from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import every_pattern
 from streamgauge.reasoning.closure import NO_RULES
 from streamgauge.semantics.profiles import SENS
-from streamgauge.semantics.refusal import OutOfOrderError, meaningless
+from streamgauge.semantics.refusal import meaningless
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.limits import Limits
 from streamgauge.servers.broker.strategies import begin
@@ -85,10 +85,8 @@ class BrokerSession:
 
     def push(self, element: StreamElement) -> None:
         """Facts come, after what was due before them."""
-        if not self._admission.takes(element):
+        if not self._admission.takes(element, self._now):
             return
-        if element.time < self._now:
-            raise OutOfOrderError(f"element {element.sequence} goes back to {element.time} ms: sort the stream")
         self._publish_before(element.time)
         if element.time < self._semantics.t0:
             return

@@ -18,7 +18,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.query import QueryError
 from streamgauge.semantics.profiles import FRAGMENTS
-from streamgauge.semantics.refusal import OutOfOrderError, meaningless
+from streamgauge.semantics.refusal import meaningless
 from streamgauge.servers.fragments.client.caching_client import CacheUse, CachingHttpClient
 from streamgauge.servers.fragments.labels import LAST
 from streamgauge.servers.fragments.live_queries.query import RefusedQueryError, live_query
@@ -89,10 +89,8 @@ class FragmentsSession:
 
     def push(self, element: StreamElement) -> None:
         """Facts begin to hold, after what was due before them."""
-        if not self._admission.takes(element):
+        if not self._admission.takes(element, self._now):
             return
-        if element.time < self._now:
-            raise OutOfOrderError(f"element {element.sequence} goes back to {element.time} ms: sort the stream")
         if not -LATEST < element.time < LATEST:
             raise ValueError(f"element {element.sequence} is at {element.time} ms: count from the stream's start")
         self._poll_before(element.time)
