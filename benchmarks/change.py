@@ -28,7 +28,7 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import R2S, Report, Semantics, Tick
 from streamgauge.model.verdict import Evaluator, Verdict
-from streamgauge.oracle.expected.on_spark import read_header, spark, spark_changes
+from streamgauge.oracle.expected.on_spark import SparkReports, read_header, spark_changes
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.deltas import by_changes, countable
 from streamgauge.oracle.judging.oracle import JudgingRules, by_rows, decide
@@ -73,7 +73,7 @@ def ran(answers: Sequence[Answer], semantics: Semantics, until: int) -> Run:
 
 def by_spark(run: Run, given: SparkSession, path: Path) -> Verdict:
     header, rules = read_header(given.read.parquet(str(path))), JudgingRules("spark")
-    expect = spark(given, path, header)
+    expect = SparkReports(given, path, header)
     if countable(QUERY, run.header.semantics):
         score = by_changes(run, spark_changes(given, path, header), expect, rules)
     else:
