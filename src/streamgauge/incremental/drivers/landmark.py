@@ -113,7 +113,7 @@ class StandingQuery:
         self.effort.spend(self._weight * sum(each.waiting for each in self.entries))
 
     def end(self) -> None:
-        """It is asked no more."""
+        """The query is asked no more."""
         for entry in self.entries:
             entry.leave()
         self.entries.clear()

@@ -156,7 +156,7 @@ def measure(
     wanted = [each for part in runs(extent, folder).values() for each in part]
     for made in dict.fromkeys(each.configuration for each in wanted):
         _configured(made, extent, axioms, spark, tell)
-    lacking = runner.done(wanted, home, tell)
+    lacking = runner.run_series(wanted, home, tell)
     judging = JudgingMeans(spark, lambda what, at, of: tell(what, at / of))
     outcomes = {}
     for each in wanted:
