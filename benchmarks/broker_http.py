@@ -41,9 +41,8 @@ from typing import Final, TypeAlias
 
 from benchmarks.measure import HttpPool, KeptConnection, OneOf, awaited, cpu, free_port, port_of, run_parts, times_text
 from benchmarks.results import ResultTable
+from streamgauge.formats.results import results
 from streamgauge.harness.process import ServerProcess
-from streamgauge.servers.broker.contract import Notification
-from streamgauge.servers.broker.representations import told
 from streamgauge.suites.sepbm import BASE, ONTOLOGY, Stored, read
 
 Publication: TypeAlias = tuple[str, bytes]
@@ -166,9 +165,10 @@ def rate(given: argparse.Namespace) -> None:
 MARK: Final = b'"publications":'
 """Once in each text that is delivered."""
 TEXT: Final = json.dumps(
-    told(Notification("c", 1, (1,), (("<urn:s1000>", '"1000"'),), (), 1_800_000_000_000, 90), ("x", "n")),
+    {"channel": "c", "number": 1, "key": "c/1/1800000000000", "publications": [1], "at": 1_800_000_000_000,
+     "added": results(("x", "n"), [("<urn:s1000>", '"1000"')]), "removed": results(("x", "n"), [])},
     separators=(",", ":"),
-).encode()
+).encode()  # fmt: skip
 UNDER_WAY: Final = 8
 
 
