@@ -41,6 +41,7 @@ from typing import Final, TypeAlias
 
 from benchmarks.measure import HttpPool, KeptConnection, OneOf, awaited, cpu, free_port, port_of, run_parts, times_text
 from benchmarks.results import ResultTable
+from streamgauge.formats.results import results
 from streamgauge.harness.process import ServerProcess
 from streamgauge.servers.broker.contract import Notification
 from streamgauge.servers.broker.representations import notification_json
@@ -168,7 +169,7 @@ MARK: Final = b'"publications":'
 TEXT: Final = json.dumps(
     notification_json(Notification("c", 1, (1,), (("<urn:s1000>", '"1000"'),), (), 1_800_000_000_000, 90), ("x", "n")),
     separators=(",", ":"),
-).encode()
+).encode()  # fmt: skip
 UNDER_WAY: Final = 8
 
 
