@@ -1,6 +1,6 @@
 """Bounds of SPARQL, RDF, JSON and XML text, held by one linear scan before a parser sees the text.
 
-The parsers behind (pyoxigraph's, rdflib's, json's) call themselves for each level of nesting and for each operator of a
+The parsers behind (pyoxigraph's, json's, ours) call themselves for each level of nesting and for each operator of a
 chain: some 20 KB of text overflow a thread's stack, which ends the process. A scan here knows the terminals of a syntax
 (strings, comments and IRIs are skipped) and keeps two sums: how many brackets are open, and the weight of what is open:
 
@@ -60,7 +60,7 @@ LOCAL: Final = TextBounds(2**20, 100_000)
 """Of texts that users give their own process."""
 
 SERVED: Final = TextBounds(64 * 2**10, 4_000)
-"""Of texts that a server takes; rdflib's parser needs 0.1 to 0.5 ms for a token."""
+"""Of texts that a server takes."""
 
 Spans: TypeAlias = re.Pattern[str]
 
@@ -92,7 +92,7 @@ _LONGEST_NAME: Final = 1_000
 _LONGEST_TERMINAL: Final = 64 * 2**20
 _PART: Final = 2
 _ARGUMENT: Final = 2
-"""More tokens that an expression counts for: rdflib tries all its operators on each."""
+"""More tokens that an expression among the arguments of a call counts for."""
 _TEMPLATES: Final = ("CONSTRUCT", "DATA", "INSERT", "DELETE")
 
 

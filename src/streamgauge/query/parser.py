@@ -1,4 +1,4 @@
-"""Plain SPARQL 1.1 text to algebra: pyoxigraph validates and locates, rdflib gives the tree."""
+"""Plain SPARQL 1.1 text to algebra: pyoxigraph validates and locates, ``reader`` says what the text means."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,11 +12,10 @@ from streamgauge.formats.bounds import LOCAL, TextBounds
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.terms import Term
-from streamgauge.query.depth import deep
-from streamgauge.query.direct import read_direct
 from streamgauge.query.errors import QueryError, check_bounds, refusal
 from streamgauge.query.group_keys import WidenedText, widened
 from streamgauge.query.prologue import Prologue, read_prologue
+from streamgauge.query.reader import read_query
 from streamgauge.query.rebuild import every_expression, every_pattern, expressions
 from streamgauge.query.stamps import FUNCTION, TIMESTAMP, WORD, stamped
 from streamgauge.query.tokens import Token, blank, tokens
@@ -47,8 +46,7 @@ def parse_sparql(text: str, base: str | None = None, bounds: TextBounds = LOCAL)
     words = [first for first, second in pairwise(tokens(text)) if first.says(TIMESTAMP) and second.text == "("]
     plain = reduce(lambda before, word: blank(before, word.start, word.end, WORD), words, text)
     try:
-        with deep():
-            return _parsed(plain, base)
+        return _parsed(plain, base)
     except QueryError as error:
         raise error.within(text) from None
     except RecursionError:
@@ -63,7 +61,7 @@ def _parsed(text: str, base: str | None) -> QueryForm:
         if token.kind in ("iri", "name"):
             prologue.iri(token)
     _validate(text, prologue)
-    result = read_direct(found, prologue) or read_tree(text, found, prologue)
+    result = read_query(text, found, prologue)
     _check_functions(result, text, found, prologue)
     try:
         stamped(result)
@@ -72,14 +70,6 @@ def _parsed(text: str, base: str | None) -> QueryForm:
         first = next(token for token in names if f"<{prologue.iri(token)}>" in (FUNCTION, WORD))
         raise refusal(str(error), text, first.start) from None
     return result
-
-
-def read_tree(text: str, found: Sequence[Token], prologue: Prologue) -> QueryForm:
-    """The form of any query that pyoxigraph accepts, by rdflib's tree."""
-    from streamgauge.query.shape import shape  # late: rdflib takes 0.15 s
-    from streamgauge.query.tree import form
-
-    return form(shape(text, found, prologue))
 
 
 def _refuse(text: str, found: Sequence[Token], first: int) -> None:
