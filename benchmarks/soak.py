@@ -21,7 +21,7 @@ from itertools import islice
 
 from benchmarks.measure import observations
 from streamgauge.formats.lines import encode_advance, encode_element
-from streamgauge.formats.task import READY, Task, encode_task
+from streamgauge.formats.pipe import READY, Task, encode_task
 from streamgauge.harness.resources import spent, usage
 from streamgauge.harness.systems.pipe import program
 from streamgauge.model.semantics import R2S, Semantics

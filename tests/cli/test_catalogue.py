@@ -24,9 +24,8 @@ OWN = {
     "streamgauge.cli.main",
     "streamgauge.cli.renamed",
     "streamgauge.model",
-    "streamgauge.model.expectations",
+    "streamgauge.model.wording",
     "streamgauge.model.mistake",
-    "streamgauge.model.obstacles",
 }
 """What help needs of the package."""
 LIBRARIES = {"typer", "shellingham", "annotated_doc", "typing_extensions", "click", "colorama"}

@@ -11,7 +11,7 @@ from threading import Barrier
 
 import pytest
 
-from streamgauge.formats.atomic import keep_first, making, put, share
+from streamgauge.formats.files import keep_first, making, put, share
 
 pytestmark = pytest.mark.server
 
@@ -83,7 +83,7 @@ def test_what_a_killed_process_left_goes_and_what_a_running_one_makes_stays(tmp_
     code = """
     import os, sys
     from pathlib import Path
-    from streamgauge.formats.atomic import making
+    from streamgauge.formats.files import making
     with making(Path(sys.argv[1])) as place:
         place.mkdir()
         os.kill(os.getpid(), 9)

@@ -4,9 +4,16 @@ import sys
 
 import pytest
 
-from streamgauge.formats.endings import advice, in_words, kernel_kills, set_up_wrongly, start_limit
-from streamgauge.formats.pipe import PipeError, start_piped
-from streamgauge.formats.task import Task
+from streamgauge.formats.pipe import (
+    PipeError,
+    Task,
+    advice,
+    in_words,
+    kernel_kills,
+    set_up_wrongly,
+    start_limit,
+    start_piped,
+)
 from streamgauge.model.semantics import Semantics
 from streamgauge.semantics.profiles import RSPQL
 

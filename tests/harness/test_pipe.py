@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from streamgauge.formats.lines import Late, decode_output, encode_advance, encode_element
-from streamgauge.formats.pipe import PipeError, start_piped
-from streamgauge.formats.task import CLOSE, CLOSED, READY, decode_task, encode_task
+from streamgauge.formats.pipe import CLOSE, CLOSED, READY, PipeError, decode_task, encode_task, start_piped
 from streamgauge.harness.systems.pipe import RunLimits, program, record, task_of
 from streamgauge.model.answer import Answer
 from streamgauge.query import parse, print_query

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from streamgauge.formats.pipe import start_piped
-from streamgauge.formats.task import TaskRefusedError, word
+from streamgauge.formats.pipe import TaskRefusedError, start_piped, word
 from streamgauge.harness.system import RunLimits
 from streamgauge.harness.systems.pipe import PipeProgram, program, record, task_of
 from streamgauge.semantics.profiles import PROFILES, RSPQL

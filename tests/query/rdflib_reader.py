@@ -33,10 +33,8 @@ from streamgauge.model.algebra import (
 )
 from streamgauge.model.algebra import Sequence as Steps
 from streamgauge.model.terms import XSD, Term, datatype
-from streamgauge.query.errors import refusal
-from streamgauge.query.prologue import Prologue, read_prologue, string_value
 from streamgauge.query.stamps import FUNCTION, TIMESTAMP, WORD
-from streamgauge.query.tokens import Token, tokens
+from streamgauge.query.text import Prologue, Token, read_prologue, refusal, string_value, tokens
 
 EMPTY = al.BGP(())
 

@@ -4,7 +4,7 @@ import pytest
 
 from streamgauge.model import algebra as al
 from streamgauge.query import QueryError, parse_sparql
-from streamgauge.query.group_keys import widened
+from streamgauge.query.parser import widened
 from streamgauge.query.printer import sparql
 
 HEAD = "SELECT (COUNT(*) AS ?c) { ?s ?p ?x } "

@@ -6,11 +6,9 @@ from hypothesis import given
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import XSD
 from streamgauge.query import parse_sparql
-from streamgauge.query.errors import QueryError
 from streamgauge.query.printer import sparql
-from streamgauge.query.prologue import read_prologue
 from streamgauge.query.reader import read_query
-from streamgauge.query.tokens import tokens
+from streamgauge.query.text import QueryError, read_prologue, tokens
 from tests.query.rdflib_reader import read_by_rdflib
 from tests.query.test_roundtrip import FILES, STANDING
 from tests.query.texts import PREFIXES, QUERIES

@@ -4,8 +4,7 @@ import sys
 from types import SimpleNamespace
 
 from streamgauge.engines import load
-from streamgauge.formats.pipe import start_piped
-from streamgauge.formats.task import Task
+from streamgauge.formats.pipe import Task, start_piped
 from streamgauge.query import print_query
 
 DIES = """

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamgauge.formats.canonical import parse_term
 from streamgauge.model.algebra import BGP, Call, Exists, Extend, Var
-from streamgauge.model.terms import XSD
+from streamgauge.model.terms import XSD, lexical, quoted
 from streamgauge.query import parse_sparql
 from streamgauge.sparql import values
 from streamgauge.sparql.expression import (
@@ -129,8 +129,8 @@ def test_what_is_not_evaluated_is_refused_by_name(name):
 
 @given(st.text())
 def test_strings_are_written_as_they_are_parsed(text):
-    written = values.quoted(text)
-    assert values.lexical(written) == text
+    written = quoted(text)
+    assert lexical(written) == text
     assert parse_term(written).value == text
     assert str(parse_term(written)) == written
 

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 import streamgauge
 from streamgauge.engines import load
 from streamgauge.formats.lines import Advance
-from streamgauge.formats.pipe import PipeError, start_piped
+from streamgauge.formats.pipe import PipeError, Task, start_piped
 from streamgauge.formats.streams import write_stream
-from streamgauge.formats.task import Task
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.semantics import Borders, Clock, Origin, Report, Semantics, Tick

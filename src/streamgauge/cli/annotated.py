@@ -7,7 +7,7 @@ from pathlib import Path
 from streamgauge.formats.streams import FormatError
 from streamgauge.model.element import StreamElement
 from streamgauge.model.fact import Fact
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import Triple
 from streamgauge.servers.fragments.annotations import method, methods, named
 from streamgauge.servers.fragments.style import Label, Style

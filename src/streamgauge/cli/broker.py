@@ -15,10 +15,10 @@ from streamgauge.cli.names import one_named, strategy_names
 from streamgauge.cli.ontologies import Lenient, SameAs, Subsumption, read_ontologies
 from streamgauge.cli.soundness import Target, reported
 from streamgauge.cli.tokens import TOKEN
-from streamgauge.formats.texts import read_text
+from streamgauge.formats.files import read_text
 from streamgauge.incremental.collector import gc_frozen
-from streamgauge.model.counts import counted
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.wording import counted
 from streamgauge.reasoning import Rules
 from streamgauge.servers.broker.access import Access, read_grants
 from streamgauge.servers.broker.broker import Broker

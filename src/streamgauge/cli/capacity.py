@@ -14,8 +14,7 @@ from streamgauge.cli.names import one_of
 from streamgauge.cli.progress import foretold, telling
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import printing
-from streamgauge.formats.run import read_run
-from streamgauge.formats.verdict import read_verdict
+from streamgauge.formats.run import read_run, read_verdict
 from streamgauge.query import parse
 from streamgauge.suites.experiments.capacity import AXES, PACE, Capacity, CapacitySearch, axis, capacities, with_engines
 from streamgauge.suites.experiments.capacity import CapacityAxis as Varied

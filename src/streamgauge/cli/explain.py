@@ -12,9 +12,8 @@ from streamgauge.cli.defined import tell_notes
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.progress import telling
 from streamgauge.cli.spark import spark
-from streamgauge.formats.run import RunError, read_run, stream_path
+from streamgauge.formats.run import RunError, read_run, read_verdict, stream_path, write_verdict
 from streamgauge.formats.stream import elements
-from streamgauge.formats.verdict import read_verdict, write_verdict
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock
 from streamgauge.model.verdict import Diagnosis, Verdict

@@ -8,8 +8,7 @@ import typer
 from streamgauge import __version__
 from streamgauge.cli.commands import RootGroup
 from streamgauge.cli.completion import ASKED, answer_shells
-from streamgauge.model.mistake import MistakeError
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import MistakeError, obstacle
 
 BAD_INPUT = (MistakeError,)
 """A mistake that a user can put right: printed as its sentence, without a stack trace, with exit code 2."""

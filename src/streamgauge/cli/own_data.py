@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from streamgauge.formats.streams import Reading
-from streamgauge.query.prologue import declared_prefixes
+from streamgauge.query.text import declared_prefixes
 
 TimeProperty = Annotated[
     str | None,

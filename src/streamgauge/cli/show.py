@@ -7,8 +7,7 @@ import typer
 from rich.console import Console
 
 from streamgauge.cli.progress import telling
-from streamgauge.formats.run import read_run
-from streamgauge.formats.verdict import read_verdict
+from streamgauge.formats.run import read_run, read_verdict
 from streamgauge.query import parse
 from streamgauge.report.page import write as write_page
 from streamgauge.suites.experiments.experiment import ExperimentError

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from streamgauge.formats.texts import read_text
+from streamgauge.formats.files import read_text
 from streamgauge.model.mistake import MistakeError
 
 TOKEN: Final = "STREAMGAUGE_TOKEN"

@@ -12,13 +12,12 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import TypeAlias, cast
 
-from streamgauge.formats.pipe import start_piped
-from streamgauge.formats.task import Task
+from streamgauge.formats.pipe import Task, start_piped
 from streamgauge.model.engine import Emit, Engine, Session
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
-from streamgauge.model.spelling import offered, spelled
+from streamgauge.model.wording import offered, spelled
 from streamgauge.query import print_query
 
 __all__ = [

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from streamgauge.formats.atomic import keep_first, making, put
+from streamgauge.formats.files import keep_first, making, put
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Semantics

@@ -44,7 +44,7 @@ from streamgauge.incremental.scopes import (
     semijoined,
 )
 from streamgauge.model import algebra as al
-from streamgauge.query.rebuild import expression_parts
+from streamgauge.query.traversal import expression_parts
 
 Needed = frozenset[str]
 State = TypeVar("State", bound=Stateful)

@@ -17,7 +17,7 @@ from itertools import count
 from streamgauge.incremental.scopes import bound, leaf, mentions, operands, scope
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term
-from streamgauge.query.rebuild import every_pattern, expression_parts, parts, with_pattern
+from streamgauge.query.traversal import every_pattern, expression_parts, parts, with_pattern
 
 MOST_PATTERNS = 16
 """The most triple patterns that one generated join has: Python nests at most 20 loops."""

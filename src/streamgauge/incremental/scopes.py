@@ -22,7 +22,7 @@ from typing import Final
 from streamgauge.incremental.conditions import reads_patterns
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import RDF_TYPE
-from streamgauge.query.rebuild import every_expression, every_pattern, expressions
+from streamgauge.query.traversal import every_expression, every_pattern, expressions
 
 Names = frozenset[str]
 

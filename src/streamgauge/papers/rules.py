@@ -13,8 +13,8 @@ from streamgauge import papers
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.run import Run
-from streamgauge.model.spelling import offered, spelled
 from streamgauge.model.verdict import Verdict
+from streamgauge.model.wording import offered, spelled
 
 
 class UnknownRulesError(MistakeError, ValueError):

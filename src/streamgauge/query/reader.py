@@ -2,28 +2,21 @@
 
 The text is one that pyoxigraph accepts, so the reader decides what the text means and looks no further for mistakes.
 What is beyond SPARQL 1.1 is refused. ``tests/query/test_reader.py`` holds the algebra against rdflib's parser.
-
-    ?x :p/^:q [ :r 5 ]    is    ?x :p _:0 . _:1 :q _:0 . _:1 :r 5    (blank nodes numbered by first appearance)
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import count
-from typing import Final, NoReturn, TypeAlias
+from typing import Final
 
 from streamgauge.formats.canonical import parse_term
 from streamgauge.model import algebra as al
-from streamgauge.model.terms import RDF_TYPE, XSD, Term, datatype
-from streamgauge.query.errors import refusal
-from streamgauge.query.prologue import Prologue, string_value
+from streamgauge.model.terms import XSD, Term, datatype
 from streamgauge.query.stamps import FUNCTION, TIMESTAMP, WORD
-from streamgauge.query.tokens import Token
+from streamgauge.query.text import TRUTH, Prologue, Token, string_value
+from streamgauge.query.triples import TripleReader
 
 _EMPTY: Final = al.BGP(())
-_BEYOND: Final = "this goes beyond SPARQL 1.1, or is nested too deeply: write it in SPARQL 1.1"
-_RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-_FIRST, _REST, _NIL = (f"<{_RDF}{name}>" for name in ("first", "rest", "nil"))
 
 _ANY: Final = 1 << 30
 _ARITIES: Final[dict[tuple[int, int], str]] = {
@@ -48,245 +41,11 @@ _BINDING: Final = {
 }
 """How closely binary operators bind."""
 _PARTS: Final = ("OPTIONAL", "MINUS", "GRAPH", "BIND", "VALUES")
-_TRUTH: Final = ("true", "false")
-
-_RawTriple: TypeAlias = tuple[al.Node, al.Node | al.Path, al.Node]
-"""A triple as written: paths whole, blank nodes under names of the text."""
 
 
 def read_query(text: str, found: Sequence[Token], prologue: Prologue) -> al.QueryForm:
     """The form of a query that pyoxigraph accepts; QueryError where the text goes beyond SPARQL 1.1."""
     return _QueryReader(text, found, prologue).form()
-
-
-class _Cursor:
-    """The place in the tokens of a text, from the end of its prologue on, and the terms there."""
-
-    def __init__(self, text: str, found: Sequence[Token], prologue: Prologue) -> None:
-        self._text, self._found, self._prologue, self._at = text, found, prologue, prologue.end
-        self._end = Token("sign", "", len(text))
-
-    @property
-    def _token(self) -> Token:
-        return self._found[self._at] if self._at < len(self._found) else self._end
-
-    def _beyond(self) -> NoReturn:
-        raise refusal(_BEYOND, self._text, self._token.start)
-
-    def _take(self) -> Token:
-        token = self._token
-        self._at += 1
-        return token
-
-    def _is(self, *signs: str) -> bool:
-        """Whether one of these signs is next."""
-        token = self._token
-        return token.kind == "sign" and token.text in signs
-
-    def _skip(self, sign: str) -> bool:
-        """Step over a sign, if it is next."""
-        if self._token.text == sign:
-            self._at += 1
-            return True
-        return False
-
-    def _must(self, sign: str) -> None:
-        if not self._skip(sign):
-            self._beyond()
-
-    def _word(self) -> str:
-        """The keyword that is next, in upper case; empty for anything else."""
-        token = self._token
-        return token.text.upper() if token.kind == "word" else ""
-
-    def _says(self, *words: str) -> bool:
-        """Step over a keyword, if it is one of these."""
-        if self._word() in words:
-            self._at += 1
-            return True
-        return False
-
-    def _must_say(self, *words: str) -> None:
-        if not self._says(*words):
-            self._beyond()
-
-    def _variable(self) -> al.Var:
-        if self._token.kind != "variable":
-            self._beyond()
-        return al.Var(self._take().text[1:])
-
-    def _iri(self) -> Term:
-        if self._token.kind not in ("iri", "name"):
-            self._beyond()
-        return f"<{self._prologue.iri(self._take())}>"
-
-    def _is_signed_number(self) -> bool:
-        """Whether a sign is next that is part of the number after it, as in ``-5``."""
-        if self._token.text not in ("+", "-") or self._at + 1 >= len(self._found):
-            return False
-        following = self._found[self._at + 1]
-        return following.kind == "number" and following.start == self._token.end
-
-    def _term(self) -> Term:
-        """An IRI or a literal."""
-        if self._token.kind in ("iri", "name"):
-            return self._iri()
-        sign = self._take().text if self._is_signed_number() else ""
-        token = self._token
-        if token.kind == "number":
-            self._at += 1
-            kind = "double" if "e" in token.text.lower() else "decimal" if "." in token.text else "integer"
-            return f'"{sign}{token.text}"^^<{XSD}{kind}>'
-        if token.kind == "string":
-            parts = [self._take()]
-            if self._token.kind == "language":
-                parts.append(self._take())
-            elif self._is("^^"):
-                parts += [self._take(), self._take()]
-            return self._prologue.literal(parts)
-        if token.text not in _TRUTH:
-            self._beyond()
-        return f'"{self._take().text}"^^<{XSD}boolean>'
-
-
-class _TripleReader(_Cursor):
-    """Triples of one subject, with paths, collections and blank nodes (4.1, 4.2, 9.1)."""
-
-    def __init__(self, text: str, found: Sequence[Token], prologue: Prologue) -> None:
-        super().__init__(text, found, prologue)
-        self._fresh_names = count()
-        self._numbers: dict[tuple[str, str], int] = {}
-
-    def _same_subject(self, scope: str = "query") -> Iterator[al.TriplePattern]:
-        """The triple patterns of one subject; blank nodes of different scopes are different ones."""
-        raw: list[_RawTriple] = []
-        subject = self._graph_node(raw)
-        if not raw or self._is_verb():
-            self._properties(subject, raw)
-        for triple in raw:
-            yield from self._expanded(*triple, scope)
-
-    def _properties(self, subject: al.Node, raw: list[_RawTriple]) -> None:
-        while True:
-            way = self._variable() if self._token.kind == "variable" else self._path()
-            self._object(subject, way, raw)
-            while self._skip(","):
-                self._object(subject, way, raw)
-            if not self._is(";"):
-                return
-            while self._skip(";"):
-                pass
-            if not self._is_verb():
-                return
-
-    def _object(self, subject: al.Node, way: al.Node | al.Path, raw: list[_RawTriple]) -> None:
-        own: list[_RawTriple] = []
-        raw.append((subject, way, self._graph_node(own)))
-        raw.extend(own)
-
-    def _is_verb(self) -> bool:
-        token = self._token
-        return token.kind in ("variable", "iri", "name") or token.text == "a" or self._is("^", "!", "(")
-
-    def _graph_node(self, raw: list[_RawTriple]) -> al.Node:
-        """A node; the triples of a collection, or of a blank node's properties, are added to ``raw``."""
-        if self._skip("("):
-            return self._collection(raw)
-        if self._skip("["):
-            node = self._fresh()
-            if not self._skip("]"):
-                self._properties(node, raw)
-                self._must("]")
-            return node
-        return self._node()
-
-    def _collection(self, raw: list[_RawTriple]) -> al.Node:
-        """``(a b)``: the cells of an RDF list, after them the triples of their members."""
-        cells: list[al.Var] = []
-        own: list[_RawTriple] = []
-        while not self._skip(")"):
-            member, cell = self._graph_node(own), self._fresh()
-            if cells:
-                raw.append((cells[-1], _REST, cell))
-            raw.append((cell, _FIRST, member))
-            cells.append(cell)
-        if not cells:
-            return _NIL
-        raw.append((cells[-1], _REST, _NIL))
-        raw.extend(own)
-        return cells[0]
-
-    def _node(self) -> al.Node:
-        if self._token.kind == "variable":
-            return self._variable()
-        return al.Var(self._take().text) if self._token.kind == "blank" else self._term()
-
-    def _fresh(self) -> al.Var:
-        """A blank node without a label."""
-        return al.Var(f"_: {next(self._fresh_names)}")
-
-    def _numbered(self, node: al.Node, scope: str) -> al.Node:
-        if not isinstance(node, al.Var) or not node.name.startswith("_:"):
-            return node
-        return al.Var(f"_:{self._numbers.setdefault((scope, node.name), len(self._numbers))}")
-
-    def _expanded(
-        self, subject: al.Node, way: al.Node | al.Path, item: al.Node, scope: str
-    ) -> Iterator[al.TriplePattern]:
-        """``p/q`` and ``^p`` as plain patterns (18.2.2.4)."""
-        match way:
-            case al.Inverse(path=inner):
-                yield from self._expanded(item, inner, subject, scope)
-            case al.Sequence(steps=(first, *rest)):
-                middle = self._fresh() if rest else item
-                yield from self._expanded(subject, first, middle, scope)
-                if rest:
-                    yield from self._expanded(middle, al.Sequence(tuple(rest)), item, scope)
-            case _:
-                start = self._numbered(subject, scope)
-                yield al.TriplePattern(start, way, self._numbered(item, scope))
-
-    def _path(self) -> al.Path:
-        choices = [self._sequence()]
-        while self._skip("|"):
-            choices.append(self._sequence())
-        return choices[0] if len(choices) == 1 else al.Alternative(tuple(choices))
-
-    def _sequence(self) -> al.Path:
-        steps = [self._step()]
-        while self._skip("/"):
-            steps.append(self._step())
-        return steps[0] if len(steps) == 1 else al.Sequence(tuple(steps))
-
-    def _step(self) -> al.Path:
-        return al.Inverse(self._element()) if self._skip("^") else self._element()
-
-    def _element(self) -> al.Path:
-        if self._skip("("):
-            way = self._path()
-            self._must(")")
-        else:
-            way = self._negated_set() if self._skip("!") else self._predicate()
-        if self._is("*", "?", "+") and not self._is_signed_number():
-            return al.Repeat(way, self._take().text)
-        return way
-
-    def _negated_set(self) -> al.NegatedSet:
-        members: dict[bool, list[Term]] = {False: [], True: []}
-        if not self._skip("("):
-            members[self._skip("^")].append(self._predicate())
-        elif not self._skip(")"):
-            members[self._skip("^")].append(self._predicate())
-            while self._skip("|"):
-                members[self._skip("^")].append(self._predicate())
-            self._must(")")
-        return al.NegatedSet(tuple(members[False]), tuple(members[True]))
-
-    def _predicate(self) -> Term:
-        if self._token.text == "a":
-            self._at += 1
-            return RDF_TYPE
-        return self._iri()
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +63,7 @@ class _Solutions:
         return al.Slice(pattern, self.limits.get("OFFSET", 0), self.limits.get("LIMIT")) if self.limits else pattern
 
 
-class _QueryReader(_TripleReader):
+class _QueryReader(TripleReader):
     """Expressions, groups and query forms."""
 
     _aggregates: dict[al.Aggregate, al.Var] | None = None
@@ -553,7 +312,7 @@ class _QueryReader(_TripleReader):
             return self._variable()
         if self._skip("("):
             return self._bracketed()
-        if self._token.kind == "word" and self._token.text not in _TRUTH:
+        if self._token.kind == "word" and self._token.text not in TRUTH:
             return self._call()
         at, term = self._at, self._term()
         if self._is("("):

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import XSD, Term, Triple
 from streamgauge.query.graphs import STAMPS
-from streamgauge.query.rebuild import (
+from streamgauge.query.traversal import (
     every_expression,
     every_pattern,
     expression_parts,

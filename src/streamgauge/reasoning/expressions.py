@@ -17,11 +17,10 @@ from math import prod
 from typing import Final
 
 from streamgauge.model.algebra import Node, TriplePattern, Var
-from streamgauge.model.terms import RDF_TYPE, XSD, Term, is_blank, is_iri, is_literal
+from streamgauge.model.terms import RDF_TYPE, XSD, Term, is_blank, is_iri, is_literal, lexical, quoted
 from streamgauge.reasoning.graph import OWL, THING, OntologyGraph, short
 from streamgauge.reasoning.literals import LITERAL, RDF, RDFS, is_datatype
 from streamgauge.reasoning.rules import SAME, VIOLATES, LiteralTest, OntologyError, Rule, unnamed
-from streamgauge.sparql.values import lexical, quoted
 
 Edges = dict[Term, set[Term]]
 

@@ -7,9 +7,9 @@ decimal. A datatype that is not known has no answer.
 import re
 from typing import Final
 
-from streamgauge.model.terms import XSD, Term, is_literal
+from streamgauge.model.terms import XSD, Term, is_literal, lexical
 from streamgauge.sparql.comparison import equal
-from streamgauge.sparql.values import DECIMAL, ILL, INTEGER, LANG_STRING, TAGGED, lexical, read
+from streamgauge.sparql.values import DECIMAL, ILL, INTEGER, LANG_STRING, TAGGED, read
 
 RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RDFS: Final = "http://www.w3.org/2000/01/rdf-schema#"

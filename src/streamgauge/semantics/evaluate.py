@@ -13,8 +13,8 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Counting, EmptyAggregate
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import variable_names
 from streamgauge.query.stamps import stamp, stamped, stamps_graph, time_fact, uses_timestamp
+from streamgauge.query.traversal import variable_names
 from streamgauge.semantics.content import Contents, latest
 from streamgauge.semantics.pyoxigraph_gaps import ContentGaps, Forms, literals_of, shape_gap, volatile
 from streamgauge.semantics.refusal import RefusedError

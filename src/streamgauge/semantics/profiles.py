@@ -19,7 +19,7 @@ from streamgauge.model.semantics import (
     Semantics,
     Tick,
 )
-from streamgauge.model.spelling import offered, spelled
+from streamgauge.model.wording import offered, spelled
 
 _TABLE_1 = "CSRBench, table 1"
 _SECTION_4 = "CSRBench, section 4"

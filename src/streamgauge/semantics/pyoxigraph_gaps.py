@@ -24,7 +24,7 @@ from typing import Any, Final, TypeAlias
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term, datatype, is_literal
-from streamgauge.query.rebuild import children, every_expression, every_pattern, expressions
+from streamgauge.query.traversal import children, every_expression, every_pattern, expressions
 from streamgauge.semantics.query_traits import COMPARING, READING, QueryTraits, traits
 from streamgauge.semantics.stored_terms import LIMIT, LiteralKind, StoredLiteral, stored_literals
 from streamgauge.sparql.comparison import value_key

@@ -13,7 +13,7 @@ from functools import partial, reduce
 from itertools import count
 
 from streamgauge.model import algebra as al
-from streamgauge.query.rebuild import (
+from streamgauge.query.traversal import (
     children,
     expression_parts,
     parts,

@@ -13,7 +13,7 @@ import pyoxigraph as ox
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Term
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import expression_parts, parts, with_pattern
+from streamgauge.query.traversal import expression_parts, parts, with_pattern
 from streamgauge.semantics.pyoxigraph_gaps import ContentGaps, Forms, shape_gap, volatile
 from streamgauge.semantics.restated import restated
 

@@ -13,7 +13,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 from streamgauge.formats.streams import FormatError, Reading
-from streamgauge.model.spelling import offered
+from streamgauge.model.wording import offered
 from streamgauge.sources.address import Address, parse_address
 from streamgauge.sources.contract import Delivery, Sink, Source, SourceError
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from streamgauge.formats.fields import FieldError, decode
-from streamgauge.model.spelling import offered
+from streamgauge.model.wording import offered
 from streamgauge.sources.contract import SourceError
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from threading import Event
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import Reading, Refuse, read_inputs, stream_format
 from streamgauge.formats.streams.format import Format
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import obstacle
 from streamgauge.sources.address import Address, read_options
 from streamgauge.sources.contract import Sink, Source, SourceError
 from streamgauge.sources.decoders import ReadingOptions, Refusals

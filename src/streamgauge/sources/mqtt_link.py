@@ -16,7 +16,7 @@ from time import monotonic
 from types import ModuleType
 from typing import Any, Protocol
 
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import obstacle
 from streamgauge.sources.address import Address
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.contract import SourceError

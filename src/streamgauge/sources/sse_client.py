@@ -13,7 +13,7 @@ import httpx
 
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import obstacle
 from streamgauge.sources.address import Address
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.contract import SourceError

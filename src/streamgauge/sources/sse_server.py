@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import obstacle
 from streamgauge.sources.address import Address
 from streamgauge.sources.contract import Delivery, SourceError
 from streamgauge.sources.sse_events import END, MISSED, write_event

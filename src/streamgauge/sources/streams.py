@@ -8,7 +8,7 @@ from typing import Literal
 
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError, Refuse
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import obstacle
 from streamgauge.sources.address import Address
 from streamgauge.sources.contract import Delivery, SourceError
 from streamgauge.sources.decoders import Refusals, Refusing

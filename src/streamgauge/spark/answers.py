@@ -16,8 +16,8 @@ from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Counting, EmptyAggregate
 from streamgauge.model.terms import XSD, Term, Triple
 from streamgauge.query.graphs import spread
-from streamgauge.query.rebuild import every_pattern
 from streamgauge.query.stamps import stamped
+from streamgauge.query.traversal import every_pattern
 from streamgauge.spark.compiler import Compiler
 from streamgauge.spark.facts import FactsReader
 from streamgauge.spark.intervals import merged

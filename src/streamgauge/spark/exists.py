@@ -17,7 +17,7 @@ from pyspark.sql import functions as fn
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import XSD
-from streamgauge.query.rebuild import children, every_expression, expressions
+from streamgauge.query.traversal import children, every_expression, expressions
 from streamgauge.spark.relation import (
     Relation,
     block,

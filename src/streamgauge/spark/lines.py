@@ -8,7 +8,7 @@ from typing import Final
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
-from streamgauge.formats.atomic import making, put
+from streamgauge.formats.files import making, put
 
 LINE: Final = "concat_ws(' ', subject, predicate, object, '.') line"
 """A triple as a line: its terms are in N-Triples already."""

@@ -15,8 +15,8 @@ from streamgauge.model.algebra import QueryForm, TriplePattern, Var
 from streamgauge.model.query import StreamWindow
 from streamgauge.model.terms import XSD, Term
 from streamgauge.query.graphs import spread
-from streamgauge.query.rebuild import children, every_expression, every_pattern, expressions
 from streamgauge.query.stamps import stamped, uses_timestamp
+from streamgauge.query.traversal import children, every_expression, every_pattern, expressions
 from streamgauge.spark.intervals import TRIPLE
 from streamgauge.spark.scalars import BEYOND, SPARK_TYPES, computable, suffix
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from streamgauge.model import algebra as al
-from streamgauge.query.rebuild import children, every_expression, every_pattern, expressions
+from streamgauge.query.traversal import children, every_expression, every_pattern, expressions
 from streamgauge.spark.exists import assigned
 
 _CHANGING = frozenset({"RAND", "UUID", "STRUUID", "BNODE", "NOW"})

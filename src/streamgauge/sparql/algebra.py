@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import XSD, Row, Term, Triple, is_blank, is_iri
-from streamgauge.query.rebuild import written_variables
+from streamgauge.query.traversal import written_variables
 from streamgauge.sparql.bgp import Block
 from streamgauge.sparql.blank_nodes import BlankNodeCalls, BlankNodes, labels, makes_blank_nodes
 from streamgauge.sparql.comparison import value_key

@@ -5,7 +5,7 @@ from itertools import count
 
 from streamgauge.model.algebra import Call, Exists, Expression, Pattern, Var
 from streamgauge.model.terms import Term, is_blank
-from streamgauge.query.rebuild import every_expression, expression_parts
+from streamgauge.query.traversal import every_expression, expression_parts
 from streamgauge.sparql.dataset import Dataset
 from streamgauge.sparql.expression import compiled
 

@@ -11,6 +11,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, Final
 from urllib.parse import quote
 
+from streamgauge.model.terms import lexical, quoted
 from streamgauge.sparql import moments
 from streamgauge.sparql.arithmetic import OPERATORS, negated, unsigned
 from streamgauge.sparql.casts import CASTS
@@ -37,8 +38,6 @@ from streamgauge.sparql.values import (
     TRUE,
     Value,
     datatype_of,
-    lexical,
-    quoted,
     read,
     written,
 )

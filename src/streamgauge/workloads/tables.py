@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from streamgauge.formats.atomic import made_folder
+from streamgauge.formats.files import made_folder
 from streamgauge.model.terms import Triple
 from streamgauge.workloads import Workload
 from streamgauge.workloads.plan import TablePlan

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from streamgauge.formats.streams import FormatError
-from streamgauge.model.named_facts import in_graph, parted
+from streamgauge.model.fact import in_graph, parted
 from streamgauge.query import QueryError, parse_sparql
 from streamgauge.query.updates import TooManySolutionsError
 from streamgauge.reasoning.closure import NO_RULES

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from streamgauge.formats.written import Written
+from streamgauge.formats.stream import Written
 from streamgauge.suites.experiments.experiment import read
 from streamgauge.suites.experiments.fed import FEEDING, FedSoFar, told
 from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment

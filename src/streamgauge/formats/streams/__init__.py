@@ -26,9 +26,9 @@ from streamgauge.formats.streams.format import (
     refused,
 )
 from streamgauge.model.element import StreamElement
-from streamgauge.model.obstacles import obstacle
-from streamgauge.model.spelling import offered, spelled
+from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import Triple
+from streamgauge.model.wording import offered, spelled
 
 __all__ = [
     "STREAM",

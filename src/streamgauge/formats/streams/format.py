@@ -12,13 +12,11 @@ from typing import IO, Final, TypeAlias, cast
 
 import pyoxigraph as ox
 
-from streamgauge.formats.bounded_files import bounded
-from streamgauge.formats.bounds import BoundError
+from streamgauge.formats.bounds import BoundError, bounded
 from streamgauge.formats.canonical import parse_term, to_term
 from streamgauge.formats.lines import Input
 from streamgauge.model.element import StreamElement
-from streamgauge.model.mistake import MistakeError
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.terms import Term, Triple
 
 STREAM = "http://ex.org/streams/test"

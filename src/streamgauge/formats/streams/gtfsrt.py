@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from streamgauge.formats.canonical import Canonical, parse_term, to_term
 from streamgauge.formats.streams.format import Decode, Format, FormatError, Numbering, Reading, files, open_bytes
 from streamgauge.model.element import StreamElement
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import XSD, Term, Triple
 
 _CANONICAL: Final = Canonical()

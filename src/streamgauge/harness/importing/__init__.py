@@ -11,12 +11,12 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Protocol, cast
 
-from streamgauge.formats.atomic import made_folder, making, put
+from streamgauge.formats.files import made_folder, making, put
 from streamgauge.formats.run import write_run
 from streamgauge.formats.stream import StreamError, write
 from streamgauge.harness.importing.foreign import AnswerTimes, ForeignError, ImportedRun, ImportRequest
 from streamgauge.model.element import StreamElement
-from streamgauge.model.spelling import offered, spelled
+from streamgauge.model.wording import offered, spelled
 from streamgauge.semantics.origin import near
 from streamgauge.sources.named import recorded
 

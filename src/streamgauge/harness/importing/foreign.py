@@ -16,8 +16,7 @@ import pyoxigraph as ox
 from streamgauge.formats.canonical import parse_term, to_term
 from streamgauge.formats.streams import Reading
 from streamgauge.model.answer import Answer
-from streamgauge.model.mistake import MistakeError
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run, RunHeader, Sample
 from streamgauge.model.semantics import Report, Semantics

@@ -15,8 +15,8 @@ from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Changes, Report, Semantics
 from streamgauge.model.terms import Triple
-from streamgauge.query.rebuild import every_pattern
 from streamgauge.query.stamps import stamp, time_fact, uses_timestamp
+from streamgauge.query.traversal import every_pattern
 
 Arrival: TypeAlias = tuple[int, tuple[Triple, ...], int]
 """Time (ms), the triples that arrived at it, and a number when they end (0 when they do not)."""

@@ -24,8 +24,8 @@ from streamgauge.incremental.plan import BgpRequest
 from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.terms import Row, Term
-from streamgauge.query.rebuild import every_pattern
 from streamgauge.query.stamps import uses_timestamp
+from streamgauge.query.traversal import every_pattern
 
 PATTERNS = 64
 """Basic graph patterns that a query may have: each is told of every change."""

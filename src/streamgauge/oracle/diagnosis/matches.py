@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.query.rebuild import every_pattern
+from streamgauge.query.traversal import every_pattern
 
 
 @lru_cache(maxsize=256)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import Term, Triple
-from streamgauge.query.rebuild import every_pattern
+from streamgauge.query.traversal import every_pattern
 
 
 def relevant(query: ContinuousQuery, triples: Iterable[Triple]) -> frozenset[Triple] | None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 from streamgauge.model import algebra as al
-from streamgauge.query.rebuild import children, parts, with_pattern
+from streamgauge.query.traversal import children, parts, with_pattern
 
 Side: TypeAlias = tuple[al.TriplePattern, ...]
 

@@ -20,7 +20,7 @@ from streamgauge.model import algebra as a
 from streamgauge.model.terms import XSD
 from streamgauge.oracle.judging.compare import computed_variables
 from streamgauge.oracle.judging.latitude import BINARY, COMPARISONS, UNARY, computes
-from streamgauge.query.rebuild import every_pattern, parts, variable_names, with_pattern
+from streamgauge.query.traversal import every_pattern, parts, variable_names, with_pattern
 
 _TRUE: Final = f'"true"^^<{XSD}boolean>'
 _FALSE: Final = f'"false"^^<{XSD}boolean>'

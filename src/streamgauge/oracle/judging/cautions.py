@@ -16,7 +16,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Verdict
-from streamgauge.query.window_graphs import reads
+from streamgauge.query.graphs import reads
 
 NAMED = 3
 """How many IRIs that occur nowhere are named."""

@@ -25,7 +25,7 @@ from streamgauge.oracle.judging import chains, intervals
 from streamgauge.oracle.judging.chains import Position
 from streamgauge.oracle.judging.compare import computed_columns
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import children, variable_names
+from streamgauge.query.traversal import children, variable_names
 from streamgauge.semantics.definition import Asked, operator
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.stream import streamed

@@ -22,8 +22,8 @@ from streamgauge.oracle.judging.intervals import read
 from streamgauge.oracle.judging.latitude import COMPARISONS, PolarityReading, extension, restated
 from streamgauge.oracle.judging.support import supported
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import every_expression, every_pattern, expressions
 from streamgauge.query.stamps import uses_timestamp
+from streamgauge.query.traversal import every_expression, every_pattern, expressions
 from streamgauge.semantics.content import Contents
 from streamgauge.semantics.query_traits import traits
 

@@ -18,7 +18,7 @@ from streamgauge.oracle.judging.intervals import INTERVAL, OpenError
 from streamgauge.oracle.judging.latitude import BINARY, CASTS, UNARY
 from streamgauge.oracle.judging.support import REASON
 from streamgauge.oracle.judging.undecided import Possibilities
-from streamgauge.query.rebuild import every_expression, every_pattern, expressions
+from streamgauge.query.traversal import every_expression, every_pattern, expressions
 from streamgauge.semantics.definition import operator
 
 

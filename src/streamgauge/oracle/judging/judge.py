@@ -25,7 +25,7 @@ from streamgauge.oracle.judging.gracious import gracious
 from streamgauge.oracle.judging.oracle import JudgingRules, Progress, check, decide, unknown
 from streamgauge.query import QueryError, fill, parse, parse_sparql
 from streamgauge.query.dialects import load
-from streamgauge.query.rebuild import every_pattern
+from streamgauge.query.traversal import every_pattern
 from streamgauge.semantics.definition import refuse
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 

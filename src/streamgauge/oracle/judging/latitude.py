@@ -28,7 +28,7 @@ from streamgauge.oracle.judging.compare import computed_variables
 from streamgauge.oracle.judging.intervals import Interval, IntervalSum, OpenError, read
 from streamgauge.oracle.judging.support import REASON, beyond, integer, is_beyond, is_limited, refuse
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import parts, with_pattern
+from streamgauge.query.traversal import parts, with_pattern
 from streamgauge.semantics.content import Contents
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.sparql import aggregates, expression

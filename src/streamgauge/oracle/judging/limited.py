@@ -27,7 +27,7 @@ from streamgauge.oracle.judging.intervals import OpenError
 from streamgauge.oracle.judging.latitude import BINARY, COMPARISONS, STORED, Latitude, Possible
 from streamgauge.oracle.judging.support import is_beyond
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import every_expression, every_pattern, expression_parts, expressions, parts
+from streamgauge.query.traversal import every_expression, every_pattern, expression_parts, expressions, parts
 from streamgauge.semantics.content import Contents
 from streamgauge.semantics.refusal import RefusedError
 

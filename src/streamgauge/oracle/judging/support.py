@@ -11,7 +11,7 @@ from typing import Final
 from streamgauge.model import algebra as a
 from streamgauge.model.terms import XSD, Term, Triple, datatype
 from streamgauge.oracle.judging.intervals import DIGITS, OpenError, read, representable
-from streamgauge.query.rebuild import every_expression, every_pattern, expressions
+from streamgauge.query.traversal import every_expression, every_pattern, expressions
 from streamgauge.sparql.values import DECIMAL, FLOAT, INTEGER
 
 REASON: Final = f"a number of more than {DIGITS} digits, which implementations need not support"

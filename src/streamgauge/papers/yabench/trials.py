@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.engines import EngineError, command, load, profiles
-from streamgauge.formats.atomic import keep_first, making
+from streamgauge.formats.files import keep_first, making
 from streamgauge.formats.stream import elements
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock, Report

@@ -14,11 +14,20 @@ from typing import Final
 from streamgauge.model.algebra import Construct
 from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.semantics import R2S
-from streamgauge.query.clauses import Clauses, compose, dataset, end_registration, open_clauses, registered_name
+from streamgauge.query.clauses import (
+    Clauses,
+    Forms,
+    compose,
+    dataset,
+    duration,
+    end_registration,
+    open_clauses,
+    registered_name,
+    short_duration,
+)
+from streamgauge.query.graphs import unnamed
 from streamgauge.query.printer import sparql
-from streamgauge.query.tokens import Token, tokens
-from streamgauge.query.window_graphs import unnamed
-from streamgauge.query.windows import Forms, duration, short_duration
+from streamgauge.query.text import Token, tokens
 
 NAME: Final = "csparql"
 CLAUSE: Final = "FROM STREAM <stream> [RANGE 5s STEP 1s]"

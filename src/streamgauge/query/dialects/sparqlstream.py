@@ -12,13 +12,11 @@ from typing import Final
 
 from streamgauge.model.algebra import Select
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.query.clauses import Clauses, compose, dataset, open_clauses
-from streamgauge.query.errors import QueryError, refusal
+from streamgauge.query.clauses import UNITS, Clauses, compose, dataset, open_clauses
+from streamgauge.query.graphs import unnamed
 from streamgauge.query.printer import sparql
 from streamgauge.query.stamps import uses_timestamp
-from streamgauge.query.tokens import Token, tokens
-from streamgauge.query.window_graphs import unnamed
-from streamgauge.query.windows import UNITS
+from streamgauge.query.text import QueryError, Token, refusal, tokens
 
 NAME: Final = "sparqlstream"
 CLAUSE: Final = "FROM NAMED STREAM <stream> [NOW - 5 S SLIDE 1 S]"

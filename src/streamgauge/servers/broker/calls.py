@@ -10,8 +10,7 @@ from urllib.parse import quote
 import httpx
 
 from streamgauge.formats.results import rows
-from streamgauge.model.mistake import MistakeError
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.terms import Row
 from streamgauge.servers.http.dates import retry_after
 from streamgauge.servers.http.outgoing_requests import TRANSIENT

@@ -12,7 +12,7 @@ from streamgauge.incremental.facts.queries import ROW, fact_bytes, terms
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import every_pattern
+from streamgauge.query.traversal import every_pattern
 from streamgauge.reasoning.closure import Closure
 from streamgauge.reasoning.rules import Rules
 from streamgauge.semantics.stored_query import StoredQuery

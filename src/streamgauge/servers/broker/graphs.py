@@ -13,7 +13,7 @@ from streamgauge.formats.canonical import to_triple
 from streamgauge.formats.streams import rdf_syntax
 from streamgauge.formats.streams.format import FormatError, Relabel, parse
 from streamgauge.incremental.budget import TooMuchError
-from streamgauge.model.named_facts import apart, in_graph, is_named
+from streamgauge.model.fact import apart, in_graph, is_named
 from streamgauge.model.terms import Term, Triple
 from streamgauge.query.updates import UpdateOperation, read_update
 from streamgauge.servers.broker.limits import LimitError, Limits

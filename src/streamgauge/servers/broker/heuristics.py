@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Triple
-from streamgauge.query.rebuild import every_pattern, with_names
+from streamgauge.query.traversal import every_pattern, with_names
 from streamgauge.reasoning.rules import Rules
 from streamgauge.semantics.stored_query import store_gap
 from streamgauge.servers.broker.contract import AnswerChange, Publication

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 import httpx
 
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import obstacle
 from streamgauge.servers.broker.calls import AwayError, BrokerError
 from streamgauge.servers.http.dates import retry_after
 from streamgauge.servers.http.outgoing_requests import permanent_failure, unknown_host

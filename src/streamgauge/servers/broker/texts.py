@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from streamgauge.model import algebra as al
-from streamgauge.query.rebuild import every_pattern, expressions
+from streamgauge.query.traversal import every_pattern, expressions
 from streamgauge.servers.broker.limits import LimitError, Limits
 from streamgauge.servers.http.limits import refused_patterns
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from streamgauge.model import algebra as al
 from streamgauge.query import parse_sparql
-from streamgauge.query.rebuild import every_pattern, expressions
+from streamgauge.query.traversal import every_pattern, expressions
 from streamgauge.sparql.regular import PatternError, TooLargeError, pattern
 from streamgauge.sparql.values import STRING, read
 

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 import httpx
 
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import obstacle
 from streamgauge.servers.http.addresses import is_private
 
 TRANSIENT: Final = frozenset((408, 425, 429, 500, 502, 503, 504))

@@ -8,13 +8,12 @@ import pyoxigraph as ox
 from streamgauge.formats.bounds import SERVED, BoundError, check_turtle
 from streamgauge.formats.canonical import to_triple
 from streamgauge.formats.fields import FieldError, decode
-from streamgauge.formats.semantics import from_json
 from streamgauge.model.engine import Engine
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.query import detect, dialects, parse
-from streamgauge.query.errors import check_bounds
+from streamgauge.query.text import check_bounds
 from streamgauge.semantics.profiles import profile
 from streamgauge.servers.queries.limits import QueryLimitError, QueryLimits
 from streamgauge.servers.queries.sessions import fixed, profile_for
@@ -87,7 +86,7 @@ def _named(semantics: object) -> Semantics | str | None:
         return semantics
     if not isinstance(semantics, Mapping):
         raise WishError(f"semantics is {semantics!r:.80}: expected a profile's name or an object of its fields")
-    return from_json(semantics)
+    return decode(Semantics, semantics, "semantics")
 
 
 def _semantics(wish: Wish, dialect: str, engine: Engine) -> Semantics:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from streamgauge.formats.written import Written
+from streamgauge.formats.stream import Written
 
 Tell = Callable[[str, float], object]
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from streamgauge.engines import load as load_engine
 from streamgauge.harness.trial import PlannedQuery, Trial
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import obstacle
 from streamgauge.model.query import ContinuousQuery, Window
 from streamgauge.oracle.expected.background import BackgroundError, beside
 from streamgauge.query import detect, fill, parse

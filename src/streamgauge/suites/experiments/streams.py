@@ -15,15 +15,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge.engines import load as load_engine
-from streamgauge.formats.atomic import share
-from streamgauge.formats.static import StaticFile
+from streamgauge.formats.files import share
+from streamgauge.formats.pipe import StaticFile
 from streamgauge.formats.stream import files
 from streamgauge.formats.streams import Reading
 from streamgauge.formats.streams.format import Note, logged
 from streamgauge.harness.trial import made_once
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import Triple
-from streamgauge.query.prologue import declared_prefixes
+from streamgauge.query.text import declared_prefixes
 from streamgauge.sources.address import parse_address
 from streamgauge.sources.named import NamedSource, refuse_names, stream_table
 from streamgauge.suites.experiments.experiment import Experiment, ExperimentError, WorkloadPart

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from streamgauge.formats import observed, stream, tables
-from streamgauge.formats.atomic import making, put, share
-from streamgauge.formats.run import RunError, read_json, read_run, write_json, write_run
-from streamgauge.formats.verdict import read_verdict, write_verdict
+from streamgauge.formats import stream, tables
+from streamgauge.formats.files import making, put, share
+from streamgauge.formats.run import RunError, read_json, read_run, read_verdict, write_json, write_run, write_verdict
 from streamgauge.harness.resources import machine, versions
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
@@ -95,7 +94,7 @@ def write(
             (folder / FACTS).unlink(missing_ok=True)
         _put(folder, _PUBLISHED, recording.published)
         _put(folder, _BESIDE, recording.beside)
-        tables.write_part(folder / _SAMPLES, 0, observed.table("samples", recording.samples))
+        tables.write_part(folder / _SAMPLES, 0, tables.records_table("samples", recording.samples))
         places = _places(recording.published)
         channels = {each.name: each for each in configuration.channels}
         sizes = {each.number: len(each.added) + len(each.removed) for each in configuration.sequence()}
@@ -125,7 +124,7 @@ def read(folder: Path) -> SepbmRecording:
             CountedNotification(channel, who, tuple(causes), *rest)
             for channel, who, causes, *rest in _rows(folder / _BESIDE)
         )
-        samples = observed.samples(folder)
+        samples = tables.samples(folder)
         try:
             names = tuple(map(str, about["channels"]))
             given = {name: about[name] for name in _PLAIN}
@@ -190,7 +189,7 @@ def _answer(heard: ReceivedNotification, variables: tuple[str, ...], places: Map
 
 def _heard(folder: Path, channel: str) -> list[ReceivedNotification]:
     causes = [tuple(found) for _, found in _rows(folder / _CAUSES)]
-    answers = observed.answers(folder, finished=True)
+    answers = tables.answers(folder, finished=True)
     if len(causes) != len(answers):
         raise RecordingError(
             f"{folder / _CAUSES}: {len(causes)} rows for {len(answers)} answers: one for each belongs here"

@@ -13,7 +13,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.terms import RDF_TYPE, Term
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import every_expression, every_pattern, expressions, parts, with_names
+from streamgauge.query.traversal import every_expression, every_pattern, expressions, parts, with_names
 from streamgauge.suites.sepbm.configuration import Stored
 from streamgauge.suites.sepbm.contract import SepbmChannel
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from streamgauge.model.counts import counted
 from streamgauge.model.element import StreamElement
 from streamgauge.model.verdict import Part
+from streamgauge.model.wording import counted
 from streamgauge.oracle.diagnosis.models import Case, ContentRule, Fault, Seen, Stream
 from streamgauge.semantics.content import Arrival
 

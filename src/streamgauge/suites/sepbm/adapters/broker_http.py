@@ -15,7 +15,7 @@ from websockets.asyncio.client import connect
 from streamgauge.broker import AsyncClient, BrokerError, Client, Told
 from streamgauge.harness.process import ServerProcess, ServiceError
 from streamgauge.harness.subscription import SubscriberLoop
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import Triple
 from streamgauge.servers.broker.calls import bearing, read_told
 from streamgauge.servers.broker.contract import Publication

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from streamgauge.model.mistake import MistakeError
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import MistakeError, obstacle
 
 _TAKEN = frozenset((errno.ENOTEMPTY, errno.EEXIST))
 _HOST = platform.node().replace(".", "-")
@@ -102,3 +101,15 @@ def _remove(left: Path) -> None:
         shutil.rmtree(left, ignore_errors=True)
     else:
         left.unlink(missing_ok=True)
+
+
+class UnreadableError(MistakeError, ValueError):
+    """A text file that cannot be read; the sentence says why."""
+
+
+def read_text(path: Path) -> str:
+    """The text of a file; UnreadableError."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableError(f"{path}: cannot be read: {obstacle(error)}") from error
