@@ -17,7 +17,7 @@ from streamgauge.query.printer import sparql
 from streamgauge.query.traversal import children, every_pattern, parts
 from streamgauge.semantics.restated import restated
 from streamgauge.sparql.algebra import answer
-from streamgauge.sparql.dataset import Dataset, IndexedGraph
+from streamgauge.sparql.bgp import Dataset, IndexedGraph
 from tests.sparql.draw import OPERATORS, queries, triples
 from tests.sparql.suite import Case, Result, difference, evaluate
 

@@ -23,7 +23,7 @@ from streamgauge.query import QueryError, parse_sparql
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.semantics.refusal import RefusedError, meaningless
 from streamgauge.sources import SourceError
-from streamgauge.sources.address import parse_address
+from streamgauge.sources.contract import parse_address
 from streamgauge.sources.named import is_live
 from streamgauge.watching import WatchError, awatch, watch
 from tests.notation import STREAM, stream

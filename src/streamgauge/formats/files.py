@@ -1,4 +1,4 @@
-"""Files and folders that are there whole or not at all, also where several processes make the same one at once."""
+"""Files and folders that are there whole or not at all, also where several processes make the same; files of text."""
 
 import errno
 import os

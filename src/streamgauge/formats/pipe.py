@@ -1,4 +1,10 @@
-"""An engine in a process of its own as a session: elements and advances in, answers out, as JSON lines."""
+"""An engine as a program on the pipe (docs/pipe.md): its task, its session, and how it ended.
+
+The task is one line before elements and advances:
+``{"query": text, "dialect": name, "semantics": {...}, "static": [[s, p, o], ...], "options": {...}}``;
+``"static_file": path`` names an N-Triples file in the place of ``static``, for engines that say that they read one.
+Exit codes of a child are negative for a signal; a shell or a container in between gives 128 + signal.
+"""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""Run folders: ``run.json`` and Parquet tables, written while a run is observed (docs/run-folder.md)."""
+"""Run folders: ``run.json`` and Parquet tables, written while a run is observed; its verdict (docs/run-folder.md)."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence

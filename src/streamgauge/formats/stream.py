@@ -1,4 +1,4 @@
-"""The stream table: one row per triple, as Parquet files or an Arrow table, and its elements.
+"""The stream table: one row per triple, as Parquet files or an Arrow table; its elements, and their lines on the pipe.
 
 ``sequence`` numbers the elements in system-time order, ``position`` the triples within one; times in ms. A table may
 have a column ``until``, when its elements end.

@@ -1,6 +1,7 @@
-"""Checked Parquet tables: a file or a folder of part files in name order, every column of its declared type.
+"""Parquet tables, every column of its declared type, and the tables of a run folder with their records.
 
-A folder grows by whole part files, so that what was written before a crash or a full disk stays readable.
+A table is a file, or a folder of part files in name order. A folder grows by whole part files, so that what was written
+before a crash or a full disk stays readable. Times are as in ``model.run`` and ``model.answer``.
 """
 
 import errno

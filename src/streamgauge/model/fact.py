@@ -1,4 +1,9 @@
-"""Facts: what holds, and from when until when."""
+"""Facts: triples with the time in which they hold, and how a triple says that it is in a named graph.
+
+A fact of a named graph has the graph's name and a space before its subject. A term of RDF that is an IRI or a blank
+node has no space in it, so no other triple looks so: ``("<urn:g> <urn:s>", "<urn:p>", '"1"')`` is ``<urn:s> <urn:p>
+"1"`` in the graph ``<urn:g>``. Publications, journals and limits thus have one kind of facts.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Mistakes: errors whose text a user is shown as it is."""
+"""Errors in words for people: mistakes of users, and obstacles of the system (files, sockets, text not in UTF-8)."""
 
 import errno
 import gzip

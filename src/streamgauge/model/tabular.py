@@ -1,4 +1,4 @@
-"""Rows as tables: native values, and on request Arrow, pandas and Polars; HTML for notebooks."""
+"""Rows as tables: terms as native Python values, Arrow, pandas and Polars on request, HTML for notebooks."""
 
 import math
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Counts with their nouns, as sentences have them."""
+"""Words of messages: counts with nouns, dates, the name that was meant, the value that was expected."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime

@@ -13,7 +13,7 @@ from streamgauge.semantics.pyoxigraph_gaps import literals_of
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.stored_query import StoredQuery
 from streamgauge.sparql.algebra import answer
-from streamgauge.sparql.dataset import Dataset, IndexedGraph
+from streamgauge.sparql.bgp import Dataset, IndexedGraph
 
 
 class WindowQuery:

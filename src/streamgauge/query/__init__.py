@@ -1,4 +1,4 @@
-"""Continuous SPARQL: dialects in, one algebra, any dialect out."""
+"""Continuous SPARQL: dialects in, one algebra, any dialect out; templates with ``${NAME}`` for a value."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,7 @@
-"""The parts of the dialects' stream clauses: a cursor over tokens, operators, windows, blanking, composing."""
+"""The clauses of streams that dialects share: a cursor over tokens, operators, windows in brackets, composing.
+
+Windows are ``[RANGE 10s STEP 5s]``, ``[RANGE TRIPLES 100]``, ``[NOW]``, ``[ALL]``; ``Forms`` says which a dialect has.
+"""
 
 import re
 from collections.abc import Callable, Sequence

@@ -1,4 +1,7 @@
-"""GRAPH over named windows, pushed down to where triples are matched (https://www.w3.org/TR/sparql11-query/#defn_evalGraph)."""
+"""Windows as named graphs: the patterns that they hold, and GRAPH pushed down to where triples are matched.
+
+Source: https://www.w3.org/TR/sparql11-query/#defn_evalGraph
+"""
 
 from collections.abc import Mapping, Sequence
 from functools import partial

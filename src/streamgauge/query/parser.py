@@ -37,7 +37,11 @@ class WidenedText:
 
 
 def widened(text: str) -> WidenedText | None:
-    """The text with every such key as COALESCE of its variable; ``None`` where it has none."""
+    """The text with every alias of a variable in GROUP BY as one of an expression; ``None`` where it has none.
+
+    SPARQL 1.1 allows ``GROUP BY (?x AS ?n)`` (rule GroupCondition), and pyoxigraph refuses it. COALESCE of the variable
+    has the same value, and is unbound where the variable is: ``GROUP BY (COALESCE(?x) AS ?n)``.
+    """
     found, parts, places, done = tokens(text), list[str](), list[int](), 0
     for start in _keys(found):
         variable = found[start]

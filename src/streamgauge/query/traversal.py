@@ -1,4 +1,4 @@
-"""A pattern again with its parts replaced: what rewritings of the algebra share."""
+"""Walks over the algebra: the parts of a pattern or expression, and the same with parts replaced."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace

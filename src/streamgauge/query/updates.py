@@ -1,6 +1,6 @@
 """The part of SPARQL 1.1 Update that changes triples, read into operations, and what each changes.
 
-Facts of named graphs are triples as ``model.named_facts`` writes them.
+Facts of named graphs are triples as ``model.fact`` writes them; templates with GRAPH are those of 3.1.1 to 3.1.3.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

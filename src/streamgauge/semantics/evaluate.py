@@ -20,7 +20,7 @@ from streamgauge.semantics.pyoxigraph_gaps import ContentGaps, Forms, literals_o
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.restated import restated, without_blank_nodes
 from streamgauge.sparql.algebra import FALSE, TRUE, UndefinedError, answer
-from streamgauge.sparql.dataset import Dataset, IndexedGraph
+from streamgauge.sparql.bgp import Dataset, IndexedGraph
 from streamgauge.sparql.expression import UnsupportedFunctionError
 
 TRIPLE_COLUMNS = ("subject", "predicate", "object")

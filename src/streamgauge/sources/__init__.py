@@ -14,8 +14,7 @@ from types import ModuleType
 
 from streamgauge.formats.streams import FormatError, Reading
 from streamgauge.model.wording import offered
-from streamgauge.sources.address import Address, parse_address
-from streamgauge.sources.contract import Delivery, Sink, Source, SourceError
+from streamgauge.sources.contract import Address, Delivery, Sink, Source, SourceError, parse_address
 
 __all__ = ["Delivery", "Sink", "Source", "SourceError", "check_place", "open_sink", "open_source", "schemes"]
 

@@ -6,8 +6,7 @@ What they are made of is imported when one is opened. See docs/sources.md for wh
 from random import Random
 
 from streamgauge.formats.streams import Reading
-from streamgauge.sources.address import Address, read_options
-from streamgauge.sources.contract import Sink, Source, SourceError
+from streamgauge.sources.contract import Address, Sink, Source, SourceError, read_options
 from streamgauge.sources.decoders import Messages
 
 SCHEMES = ("sse+http", "sse+https")
@@ -23,8 +22,7 @@ def open_source(address: Address, reading: Reading | None, form: str | None) -> 
 
 def open_sink(address: Address) -> Sink:
     """Serves events; SourceError when the port is taken."""
-    from streamgauge.sources.sse_server import SseSink
-    from streamgauge.sources.sse_shelf import SseOptions
+    from streamgauge.sources.sse_server import SseOptions, SseSink
 
     if address.scheme != "sse+http":
         raise SourceError(f"{address.text}: events are served over http only: put a proxy with TLS before it")

@@ -14,9 +14,8 @@ import httpx
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError
 from streamgauge.model.mistake import obstacle
-from streamgauge.sources.address import Address
 from streamgauge.sources.backoff import Backoff
-from streamgauge.sources.contract import SourceError
+from streamgauge.sources.contract import Address, SourceError
 from streamgauge.sources.decoders import MessageOptions, Messages, Refusing
 from streamgauge.sources.sse_events import END, MISSED, EventParser, ServerEvent
 

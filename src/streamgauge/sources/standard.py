@@ -8,11 +8,9 @@ from threading import Event
 
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import Reading, Refuse, stream_formats
-from streamgauge.sources.address import Address, read_options
-from streamgauge.sources.contract import Sink, Source, SourceError
+from streamgauge.sources.contract import Address, Sink, Source, SourceError, read_options
 from streamgauge.sources.decoders import ReadingOptions, Refusals
-from streamgauge.sources.endless_files import Waiting
-from streamgauge.sources.streams import ByteSink, ByteSource, WritingOptions
+from streamgauge.sources.files import ByteSink, ByteSource, Waiting, WritingOptions
 
 SCHEMES = ("-",)
 

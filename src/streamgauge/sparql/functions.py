@@ -13,8 +13,7 @@ from urllib.parse import quote
 
 from streamgauge.model.terms import lexical, quoted
 from streamgauge.sparql import moments
-from streamgauge.sparql.arithmetic import OPERATORS, negated, unsigned
-from streamgauge.sparql.casts import CASTS
+from streamgauge.sparql.arithmetic import CASTS, OPERATORS, negated, unsigned
 from streamgauge.sparql.comparison import equal_values, less_values, same_term
 from streamgauge.sparql.moments import Duration, Moment
 from streamgauge.sparql.regular import Pattern, PatternError, pattern

@@ -20,7 +20,7 @@ from streamgauge.servers.broker.notification_json import Telling
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.servers.broker.strategies import begin
 from streamgauge.sparql.algebra import answer
-from streamgauge.sparql.dataset import Dataset, IndexedGraph
+from streamgauge.sparql.bgp import Dataset, IndexedGraph
 from tests.servers.broker.served import TURTLE, Client
 from tests.servers.broker.world import Clock
 

@@ -44,7 +44,7 @@ from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Row
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources import Sink, Source, SourceError, kafka, open_sink, open_source
-from streamgauge.sources.address import parse_address
+from streamgauge.sources.contract import parse_address
 from streamgauge.sources.named import named_source
 
 MOST_ELEMENTS = 50_000

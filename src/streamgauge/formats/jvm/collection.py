@@ -1,4 +1,8 @@
-"""Maven, called for the jars of an engine: a build in a copy of the user's own clone, and published libraries."""
+"""The jars of an engine on the JVM, collected from the user's own clone of its project into one folder, and checked.
+
+Which files those are is data beside the engine (``jars.toml``): one entry for each project that has them. Maven builds
+them in a copy of the clone where there are none, and brings published libraries.
+"""
 
 import os
 import re

@@ -59,7 +59,10 @@ class Piece:
 
 
 class Splitter:
-    """Splits a log into messages line by line; a message may have ``limit`` bytes."""
+    """Splits a log into messages at delimiters outside literals, IRIs and comments; one may have ``limit`` bytes.
+
+    Source: the specification's section 2.1 (May 2026), and its draft of December 2025.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

@@ -1,4 +1,17 @@
-"""Names of properties as people write them: IRIs, and prefixed names by the well-known prefixes or a query's own."""
+"""RDF as people have it, whose times are a property: the elements of a graph of observations, or of named graphs.
+
+Each element is the description of what has the time (docs/own-data.md):
+
+- of a named graph, where the property is stated of its name: the whole graph;
+- of a named graph in which all times are the same: the whole graph too;
+- of any other subject with the time: its triples in its graph, with those of the blank nodes, and of the objects of
+  ``parts``, that it leads to.
+
+Worked example, ``sosa:resultTime`` in one graph: of ``:o1 sosa:resultTime "2026-03-01T08:00:01Z" ; sosa:hasResult
+[ :free 12 ]`` the element is the three triples, at 1772352001000 ms.
+
+Properties are named by IRIs, or by prefixed names with the well-known prefixes or a query's own.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

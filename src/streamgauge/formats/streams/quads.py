@@ -1,8 +1,9 @@
-"""TriG and N-Quads streams: every named graph is an element.
+"""TriG and N-Quads streams, where every named graph is an element, and graphs as elements for the formats beside them.
 
-Its time (ms) is what ``<graph> <http://www.streamreasoning.org/schema/benchmark#hasTimestamp> "ms"^^xsd:long`` says
-anywhere in the file (CSRBench), else the digits that end the graph's IRI. In a file that has no end yet a graph ends
-where another begins, and its time must be known by then. Single messages: see ``dataset``.
+The time of a graph (ms) is, in this order: the time of arrival where that is asked for; what ``<graph>
+<http://www.streamreasoning.org/schema/benchmark#hasTimestamp> "ms"^^xsd:long`` says anywhere in the file (CSRBench);
+the value of the property that the reading names; the digits that end its IRI. In a file that has no end yet a graph
+ends where another begins, and its time must be known by then.
 """
 
 import io

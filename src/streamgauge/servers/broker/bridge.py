@@ -25,9 +25,8 @@ from streamgauge.servers.broker.calls import BUSY, AwayError, BrokerError, Told
 from streamgauge.servers.broker.client import Client
 from streamgauge.servers.broker.reconnection import PATIENCE_S, Reconnection, Tell, log
 from streamgauge.sources import Sink, Source, SourceError, open_sink, open_source
-from streamgauge.sources.address import Address, parse_address
 from streamgauge.sources.backoff import Backoff
-from streamgauge.sources.contract import Settling
+from streamgauge.sources.contract import Address, Settling, parse_address
 from streamgauge.sources.mqtt import overlaps
 
 Got = TypeVar("Got")

@@ -19,7 +19,7 @@ from streamgauge.semantics.stored_query import StoredQuery
 from streamgauge.semantics.stored_terms import stored_literals
 from streamgauge.servers.broker.contract import Failures, HeldSizes, Turn
 from streamgauge.sparql.algebra import TRUE, answer
-from streamgauge.sparql.dataset import Dataset, IndexedGraph
+from streamgauge.sparql.bgp import Dataset, IndexedGraph
 
 
 class StoredClosure:

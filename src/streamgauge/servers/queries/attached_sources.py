@@ -9,7 +9,7 @@ from streamgauge.formats.streams import Reading
 from streamgauge.servers.queries.limits import QueriesBusyError
 from streamgauge.servers.queries.registry import ConflictError, Queries
 from streamgauge.sources import Source, SourceError, open_source
-from streamgauge.sources.address import parse_address
+from streamgauge.sources.contract import parse_address
 
 BATCH = 500
 WAIT_S = 0.05

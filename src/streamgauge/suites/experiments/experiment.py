@@ -15,7 +15,7 @@ from streamgauge import engines
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.wording import expectation, meant, spelled
 from streamgauge.semantics.profiles import PROFILES
-from streamgauge.sources.address import parse_address
+from streamgauge.sources.contract import parse_address
 from streamgauge.sources.decoders import TIMING
 from streamgauge.sources.named import NamedSource, named_source
 from streamgauge.workloads.parameters import duration

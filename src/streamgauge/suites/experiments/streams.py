@@ -24,7 +24,7 @@ from streamgauge.harness.trial import made_once
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import Triple
 from streamgauge.query.text import declared_prefixes
-from streamgauge.sources.address import parse_address
+from streamgauge.sources.contract import parse_address
 from streamgauge.sources.named import NamedSource, refuse_names, stream_table
 from streamgauge.suites.experiments.experiment import Experiment, ExperimentError, WorkloadPart
 from streamgauge.workloads import load as load_workload

@@ -31,7 +31,7 @@ from streamgauge.reasoning.rules import SAME, instance, is_unnamed, passes, pred
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.pyoxigraph_gaps import volatile
 from streamgauge.sparql.algebra import answer
-from streamgauge.sparql.dataset import Dataset, IndexedGraph
+from streamgauge.sparql.bgp import Dataset, IndexedGraph
 from streamgauge.suites.sepbm.configuration import Stored, in_order, spans, triples_text
 from streamgauge.suites.sepbm.contract import Configuration, DueRows, SepbmChannel
 from streamgauge.suites.sepbm.selection import SelectionRule
