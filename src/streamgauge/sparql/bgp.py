@@ -5,8 +5,8 @@ and ``"1"^^xsd:integer`` are two terms.
 
 Triple patterns are joined one after the other through the graph's indexes. The order is chosen when a block is planned:
 next comes the pattern that shares a variable with those before it and has the fewest triples to look at. Paths come
-last, each after the patterns that bind one of its ends.
-``{ ?obs :procedure ?s ; :result ?r . ?r :floatValue ?v }`` over 2,000 observations: the first pattern reads 2,000 triples through the index by predicate, each other one triple per
+last, each after the patterns that bind one of its ends. ``{ ?obs :procedure ?s ; :result ?r . ?r :floatValue ?v }``
+over 2,000 observations: the first pattern reads 2,000 triples through the index by predicate, each other one triple per
 solution through the index by subject and predicate.
 
 An end of a path is a term of the query (a constant, or a variable for which EXISTS puts a term) or a variable. A path
