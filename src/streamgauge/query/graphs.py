@@ -14,7 +14,7 @@ from streamgauge.query.traversal import (
     children,
     every_expression,
     every_pattern,
-    expression_parts,
+    exists_parts,
     expressions,
     parts,
     with_pattern,
@@ -47,14 +47,10 @@ def renamed(form: al.QueryForm, names: Mapping[Term, Term]) -> al.QueryForm:
 
 def _renamed(pattern: al.Pattern, names: Mapping[Term, Term]) -> al.Pattern:
     below = partial(_renamed, names=names)
-    result = parts(pattern, below, partial(_in_expression, below=below))
+    result = parts(pattern, below, partial(exists_parts, on_pattern=below))
     if isinstance(result, al.Graph) and isinstance(result.name, str):
         return al.Graph(names.get(result.name, result.name), result.pattern)
     return result
-
-
-def _in_expression(tree: al.Expression, below: partial[al.Pattern]) -> al.Expression:
-    return expression_parts(tree, below, partial(_in_expression, below=below))
 
 
 def enclosed(form: al.QueryForm, name: Term) -> al.QueryForm:
@@ -65,7 +61,7 @@ def enclosed(form: al.QueryForm, name: Term) -> al.QueryForm:
 def _enclosed(pattern: al.Pattern, name: Term) -> al.Pattern:
     if not _is_outside_where(pattern):
         return pattern
-    into = partial(_into, name=name)
+    into = partial(exists_parts, on_pattern=partial(al.Graph, name))
     if isinstance(pattern, al.Group):
         return parts(pattern, lambda inner: inner, into)
     return parts(pattern, partial(_enclosed, name=name), into)
@@ -94,10 +90,6 @@ def _is_outside_where(pattern: al.Pattern) -> bool:
             return isinstance(inner, al.Group | al.Extend | al.Filter | al.Join) and _is_outside_where(inner)
         case _:
             return False
-
-
-def _into(tree: al.Expression, name: Term) -> al.Expression:
-    return expression_parts(tree, partial(al.Graph, name), partial(_into, name=name))
 
 
 def unnamed(query: ContinuousQuery) -> bool:
@@ -145,12 +137,7 @@ def _push(pattern: al.Pattern, graph: Term | None, names: tuple[Term, ...]) -> a
             return _push(inner, name, names) if known else _nothing(inner)
         case _:
             below = partial(_push, graph=graph, names=names)
-            return parts(pattern, below, partial(_inside, below=below))
-
-
-def _inside(tree: al.Expression, below: partial[al.Pattern]) -> al.Expression:
-    """The expression, patterns of its EXISTS pushed."""
-    return expression_parts(tree, below, partial(_inside, below=below))
+            return parts(pattern, below, partial(exists_parts, on_pattern=below))
 
 
 def _over_all(variable: al.Var, inner: al.Pattern, names: tuple[Term, ...]) -> al.Pattern:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 from typing import Any, Final
@@ -18,68 +17,45 @@ from streamgauge.query.stamps import FUNCTION, TIMESTAMP, WORD, stamped
 from streamgauge.query.text import Prologue, QueryError, Token, blank, check_bounds, read_prologue, refusal, tokens
 from streamgauge.query.traversal import every_expression, every_pattern, expressions
 
-_OPEN: Final = "COALESCE("
 _AFTER: Final = ("HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES")
 
 
-@dataclass(frozen=True, slots=True)
-class WidenedText:
-    """A query's text for pyoxigraph, with where each of its characters stands in the query."""
+def unaliased(text: str) -> str:
+    """The text for pyoxigraph, which refuses ``GROUP BY (?x AS ?n)`` (rule GroupCondition): with ``?n`` at its place.
 
-    text: str
-    places: tuple[int, ...]
-
-    def original(self, line: int, column: int) -> int:
-        """The position in the query of a character at this line and column of the text, both from 1 on."""
-        before = self.text.split("\n")[: line - 1]
-        at = sum(len(each) + 1 for each in before) + column - 1
-        return self.places[min(at, len(self.places) - 1)]
-
-
-def widened(text: str) -> WidenedText | None:
-    """The text with every alias of a variable in GROUP BY as one of an expression; ``None`` where it has none.
-
-    SPARQL 1.1 allows ``GROUP BY (?x AS ?n)`` (rule GroupCondition), and pyoxigraph refuses it. COALESCE of the variable
-    has the same value, and is unbound where the variable is: ``GROUP BY (COALESCE(?x) AS ?n)``.
+    A query is right with the key ``?n`` if and only if it is right with the alias; every other character stays.
     """
-    found, parts, places, done = tokens(text), list[str](), list[int](), 0
-    for start in _keys(found):
-        variable = found[start]
-        parts += [text[done : variable.start], _OPEN, variable.text, ")"]
-        places += [*range(done, variable.start), *[variable.start] * len(_OPEN), *range(variable.start, variable.end)]
-        places.append(variable.end)
-        done = variable.end
-    if not parts:
-        return None
-    return WidenedText("".join([*parts, text[done:]]), (*places, *range(done, len(text) + 1)))
+    found = tokens(text)
+    for opening, closing in _keys(found):
+        text = blank(text, found[opening].start, found[closing - 1].start)
+        text = blank(text, found[closing].start, found[closing].end)
+    return text
 
 
-def _keys(found: Sequence[Token]) -> Iterator[int]:
-    """The places of variables that have an alias in a GROUP BY."""
+def _keys(found: Sequence[Token]) -> Iterator[tuple[int, int]]:
+    """The places of the parentheses around variables that have an alias in a GROUP BY."""
     for place, (one, two) in enumerate(pairwise(found)):
         if one.says("GROUP") and two.says("BY"):
             yield from _aliases(found, place + 2)
 
 
-def _aliases(found: Sequence[Token], place: int) -> Iterator[int]:
-    """Those of one GROUP BY, whose keys begin at a place: each in parentheses of its own."""
+def _aliases(found: Sequence[Token], place: int) -> Iterator[tuple[int, int]]:
+    """Those of one GROUP BY, whose keys begin at a place."""
     opened: list[int] = []
     while place < len(found) and (opened or not (found[place].text == "}" or found[place].says(*_AFTER))):
         if found[place].text == "(":
             opened.append(place)
         elif found[place].text == ")" and opened:
             first = opened.pop()
-            if not opened:
-                yield from _alias(found, range(first + 1, place))
+            if not opened and _is_alias(found[first + 1 : place]):
+                yield first, place
         place += 1
 
 
-def _alias(found: Sequence[Token], inside: range) -> Iterator[int]:
-    """The variable of ``?x AS ?n``, in parentheses or not."""
-    if len(inside) > 2 and found[inside[-2]].says("AS"):
-        plain = [place for place in inside[:-2] if found[place].text not in "()"]
-        if len(plain) == 1 and found[plain[0]].kind == "variable":
-            yield plain[0]
+def _is_alias(inside: Sequence[Token]) -> bool:
+    """Whether tokens are ``?x AS ?n``, the variable in parentheses or not."""
+    plain = [token for token in inside[:-2] if token.text not in "()"]
+    return len(inside) > 2 and inside[-2].says("AS") and len(plain) == 1 and plain[0].kind == "variable"
 
 
 _UPDATES: Final = ("INSERT", "DELETE", "LOAD", "CLEAR", "CREATE", "DROP", "COPY", "MOVE", "ADD", "WITH")
@@ -159,11 +135,10 @@ def refuse_sequences(text: str) -> None:
 
 def _validate(text: str, prologue: Prologue) -> None:
     """QueryError for what is no SPARQL; functions are another matter."""
-    wider = widened(text)
     try:
-        _ask_pyoxigraph(text if wider is None else wider.text, prologue.default, _PARSE_ONLY)
+        _ask_pyoxigraph(unaliased(text), prologue.default, _PARSE_ONLY)
     except SyntaxError as error:
-        raise _located(text, str(error), wider) from None
+        raise _located(text, str(error)) from None
     except (ValueError, OSError, RuntimeError) as error:
         if not set(_PARSE_ONLY) <= set(re.findall(r"\w+", str(error))):
             raise refusal(f"not SPARQL: {error}", text, 0) from None
@@ -230,8 +205,8 @@ def _place(text: str, token: Token) -> str:
     return f"of line {before.count(chr(10)) + 1}, column {token.start - before.rfind(chr(10))},"
 
 
-def _located(text: str, message: str, wider: WidenedText | None) -> QueryError:
-    """The error of pyoxigraph's message about a text, or about what it was widened to."""
+def _located(text: str, message: str) -> QueryError:
+    """The error of pyoxigraph's message about a text."""
     found = re.match(r"error at (\d+):(\d+): (?:expected )?(?:one of )?(.*)", message, re.DOTALL)
     if found is None:
         return QueryError(f"not SPARQL: {message}", text, 1, 1)
@@ -241,6 +216,4 @@ def _located(text: str, message: str, wider: WidenedText | None) -> QueryError:
     told = [_OFTEN.get(item, item) for item in told]
     hint = told[0] if told else f"expected {_BELOW.join(words[:8])}" if words else _NEAR
     hint = _unclosed(text) or hint
-    if wider is not None:
-        return refusal(f"not SPARQL 1.1: {hint}", text, wider.original(line, column))
     return QueryError(f"not SPARQL 1.1: {hint}", text, line, column)

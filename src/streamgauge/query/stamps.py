@@ -17,10 +17,12 @@ from streamgauge.query.graphs import STAMPS
 from streamgauge.query.traversal import (
     every_expression,
     every_pattern,
+    exists_parts,
     expression_parts,
     expressions,
     parts,
     variable_names,
+    with_names,
     with_pattern,
 )
 
@@ -101,13 +103,14 @@ class _Stamping:
     def pattern(self, pattern: al.Pattern, window: Term | None = None) -> al.Pattern:
         """The pattern, active graph ``window``, with the calls resolved whose triple pattern is below them."""
         inside = pattern.name if isinstance(pattern, al.Graph) and isinstance(pattern.name, str) else window
-        result = parts(pattern, partial(self.pattern, window=inside), partial(self._expression, window=window))
+        result = parts(
+            pattern,
+            partial(self.pattern, window=inside),
+            partial(exists_parts, on_pattern=partial(self.pattern, window=window)),
+        )
         for call in dict.fromkeys(call for tree in expressions(result) for call in _open_calls(tree)):
             result = self._resolved(call, result, window)
         return result
-
-    def _expression(self, tree: al.Expression, window: Term | None) -> al.Expression:
-        return expression_parts(tree, partial(self.pattern, window=window), partial(self._expression, window=window))
 
     def _resolved(self, call: al.Call, pattern: al.Pattern, window: Term | None) -> al.Pattern:
         for scope in ("right", "left") if isinstance(pattern, al.LeftJoin) else ("pattern",):
@@ -233,23 +236,15 @@ def _joined(call: al.Call, site: _Site, number: int) -> al.LeftJoin:
     """The site's block left joined with the stamp of the named triple; its blank nodes become variables."""
     (named,) = _named(call, site.block)
     names = {var: _open(var) for var in al.triple_variables(named)}
-    block = al.BGP(tuple(_renamed(triple, names) for triple in site.block.patterns))
+    block = al.BGP(tuple(with_names(triple, names) for triple in site.block.patterns))
     time = al.Var(f".stamp{number}")
     return al.LeftJoin(
-        block, al.Graph(_graph(site.window), _stamp_block(_renamed(named, names), f".fact{number}", time))
+        block, al.Graph(_graph(site.window), _stamp_block(with_names(named, names), f".fact{number}", time))
     )
 
 
 def _open(var: al.Var) -> al.Var:
     return al.Var(f".node{var.name[2:]}") if var.name.startswith("_:") else var
-
-
-def _renamed(triple: al.TriplePattern, names: dict[al.Var, al.Var]) -> al.TriplePattern:
-    def new(node: al.Node) -> al.Node:
-        return names.get(node, node) if isinstance(node, al.Var) else node
-
-    predicate = new(triple.predicate) if isinstance(triple.predicate, al.Var | str) else triple.predicate
-    return al.TriplePattern(new(triple.subject), predicate, new(triple.object))
 
 
 def _graph(window: Term | None) -> Term:

@@ -65,6 +65,11 @@ def expression_parts(tree: al.Expression, on_pattern: OnPattern, on_expression: 
             return tree
 
 
+def exists_parts(tree: al.Expression, on_pattern: OnPattern) -> al.Expression:
+    """The expression with the patterns of its EXISTS replaced, however deep they stand in it."""
+    return expression_parts(tree, on_pattern, lambda inner: exists_parts(inner, on_pattern))
+
+
 def with_names(tree: Tree, names: Mapping[al.Var, al.Node]) -> Tree:
     """A pattern or expression with other names, or terms, for its variables, everywhere in it."""
 
