@@ -94,16 +94,8 @@ def _last_start(batch: pa.RecordBatch) -> int:
     return int(changes[-1]) + 1 if len(changes) else 0
 
 
-def read_table(path: str | Path) -> pa.Table:
-    """The whole stream table of a Parquet file or folder in memory; StreamError names file and column.
-
-    It has the column ``until`` when some element ends.
-    """
-    return _without_nulls(pa.Table.from_batches((batch for _, batch in _batches(path)), schema=_WITH_UNTIL))
-
-
 def to_table(stream: Iterable[StreamElement]) -> pa.Table:
-    """The stream table of elements, in memory, as ``read_table`` has it; StreamError for one that it cannot hold."""
+    """The stream table of elements in memory, with ``until`` when one ends; StreamError for one that it cannot hold."""
     return _without_nulls(pa.Table.from_batches(_record_batches(stream), schema=_WITH_UNTIL))
 
 

@@ -44,7 +44,6 @@ from streamgauge.sparql.values import (
 Function = Callable[..., Value | None]
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
 _TAG: Final = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
-_SIMPLE: Final = frozenset({STRING})
 _TEXTS: Final = frozenset({STRING, TAGGED})
 _DATED: Final = {
     "year": ("dateTime", "dateTimeStamp", "date", "gYearMonth", "gYear"),
