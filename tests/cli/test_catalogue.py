@@ -24,7 +24,7 @@ OWN = {
     "streamgauge.cli.main",
     "streamgauge.cli.renamed",
     "streamgauge.model",
-    "streamgauge.model.wording",
+    "streamgauge.model.phrases",
     "streamgauge.model.mistake",
 }
 """What help needs of the package."""

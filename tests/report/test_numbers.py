@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from streamgauge.model.phrases import counted
 from streamgauge.model.semantics import Borders
-from streamgauge.model.wording import counted
 from streamgauge.report import numbers, text
 from streamgauge.report.document import cut, shortener
 from streamgauge.report.points import Point, bins, box, spread_sample

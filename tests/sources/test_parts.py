@@ -14,8 +14,8 @@ from streamgauge.sources.decoders import Pending
 from streamgauge.sources.files import FileOptions, WritingOptions
 from streamgauge.sources.kafka import KafkaSinkOptions, KafkaSourceOptions
 from streamgauge.sources.mqtt import MqttSinkOptions, MqttSourceOptions
-from streamgauge.sources.sse_client import SseSourceOptions
-from streamgauge.sources.sse_server import SseOptions
+from streamgauge.sources.sse.client import SseSourceOptions
+from streamgauge.sources.sse.server import SseOptions
 
 OPTIONS = [
     *(FileOptions, WritingOptions, MqttSourceOptions, MqttSinkOptions),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from streamgauge.formats.lines import encode_element
 from streamgauge.model.element import StreamElement
 from streamgauge.sources import Delivery, SourceError, open_sink, open_source
-from streamgauge.sources.sse_events import EventParser, ServerEvent, write_event
+from streamgauge.sources.sse.events import EventParser, ServerEvent, write_event
 
 from .conftest import free_port
 

@@ -19,10 +19,10 @@ from streamgauge.formats.lines import encode_answer
 from streamgauge.formats.streams import stream_formats
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer
+from streamgauge.model.phrases import date_text
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.model.terms import XSD, Row, Term, datatype, is_iri, is_literal
-from streamgauge.model.wording import date_text
 from streamgauge.query import QueryError
 from streamgauge.query.text import DEFAULT_BASE, read_prologue, tokens
 from streamgauge.servers.queries.outputs import as_element, makes_triples

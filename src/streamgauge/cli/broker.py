@@ -18,7 +18,7 @@ from streamgauge.cli.tokens import TOKEN
 from streamgauge.formats.files import read_text
 from streamgauge.incremental.collector import gc_frozen
 from streamgauge.model.mistake import MistakeError
-from streamgauge.model.wording import counted
+from streamgauge.model.phrases import counted
 from streamgauge.reasoning import Rules
 from streamgauge.servers.broker.access import Access, read_grants
 from streamgauge.servers.broker.broker import Broker

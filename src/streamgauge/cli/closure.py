@@ -14,7 +14,7 @@ from streamgauge.cli.names import chosen
 from streamgauge.cli.ontologies import read_ontologies
 from streamgauge.formats.files import making, put
 from streamgauge.formats.streams import FormatError
-from streamgauge.model.wording import counted
+from streamgauge.model.phrases import counted
 from streamgauge.reasoning import Closure, OntologyError, Rules
 from streamgauge.reasoning.ontology import Extent
 from streamgauge.workloads import Workload

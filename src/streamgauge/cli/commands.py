@@ -11,7 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 from streamgauge.cli.catalogue import COMMANDS, CatalogueEntry
 from streamgauge.cli.examples import EXAMPLES
 from streamgauge.cli.renamed import renewed
-from streamgauge.model.wording import expectation
+from streamgauge.model.phrases import expectation
 
 
 class Command(TyperCommand):

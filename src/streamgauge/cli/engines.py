@@ -19,8 +19,8 @@ from streamgauge.cli.progress import Tell, telling
 from streamgauge.cli.terminal import printing, table
 from streamgauge.formats.jvm import JvmError, prepared
 from streamgauge.formats.jvm.collection import Clone, Collected, clones, collect
+from streamgauge.model.phrases import counted
 from streamgauge.model.semantics import Semantics
-from streamgauge.model.wording import counted
 from streamgauge.semantics.profiles import PROFILES, classification
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -15,7 +15,7 @@ from streamgauge.cli.names import chosen, method_names, one_named
 from streamgauge.cli.soundness import Target, reported
 from streamgauge.cli.tokens import read_tokens
 from streamgauge.incremental.collector import gc_frozen
-from streamgauge.model.wording import counted
+from streamgauge.model.phrases import counted
 from streamgauge.servers.durability import end_with_sentence
 from streamgauge.servers.fragments.annotations import named
 from streamgauge.servers.fragments.pages.dataset import DataSet, FragmentShape

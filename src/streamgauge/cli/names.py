@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import typer
 
-from streamgauge.model.wording import meant, spelled
+from streamgauge.model.phrases import meant, spelled
 
 Known: TypeAlias = Callable[[], Iterable[str]]
 """The names there are, found when they are asked for."""

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from streamgauge.broker import Standing, Told
 from streamgauge.cli.answers import longest_first, shortened
+from streamgauge.model.phrases import counted
 from streamgauge.model.terms import Row
-from streamgauge.model.wording import counted
 
 MOST = 200
 """Rows of a live table, those that came last."""

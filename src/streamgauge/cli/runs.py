@@ -12,9 +12,9 @@ from streamgauge.cli.exits import exit_code
 from streamgauge.cli.own_data import tell_note
 from streamgauge.cli.progress import elapsed, foretold, telling
 from streamgauge.cli.spark import spark, tell_unused
+from streamgauge.model.phrases import counted
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Verdict
-from streamgauge.model.wording import counted
 from streamgauge.report.page import write as write_page
 from streamgauge.report.text import verdict_json, verdict_lines
 from streamgauge.suites.experiments.experiment import Experiment, read

@@ -17,7 +17,7 @@ from streamgauge.cli.progress import Tell, telling
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import printing, table
 from streamgauge.formats.streams import read_triples
-from streamgauge.model.wording import counted
+from streamgauge.model.phrases import counted
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Master = Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")]

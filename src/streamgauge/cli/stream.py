@@ -12,8 +12,8 @@ from rich.console import Console
 from streamgauge.cli.defined import Parameters, checked_duration, instant, naming, tell_notes, values
 from streamgauge.cli.names import one_named, semantics_names
 from streamgauge.cli.spark import spark
+from streamgauge.model.phrases import counted
 from streamgauge.model.semantics import Origin, Semantics
-from streamgauge.model.wording import counted
 from streamgauge.oracle.expected.background import beside
 from streamgauge.query import detect, fill, parse
 from streamgauge.semantics.profiles import profile

@@ -20,10 +20,10 @@ from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import printing, table
 from streamgauge.formats.run import RunError, read_run, read_verdict, stream_path, write_verdict
 from streamgauge.formats.stream import elements
+from streamgauge.model.phrases import DATED
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Diagnosis, Evaluator, Verdict
-from streamgauge.model.wording import DATED
 from streamgauge.oracle.expected.background import beside
 from streamgauge.oracle.judging.expectation import expected_reports
 from streamgauge.oracle.judging.judge import Means, judge_run, with_cautions, with_query

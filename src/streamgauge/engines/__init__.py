@@ -15,9 +15,9 @@ from typing import TypeAlias, cast
 from streamgauge.formats.pipe import Task, start_piped
 from streamgauge.model.engine import Emit, Engine, Session
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.phrases import offered, spelled
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
-from streamgauge.model.wording import offered, spelled
 from streamgauge.query import print_query
 
 __all__ = [

@@ -12,9 +12,9 @@ from typing import Protocol, cast
 from streamgauge import papers
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.phrases import offered, spelled
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Verdict
-from streamgauge.model.wording import offered, spelled
 
 
 class UnknownRulesError(MistakeError, ValueError):

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.phrases import meant, spelled
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S
-from streamgauge.model.wording import meant, spelled
 from streamgauge.query.dialects import Dialect, load
 from streamgauge.query.parser import parse_sparql, refuse_sequences
 from streamgauge.query.text import QueryError, check_bounds, refusal

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from streamgauge.model.phrases import counted
 from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Borders, Semantics
 from streamgauge.model.verdict import Diagnosis, Evaluator, Judgement, Part, Verdict, WindowVerdict
-from streamgauge.model.wording import counted
 from streamgauge.report.numbers import NOTHING, duration, interval, moment, percent
 from streamgauge.report.series import Series
 

@@ -9,12 +9,12 @@ from itertools import compress
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from streamgauge.model.phrases import counted
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import XSD, Row, Term
 from streamgauge.model.verdict import Judgement, WindowVerdict
-from streamgauge.model.wording import counted
 from streamgauge.report import cards, plots, theme
 from streamgauge.report.cards import fitted, pace
 from streamgauge.report.charts import ChartDrawing

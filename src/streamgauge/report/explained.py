@@ -6,10 +6,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from streamgauge.model.phrases import counted
 from streamgauge.model.run import RunHeader
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Diagnosis, Part, Verdict
-from streamgauge.model.wording import counted
 from streamgauge.oracle.diagnosis.worked import Worked
 from streamgauge.report.cards import late_ones
 from streamgauge.report.series import unit_of

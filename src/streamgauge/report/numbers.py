@@ -1,7 +1,7 @@
 """Numbers, times and sizes as people read them."""
 
+from streamgauge.model.phrases import DATED, date_text
 from streamgauge.model.semantics import Borders
-from streamgauge.model.wording import DATED, date_text
 
 NOTHING = "–"
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TypeAlias
 
+from streamgauge.model.phrases import counted
 from streamgauge.model.run import Sample
 from streamgauge.model.verdict import WindowVerdict
-from streamgauge.model.wording import counted
 from streamgauge.report import charts, points
 from streamgauge.report.cards import shifted
 from streamgauge.report.charts import ChartAxis, ChartDrawing, ChartLine, ChartSize, PlacedBox

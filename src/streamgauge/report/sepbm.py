@@ -8,8 +8,8 @@ from typing import Final
 from rich.console import RenderableType
 from rich.markup import escape
 
+from streamgauge.model.phrases import counted
 from streamgauge.model.verdict import Judgement, Verdict
-from streamgauge.model.wording import counted
 from streamgauge.report import charts
 from streamgauge.report.charts import ChartAxis, ChartDrawing
 from streamgauge.report.document import swatch

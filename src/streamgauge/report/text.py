@@ -6,10 +6,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from streamgauge.model.phrases import counted
 from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Borders
 from streamgauge.model.verdict import Diagnosis, Judgement, Verdict, WindowVerdict
-from streamgauge.model.wording import counted
 from streamgauge.report.cards import explanation, facts_of, findings, fitted
 from streamgauge.report.numbers import duration, interval, percent
 from streamgauge.report.series import delay_of, median_delay, state, unit_of

@@ -13,7 +13,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 from streamgauge.formats.streams import FormatError, Reading
-from streamgauge.model.wording import offered
+from streamgauge.model.phrases import offered
 from streamgauge.sources.contract import Address, Delivery, Sink, Source, SourceError, parse_address
 
 __all__ = ["Delivery", "Sink", "Source", "SourceError", "check_place", "open_sink", "open_source", "schemes"]

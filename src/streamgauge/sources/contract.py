@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from streamgauge.formats.fields import FieldError, decode
 from streamgauge.formats.lines import Input
 from streamgauge.model.mistake import MistakeError
-from streamgauge.model.wording import offered
+from streamgauge.model.phrases import offered
 
 T = TypeVar("T")
 

@@ -25,7 +25,7 @@ from streamgauge.formats.fields import decode
 from streamgauge.formats.files import making, put
 from streamgauge.formats.jvm import JvmError, tool
 from streamgauge.model.mistake import obstacle
-from streamgauge.model.wording import counted
+from streamgauge.model.phrases import counted
 
 Tell = Callable[[str], object]
 

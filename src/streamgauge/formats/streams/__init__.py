@@ -27,8 +27,8 @@ from streamgauge.formats.streams.format import (
 )
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import obstacle
+from streamgauge.model.phrases import offered, spelled
 from streamgauge.model.terms import Triple
-from streamgauge.model.wording import offered, spelled
 
 __all__ = [
     "STREAM",

@@ -16,7 +16,7 @@ from streamgauge.formats.run import write_run
 from streamgauge.formats.stream import StreamError, write
 from streamgauge.harness.importing.foreign import AnswerTimes, ForeignError, ImportedRun, ImportRequest
 from streamgauge.model.element import StreamElement
-from streamgauge.model.wording import offered, spelled
+from streamgauge.model.phrases import offered, spelled
 from streamgauge.semantics.origin import near
 from streamgauge.sources.named import recorded
 

@@ -37,8 +37,8 @@ from streamgauge.harness.resources import ResourceSampler, reaped, spent
 from streamgauge.harness.system import Clock, RunLimits, SystemUnderTest
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
+from streamgauge.model.phrases import counted
 from streamgauge.model.run import Fed, Run, RunHeader
-from streamgauge.model.wording import counted
 from streamgauge.query import print_query
 
 __all__ = ["PipeProgram", "RunLimits", "feed", "program", "record", "task_of"]

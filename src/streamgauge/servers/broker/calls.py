@@ -14,7 +14,7 @@ from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.terms import Row
 from streamgauge.servers.http.dates import retry_after
 from streamgauge.servers.http.outgoing_requests import TRANSIENT
-from streamgauge.sources.sse_events import EventParser
+from streamgauge.sources.sse.events import EventParser
 
 TURTLE: Final = "text/turtle"
 UPDATE: Final = "application/sparql-update"

@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from streamgauge import engines
 from streamgauge.model.mistake import MistakeError, obstacle
-from streamgauge.model.wording import expectation, meant, spelled
+from streamgauge.model.phrases import expectation, meant, spelled
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.sources.contract import parse_address
 from streamgauge.sources.decoders import TIMING

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
+from streamgauge.model.phrases import counted
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import R2S, Report
 from streamgauge.model.verdict import Part
-from streamgauge.model.wording import counted
 from streamgauge.oracle.diagnosis.models import Carry, Case, Rows, Said, Seen, Simulation, Sway, Swaying
 from streamgauge.semantics.definition import operator
 from streamgauge.semantics.stream import streamed

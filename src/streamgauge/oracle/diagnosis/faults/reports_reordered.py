@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from streamgauge.model.phrases import counted
 from streamgauge.model.verdict import Part
-from streamgauge.model.wording import counted
 from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Seen, Slip
 from streamgauge.oracle.diagnosis.positions import listed, same
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import partial
 
 from streamgauge.model.element import StreamElement
+from streamgauge.model.phrases import counted
 from streamgauge.model.verdict import Part
-from streamgauge.model.wording import counted
 from streamgauge.oracle.diagnosis.models import Case, ContentRule, Fault, Seen, Stream
 from streamgauge.semantics.content import Arrival
 

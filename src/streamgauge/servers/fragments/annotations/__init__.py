@@ -9,8 +9,8 @@ from typing import Protocol, TypeAlias, cast
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.phrases import offered, spelled
 from streamgauge.model.terms import Term, Triple
-from streamgauge.model.wording import offered, spelled
 from streamgauge.servers.fragments.quads import ExpiringQuad, Quad, QuadPattern
 from streamgauge.servers.fragments.style import Style
 

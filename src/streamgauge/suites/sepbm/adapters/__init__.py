@@ -7,7 +7,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-from streamgauge.model.wording import meant, offered, spelled
+from streamgauge.model.phrases import meant, offered, spelled
 from streamgauge.suites.sepbm.contract import SepbmSystem, UnusableSystemError
 
 

@@ -17,7 +17,7 @@ from streamgauge.model.mistake import obstacle
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.contract import Address, SourceError
 from streamgauge.sources.decoders import MessageOptions, Messages, Refusing
-from streamgauge.sources.sse_events import END, MISSED, EventParser, ServerEvent
+from streamgauge.sources.sse.events import END, MISSED, EventParser, ServerEvent
 
 _FIRST = 5.0
 """Seconds that connecting may take."""

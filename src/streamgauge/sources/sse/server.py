@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from streamgauge.model.mistake import obstacle
 from streamgauge.sources.contract import Address, Delivery, SourceError
-from streamgauge.sources.sse_events import END, MISSED, write_event
+from streamgauge.sources.sse.events import END, MISSED, write_event
 
 _BATCH = 64 * 1024
 """Bytes that one client is given at once, if more than one event."""
