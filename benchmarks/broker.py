@@ -23,7 +23,7 @@ from statistics import fmean, median
 
 import psutil
 
-from streamgauge.incremental.collector import gc_frozen
+from streamgauge.incremental.budget import gc_frozen
 from streamgauge.oracle.judging.metrics import percentile
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.suites.sepbm.adapters import start

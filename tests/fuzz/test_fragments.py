@@ -17,7 +17,7 @@ from streamgauge.servers.fragments.store.memory import MemoryStore
 from streamgauge.servers.fragments.style import Label, Style
 from streamgauge.servers.fragments.writes.draft import add
 from streamgauge.servers.fragments.writes.http import METHODS, WritesHandler
-from streamgauge.servers.http.addresses import of_host
+from streamgauge.servers.http.headers import of_host
 from tests.examples import examples
 
 TOKEN = "sixteen-letters-or-more"

@@ -1,5 +1,7 @@
 """Queries have the algebra that another reader makes of them, from the tree of rdflib's parser."""
 
+from random import Random
+
 import pytest
 from hypothesis import given
 
@@ -13,6 +15,7 @@ from tests.query.rdflib_reader import read_by_rdflib
 from tests.query.test_roundtrip import FILES, STANDING
 from tests.query.texts import PREFIXES, QUERIES
 from tests.sparql.draw import OPERATORS, queries
+from tests.sparql.simple.drawn import drawn
 
 HEAD = "PREFIX : <urn:t:> PREFIX foaf: <http://xmlns.com/foaf/0.1/> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "
 COMMON = [
@@ -131,6 +134,16 @@ def test_blank_nodes_are_numbered_as_the_text_has_them():
 def test_a_sign_is_part_of_one_number_only():
     expected = al.Call("-", (f'"-5"^^<{XSD}integer>',))
     assert parse_sparql("SELECT (- -5 AS ?a) { }").pattern.pattern.expression == expected
+
+
+@pytest.mark.parametrize(
+    "first", [0, *(pytest.param(first, marks=pytest.mark.prove) for first in range(200, 20_000, 1800))]
+)
+def test_each_drawn_text(first):
+    """20,000 texts of the simple evaluator's cases, every operator within every other."""
+    for seed in range(first, first + (200 if first == 0 else 1800)):
+        text = sparql(drawn(Random(seed)).form)
+        assert read(text) == read_by_rdflib(text, BASE), seed
 
 
 @pytest.mark.parametrize("text", ["SELECT ?x { ?x << ?y }", "SELECT ?x { ?x :p 'a'@en--ltr }", "SELECT ?x { !!?y }"])

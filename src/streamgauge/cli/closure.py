@@ -63,7 +63,7 @@ def write_graph(made: TablePlan | DataFrame, rules: Rules | None, out: Path, con
     if isinstance(made, TablePlan):
         _write_here(made, rules, out, console)
         return
-    from streamgauge.spark.lines import LINE, write_lines
+    from streamgauge.spark.files import LINE, write_lines
 
     if rules is None:
         write_lines(made.selectExpr(LINE).distinct(), out)

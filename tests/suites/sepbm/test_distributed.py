@@ -54,7 +54,7 @@ def test_an_order_has_all_publications(tmp_path):
 
 
 def test_the_history_of_facts_is_what_holds_after_each_publication(spark, tmp_path):
-    made = drawn(tmp_path, 4, 12)
+    made = drawn(tmp_path, 4, 6)
     found = list(history(spark, made))
     assert list(elements(to_table(found))) == found
     facts = set(made.base())

@@ -12,7 +12,7 @@ import httpx
 from streamgauge.formats.results import rows
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.terms import Row
-from streamgauge.servers.http.dates import retry_after
+from streamgauge.servers.http.headers import retry_after
 from streamgauge.servers.http.outgoing_requests import TRANSIENT
 from streamgauge.sources.sse.events import EventParser
 

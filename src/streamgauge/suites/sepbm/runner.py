@@ -22,7 +22,7 @@ from streamgauge.harness.pace import HandoverLog, Schedule
 from streamgauge.harness.resources import ResourceSampler
 from streamgauge.harness.system import Clock
 from streamgauge.harness.trial import RunStore
-from streamgauge.incremental.collector import gc_frozen
+from streamgauge.incremental.budget import gc_frozen
 from streamgauge.model.run import Sample
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.suites.sepbm import recordings

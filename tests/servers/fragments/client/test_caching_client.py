@@ -19,7 +19,7 @@ from streamgauge.servers.fragments.client.http_cache import (
     shown_time,
 )
 from streamgauge.servers.fragments.client.transport import ClientLimits
-from streamgauge.servers.http.dates import retry_after
+from streamgauge.servers.http.headers import retry_after
 from tests.servers.fragments.client.fakes import HOST, Chunks, Clock, reply, web
 
 AT = f"{HOST}/a"

@@ -35,7 +35,7 @@ from streamgauge.servers.fragments.client.transport import (
     web_address,
 )
 from streamgauge.servers.fragments.quads import VERSION
-from streamgauge.servers.http.dates import SECOND, http_date
+from streamgauge.servers.http.headers import SECOND, http_date
 from streamgauge.servers.http.outgoing_requests import TRANSIENT, origin
 from streamgauge.sources.sse.events import EventParser, ServerEvent
 

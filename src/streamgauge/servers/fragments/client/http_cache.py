@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from streamgauge.servers.fragments.quads import TIME, VERSION
-from streamgauge.servers.http.dates import SECOND, http_date
+from streamgauge.servers.http.headers import SECOND, http_date
 
 DRIFT: Final = 200e-6
 """How fast two clocks may drift apart: each by 100 ppm."""

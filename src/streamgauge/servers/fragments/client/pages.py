@@ -16,7 +16,7 @@ from streamgauge.servers.fragments.client.documents import body_digest, read_qua
 from streamgauge.servers.fragments.client.http_cache import Response
 from streamgauge.servers.fragments.client.transport import AddressRules
 from streamgauge.servers.fragments.quads import CHANGES, DEFAULT, LIMIT, MOST_QUADS, MOST_VALUES, Quad
-from streamgauge.servers.http.dates import SECOND
+from streamgauge.servers.http.headers import SECOND
 
 _HYDRA = "http://www.w3.org/ns/hydra/core#"
 _VOID = "http://rdfs.org/ns/void#"

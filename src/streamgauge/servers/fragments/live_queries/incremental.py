@@ -8,9 +8,9 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from streamgauge.incremental import Bag, SnapshotContents, Snapshots
-from streamgauge.incremental.bags import add
-from streamgauge.incremental.drivers.fetched import Holding
+from streamgauge.incremental.drivers.content import Holding
 from streamgauge.incremental.evaluator import KeptAnswer
+from streamgauge.incremental.operators import add
 from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
@@ -144,7 +144,7 @@ class _QueryEvaluation:
     def __init__(self, asked: LiveQuery, names: tuple[Term, ...]) -> None:
         self.names = names
         pool = WindowJoins()
-        self.kept = KeptAnswer(asked.kept, pool, names=names)
+        self.kept = KeptAnswer(asked.kept, pool.leaf, names=names)
         self.holding = Holding(*pool.feeds(None))
         self.graphs = FetchedGraphs(pool, names)
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, TypeAlias
 
-from streamgauge.incremental.rewrite import Normaliser
-from streamgauge.incremental.scopes import leaf, nullable, operands
+from streamgauge.incremental.rewrite import Normaliser, leaf, nullable, operands
 from streamgauge.model import algebra as al
 from streamgauge.query.traversal import every_expression, expressions
 from streamgauge.servers.fragments.annotations import places

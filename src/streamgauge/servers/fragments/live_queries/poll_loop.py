@@ -12,7 +12,7 @@ from random import Random
 from typing import Final, Protocol, TypeAlias
 
 from streamgauge.incremental import Bag
-from streamgauge.incremental.bags import difference
+from streamgauge.incremental.operators import difference
 from streamgauge.model.answer import Answer
 from streamgauge.model.terms import Row
 from streamgauge.servers.fragments.client.contract import (

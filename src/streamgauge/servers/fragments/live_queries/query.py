@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from streamgauge.incremental import Bag, refuse
-from streamgauge.incremental.bags import add_all, difference
+from streamgauge.incremental.operators import add_all, difference
 from streamgauge.incremental.query_forms import apart, columns, shape, wanted
 from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.model import algebra as al

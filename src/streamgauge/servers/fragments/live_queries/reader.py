@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol, TypeAlias, TypeGuard
 
-from streamgauge.incremental.drivers.fetched import border
+from streamgauge.incremental.drivers.content import border
 from streamgauge.model.algebra import Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term

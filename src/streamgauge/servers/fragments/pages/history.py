@@ -35,11 +35,17 @@ from streamgauge.servers.fragments.pages.selection import Selection, matches_of
 from streamgauge.servers.fragments.quads import VERSION, Match, Quad
 from streamgauge.servers.fragments.store import QuadChanges
 from streamgauge.servers.http import events
-from streamgauge.servers.http.addresses import BaseAddress, HostError
-from streamgauge.servers.http.conditions import unchanged
-from streamgauge.servers.http.dates import date_text
+from streamgauge.servers.http.headers import (
+    CODING_NAMES,
+    CODINGS,
+    SMALLEST,
+    BaseAddress,
+    HostError,
+    content_coding,
+    date_text,
+    unchanged,
+)
 from streamgauge.servers.http.limits import CrowdedError, Gate
-from streamgauge.servers.http.negotiation import CODING_NAMES, CODINGS, SMALLEST, content_coding
 from streamgauge.servers.http.replies import ANYONE, Header, Reply, error_reply, send_reply
 
 Headers = Mapping[bytes, bytes]

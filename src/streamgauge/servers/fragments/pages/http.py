@@ -36,8 +36,7 @@ from streamgauge.servers.fragments.store.key_value import DamagedStoreError
 from streamgauge.servers.fragments.style import VOCABULARIES, Border, Label
 from streamgauge.servers.http import metrics
 from streamgauge.servers.http.access import ASKED
-from streamgauge.servers.http.addresses import BaseAddress, HostError, of_host
-from streamgauge.servers.http.conditions import unchanged
+from streamgauge.servers.http.headers import BaseAddress, HostError, of_host, unchanged
 from streamgauge.servers.http.limits import CrowdedError, Gate
 from streamgauge.servers.http.openapi import ERROR, TOKEN, Json, body, parameter, refused
 from streamgauge.servers.http.replies import Header, Reply, error_reply, send_reply

@@ -18,10 +18,16 @@ from streamgauge.servers.fragments.pages.fragment_request import read_fragment_r
 from streamgauge.servers.fragments.pages.metadata import PageView
 from streamgauge.servers.fragments.pages.selection import Selection
 from streamgauge.servers.fragments.quads import TIME
-from streamgauge.servers.http.addresses import BaseAddress
-from streamgauge.servers.http.dates import date_text
+from streamgauge.servers.http.headers import (
+    CODING_NAMES,
+    CODINGS,
+    SMALLEST,
+    BaseAddress,
+    content_coding,
+    date_text,
+    weights,
+)
 from streamgauge.servers.http.metrics import Metric
-from streamgauge.servers.http.negotiation import CODING_NAMES, CODINGS, SMALLEST, content_coding, weights
 from streamgauge.servers.http.replies import Header, Reply
 
 

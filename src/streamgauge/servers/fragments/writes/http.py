@@ -37,12 +37,19 @@ from streamgauge.servers.fragments.writes.requests import (
     read_request,
 )
 from streamgauge.servers.http.access import Tokens, bearer
-from streamgauge.servers.http.addresses import BaseAddress, HostError
-from streamgauge.servers.http.conditions import ANY, ConditionError, Conditions, PreconditionError, read_conditions
-from streamgauge.servers.http.dates import http_date
 from streamgauge.servers.http.deadlines import DEADLINES, DeadlineError
+from streamgauge.servers.http.headers import (
+    ANY,
+    CODINGS,
+    BaseAddress,
+    ConditionError,
+    Conditions,
+    HostError,
+    PreconditionError,
+    http_date,
+    read_conditions,
+)
 from streamgauge.servers.http.limits import STATUS, CrowdedError, load_parsers, read_body
-from streamgauge.servers.http.negotiation import CODINGS
 from streamgauge.servers.http.replies import Reply, error_reply, send_reply
 from streamgauge.servers.http.retries import BadKeyError, KeyReuseError, RetryKey, RetryMemory, read_key
 
