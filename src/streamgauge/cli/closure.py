@@ -12,7 +12,7 @@ import typer
 from streamgauge.cli.data import GRAPH
 from streamgauge.cli.names import chosen
 from streamgauge.cli.ontologies import read_ontologies
-from streamgauge.formats.files import making, put
+from streamgauge.formats.files import overwrite, stage
 from streamgauge.formats.streams import FormatError
 from streamgauge.model.phrases import counted
 from streamgauge.reasoning import Closure, OntologyError, Rules
@@ -85,10 +85,10 @@ def _write_here(plan: TablePlan, rules: Rules | None, out: Path, console: Consol
         closure.load(stated)
         found = sorted(f"{' '.join(triple)} ." for triple in closure.facts.match(None, None, None))
         console.print(f"{counted(len(found), 'triple')} with what follows from them")
-    with making(out) as place:
+    with stage(out) as place:
         with place.open("x", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{line}\n" for line in found)
-        put(place, out)
+        overwrite(place, out)
 
 
 def _closed(table: DataFrame, rules: Rules, console: Console) -> DataFrame:

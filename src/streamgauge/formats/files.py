@@ -34,7 +34,7 @@ def made_folder(folder: Path) -> Path:
 
 
 @contextmanager
-def making(target: Path) -> Iterator[Path]:
+def stage(target: Path) -> Iterator[Path]:
     """A place beside ``target`` that nobody else uses, for a file or a folder; what is left of it at the end goes.
 
     So does what processes of this machine have left that were killed while they made the same.
@@ -51,7 +51,7 @@ def making(target: Path) -> Iterator[Path]:
         _remove(place)
 
 
-def share(file: Path, target: Path) -> None:
+def hardlink(file: Path, target: Path) -> None:
     """The same file at another place, without a second copy where the file system can share it."""
     try:
         os.link(file, target)
@@ -59,7 +59,7 @@ def share(file: Path, target: Path) -> None:
         shutil.copy2(file, target)
 
 
-def keep_first(place: Path, target: Path) -> None:
+def put_if_absent(place: Path, target: Path) -> None:
     """Put the staged place at ``target``, unless another process was first: then the other's is kept."""
     try:
         if not target.exists():
@@ -69,7 +69,7 @@ def keep_first(place: Path, target: Path) -> None:
             raise
 
 
-def put(place: Path, target: Path) -> None:
+def overwrite(place: Path, target: Path) -> None:
     """Put the staged place at ``target``, whatever was there."""
     while True:
         try:

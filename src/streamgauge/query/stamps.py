@@ -78,7 +78,7 @@ def stamped(form: al.QueryForm) -> al.QueryForm:
         isinstance(pattern, al.Graph) and isinstance(pattern.name, al.Var) for pattern in every_pattern(form.pattern)
     ):
         raise ValueError("timestamp() beside GRAPH ?variable is not supported: name the window")
-    result = with_pattern(form, _Stamping(variable_names(form)).pattern(form.pattern))
+    result = with_pattern(form, _StampRewriter(variable_names(form)).pattern(form.pattern))
     for pattern in every_pattern(result.pattern):
         for call in (call for tree in expressions(pattern) for call in _calls(tree)):
             raise ValueError(f"{_shown(call)} names no triple pattern of its group: {_HOW}")
@@ -99,7 +99,7 @@ class _Site:
 
 
 @dataclass(slots=True)
-class _Stamping:
+class _StampRewriter:
     """Names new variables while it rewrites one form."""
 
     taken: frozenset[str]

@@ -138,7 +138,7 @@ class Refusals:
             self.reasons.append(str(error))
 
 
-class Refusing:
+class RefusalReport:
     """The report of a source on the parts that it passed over."""
 
     _refusals: Refusals

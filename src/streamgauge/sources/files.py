@@ -18,7 +18,7 @@ from streamgauge.formats.streams import FormatError, Reading, Refuse, read_input
 from streamgauge.formats.streams.format import Format
 from streamgauge.model.mistake import obstacle
 from streamgauge.sources.contract import Address, Delivery, Sink, Source, SourceError, read_options
-from streamgauge.sources.decoders import ReadingOptions, Refusals, Refusing
+from streamgauge.sources.decoders import ReadingOptions, RefusalReport, Refusals
 
 _POLL = 0.1
 """Seconds between two looks at a file that has no more bytes, or at the wish to close."""
@@ -77,7 +77,7 @@ def _into(buffer: memoryview, data: bytes) -> int:
     return len(data)
 
 
-class ByteSource(Refusing):
+class ByteSource(RefusalReport):
     """The elements that a format reads from bytes; ``closing`` ends the reading."""
 
     def __init__(

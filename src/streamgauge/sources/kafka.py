@@ -18,7 +18,7 @@ from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError, Reading
 from streamgauge.model.element import StreamElement
 from streamgauge.sources.contract import Address, Delivery, Sink, Source, SourceError, parse_address, read_options
-from streamgauge.sources.decoders import MessageOptions, Messages, Pending, Refusing
+from streamgauge.sources.decoders import MessageOptions, Messages, Pending, RefusalReport
 
 SCHEMES = ("kafka", "kafkas")
 
@@ -80,7 +80,7 @@ def open_sink(address: Address) -> Sink:
     return KafkaSink(address, read_options(KafkaSinkOptions, address))
 
 
-class KafkaSource(Refusing):
+class KafkaSource(RefusalReport):
     """A topic's messages; each counts as taken when the next one is asked for."""
 
     def __init__(self, address: Address, options: KafkaSourceOptions, messages: Messages) -> None:

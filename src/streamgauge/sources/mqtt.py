@@ -26,7 +26,7 @@ from streamgauge.formats.streams import FormatError, Reading
 from streamgauge.model.mistake import obstacle
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.contract import Address, Delivery, Sink, Source, SourceError, read_options
-from streamgauge.sources.decoders import MessageOptions, Messages, Pending, Refusing
+from streamgauge.sources.decoders import MessageOptions, Messages, Pending, RefusalReport
 
 SCHEMES = ("mqtt", "mqtts")
 
@@ -58,8 +58,8 @@ class MqttSession:
     lasting: bool = False
 
 
-class Side(Protocol):
-    """The client of a link: its methods are called in the link's thread."""
+class LinkOwner(Protocol):
+    """The owner of a link: the link calls these methods in its thread."""
 
     def prepare(self, client: Any) -> None:
         """Set callbacks before connecting."""
@@ -72,12 +72,18 @@ class Side(Protocol):
 
 
 class Link:
-    """Keeps a side connected; ``wake`` has it called, ``close`` says goodbye."""
+    """A connection to an MQTT 5 broker that is made again whenever it is lost; all of it runs in one thread of its own.
 
-    def __init__(self, address: Address, session: MqttSession, side: Side, random: Random, ca: str | None) -> None:
+    Each connection has a paho client of its own. The owner keeps the state that outlives a connection: ``wake`` has
+    its ``work`` called, ``close`` disconnects.
+    """
+
+    def __init__(
+        self, address: Address, session: MqttSession, owner: LinkOwner, random: Random, ca: str | None
+    ) -> None:
         self._address = address
         self._session = session
-        self._side = side
+        self._owner = owner
         self._ca = ca
         self._backoff = Backoff(random)
         self._closing = Event()
@@ -114,7 +120,7 @@ class Link:
         return 0.0 if lost_at is None else monotonic() - lost_at
 
     def wake(self) -> None:
-        """Have the side called."""
+        """Have the owner called."""
         with suppress(BlockingIOError, OSError):
             self._wake.send(b"x", socket.MSG_DONTWAIT)
 
@@ -152,7 +158,7 @@ class Link:
             client.username_pw_set(self._address.user, self._address.password)
         if self._address.scheme == "mqtts":
             client.tls_set(self._ca)
-        self._side.prepare(client)
+        self._owner.prepare(client)
         asked = properties("CONNECT", SessionExpiryInterval=self._session.expiry, ReceiveMaximum=self._session.room)
         port = self._address.port or _PORTS[self._address.scheme]
         clean = self._session.expiry == 0
@@ -174,7 +180,7 @@ class Link:
 
     def _farewell(self, client: Any) -> None:
         """Send what is left and take leave; what still comes is read, for closing over it would undo the last words."""
-        self._side.work(client)
+        self._owner.work(client)
         lasting, sock = self._session.lasting, client.socket()
         if sock is None:
             return
@@ -198,7 +204,7 @@ class Link:
             self._woken.recv(4096)
         rc = client.loop_read() if buffered or sock in readable else 0
         if not rc and self._lost_at is None:
-            self._side.work(client)
+            self._owner.work(client)
         if not rc and writable:
             rc = client.loop_write()
         return int(rc or client.loop_misc())
@@ -207,7 +213,7 @@ class Link:
         if not reason.is_failure:
             self.largest = getattr(told, "MaximumPacketSize", None)
             self._lost_at = None
-            self._side.connected(client, flags.session_present)
+            self._owner.connected(client, flags.session_present)
         elif reason.value in _HOPELESS:
             self.fail(f"the broker refuses: {reason}")
         else:
@@ -284,7 +290,7 @@ class Received:
     taken: bool = False
 
 
-class MqttSource(Refusing):
+class MqttSource(RefusalReport):
     """A subscription; a message is acknowledged when the next one is asked for."""
 
     def __init__(self, address: Address, options: MqttSourceOptions, messages: Messages, random: Random) -> None:

@@ -22,7 +22,7 @@ from threading import Event, Timer
 from typing import IO, Final
 
 from streamgauge.formats.fields import decode
-from streamgauge.formats.files import making, put
+from streamgauge.formats.files import overwrite, stage
 from streamgauge.formats.jvm import JvmError, tool
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.phrases import counted
@@ -293,7 +293,7 @@ def collect(kinds: Sequence[Clone], source: Path, target: Path, tell: Tell, limi
         raise JvmError(f"{source}: no such folder: give --source the folder of your clone of {_projects(kinds)}")
     kind = _kind(kinds, source)
     order = _order(kind, source, target, limit_s)
-    with making(target) as place, built(order, tell) if order else nullcontext(source) as there:
+    with stage(target) as place, built(order, tell) if order else nullcontext(source) as there:
         place.mkdir()
         tell(f"collecting jars of {kind.project}")
         _copy(kind, there, place)
@@ -303,7 +303,7 @@ def collect(kinds: Sequence[Clone], source: Path, target: Path, tell: Tell, limi
         names = tuple(sorted(jar.name for jar in place.glob("*.jar")))
         tell(f"checking {counted(len(names), 'jar')}")
         check(kind, place)
-        put(place, target)
+        overwrite(place, target)
     branch = _reference(kind, source) if kind.files else None
     return Collected(kind, _git(source, "rev-parse", f"{branch or 'HEAD'}^{{commit}}"), names)
 

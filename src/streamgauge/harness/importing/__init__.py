@@ -11,7 +11,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Protocol, cast
 
-from streamgauge.formats.files import made_folder, making, put
+from streamgauge.formats.files import made_folder, overwrite, stage
 from streamgauge.formats.run import write_run
 from streamgauge.formats.stream import StreamError, write
 from streamgauge.harness.importing.foreign import AnswerTimes, ForeignError, ImportedRun, ImportRequest
@@ -83,7 +83,7 @@ def _importer(source: Path, form: str | None) -> Importer:
 
 def _write(target: Path, imported: ImportedRun) -> int:
     """The folder whole or not at all: made beside its place, then moved; how far time came (ms)."""
-    with making(target) as place:
+    with stage(target) as place:
         made_folder(place / "stream")
         last = _Last()
         elements = recorded((imported.stream,), imported.streams, imported.reading, last.hear)
@@ -97,7 +97,7 @@ def _write(target: Path, imported: ImportedRun) -> int:
         write_run(place, run)
         for name, text in imported.files.items():
             (place / name).write_text(text, encoding="utf-8")
-        put(place, target)
+        overwrite(place, target)
         return run.header.advanced_to
 
 

@@ -16,7 +16,7 @@ from streamgauge.formats.streams import FormatError
 from streamgauge.model.mistake import obstacle
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.contract import Address, SourceError
-from streamgauge.sources.decoders import MessageOptions, Messages, Refusing
+from streamgauge.sources.decoders import MessageOptions, Messages, RefusalReport
 from streamgauge.sources.sse.events import END, MISSED, EventParser, ServerEvent
 
 _FIRST = 5.0
@@ -40,7 +40,7 @@ class SseSourceOptions(MessageOptions):
     patience: int = 600_000
 
 
-class SseSource(Refusing):
+class SseSource(RefusalReport):
     """A subscription that is made again when it breaks."""
 
     def __init__(self, address: Address, options: SseSourceOptions, messages: Messages, random: Random) -> None:

@@ -42,21 +42,21 @@ class SseOptions:
 
 
 @dataclass(slots=True)
-class ShelvedEvent:
+class BufferedEvent:
     """An event that clients can still be given, and whether one was."""
 
     text: bytes
     given: bool = False
 
 
-class Shelf:
+class EventBuffer:
     """The last events in order, numbered from 1; thread-safe. ``run`` tells this numbering from others."""
 
     def __init__(self, options: SseOptions, run: str) -> None:
         self._options = options
         self._run = run
         self._changed = Condition()
-        self._kept: deque[ShelvedEvent] = deque()
+        self._kept: deque[BufferedEvent] = deque()
         self._bytes = 0
         self._first = 1
         self._clients = 0
@@ -76,7 +76,7 @@ class Shelf:
             self._changed.wait_for(lambda: self._room(len(text)) or not self._clients, self._options.wait / 1000)
             while self._kept and self._full(len(text)):
                 self._drop()
-            self._kept.append(ShelvedEvent(text))
+            self._kept.append(BufferedEvent(text))
             self._bytes += len(text)
 
     def place(self, last: str | None) -> int:
@@ -146,7 +146,7 @@ class Shelf:
         self._bytes -= len(kept.text)
         self._let_go(kept)
 
-    def _let_go(self, kept: ShelvedEvent) -> None:
+    def _let_go(self, kept: BufferedEvent) -> None:
         if not kept.given:
             self._fail("no client took it while it was kept")
 
@@ -169,8 +169,8 @@ class SseSink:
 
     def __init__(self, address: Address, options: SseOptions, random: Random) -> None:
         self._address = address
-        self._shelf = Shelf(options, f"{random.getrandbits(48):x}")
-        self._feed = ShelfFeed(self._shelf, options)
+        self._buffer = EventBuffer(options, f"{random.getrandbits(48):x}")
+        self._feed = EventResponses(self._buffer, options)
         self._lock = Lock()
         self._result: Delivery | None = None
         listening = _listen(address)
@@ -200,14 +200,14 @@ class SseSink:
             message.decode()
         except UnicodeDecodeError as error:
             raise SourceError(f"{self._address.text}: server-sent events are UTF-8 text: {error}") from error
-        self._shelf.put(message)
+        self._buffer.put(message)
         self._loop.call_soon_threadsafe(self._feed.ring)
 
     def close(self) -> Delivery:
         """Wait for the clients that are behind, tell all that it is the end, and stop."""
         with self._lock:
             if self._result is None:
-                self._result = self._shelf.drain()
+                self._result = self._buffer.drain()
                 self._loop.call_soon_threadsafe(self._feed.ring)
                 self._server.should_exit = True
                 self._thread.join()
@@ -219,11 +219,11 @@ class SseSink:
         await self._server.serve(sockets=[listening])
 
 
-class ShelfFeed:
-    """The web face of a shelf."""
+class EventResponses:
+    """Streams the events of a buffer to clients over HTTP."""
 
-    def __init__(self, shelf: Shelf, options: SseOptions) -> None:
-        self._shelf = shelf
+    def __init__(self, buffer: EventBuffer, options: SseOptions) -> None:
+        self._buffer = buffer
         self._options = options
         self._bells: set[asyncio.Event] = set()
 
@@ -242,7 +242,7 @@ class ShelfFeed:
         self._bells.add(bell)
         gone = asyncio.create_task(_until_gone(receive, bell))
         try:
-            place = self._shelf.place(Request(scope).headers.get("last-event-id"))
+            place = self._buffer.place(Request(scope).headers.get("last-event-id"))
             await send({"type": "http.response.start", "status": 200, "headers": _HEAD})
             await self._give(place, bell, gone, send)
         except (TimeoutError, OSError):
@@ -250,19 +250,19 @@ class ShelfFeed:
         finally:
             gone.cancel()
             self._bells.discard(bell)
-            self._shelf.leave()
+            self._buffer.leave()
 
     async def _give(self, place: int, bell: asyncio.Event, gone: "asyncio.Task[None]", send: Send) -> None:
         while not gone.done():
             bell.clear()
-            missed, text, behind = self._shelf.after(place)
+            missed, text, behind = self._buffer.after(place)
             if missed:
                 text = write_event(str(missed).encode(), name=MISSED) + text
             if text:
                 await self._send(text, send)
-                self._shelf.given(place, behind)
+                self._buffer.given(place, behind)
                 place = behind
-            elif self._shelf.over:
+            elif self._buffer.over:
                 await self._send(write_event(b"end", name=END), send)
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
                 return
@@ -285,7 +285,7 @@ class ShelfFeed:
         token, shown = self._options.token, request.headers.get("authorization", "")
         if token is not None and not hmac.compare_digest(shown.encode(), f"Bearer {token}".encode()):
             return PlainTextResponse("a bearer token is needed\n", 401, {"www-authenticate": "Bearer"})
-        if not self._shelf.enter():
+        if not self._buffer.enter():
             return PlainTextResponse("there are too many clients: come again later\n", 503, {"retry-after": "5"})
         return None
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge.engines import load as load_engine
-from streamgauge.formats.files import share
+from streamgauge.formats.files import hardlink
 from streamgauge.formats.pipe import StaticFile
 from streamgauge.formats.stream import files
 from streamgauge.formats.streams import Reading
@@ -203,4 +203,4 @@ def link(source: Path, target: Path) -> None:
     """The same files in another folder, without a second copy where the file system can share them."""
     target.mkdir(parents=True)
     for file in files(source):
-        share(file, target / file.name)
+        hardlink(file, target / file.name)

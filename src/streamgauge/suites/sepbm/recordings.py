@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from streamgauge.formats import stream, tables
-from streamgauge.formats.files import making, put, share
+from streamgauge.formats.files import hardlink, overwrite, stage
 from streamgauge.formats.run import RunError, read_json, read_run, read_verdict, write_json, write_run, write_verdict
 from streamgauge.harness.resources import machine, versions
 from streamgauge.model.answer import Answer
@@ -110,9 +110,9 @@ def write(
 
 def write_facts(folder: Path, elements: Iterable[StreamElement]) -> None:
     """The facts that stood, with what follows from them, which the channels of a recording are judged on."""
-    with _named(), making(folder / FACTS) as place:
+    with _named(), stage(folder / FACTS) as place:
         stream.write(elements, place)
-        put(place, folder / FACTS)
+        overwrite(place, folder / FACTS)
 
 
 def read(folder: Path) -> SepbmRecording:
@@ -345,4 +345,4 @@ def _facts(folder: Path, configuration: Stored, recording: SepbmRecording, judgi
         return
     if not (configuration.folder / FACTS).exists():
         write_facts(configuration.folder, history(judging.spark(), configuration))
-    share(configuration.folder / FACTS, folder / FACTS)
+    hardlink(configuration.folder / FACTS, folder / FACTS)
