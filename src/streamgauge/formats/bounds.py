@@ -25,54 +25,6 @@ import pyoxigraph as ox
 
 from streamgauge.model.mistake import MistakeError
 
-_WHOLE: Final = (ox.RdfFormat.JSON_LD, ox.RdfFormat.STREAMING_JSON_LD, ox.RdfFormat.RDF_XML)
-_BLOCK: Final = 2**20
-
-ByteFile: TypeAlias = IO[bytes] | io.RawIOBase
-
-
-def bounded(file: ByteFile, syntax: ox.RdfFormat) -> ByteFile:
-    """The same bytes for a parser; BoundError, here or while they are read, for what is beyond the bounds.
-
-    JSON-LD and RDF/XML are read whole. A file of another syntax that has few triple terms is read as it is.
-    """
-    if syntax in _WHOLE:
-        body = file.read() or b""
-        check_rdf(body, syntax)
-        return io.BytesIO(body)
-    return BoundedTurtle(file) if _may_nest(file) else file
-
-
-def _may_nest(file: ByteFile) -> bool:
-    """Whether a file may have triple terms too deep in each other, or cannot be read twice."""
-    if not isinstance(file, io.BufferedReader) or not file.seekable():
-        return True
-    start, count, before = file.tell(), 0, b""
-    while count <= TRIPLE_TERMS and (block := file.read(_BLOCK)):
-        count += (before + block).count(b"<<")
-        before = block[-1:]
-    file.seek(start)
-    return count > TRIPLE_TERMS
-
-
-class BoundedTurtle(io.RawIOBase):
-    """A file of Turtle, or of a syntax beside it, that a scan reads before its reader does; BoundError."""
-
-    def __init__(self, file: ByteFile) -> None:
-        self._file, self._scan = file, TurtleScan()
-
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """The next bytes, at least one before the end."""
-        data = self._file.read(len(buffer)) or b""
-        self._scan.feed(data.decode("latin-1"), last=not data)
-        buffer[: len(data)] = data
-        return len(data)
-
-
 DEPTH: Final = 64
 """Brackets of a SPARQL text that may be open at once."""
 
@@ -476,3 +428,64 @@ def check_results(body: str | bytes, form: ox.QueryResultsFormat) -> None:
 def _decoded(body: str | bytes) -> str:
     """Text as it is, bytes as one character each: all terminals here are ASCII."""
     return body.decode("latin-1") if isinstance(body, bytes) else body
+
+
+# Files
+
+_WHOLE: Final = (ox.RdfFormat.JSON_LD, ox.RdfFormat.STREAMING_JSON_LD, ox.RdfFormat.RDF_XML)
+_BLOCK: Final = 2**20
+
+ByteFile: TypeAlias = IO[bytes] | io.RawIOBase
+
+
+class ByteReader(io.RawIOBase):
+    """A raw file of the bytes that ``take`` gives, at most as many as it is asked for; no bytes are the end."""
+
+    def __init__(self, take: Callable[[int], bytes]) -> None:
+        self._take = take
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """The next bytes, at least one before the end."""
+        data = self._take(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def bounded(file: ByteFile, syntax: ox.RdfFormat) -> ByteFile:
+    """The same bytes for a parser; BoundError, here or while they are read, for what is beyond the bounds.
+
+    JSON-LD and RDF/XML are read whole. A file of another syntax that has few triple terms is read as it is.
+    """
+    if syntax in _WHOLE:
+        body = file.read() or b""
+        check_rdf(body, syntax)
+        return io.BytesIO(body)
+    return _bounded_turtle(file) if _may_nest(file) else file
+
+
+def _may_nest(file: ByteFile) -> bool:
+    """Whether a file may have triple terms too deep in each other, or cannot be read twice."""
+    if not isinstance(file, io.BufferedReader) or not file.seekable():
+        return True
+    start, count, before = file.tell(), 0, b""
+    while count <= TRIPLE_TERMS and (block := file.read(_BLOCK)):
+        count += (before + block).count(b"<<")
+        before = block[-1:]
+    file.seek(start)
+    return count > TRIPLE_TERMS
+
+
+def _bounded_turtle(file: ByteFile) -> ByteReader:
+    """A file of Turtle, or of a syntax beside it, that a scan reads before its reader does; BoundError."""
+    scan = TurtleScan()
+
+    def take(size: int) -> bytes:
+        data = file.read(size) or b""
+        scan.feed(data.decode("latin-1"), last=not data)
+        return data
+
+    return ByteReader(take)

@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import IO, Literal
 
+from streamgauge.formats.bounds import ByteReader
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError, Reading, Refuse, read_inputs, stream_format
 from streamgauge.formats.streams.format import Format
@@ -24,57 +25,32 @@ _POLL = 0.1
 """Seconds between two looks at a file that has no more bytes, or at the wish to close."""
 
 
-class Waiting(io.RawIOBase):
+def waiting(descriptor: int, closing: Event) -> ByteReader:
     """An open descriptor (pipe, terminal) read as bytes come; at its end, or after ``closing``, there are no more."""
 
-    def __init__(self, descriptor: int, closing: Event) -> None:
-        self._descriptor = descriptor
-        self._closing = closing
-
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """Whatever is there, at least a byte unless it is over."""
-        while not self._closing.is_set():
-            ready, _, _ = select.select([self._descriptor], [], [], _POLL)
+    def take(size: int) -> bytes:
+        while not closing.is_set():
+            ready, _, _ = select.select([descriptor], [], [], _POLL)
             if ready:
-                return _into(buffer, os.read(self._descriptor, len(buffer)))
-        return 0
+                return os.read(descriptor, size)
+        return b""
+
+    return ByteReader(take)
 
 
-class Growing(io.RawIOBase):
+def growing(file: IO[bytes], closing: Event) -> ByteReader:
     """A file that is still written to: at its end, more is waited for until ``closing``; OSError when it was cut."""
 
-    def __init__(self, file: IO[bytes], closing: Event) -> None:
-        self._file = file
-        self._closing = closing
-
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """Whatever is there, at least a byte unless closed."""
-        while not self._closing.is_set():
-            data = self._file.read(len(buffer))
-            if data:
-                return _into(buffer, data)
-            if os.fstat(self._file.fileno()).st_size < self._file.tell():
+    def take(size: int) -> bytes:
+        while not closing.is_set():
+            if data := file.read(size):
+                return data
+            if os.fstat(file.fileno()).st_size < file.tell():
                 raise OSError("the file was cut while it was read")
-            self._closing.wait(_POLL)
-        return 0
+            closing.wait(_POLL)
+        return b""
 
-    def close(self) -> None:
-        """Close the file too."""
-        self._file.close()
-        super().close()
-
-
-def _into(buffer: memoryview, data: bytes) -> int:
-    buffer[: len(data)] = data
-    return len(data)
+    return ByteReader(take)
 
 
 class ByteSource(RefusalReport):
@@ -216,7 +192,7 @@ def _followed(
         )
 
     def read(refuse: Refuse) -> Iterator[Input]:
-        with io.BufferedReader(Growing(path.open("rb", buffering=0), closing)) as file:
-            yield from follow(file, str(path), reading, refuse)
+        with path.open("rb", buffering=0) as file:
+            yield from follow(io.BufferedReader(growing(file, closing)), str(path), reading, refuse)
 
     return read

@@ -20,7 +20,6 @@ from streamgauge.formats.bounds import BoundError, check_turtle
 from streamgauge.formats.canonical import to_triple, value_text
 from streamgauge.formats.instants import InstantError
 from streamgauge.formats.streams.format import (
-    Arriving,
     Decode,
     Format,
     FormatError,
@@ -30,6 +29,7 @@ from streamgauge.formats.streams.format import (
     Reading,
     Refuse,
     Relabel,
+    arriving,
     bounded_lines,
     files,
     number,
@@ -301,7 +301,7 @@ def follow_nquads(file: IO[bytes], place: str, reading: Reading, refuse: Refuse)
 
 def follow_trig(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
     """The elements of an open TriG file as they end; wrong syntax is never passed over."""
-    quads = _trig(parse_open(Arriving(file), place, ox.RdfFormat.TRIG), place, Relabel("f0"))
+    quads = _trig(parse_open(arriving(file), place, ox.RdfFormat.TRIG), place, Relabel("f0"))
     return number(passing(quads, reading, refuse), reading)
 
 
