@@ -26,8 +26,7 @@ from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources.contract import parse_address
 from streamgauge.sources.decoders import OwnDataOptions
 from streamgauge.sources.named import by_time, is_live
-from streamgauge.suites.experiments.plan import refuse_window
-from streamgauge.suites.experiments.streams import stream_facts
+from streamgauge.suites.experiments.plan import refuse_window, stream_facts
 from streamgauge.watching.asked import Query, Static, Terms, WatchError, understand
 from streamgauge.watching.origin import read_as
 from streamgauge.watching.streams import Stream, StreamFeed, given_pairs, open_feeds

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from streamgauge.formats.pipe import TaskRefusedError, start_piped, word
-from streamgauge.harness.system import RunLimits
+from streamgauge.harness.systems import RunLimits
 from streamgauge.harness.systems.pipe import PipeProgram, program, record, task_of
 from streamgauge.semantics.profiles import PROFILES, RSPQL
 from tests.harness.test_pipe import ELEMENTS, RUN, said

@@ -18,8 +18,7 @@ from streamgauge.model.phrases import counted
 from streamgauge.reasoning import Closure, OntologyError, Rules
 from streamgauge.reasoning.ontology import Extent
 from streamgauge.workloads import Workload
-from streamgauge.workloads.plan import TablePlan
-from streamgauge.workloads.tables import lines_of
+from streamgauge.workloads.plan import TablePlan, lines_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -9,8 +9,8 @@ from rich.console import Console
 from streamgauge.cli.progress import telling
 from streamgauge.formats.run import read_run, read_verdict
 from streamgauge.query import parse
-from streamgauge.report.page import write as write_page
-from streamgauge.suites.experiments.experiment import ExperimentError
+from streamgauge.report import write as write_page
+from streamgauge.suites.experiments import ExperimentError
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

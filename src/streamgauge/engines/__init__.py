@@ -12,6 +12,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import TypeAlias, cast
 
+from streamgauge.formats.jvm import JvmError, jars, java_command
 from streamgauge.formats.pipe import Task, start_piped
 from streamgauge.model.engine import Emit, Engine, Session
 from streamgauge.model.mistake import MistakeError
@@ -30,11 +31,14 @@ __all__ = [
     "dialect",
     "evaluator",
     "folder",
+    "java_program",
     "load",
     "named",
     "names",
     "on_the_pipe",
     "profiles",
+    "starter",
+    "unprintable",
 ]
 
 GROUP = "streamgauge.engines"
@@ -90,15 +94,49 @@ def command(engine: Engine) -> Sequence[str] | None:
     return None if own is None else cast(Sequence[str], own())
 
 
-def on_the_pipe(refuse: Refuse, command: Callable[[], Sequence[str]], dialect: str) -> Start:
-    """The ``start`` of an engine that is a program: in a process of its own, ValueError for what is refused."""
+def starter(refuse: Refuse, begin: Start) -> Start:
+    """The ``start`` of an engine: ``begin``, but ValueError with the sentence for what is refused."""
 
     def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
         if reason := refuse(query, semantics):
             raise ValueError(reason)
-        return start_piped(command(), Task(print_query(query, dialect), dialect, semantics, query.static), emit)
+        return begin(query, semantics, emit)
 
     return start
+
+
+def on_the_pipe(refuse: Refuse, command: Callable[[], Sequence[str]], dialect: str) -> Start:
+    """The ``start`` of an engine that is a program: in a process of its own."""
+
+    def begin(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
+        return start_piped(command(), Task(print_query(query, dialect), dialect, semantics, query.static), emit)
+
+    return starter(refuse, begin)
+
+
+def java_program(name: str, home: str, how: str, program: Path) -> Callable[[], list[str]]:
+    """The ``command`` of an engine on the JVM, a Java program beside jars of the user's: ``how`` to get them.
+
+    ``home`` is the environment variable that names their folder.
+    """
+
+    def command() -> list[str]:
+        """Its program on the pipe; EngineUnavailableError says how to get the jars, or a JDK."""
+        try:
+            return java_command(jars(home, how, name), (program,), f"streamgauge.{name}.{program.stem}")
+        except JvmError as error:
+            raise EngineUnavailableError(str(error)) from error
+
+    return command
+
+
+def unprintable(query: ContinuousQuery, dialect: str) -> str | None:
+    """Why a query cannot be printed in a dialect, ``None`` when it can."""
+    try:
+        print_query(query, dialect)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def folder(engine: Engine) -> Path | None:

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from streamgauge.formats.lines import encode_advance
 from streamgauge.formats.stream import Written, written
-from streamgauge.harness.system import Clock
+from streamgauge.harness.systems import Clock
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Fed
 from streamgauge.model.semantics import Due

@@ -6,7 +6,7 @@ import pytest
 
 from streamgauge.formats.stream import elements, to_table
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm.configuration import ConfigurationError, spans
+from streamgauge.suites.sepbm import ConfigurationError, spans
 from streamgauge.suites.sepbm.distributed import due, history, states
 from streamgauge.suites.sepbm.local import closed, due_in_memory, sequential
 from tests.suites.sepbm.campus import drawn

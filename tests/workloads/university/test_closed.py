@@ -22,7 +22,7 @@ from streamgauge.spark.answers import ContentChoices, answers
 from streamgauge.spark.entailment import entailed
 from streamgauge.spark.facts import profiled
 from streamgauge.workloads import load, queries, query_text
-from streamgauge.workloads.university.tables import described
+from streamgauge.workloads.university import described
 from tests.reasoning.naive import closure
 from tests.servers.broker.world import Clock
 

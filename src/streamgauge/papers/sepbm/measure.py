@@ -1,4 +1,4 @@
-"""SEP-BM measured here: configurations, runs, analyses and verdicts, each kept in its folder; and the claims."""
+"""SEP-BM measured here: configurations, planned runs, analyses and verdicts, each kept in its folder; the claims."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,24 +10,115 @@ from streamgauge import workloads
 from streamgauge.formats.files import made_folder
 from streamgauge.formats.run import read_json, write_json
 from streamgauge.formats.streams import read_triples
-from streamgauge.papers.claims import ComparedClaim, paper
-from streamgauge.papers.reproduction import Tell
-from streamgauge.papers.sepbm import plan
+from streamgauge.papers.reproduction import ComparedClaim, Tell, paper
 from streamgauge.reasoning import read_rules
 from streamgauge.report.numbers import NOTHING, number
 from streamgauge.report.sections import TableLine
 from streamgauge.report.sepbm import fine
-from streamgauge.suites.sepbm import runner
+from streamgauge.suites.sepbm import ABOUT, Stored, read, runner
 from streamgauge.suites.sepbm.analysis import SLOW, NotificationScore, score
-from streamgauge.suites.sepbm.configuration import ABOUT, Stored, read
 from streamgauge.suites.sepbm.generator import ConfigurationRequest, generate, small
 from streamgauge.suites.sepbm.generator import university as world
 from streamgauge.suites.sepbm.recordings import JudgedRecording, JudgingMeans, judge, outcome
+from streamgauge.suites.sepbm.runner import RunPlan, SeriesRun
 from streamgauge.suites.sepbm.selection import SelectionRule
 from streamgauge.workloads import university
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+PARTS: Final = ("counts", "together", "alone", "publishers", "channels", "systems")
+STRATEGIES: Final = ("reevaluate", "stringrs", "graphss", "incremental")
+PUBLISHERS: Final = (1, 10, 100)
+CHANNELS: Final = (1, 100, 10_000)
+BROKER: Final = "broker_inprocess"
+SYSTEMS: Final = {
+    "our broker, incremental": BROKER,
+    "a polled SPARQL store": "polled",
+    "an RSP engine": "rsp",
+    "all queries again by columns": "columns",
+}
+QUERIES: Final = tuple(f"q{number:02d}" for number in range(1, 21))
+EXACT: Final = "incremental"
+
+
+@dataclass(frozen=True, slots=True)
+class SepbmExtent:
+    """The extent of a reproduction: size of the data, length of the sequence, rule of publication, parts.
+
+    ``judged``: the channels of the runs on all queries are judged by the common oracle too.
+    """
+
+    universities: int = 1
+    publications: int = 300
+    rule: str = "first"
+    strategies: tuple[str, ...] = STRATEGIES
+    parts: tuple[str, ...] = PARTS
+    judged: bool = True
+
+    @property
+    def name(self) -> str:
+        """Of the folder in which this extent's configurations and runs are."""
+        return f"lubm-{self.universities}-{self.publications}-{self.rule}"
+
+    def configuration(self, folder: Path, channels: int = 0) -> Path:
+        """The folder of the configuration with so many channels, 0 for the queries."""
+        return folder / self.name / (f"channels-{channels}" if channels else "queries")
+
+
+def together(extent: SepbmExtent, folder: Path) -> Iterator[SeriesRun]:
+    """All channels at once, by strategy."""
+    for strategy in extent.strategies:
+        yield SeriesRun(f"together/{strategy}", extent.configuration(folder), BROKER, {"strategy": strategy})
+
+
+def alone(extent: SepbmExtent, folder: Path, strategy: str) -> Iterator[SeriesRun]:
+    """Each channel by itself under a strategy."""
+    for query in QUERIES:
+        options = {"strategy": strategy}
+        yield SeriesRun(
+            f"alone/{strategy}/{query}", extent.configuration(folder), BROKER, options, RunPlan(channels=(query,))
+        )
+
+
+def publishers(extent: SepbmExtent, folder: Path) -> Iterator[SeriesRun]:
+    """So many publish at once, to the exact strategy and to the one that evaluates again."""
+    for strategy in (name for name in (EXACT, "reevaluate") if name in extent.strategies):
+        for count in PUBLISHERS:
+            plan = RunPlan(publishers=count)
+            options = {"strategy": strategy}
+            yield SeriesRun(f"publishers/{strategy}-{count}", extent.configuration(folder), BROKER, options, plan)
+
+
+def channels(extent: SepbmExtent, folder: Path) -> Iterator[SeriesRun]:
+    """So many channels, like the queries with other constants; one is the first query alone."""
+    for count in CHANNELS:
+        plan = RunPlan(channels=QUERIES[:1]) if count == 1 else RunPlan()
+        made = extent.configuration(folder, 0 if count == 1 else count)
+        yield SeriesRun(f"channels/{count}", made, BROKER, {"strategy": EXACT}, plan)
+
+
+def systems(extent: SepbmExtent, folder: Path) -> Iterator[SeriesRun]:
+    """The same changes for systems of other kinds."""
+    for title, system in SYSTEMS.items():
+        if system != BROKER or EXACT not in extent.strategies:
+            yield SeriesRun(f"systems/{title}", extent.configuration(folder), system)
+        else:
+            yield SeriesRun(f"together/{EXACT}", extent.configuration(folder), system, {"strategy": EXACT})
+
+
+def runs(extent: SepbmExtent, folder: Path) -> dict[str, list[SeriesRun]]:
+    """The runs of each part that is done."""
+    found = {
+        "together": list(together(extent, folder)),
+        "alone": [each for strategy in extent.strategies for each in alone(extent, folder, strategy)],
+        "publishers": list(publishers(extent, folder)),
+        "channels": list(channels(extent, folder)),
+        "systems": list(systems(extent, folder)),
+    }
+    return {part: wanted for part, wanted in found.items() if part in extent.parts}
+
 
 PAPER: Final = paper("sepbm")
 CLAIMS: Final = PAPER.claims
@@ -55,21 +146,21 @@ class SepbmOutcomes:
 
     def alone(self, strategy: str) -> dict[str, NotificationScore]:
         """Each channel by itself, by its name; without those that were not run."""
-        found = {query: self.outcomes.get(f"alone/{strategy}/{query}") for query in plan.QUERIES}
+        found = {query: self.outcomes.get(f"alone/{strategy}/{query}") for query in QUERIES}
         return {query: score(each.analysis) for query, each in found.items() if each is not None}
 
 
 def measure(
-    extent: plan.SepbmExtent, folder: Path, ontology: Path | None, spark: "Callable[[], SparkSession]", tell: Tell
+    extent: SepbmExtent, folder: Path, ontology: Path | None, spark: "Callable[[], SparkSession]", tell: Tell
 ) -> SepbmOutcomes:
     """Do what is not kept; after an interruption the same call goes on."""
     axioms = ontology or university.ONTOLOGY
     home = folder / extent.name
     counts = _counts(folder, axioms, spark, tell) if "counts" in extent.parts else {}
-    wanted = [each for runs in plan.runs(extent, folder).values() for each in runs]
+    wanted = [each for part in runs(extent, folder).values() for each in part]
     for made in dict.fromkeys(each.configuration for each in wanted):
         _configured(made, extent, axioms, spark, tell)
-    lacking = runner.done(wanted, home, tell)
+    lacking = runner.run_series(wanted, home, tell)
     judging = JudgingMeans(spark, lambda what, at, of: tell(what, at / of))
     outcomes = {}
     for each in wanted:
@@ -89,7 +180,7 @@ def _judged(folder: Path, stored: Stored, judging: JudgingMeans) -> None:
 
 
 def _configured(
-    folder: Path, extent: plan.SepbmExtent, axioms: Path, spark: "Callable[[], SparkSession]", tell: Tell
+    folder: Path, extent: SepbmExtent, axioms: Path, spark: "Callable[[], SparkSession]", tell: Tell
 ) -> None:
     """Make a configuration unless it is there; its folder's name says how many channels it has."""
     if (folder / ABOUT).exists():

@@ -5,11 +5,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streamgauge.papers.claims import claims_table
-from streamgauge.papers.reproduction import Reproduction, Tell
-from streamgauge.papers.sepbm import plan
+from streamgauge.papers.reproduction import Reproduction, Tell, claims_table
 from streamgauge.papers.sepbm.measure import (
+    EXACT,
     PAPER,
+    PUBLISHERS,
+    SYSTEMS,
+    SepbmExtent,
     SepbmOutcomes,
     average_lines,
     claims,
@@ -17,6 +19,7 @@ from streamgauge.papers.sepbm.measure import (
     differences,
     mean_times,
     measure,
+    runs,
     throughput_lines,
 )
 from streamgauge.report.charts import ChartDrawing
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 class SepbmRequest:
     """A request: the extent, the folder of runs, and the ontology's file (the workload's own unless given)."""
 
-    extent: plan.SepbmExtent
+    extent: SepbmExtent
     runs: Path
     ontology: Path | None = None
 
@@ -45,14 +48,10 @@ def reproduce(wanted: SepbmRequest, spark: "Callable[[], SparkSession]", tell: T
     return document(wanted.extent, measure(wanted.extent, wanted.runs, wanted.ontology, spark, tell))
 
 
-def document(extent: plan.SepbmExtent, measured: SepbmOutcomes) -> Reproduction:
+def document(extent: SepbmExtent, measured: SepbmOutcomes) -> Reproduction:
     """The page."""
     drawing = ChartDrawing()
-    sections = [
-        *_published(measured),
-        *_figures(drawing, extent, measured),
-        *_beyond(drawing, extent, measured),
-    ]
+    sections = [*_published(measured), *_figures(drawing, extent, measured), *_beyond(drawing, extent, measured)]
     if measured.lacking:
         said = tuple(f"{name}: {why}" for name, why in measured.lacking.items())
         sections.append(PageSection("lacking", "What could not be run", said))
@@ -92,7 +91,7 @@ def _published(measured: SepbmOutcomes) -> Iterator[PageSection]:
     yield PageSection("differences", "What differs, and why", tuple(differences(measured)))
 
 
-def _figures(drawing: ChartDrawing, extent: plan.SepbmExtent, measured: SepbmOutcomes) -> Iterator[PageSection]:
+def _figures(drawing: ChartDrawing, extent: SepbmExtent, measured: SepbmOutcomes) -> Iterator[PageSection]:
     """Figures 4 to 7 by channel, each alone, and all at once."""
     alone = {strategy: measured.alone(strategy) for strategy in extent.strategies}
     if any(alone.values()):
@@ -118,7 +117,7 @@ def _figures(drawing: ChartDrawing, extent: plan.SepbmExtent, measured: SepbmOut
         yield PageSection("together", "All channels at once", (NOTE,), _beside(found), tuple(plot))
 
 
-def _beyond(drawing: ChartDrawing, extent: plan.SepbmExtent, measured: SepbmOutcomes) -> Iterator[PageSection]:
+def _beyond(drawing: ChartDrawing, extent: SepbmExtent, measured: SepbmOutcomes) -> Iterator[PageSection]:
     """Sections beyond the paper: publishers, channels, systems."""
     for part, heading, said in (
         ("publishers", "Several publishers at once", "Each waits for completion of its own publications."),
@@ -138,9 +137,9 @@ def _beside(outcomes: Mapping[str, JudgedRecording]) -> tuple[PageTable, ...]:
     )
 
 
-def _outcomes(extent: plan.SepbmExtent, measured: SepbmOutcomes, part: str) -> Mapping[str, JudgedRecording]:
-    wanted = plan.runs(extent, Path()).get(part, [])
-    titles = {f"together/{plan.EXACT}": next(iter(plan.SYSTEMS))}
+def _outcomes(extent: SepbmExtent, measured: SepbmOutcomes, part: str) -> Mapping[str, JudgedRecording]:
+    wanted = runs(extent, Path()).get(part, [])
+    titles = {f"together/{EXACT}": next(iter(SYSTEMS))}
     return {
         titles.get(each.name, each.name.partition("/")[2]): measured.outcomes[each.name]
         for each in wanted
@@ -148,11 +147,11 @@ def _outcomes(extent: plan.SepbmExtent, measured: SepbmOutcomes, part: str) -> M
     }
 
 
-def _by_publishers(drawing: ChartDrawing, extent: plan.SepbmExtent, measured: SepbmOutcomes) -> Iterator[Figure]:
+def _by_publishers(drawing: ChartDrawing, extent: SepbmExtent, measured: SepbmOutcomes) -> Iterator[Figure]:
     """Throughput against the number of publishers, by strategy."""
     found: dict[int, dict[str, float]] = {}
-    for strategy in (plan.EXACT, "reevaluate"):
-        outcomes = {count: measured.outcomes.get(f"publishers/{strategy}-{count}") for count in plan.PUBLISHERS}
+    for strategy in (EXACT, "reevaluate"):
+        outcomes = {count: measured.outcomes.get(f"publishers/{strategy}-{count}") for count in PUBLISHERS}
         rates = {f"{count}": score(each.analysis).throughput.rate for count, each in outcomes.items() if each}
         if rates:
             found[extent.strategies.index(strategy)] = rates

@@ -21,7 +21,7 @@ from streamgauge.engines import dialect, evaluator, folder, load, named, profile
 from streamgauge.formats.pipe import TaskRefusedError, set_up_wrongly
 from streamgauge.formats.stream import write
 from streamgauge.harness.process import ChildProcess
-from streamgauge.harness.system import RunLimits
+from streamgauge.harness.systems import RunLimits
 from streamgauge.harness.systems.pipe import PipeProgram, last_words, program, task_of
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
@@ -216,7 +216,7 @@ def _outcome(subject: Subject, asked: ConformanceTask, tasks: PipeProgram, judge
     verdict = judge.verdict(run, asked)
     if verdict.judgement is Judgement.RIGHT:
         return ConformanceOutcome(asked, TaskResult.PASSED, run=run)
-    return ConformanceOutcome(asked, TaskResult.WRONG, _what(run, verdict), run)
+    return ConformanceOutcome(asked, TaskResult.WRONG, _fault(run, verdict), run)
 
 
 def in_time(tasks: PipeProgram, header: RunHeader, asked: ConformanceTask) -> Run:
@@ -228,7 +228,7 @@ def in_time(tasks: PipeProgram, header: RunHeader, asked: ConformanceTask) -> Ru
     return run
 
 
-def _what(run: Run, verdict: Verdict) -> str:
+def _fault(run: Run, verdict: Verdict) -> str:
     """The fault of a run in a sentence: a failure, or how many reports are not right and how."""
     if run.header.failure or verdict.reason:
         return run.header.failure or verdict.reason

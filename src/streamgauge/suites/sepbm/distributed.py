@@ -28,12 +28,18 @@ from streamgauge.spark.entailment import entailed
 from streamgauge.spark.facts import Profile, profiled
 from streamgauge.spark.files import LINE, location, write_lines
 from streamgauge.spark.intervals import TRIPLE
-from streamgauge.suites.sepbm.configuration import BASE, ConfigurationError, Span, Stored, in_order, spans
-from streamgauge.suites.sepbm.contract import Configuration, DueRows
-from streamgauge.suites.sepbm.selection import SelectionRule
-from streamgauge.suites.sepbm.shapes import ChannelShape, shapes
-
-STREAM = "http://ex.org/streams/publications"
+from streamgauge.suites.sepbm import (
+    BASE,
+    STREAM,
+    Configuration,
+    ConfigurationError,
+    DueRows,
+    Span,
+    Stored,
+    in_order,
+    spans,
+)
+from streamgauge.suites.sepbm.selection import ChannelShape, SelectionRule, shapes
 
 _END = " ."
 

@@ -15,12 +15,20 @@ from streamgauge.harness.trial import made_once
 from streamgauge.model.algebra import Select
 from streamgauge.model.terms import Term, Triple
 from streamgauge.reasoning import OntologyError, Rules, read_rules
-from streamgauge.suites.sepbm import selection
-from streamgauge.suites.sepbm.configuration import BASE, About, ConfigurationError, Stored, read, write, write_due
-from streamgauge.suites.sepbm.contract import DueRows, SepbmChannel
+from streamgauge.suites.sepbm import (
+    BASE,
+    About,
+    ConfigurationError,
+    DueRows,
+    SepbmChannel,
+    Stored,
+    read,
+    selection,
+    write,
+    write_due,
+)
 from streamgauge.suites.sepbm.local import LOCAL_STATEMENTS, LocalData, LocalRows, due_in_memory, sequential
-from streamgauge.suites.sepbm.selection import SelectionRule
-from streamgauge.suites.sepbm.shapes import VariedQuery, as_set, selected, varied
+from streamgauge.suites.sepbm.selection import SelectionRule, VariedQuery, as_set, selected, varied
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -168,7 +176,7 @@ def _due(world: World, stored: Stored, reference: Reference, tell: Tell) -> Iter
 
 def _write(data: SourceData, world: World, asked: ConfigurationRequest, place: Path, tell: Tell) -> None:
     """All but what is due."""
-    full = _Full(data, world, asked, tell)
+    full = _FullClosure(data, world, asked, tell)
     if rules_of(world.ontology).rules and data.closure == data.explicit:
         raise ConfigurationError("the ontology derives nothing of the data: are the IRIs in it those in the data?")
     answers, chosen = full.chosen()
@@ -202,7 +210,7 @@ def rules_of(ontology: Iterable[Triple]) -> Rules:
 
 
 @dataclass(frozen=True)
-class _Full:
+class _FullClosure:
     """The full data's closure, in which the queries are answered to choose from."""
 
     data: SourceData

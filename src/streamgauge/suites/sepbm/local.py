@@ -32,10 +32,16 @@ from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.pyoxigraph_gaps import volatile
 from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
-from streamgauge.suites.sepbm.configuration import Stored, in_order, spans, triples_text
-from streamgauge.suites.sepbm.contract import Configuration, DueRows, SepbmChannel
-from streamgauge.suites.sepbm.selection import SelectionRule
-from streamgauge.suites.sepbm.shapes import ChannelShape, shapes
+from streamgauge.suites.sepbm import (
+    Configuration,
+    DueRows,
+    SepbmChannel,
+    Stored,
+    in_order,
+    spans,
+    triples_text,
+)
+from streamgauge.suites.sepbm.selection import ChannelShape, SelectionRule, shapes
 from streamgauge.workloads.draws import text_bits
 
 LOCAL_STATEMENTS: Final = 300_000
@@ -270,7 +276,7 @@ def sequential(
 
     ``order`` are all publications by number, that of the sequence unless given.
     """
-    rules, queries = configuration.rules(), asked(configuration.channels)
+    rules, queries = configuration.rules(), snapshots(configuration.channels)
     facts = dict.fromkeys(configuration.base())
     publications = in_order(configuration.sequence(), order)
     before = answers(rules, facts, queries)
@@ -284,7 +290,7 @@ def sequential(
         tell(done, len(publications))
 
 
-def asked(channels: Iterable[SepbmChannel]) -> dict[str, Snapshot]:
+def snapshots(channels: Iterable[SepbmChannel]) -> dict[str, Snapshot]:
     """The channels' queries, to be answered by the definition's evaluator."""
     return {each.name: Snapshot(ContinuousQuery(parse_sparql(each.query), ())) for each in channels}
 

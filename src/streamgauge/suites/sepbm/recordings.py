@@ -30,9 +30,7 @@ from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.query import parse, parse_sparql, print_query
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.profiles import SENS
-from streamgauge.suites.sepbm.analysis import Analysis, analyse, in_effect
-from streamgauge.suites.sepbm.configuration import Stored
-from streamgauge.suites.sepbm.contract import (
+from streamgauge.suites.sepbm import (
     STREAM,
     Configuration,
     CountedNotification,
@@ -41,7 +39,9 @@ from streamgauge.suites.sepbm.contract import (
     ReceivedNotification,
     SepbmChannel,
     SepbmRecording,
+    Stored,
 )
+from streamgauge.suites.sepbm.analysis import Analysis, analyse, in_effect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,7 +88,7 @@ def write(
     RecordingError when the disk is full.
     """
     told = replace(SENS, since=1) if semantics is None else semantics
-    with _named():
+    with _recording_errors():
         if (folder / ABOUT).exists():
             shutil.rmtree(folder / CHANNELS, ignore_errors=True)
             (folder / FACTS).unlink(missing_ok=True)
@@ -110,14 +110,14 @@ def write(
 
 def write_facts(folder: Path, elements: Iterable[StreamElement]) -> None:
     """The facts that stood, with what follows from them, which the channels of a recording are judged on."""
-    with _named(), stage(folder / FACTS) as place:
+    with _recording_errors(), stage(folder / FACTS) as place:
         stream.write(elements, place)
         overwrite(place, folder / FACTS)
 
 
 def read(folder: Path) -> SepbmRecording:
     """The recording of a folder."""
-    with _named():
+    with _recording_errors():
         about = read_json(folder / ABOUT, FORMAT, VERSION)
         published = tuple(PublicationRecord(*row) for row in _rows(folder / _PUBLISHED))
         beside = tuple(
@@ -147,7 +147,7 @@ _PLAIN: Final = tuple(field.name for field in fields(SepbmRecording) if field.na
 
 
 @contextmanager
-def _named() -> Iterator[None]:
+def _recording_errors() -> Iterator[None]:
     try:
         yield
     except (RunError, tables.TableError) as error:
@@ -275,7 +275,7 @@ def outcome(folder: Path, configuration: Stored, judging: JudgingMeans) -> Judge
     """The recording in a folder, analysed; RecordingError and ConfigurationError name the file."""
     recording = read(folder)
     return JudgedRecording(
-        recording, analyse(due(configuration, recording, judging), recording), kept(folder, recording)
+        recording, analyse(due(configuration, recording, judging), recording), kept_verdicts(folder, recording)
     )
 
 
@@ -325,12 +325,10 @@ def _verdict(folder: Path) -> Verdict | None:
         return None
 
 
-def kept(folder: Path, recording: SepbmRecording) -> dict[str, Verdict]:
+def kept_verdicts(folder: Path, recording: SepbmRecording) -> dict[str, Verdict]:
     """The verdicts that ``judge`` left, none unless all are there."""
-    try:
-        return {name: read_verdict(folder / CHANNELS / name) for name in recording.channels}
-    except RunError:
-        return {}
+    found = {name: each for name in recording.channels if (each := _verdict(folder / CHANNELS / name)) is not None}
+    return found if len(found) == len(recording.channels) else {}
 
 
 def _facts(folder: Path, configuration: Stored, recording: SepbmRecording, judging: JudgingMeans) -> None:

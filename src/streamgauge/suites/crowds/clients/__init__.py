@@ -8,10 +8,13 @@ import asyncio
 import json
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable
 from contextlib import AsyncExitStack
 from hashlib import sha1
 from typing import Any, TypeAlias
+
+import httpx
 
 from streamgauge.model.terms import Row
 
@@ -31,10 +34,22 @@ def say(**fields: object) -> None:
     sys.stdout.flush()
 
 
+def say_answer(client: int, instant: int | None, rows: Collection[Row], heard: int, **more: object) -> None:
+    """Write the line of an answer that came now; ``heard`` are the client's bytes so far."""
+    received = time.time_ns() // 1_000_000
+    say(client=client, instant=instant, received=received, rows=digest(rows), size=len(rows), bytes=heard, **more)
+
+
 def digest(rows: Iterable[Row]) -> str:
     """The same text for equal bags of rows, whatever their order: thousands of answers are compared unkept."""
     lines = sorted("\t".join(term or "-" for term in row) for row in rows)
     return sha1("\n".join(lines).encode(), usedforsecurity=False).hexdigest()[:16]
+
+
+async def unbounded(stack: AsyncExitStack, timeout: float) -> httpx.AsyncClient:
+    """An HTTP client with a connection for each of thousands of subscriptions; ``timeout`` in s."""
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+    return await stack.enter_async_context(httpx.AsyncClient(limits=limits, timeout=timeout))
 
 
 def run_clients(begin: Begin, settle: float = 0.0) -> None:

@@ -3,7 +3,7 @@
 This is fast without being incremental. Patterns, UNION and FILTER regex are evaluated.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -16,8 +16,9 @@ from streamgauge.model.terms import RDF_TYPE, Row, Term, Triple
 from streamgauge.reasoning.rules import Rules
 from streamgauge.servers.broker.contract import AnswerChange, Publication, Strategy
 from streamgauge.servers.broker.evaluation import Evaluating
+from streamgauge.suites.sepbm import UnusableSystemError
+from streamgauge.suites.sepbm.adapters import Clock
 from streamgauge.suites.sepbm.adapters.broker_inprocess import InProcessBroker
-from streamgauge.suites.sepbm.contract import UnusableSystemError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -182,7 +183,7 @@ def _quoted(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ChannelTable:
     """A query as SQL, and the table that has its answer."""
 
     statement: str
@@ -198,7 +199,7 @@ class ColumnStrategy(Evaluating):
     def __init__(self, rules: Rules, database: "DuckDBPyConnection") -> None:
         super().__init__(rules)
         self._closure, self._tables, self._database = self.stored.closure, FactTables(database), database
-        self._asked: dict[str, _Asked] = {}
+        self._asked: dict[str, _ChannelTable] = {}
         self._loaded = False
 
     def load(self, triples: Iterable[Triple]) -> None:
@@ -212,7 +213,7 @@ class ColumnStrategy(Evaluating):
         """A query is asked; ValueError says what of it is not done."""
         text = statement(self._tables, form)
         variables = form.variables if isinstance(form, al.Select) else ()
-        asked = self._asked[channel] = _Asked(text, f"a{channel}", variables)
+        asked = self._asked[channel] = _ChannelTable(text, f"a{channel}", variables)
         self._database.execute(f"CREATE TABLE {asked.answer} AS {text}")
         return variables
 
@@ -247,7 +248,7 @@ class ColumnStrategy(Evaluating):
             self._tables.insert(came)
         return bool(came or went)
 
-    def _differences(self, asked: _Asked) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    def _differences(self, asked: _ChannelTable) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
         """Ask again; rows are taken out of the database only where some came or went."""
         self._database.execute(f"CREATE OR REPLACE TEMP TABLE fresh AS {asked.statement}")
         added = self._terms(f"SELECT * FROM fresh EXCEPT SELECT * FROM {asked.answer}")
@@ -273,7 +274,7 @@ ABOUT: Final = "all queries asked again by columns, in DuckDB (needs the extra `
 OPTIONS: Final[Mapping[str, str]] = {}
 
 
-def start(_options: Mapping[str, str], clock: Callable[[], int]) -> InProcessBroker:
+def start(_options: Mapping[str, str], clock: Clock) -> InProcessBroker:
     """A broker that tells what DuckDB finds; UnusableSystemError without DuckDB."""
     try:
         import duckdb
