@@ -232,11 +232,16 @@ class Task:
 
 def encode_task(task: Task) -> bytes:
     """One line for a task."""
+    static = (
+        {"static_file": str(task.static.path)}
+        if isinstance(task.static, StaticFile)
+        else {"static": tuple(task.static)}
+    )
     data = {
         "query": task.query,
         "dialect": task.dialect,
         "semantics": encode(task.semantics),
-        **_static(task.static),
+        **static,
         "options": dict(task.options),
     }
     return json.dumps(data, separators=(",", ":")).encode() + b"\n"
@@ -263,10 +268,6 @@ def decode_task(line: bytes | str) -> Task:
     return Task(data["query"], data["dialect"], semantics, static, data.get("options") or {})
 
 
-def _static(static: Collection[Triple]) -> dict[str, object]:
-    return {"static_file": str(static.path)} if isinstance(static, StaticFile) else {"static": tuple(static)}
-
-
 def _file(path: object) -> StaticFile:
     if not isinstance(path, str):
         raise LineError("field static_file: expected the path of an N-Triples file")
@@ -291,14 +292,6 @@ END_LIMIT_S = 600.0
 
 class PipeError(RuntimeError):
     """A program that broke the contract or ended badly; the sentence says how."""
-
-
-def start_piped(command: Sequence[str], task: Task, emit: Callable[[Answer], None]) -> "PipedSession":
-    """Start a program, give it its task and wait until it is ready.
-
-    PipeError when it does not get ready, TaskRefusedError with its sentence when it does not take the task.
-    """
-    return PipedSession(command, task, emit)
 
 
 class PipedSession:

@@ -92,7 +92,7 @@ class Tabular:
         kinds is of float64 if all are numbers, else of strings.
         """
         arrow = _library("pyarrow", "pyarrow")
-        cells = list(zip(*self._natives(), strict=True)) or [() for _ in self.columns]
+        cells = list(zip(*(map(native, row) for row in self.bag), strict=True)) or [() for _ in self.columns]
         return arrow.table({name: _column(arrow, each) for name, each in zip(self.columns, cells, strict=True)})
 
     def to_pandas(self) -> Any:
@@ -103,9 +103,6 @@ class Tabular:
     def to_polars(self) -> Any:
         """The rows as a Polars DataFrame; ImportError says how to get Polars where it is not installed."""
         return _library("polars", "polars").from_arrow(self.to_arrow())
-
-    def _natives(self) -> Iterable[tuple[Native | None, ...]]:
-        return (tuple(map(native, row)) for row in self.bag)
 
     def _repr_html_(self) -> str:
         """The first rows as a table, for notebooks."""

@@ -18,7 +18,7 @@ Wrap = Callable[[str], str]
 
 def sparql(form: al.QueryForm, dataset: str = "", where: Wrap | None = None) -> str:
     """A query form as text; ``dataset`` is put before WHERE, ``where`` may wrap the outermost group."""
-    layout = _Layout(dataset, lambda pattern: (where or str)(_lines(pattern)), "\n")
+    layout = _Layout(dataset, lambda pattern: (where or str)("\n  ".join(("{", *_inside(pattern))) + "\n}"), "\n")
     match form:
         case al.Select(pattern=pattern):
             return _select(pattern, layout)
@@ -121,11 +121,6 @@ def _filter(condition: al.Expression) -> str:
 def _braced(text: str) -> str:
     """An expression in brackets, once."""
     return text if text.startswith("(") else f"({text})"
-
-
-def _lines(pattern: al.Pattern) -> str:
-    """The outermost group, a line for each piece."""
-    return "\n  ".join(("{", *_inside(pattern))) + "\n}"
 
 
 def _first(pattern: al.Pattern) -> tuple[str, ...]:

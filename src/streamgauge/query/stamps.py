@@ -240,20 +240,12 @@ def _shown(call: al.Call) -> str:
 def _joined(call: al.Call, site: _Site, number: int) -> al.LeftJoin:
     """The site's block left joined with the stamp of the named triple; its blank nodes become variables."""
     (named,) = _named(call, site.block)
-    names = {var: _open(var) for var in al.triple_variables(named)}
+    blanks = (var for var in al.triple_variables(named) if var.name.startswith("_:"))
+    names = {var: al.Var(f".node{var.name[2:]}") for var in blanks}
     block = al.BGP(tuple(with_names(triple, names) for triple in site.block.patterns))
-    time = al.Var(f".stamp{number}")
-    return al.LeftJoin(
-        block, al.Graph(_graph(site.window), _stamp_block(with_names(named, names), f".fact{number}", time))
-    )
-
-
-def _open(var: al.Var) -> al.Var:
-    return al.Var(f".node{var.name[2:]}") if var.name.startswith("_:") else var
-
-
-def _graph(window: Term | None) -> Term:
-    return stamps_graph(None if window is None else window[1:-1])
+    graph = stamps_graph(None if site.window is None else site.window[1:-1])
+    stamp_block = _stamp_block(with_names(named, names), f".fact{number}", al.Var(f".stamp{number}"))
+    return al.LeftJoin(block, al.Graph(graph, stamp_block))
 
 
 def _stamp_block(triple: al.TriplePattern, fact: str, time: al.Var) -> al.BGP:

@@ -152,7 +152,7 @@ def open_source(address: Address, reading: Reading | None, form: str | None) -> 
     elif chosen.read is not None and options.bad == "stop":
         read = _whole(path, chosen, reading)
     else:
-        read = _parts(path, chosen, reading)
+        read = partial(read_inputs, path, chosen, reading)
     return ByteSource(address, closing, Refusals(options.bad), read)
 
 
@@ -176,10 +176,6 @@ def _whole(path: Path, form: Format, reading: Reading) -> Callable[[Refuse], Ite
         return form.read(path, reading)
 
     return read
-
-
-def _parts(path: Path, form: Format, reading: Reading) -> Callable[[Refuse], Iterator[Input]]:
-    return lambda refuse: read_inputs(path, form, reading, refuse)
 
 
 def _followed(

@@ -11,7 +11,7 @@ from itertools import chain, count, islice
 from typing import Final, TypeAlias
 
 from streamgauge.model import algebra as al
-from streamgauge.model.algebra import Aggregate, Call, Exists, Expression, Group, Pattern, Var
+from streamgauge.model.algebra import Aggregate, Call, Exists, Expression, Group, Var
 from streamgauge.model.terms import XSD, Row, Term, Triple, is_blank, is_iri
 from streamgauge.query.traversal import every_expression, expression_parts, written_variables
 from streamgauge.sparql.aggregates import aggregate
@@ -73,7 +73,7 @@ class BlankNodeCalls:
             name = f".bnode{len(self._labels)}"
             self._labels[name] = compiled(tree.arguments[0]) if tree.arguments else None
             return Var(name)
-        return tree if isinstance(tree, Exists) else expression_parts(tree, _same, self._without)
+        return tree if isinstance(tree, Exists) else expression_parts(tree, lambda pattern: pattern, self._without)
 
     def bound(self, solution: Solution, seen: Mapping[str, Term], exists: Callable[..., bool]) -> dict[str, Term]:
         """The nodes of the calls and of their labels; ``seen`` is the solution with what EXISTS puts for variables."""
@@ -93,10 +93,6 @@ class BlankNodeCalls:
 def labels(bindings: Mapping[str, Term]) -> Solution:
     """The nodes that a solution remembers for its labels."""
     return {name: term for name, term in bindings.items() if name.startswith(_LABEL)}
-
-
-def _same(pattern: Pattern) -> Pattern:
-    return pattern
 
 
 Valuation: TypeAlias = Callable[[Solution], Term | None]
@@ -445,7 +441,7 @@ def _constructed(
 ) -> Iterator[Triple]:
     """The template's triples for each solution (16.2): blank nodes are new ones, what is no triple is left out."""
     nodes = dict.fromkeys(node for triple in template for node in al.triple_variables(triple))
-    blank = [node for node in nodes if _is_blank(node)]
+    blank = [node for node in nodes if node.name.startswith("_:")]
     for solution in found:
         bound = {**solution, **{each.name: blank_nodes.new() for each in blank}}
         for triple in template:
@@ -454,10 +450,6 @@ def _constructed(
                 continue
             if (is_iri(subject) or is_blank(subject)) and is_iri(predicate):
                 yield subject, predicate, item
-
-
-def _is_blank(variable: al.Var) -> bool:
-    return variable.name.startswith("_:")
 
 
 def _template_nodes(triple: al.TriplePattern) -> tuple[al.Node, al.Node, al.Node]:

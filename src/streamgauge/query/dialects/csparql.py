@@ -114,8 +114,5 @@ def print_query(query: ContinuousQuery) -> str:
     name = query.name or "query"
     shown = name if re.fullmatch(r"[A-Za-z]\w*", name) else f"<{name}>"
     kind = "STREAM" if isinstance(query.form, Construct) else "QUERY"
-    return f"REGISTER {kind} {shown} AS\n{sparql(query.form, dataset=dataset(query, _streams(query)))}\n"
-
-
-def _streams(query: ContinuousQuery) -> str:
-    return "\n".join(f"FROM STREAM <{item.stream}> {_FORMS.write(item.window)}" for item in query.windows)
+    streams = "\n".join(f"FROM STREAM <{item.stream}> {_FORMS.write(item.window)}" for item in query.windows)
+    return f"REGISTER {kind} {shown} AS\n{sparql(query.form, dataset=dataset(query, streams))}\n"

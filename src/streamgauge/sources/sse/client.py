@@ -56,7 +56,8 @@ class SseSource(RefusalReport):
         self._resting.set()
         timeout = httpx.Timeout(_FIRST, read=options.idle / 1000)
         trusted = True if options.ca is None else ssl.create_default_context(cafile=options.ca)
-        self._client = httpx.Client(verify=trusted, timeout=timeout, auth=_login(address), follow_redirects=True)
+        login = None if address.user is None else (address.user, address.password or "")
+        self._client = httpx.Client(verify=trusted, timeout=timeout, auth=login, follow_redirects=True)
         self._response = self._connect()
         if self._response is None:
             self._client.close()
@@ -157,7 +158,3 @@ class SseSource(RefusalReport):
         if self._options.token is not None:
             found["authorization"] = f"Bearer {self._options.token}"
         return found
-
-
-def _login(address: Address) -> tuple[str, str] | None:
-    return None if address.user is None else (address.user, address.password or "")
