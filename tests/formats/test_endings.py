@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from streamgauge.formats.pipe import (
+    PipedSession,
     PipeError,
     Task,
     advice,
@@ -12,7 +13,6 @@ from streamgauge.formats.pipe import (
     kernel_kills,
     set_up_wrongly,
     start_limit,
-    start_piped,
 )
 from streamgauge.model.semantics import Semantics
 from streamgauge.semantics.profiles import RSPQL
@@ -95,7 +95,7 @@ def test_the_start_limit_grows_with_the_load_and_is_an_option() -> None:
 
 def piped(code: str, semantics: Semantics = RSPQL) -> str:
     with pytest.raises(PipeError) as raised:
-        start_piped([sys.executable, "-c", code], Task("", "rspql", semantics), lambda _answer: None).close()
+        PipedSession([sys.executable, "-c", code], Task("", "rspql", semantics), lambda _answer: None).close()
     return str(raised.value)
 
 

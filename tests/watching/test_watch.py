@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import streamgauge
 from streamgauge.engines import load
 from streamgauge.formats.lines import Advance
-from streamgauge.formats.pipe import PipeError, Task, start_piped
+from streamgauge.formats.pipe import PipedSession, PipeError, Task
 from streamgauge.formats.streams import write_stream
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow
@@ -223,7 +223,7 @@ def test_a_program_that_fails_is_told(monkeypatch):
     program = SimpleNamespace(
         command=command,
         refuse=load("live").refuse,
-        start=lambda query, chosen, emit: start_piped(
+        start=lambda query, chosen, emit: PipedSession(
             [sys.executable, "-c", "print('{\"ready\":true}', flush=True); input(); exit(3)"],
             Task("", "rspql", chosen),
             emit,
@@ -241,7 +241,7 @@ def test_a_program_that_dies_while_nothing_comes_is_told_at_once(monkeypatch):
     program = SimpleNamespace(
         command=command,
         refuse=load("live").refuse,
-        start=lambda _query, chosen, emit: start_piped(words, Task("", "rspql", chosen), emit),
+        start=lambda _query, chosen, emit: PipedSession(words, Task("", "rspql", chosen), emit),
     )
     monkeypatch.setattr("streamgauge.watching.origin.load", lambda _name: program)
     over = threading.Event()

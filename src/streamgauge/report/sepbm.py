@@ -189,8 +189,12 @@ def _channel(name: str, found: NotificationScore, verdict: Verdict | None) -> Ta
 
 
 def mean_times(outcome: JudgedRecording) -> dict[str, float]:
+    """The mean notification times (ms) of a run's channels."""
+    return times_of(by_channel(outcome.analysis))
+
+
+def times_of(scores: Mapping[str, NotificationScore]) -> dict[str, float]:
     """The mean notification time (ms) of each channel that was told something: to making, where that is said."""
-    scores = by_channel(outcome.analysis)
     return {name: times.mean for name, each in scores.items() if (times := each.made or each.received) is not None}
 
 

@@ -13,8 +13,7 @@ from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.on_spark import arrived, read_header
 from streamgauge.oracle.expected.on_spark import spark as on_spark
 from streamgauge.oracle.expected.reports import definition, refuse_spark
-from streamgauge.oracle.judging.expectation import expected_reports
-from streamgauge.oracle.judging.judge import Means, judge_run
+from streamgauge.oracle.judging.judge import Means, expected_reports, judge_run
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.profiles import CQELS, CQELS_1, CSPARQL, CSPARQL_097, RSPQL, SENS, YABENCH
 from streamgauge.semantics.refusal import RefusedError

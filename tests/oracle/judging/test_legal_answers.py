@@ -18,7 +18,7 @@ from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.oracle.expected.reports import Header, definition
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import parse_sparql
-from streamgauge.semantics.order import Head
+from streamgauge.semantics.arrivals import Head
 from streamgauge.semantics.profiles import RSPQL
 from tests.notation import STREAM, stream
 from tests.spark.conftest import tiny

@@ -16,10 +16,9 @@ from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.compare import computed_columns, overlap
 from streamgauge.oracle.judging.metrics import Unit, ratio
 from streamgauge.oracle.judging.oracle import matched
-from streamgauge.semantics.content import Arrival, arrived_triples, content
+from streamgauge.semantics.arrivals import Arrival, admit, arrived_triples, content
 from streamgauge.semantics.definition import due_reports, facts, operator
 from streamgauge.semantics.evaluate import Snapshot
-from streamgauge.semantics.order import admit
 from streamgauge.semantics.refusal import RefusedError
 
 LIMIT = 20_000_000

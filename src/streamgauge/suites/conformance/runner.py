@@ -31,9 +31,8 @@ from streamgauge.model.verdict import Judgement, Part, Verdict
 from streamgauge.oracle.diagnosis.diagnose import diagnose
 from streamgauge.oracle.diagnosis.search import Search
 from streamgauge.oracle.expected.reports import definition
-from streamgauge.oracle.judging.arrivals import by_arrival
-from streamgauge.oracle.judging.clock import feeder_lateness
 from streamgauge.oracle.judging.judge import Means, first_time, judge_run
+from streamgauge.oracle.judging.metrics import by_arrival, feeder_lateness
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 from streamgauge.suites.conformance.cases import ConformanceTask, Scale, text

@@ -27,7 +27,7 @@ from streamgauge.harness.trial import PlannedQuery, Trial, made_once
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.query import ContinuousQuery, Window
 from streamgauge.model.terms import Triple
-from streamgauge.oracle.expected.background import BackgroundError, beside
+from streamgauge.oracle.expected.reports import BackgroundError, beside
 from streamgauge.query import detect, fill, parse
 from streamgauge.query.text import declared_prefixes
 from streamgauge.semantics.profiles import profile

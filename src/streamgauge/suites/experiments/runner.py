@@ -21,9 +21,8 @@ from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.verdict import Verdict
 from streamgauge.oracle.judging.judge import Means, judge_run, other_stream
 from streamgauge.query import parse
+from streamgauge.semantics.arrivals import near, origins
 from streamgauge.semantics.due import refuse_clock
-from streamgauge.semantics.order import origins
-from streamgauge.semantics.origin import near
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.suites.experiments import Experiment, ExperimentError
 from streamgauge.suites.experiments.plan import (

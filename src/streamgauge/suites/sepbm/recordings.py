@@ -25,8 +25,8 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.verdict import Judgement, Verdict
-from streamgauge.oracle.judging.clock import ADVANCE
 from streamgauge.oracle.judging.judge import Means, judge_run
+from streamgauge.oracle.judging.metrics import ADVANCE
 from streamgauge.query import parse, parse_sparql, print_query
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.profiles import SENS

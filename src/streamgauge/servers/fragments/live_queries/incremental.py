@@ -163,20 +163,20 @@ class IncrementalPlan:
     ) -> None:
         self._asked, self._sources, self._web = asked, sources, web
         self._reader = FactReader(sources, style, pattern_needs(asked.kept.pattern), web, settled, renewal)
-        self._evaluating = _QueryEvaluation(asked, ())
+        self._lock = _QueryEvaluation(asked, ())
         self._ordered = None if asked.order is None else OrderedAnswer(asked, asked.order)
 
     async def poll(self) -> PollResult:
         """Read what is due, let facts enter and leave."""
         reads = await self._reader.read()
         names = tuple(named_graphs(reads))
-        if names != self._evaluating.names:
-            self._evaluating = _QueryEvaluation(self._asked, names)
-        holding = self._evaluating.holding
-        self._evaluating.graphs.fetched(reads)
+        if names != self._lock.names:
+            self._lock = _QueryEvaluation(self._asked, names)
+        holding = self._lock.holding
+        self._lock.graphs.fetched(reads)
         for number, read in enumerate(reads):
             holding.fetched(number, read.facts, read.at)
-        bag = self._evaluating.kept.answer()
+        bag = self._lock.kept.answer()
         return PollResult(
             dict(bag) if self._ordered is None else self._ordered.answer(bag),
             max((read.at for read in reads), default=0),
