@@ -34,20 +34,17 @@ from streamgauge.cli.options import (
 )
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import printing, table, telling
-from streamgauge.formats.run import RunError, read_run, stream_path
+from streamgauge.formats.run import RunError, read_run, read_verdict, stream_path, write_verdict
 from streamgauge.formats.stream import elements
-from streamgauge.formats.verdict import read_verdict, write_verdict
-from streamgauge.model.dates import DATED
+from streamgauge.model.phrases import DATED
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock
 from streamgauge.model.verdict import Diagnosis, Evaluator, Verdict
-from streamgauge.oracle.diagnosis.diagnose import Explained, explained
-from streamgauge.oracle.diagnosis.diagnose import worked
+from streamgauge.oracle.diagnosis.diagnose import Explained, explained, worked
 from streamgauge.oracle.expected.reports import beside
+from streamgauge.oracle.judging.judge import Means, expected_reports, judge_run, with_cautions, with_query
 from streamgauge.oracle.judging.metrics import by_arrival
-from streamgauge.oracle.judging.judge import expected_reports
-from streamgauge.oracle.judging.judge import Means, judge_run, with_cautions, with_query
 from streamgauge.papers.rules import RuleSettings, judge_as
 from streamgauge.query import detect, fill, parse
 from streamgauge.report.numbers import moment

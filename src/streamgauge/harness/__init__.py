@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from streamgauge.formats.atomic import keep_first, making, put
+from streamgauge.formats.atomic import keep_first, making
+from tests.incremental.test_exists import put
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Semantics
