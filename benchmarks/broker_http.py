@@ -43,7 +43,7 @@ from benchmarks.measure import HttpPool, KeptConnection, OneOf, awaited, cpu, fr
 from benchmarks.results import ResultTable
 from streamgauge.harness.process import ServerProcess
 from streamgauge.servers.broker.contract import Notification
-from streamgauge.servers.broker.representations import told
+from streamgauge.servers.broker.delivery import notification_json
 from streamgauge.suites.sepbm import BASE, ONTOLOGY, Stored, read
 
 Publication: TypeAlias = tuple[str, bytes]
@@ -166,7 +166,7 @@ def rate(given: argparse.Namespace) -> None:
 MARK: Final = b'"publications":'
 """Once in each text that is delivered."""
 TEXT: Final = json.dumps(
-    told(Notification("c", 1, (1,), (("<urn:s1000>", '"1000"'),), (), 1_800_000_000_000, 90), ("x", "n")),
+    notification_json(Notification("c", 1, (1,), (("<urn:s1000>", '"1000"'),), (), 1_800_000_000_000, 90), ("x", "n")),
     separators=(",", ":"),
 ).encode()
 UNDER_WAY: Final = 8
