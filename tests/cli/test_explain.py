@@ -8,12 +8,11 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from streamgauge.formats.run import write_run
+from streamgauge.formats.run import read_verdict, write_run
 from streamgauge.formats.stream import write
-from streamgauge.formats.verdict import read_verdict
 from streamgauge.model.semantics import Borders
 from streamgauge.model.verdict import Diagnosis, Part
-from streamgauge.report.explained import explained_lines
+from streamgauge.report.text import explained_lines
 from streamgauge.semantics.profiles import RSPQL
 from tests.notation import stream
 from tests.oracle.runs import TEXT, right_run

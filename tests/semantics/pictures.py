@@ -13,7 +13,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.semantics import Counting, Report
 from streamgauge.model.terms import Row, Term
-from streamgauge.report.theme import AXIS, GRID, INK, MUTED, SERIES
+from streamgauge.report.charts import AXIS, GRID, INK, MUTED, SERIES
 from streamgauge.semantics.arrivals import Arrival, Head, admit, arrivals, origins
 from streamgauge.semantics.definition import due_reports, expected, operator
 from streamgauge.semantics.due import candidates

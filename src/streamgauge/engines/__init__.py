@@ -13,13 +13,12 @@ from pkgutil import iter_modules
 from typing import TypeAlias, cast
 
 from streamgauge.formats.jvm import JvmError, jars, java_command
-from streamgauge.formats.pipe import start_piped
-from streamgauge.formats.task import Task
+from streamgauge.formats.pipe import PipedSession, Task
 from streamgauge.model.engine import Emit, Engine, Session
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.phrases import offered, spelled
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
-from streamgauge.model.spelling import offered, spelled
 from streamgauge.query import print_query
 
 __all__ = [
@@ -38,6 +37,7 @@ __all__ = [
     "names",
     "on_the_pipe",
     "profiles",
+    "starter",
     "unprintable",
 ]
 
@@ -94,15 +94,24 @@ def command(engine: Engine) -> Sequence[str] | None:
     return None if own is None else cast(Sequence[str], own())
 
 
-def on_the_pipe(refuse: Refuse, command: Callable[[], Sequence[str]], dialect: str) -> Start:
-    """The ``start`` of an engine that is a program: in a process of its own, ValueError for what is refused."""
+def starter(refuse: Refuse, begin: Start) -> Start:
+    """The ``start`` of an engine: ``begin``, but ValueError with the sentence for what is refused."""
 
     def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
         if reason := refuse(query, semantics):
             raise ValueError(reason)
-        return start_piped(command(), Task(print_query(query, dialect), dialect, semantics, query.static), emit)
+        return begin(query, semantics, emit)
 
     return start
+
+
+def on_the_pipe(refuse: Refuse, command: Callable[[], Sequence[str]], dialect: str) -> Start:
+    """The ``start`` of an engine that is a program: in a process of its own."""
+
+    def begin(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
+        return PipedSession(command(), Task(print_query(query, dialect), dialect, semantics, query.static), emit)
+
+    return starter(refuse, begin)
 
 
 def java_program(name: str, home: str, how: str, program: Path) -> Callable[[], list[str]]:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from streamgauge.model.counts import counted
+from streamgauge.model.phrases import counted
 from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Borders, Semantics
 from streamgauge.model.verdict import Diagnosis, Evaluator, Judgement, Part, Verdict, WindowVerdict
@@ -19,12 +19,7 @@ OTHERS = 2
 
 def findings(unit: str, verdict: Verdict) -> tuple[str, ...]:
     """The sentences about one verdict, none when there is nothing to say; ``unit`` is ``window`` or ``report``."""
-    return (
-        *late_ones(unit, verdict),
-        *_undecided(verdict),
-        *_fitting(unit, verdict),
-        *diagnosed(verdict.diagnosis),
-    )
+    return (*late_ones(unit, verdict), *_undecided(verdict), *_fitting(unit, verdict), *diagnosed(verdict.diagnosis))
 
 
 def late_ones(unit: str, verdict: Verdict) -> Iterator[str]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from streamgauge.formats.atomic import made_folder
+from streamgauge.formats.files import made_folder
 from streamgauge.model.terms import XSD, Triple
 from streamgauge.workloads import Workload
 from streamgauge.workloads.draws import Ints
@@ -257,7 +257,7 @@ class Maker:
         return not self.always and plan.rows <= LOCAL_ROWS
 
     def stream(self, workload: Workload, seed: int, given: Mapping[str, object]) -> "TablePlan | DataFrame":
-        """The stream table (wire.stream.SCHEMA) of a workload, to be made here or on Spark; ParameterError."""
+        """The stream table (formats.stream.SCHEMA) of a workload, to be made here or on Spark; ParameterError."""
         plan = _planned(workload, "plan", seed, given)
         if plan is not None and self.local(plan):
             return plan

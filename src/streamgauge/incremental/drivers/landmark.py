@@ -23,8 +23,8 @@ from streamgauge.incremental.plan import BgpRequest
 from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.terms import Row, Triple
-from streamgauge.query.rebuild import every_pattern
 from streamgauge.query.stamps import calls_timestamp
+from streamgauge.query.traversal import every_pattern
 from streamgauge.reasoning.closure import LARGE, NO_RULES, Closure
 from streamgauge.reasoning.rules import Rules
 
@@ -113,7 +113,7 @@ class StandingQuery:
         self.effort.spend(self._weight * sum(each.waiting for each in self.entries))
 
     def end(self) -> None:
-        """It is asked no more."""
+        """The query is asked no more."""
         for entry in self.entries:
             entry.leave()
         self.entries.clear()

@@ -56,13 +56,13 @@ class Property:
         return end in self.out.get(subject, ())
 
     def add(self, subject: Term, end: Term) -> None:
-        """It holds now, and did not; nobody is told."""
+        """A pair comes that was not there; no reader is told."""
         _add(self.out, subject, end)
         if self.into is not None:
             _add(self.into, end, subject)
 
     def remove(self, subject: Term, end: Term) -> None:
-        """It held, and does no more; nobody is told."""
+        """A pair goes that was there; no reader is told."""
         _remove(self.out, subject, end)
         if self.into is not None:
             _remove(self.into, end, subject)

@@ -24,7 +24,7 @@ from streamgauge.model.terms import RDF_TYPE, Term
 
 
 class PatternOwner(Protocol):
-    """Who asks for the solutions of patterns."""
+    """A query, or a part of one, that asks for the solutions of patterns."""
 
     @property
     def share(self) -> int:

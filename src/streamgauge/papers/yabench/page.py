@@ -1,28 +1,254 @@
-"""YABench's experiments: expected sizes of regenerated streams, experiment 4 simulated, the text's figures again."""
+"""YABench's experiments 1, 2 and 4 and figure 5 beside ours: expected sizes, simulated engines, the text's figures.
 
-from collections.abc import Callable, Iterator, Sequence
+The engines that YABench describes are simulated as CSPARQL_DOES and CQELS_DOES say; nothing else is assumed.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from streamgauge.formats.stream import elements
-from streamgauge.papers.claims import claims_table
-from streamgauge.papers.reproduction import Reproduction, ReproductionSteps, Tell
+from streamgauge.model.answer import Answer
+from streamgauge.model.element import StreamElement
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.report import ExpectedReport
+from streamgauge.model.run import Run, RunHeader
+from streamgauge.model.semantics import Borders, Scope, Semantics
+from streamgauge.model.terms import RDF_TYPE, Row
+from streamgauge.papers.reproduction import Reproduction, ReproductionSteps, Tell, claims_table
 from streamgauge.papers.rules import RuleSettings
-from streamgauge.papers.yabench import plots, simulation
-from streamgauge.papers.yabench.measure import claims, generate, query_of, tables
+from streamgauge.papers.yabench import rules
+from streamgauge.papers.yabench.measure import (
+    EXPERIMENTS,
+    LOADS,
+    NAMES,
+    PAPER,
+    SIZE,
+    PublishedLines,
+    ResultFiles,
+    claims,
+    generate,
+    query_of,
+    tables,
+)
 from streamgauge.papers.yabench.oracle_files import OracleLine
-from streamgauge.papers.yabench.results import EXPERIMENTS, LOADS, NAMES, PAPER, SIZE, ResultFiles
+from streamgauge.query import parse
 from streamgauge.report import charts
-from streamgauge.report.charts import ChartDrawing
-from streamgauge.report.numbers import NOTHING, percent
-from streamgauge.report.plots import SHARE, Figure, draw
-from streamgauge.report.points import box
+from streamgauge.report.charts import ChartAxis, ChartDrawing
+from streamgauge.report.numbers import NOTHING, duration, mebibytes, number, percent
+from streamgauge.report.plots import FULL, PHONE, RUN_TIME, SHARE, STREAM_TIME, Figure, figure
 from streamgauge.report.sections import PageSection, PageTable, TableLine
+from streamgauge.report.series import Box, Point, bins, box
+from streamgauge.semantics.definition import expected
+from streamgauge.semantics.profiles import CSPARQL, YABENCH, YABENCH_CHANGE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+Shown = Mapping[int, tuple[str, PublishedLines]]
+"""Number of a series to its label and lines."""
+
+DELAY = ChartAxis("delay, ms", ",~r", None, "symlog")
+MOST_BINS = 60
+WIDE = (FULL._replace(height=190), PHONE)
+
+
+def boxes(
+    drawing: ChartDrawing,
+    title: str,
+    found: Shown,
+    value: Callable[[OracleLine], float],
+    how: tuple[ChartAxis, Callable[[float], str]],
+) -> Iterator[Figure]:
+    """A box per window and series: whiskers to the lowest and highest run, quartiles over the runs."""
+    axis, show = how
+    placed = [
+        charts.PlacedBox(f"W{window + 1}", series, made := box(values), _tip(label, window, made, show))
+        for series, (label, lines) in found.items()
+        for window in range(lines.windows)
+        if (values := lines.column(value, window))
+    ]
+    if placed:
+        placed.sort(key=lambda one: int(one.x[1:]))
+        chart = partial(charts.boxes, placed, ChartAxis("window"), axis)
+        yield figure(drawing, title, chart, tuple(found), "Whiskers: lowest and highest run; box: quartiles.", WIDE)
+
+
+def _tip(label: str, window: int, made: Box, show: Callable[[float], str]) -> str:
+    return f"{label}, W{window + 1}: lowest {show(made.low)}, median {show(made.middle)}, highest {show(made.high)}"
+
+
+def correctness(drawing: ChartDrawing, title: str, found: Shown) -> Iterator[Figure]:
+    """Figures 3a to 3c: precision and recall."""
+    precision, recall = (SHARE._replace(title=f"{name}, %") for name in ("precision", "recall"))
+    yield from boxes(drawing, f"{title}: precision", found, lambda line: line.precision, (precision, percent))
+    yield from boxes(drawing, f"{title}: recall", found, lambda line: line.recall, (recall, percent))
+
+
+def delay(drawing: ChartDrawing, title: str, found: Shown) -> Iterator[Figure]:
+    """Figures 3d to 3f."""
+    yield from boxes(drawing, f"{title}: delay", found, lambda line: float(line.delay), (DELAY, duration))
+
+
+def memory(
+    drawing: ChartDrawing, title: str, found: Mapping[int, tuple[str, Sequence[tuple[float, float]]]]
+) -> Iterator[Figure]:
+    """Figures 4a to 4c: resident memory (MiB) over the time of the run (s)."""
+    lines = [
+        charts.ChartLine(series, False, bins(_over_time(label, values), MOST_BINS, lambda value: f"{value:,.0f} MiB"))
+        for series, (label, values) in found.items()
+        if values
+    ]
+    if lines:
+        chart = partial(charts.lines, lines, RUN_TIME, ChartAxis("resident memory, MiB"))
+        yield figure(drawing, f"{title}: memory", chart, tuple(line.series for line in lines), sizes=WIDE)
+
+
+def _over_time(label: str, values: Sequence[tuple[float, float]]) -> list[Point]:
+    return [Point(at, size, f"{label}, {at:.1f} s: {mebibytes(size * 2**20)}") for at, size in values if at >= 0]
+
+
+def size_and_delay(
+    drawing: ChartDrawing, title: str, found: Mapping[int, tuple[str, Sequence[OracleLine]]]
+) -> Iterator[Figure]:
+    """Figure 4d: result size and delay of one run, a point a window."""
+    points = {
+        series: [
+            Point(line.actual, line.delay, f"{label}, W{at}: {number(line.actual)} rows, {duration(line.delay)}")
+            for at, line in enumerate(lines, 1)
+        ]
+        for series, (label, lines) in found.items()
+        if lines
+    }
+    if points:
+        chart = partial(charts.scatter, points, ChartAxis("result size, rows"), DELAY)
+        yield figure(drawing, title, chart, tuple(points), "The first run of each.")
+
+
+def borders(drawing: ChartDrawing, title: str, lines: Sequence[OracleLine], size_ms: int) -> Iterator[Figure]:
+    """Figure 6: each window's borders, and those that gracious mode found."""
+    fits = [_fit(place, line, size_ms) for place, line in enumerate(lines)]
+    if fits:
+        sizes = (FULL._replace(height=24 * len(fits)), PHONE._replace(height=24 * len(fits)))
+        note = "Outline: the window; filled: the borders under which precision and recall are best."
+        yield figure(drawing, title, partial(charts.reconstructed, fits, STREAM_TIME), note=note, sizes=sizes)
+
+
+def _fit(place: int, line: OracleLine, size_ms: int) -> charts.FittedBorders:
+    start, end = place * size_ms / 1000, (place + 1) * size_ms / 1000
+    word = "right" if (line.precision, line.recall) == (1.0, 1.0) else "wrong"
+    shares = f"precision {percent(line.precision)}, recall {percent(line.recall)}"
+    tip = f"window {place + 1}: [{line.start / 1000:g}, {line.end / 1000:g}] s, {shares}"
+    return charts.FittedBorders(start, end, line.start / 1000, line.end / 1000, word, tip)
+
+
+NS = 1_000_000
+
+FIRST, OTHERS = 10, 2
+"""ms between the triples of the first observation, while the engine starts up, and of the others."""
+LATE = 40
+"""How late (ms) the first observation came to CQELS in the run without gracious mode."""
+
+RANGE = replace(YABENCH_CHANGE, name="pure RANGE", scope=Scope.RANGE, borders=Borders.CLOSED_OPEN)
+
+
+def csparql(stream: Sequence[StreamElement], query: ContinuousQuery, until: int) -> tuple[Answer, ...]:
+    """Triples come one by one; windows start within the first observation, so each border tears one in two.
+
+    No window then holds the observation on its border whole, and it is in no answer.
+    """
+    numbers = count()
+    torn = [
+        StreamElement(element.stream, element.time + place * (OTHERS if at else FIRST), next(numbers), (triple,))
+        for at, element in enumerate(stream)
+        for place, triple in enumerate(element.added)
+    ]
+    t0 = torn[0].time + len(stream[0].added) * FIRST // 2
+    found = expected(torn, query, replace(CSPARQL, t0=t0), until + t0, t0)
+    return tuple(Answer(report.variables, report.rows, received=report.due.instant * NS) for report in found)
+
+
+def cqels(stream: Sequence[StreamElement], query: ContinuousQuery, until: int, late: int = 0) -> tuple[Answer, ...]:
+    """The query has no SLIDE: at every observation the rows that are new over (t - 5 s, t], one a report.
+
+    First those in which the new observation is ?ob1, then those in which it is ?ob2, oldest partner first; the first
+    observation may come ``late`` (ms).
+    """
+    fed = [replace(stream[0], time=stream[0].time + late), *stream[1:]]
+    found = expected(fed, query, RANGE, until, 0)
+    return tuple(
+        Answer(report.variables, (row,), received=report.due.instant * NS)
+        for report in found
+        for row in sorted(report.rows, key=_joined(report))
+    )
+
+
+def _joined(report: ExpectedReport) -> Callable[[Row], tuple[bool, int]]:
+    first, second = (report.variables.index(name) for name in ("ob1", "ob2"))
+
+    def key(row: Row) -> tuple[bool, int]:
+        left, right = (_time(row[place] or "") for place in (first, second))
+        return left < right, min(left, right)
+
+    return key
+
+
+def _time(observation: str) -> int:
+    """The time at the end of an observation's IRI."""
+    return int(observation.removesuffix(">").rpartition("_")[2])
+
+
+def judged(
+    stream: Sequence[StreamElement],
+    asked: tuple[str, ContinuousQuery],
+    answers: tuple[Answer, ...],
+    settings: RuleSettings,
+) -> list[OracleLine]:
+    """The lines that YABench's oracle writes; one answer per row is judged on content change."""
+    semantics = YABENCH_CHANGE if all(len(answer.added) == 1 for answer in answers) else YABENCH
+    return rules.lines(_run(asked, answers, semantics, stream[-1].time), stream, settings)
+
+
+def _run(asked: tuple[str, ContinuousQuery], answers: tuple[Answer, ...], semantics: Semantics, until: int) -> Run:
+    return Run(RunHeader("simulated", asked[1], asked[0], "rspql", semantics, until, 0), answers, ())
+
+
+CSPARQL_DOES = (
+    "C-SPARQL is simulated so: triples come one by one, and its windows start within the first observation, so "
+    "each border tears one observation in two; no window holds that one whole, and it is in no answer."
+)
+CQELS_DOES = (
+    "CQELS is simulated so: its query has no SLIDE, so at every observation it sends the rows that are new over "
+    "the last 5 s, one by one, first those in which the new observation is ?ob1, then those in which it is ?ob2, "
+    f"oldest partner first. In the run without gracious mode the first observation came {LATE} ms late; the two "
+    "modes were two runs."
+)
+
+EXAMPLE = """REGISTER <example> AS SELECT ?s
+FROM NAMED WINDOW <http://ex.org/windows/w> ON <http://ex.org/streams/test> [RANGE 5s STEP 5s]
+WHERE { WINDOW <http://ex.org/windows/w> { ?s a <http://ex.org/Observation> ; <http://ex.org/value> ?value } }"""
+
+
+def figure_5() -> tuple[OracleLine, OracleLine]:
+    """A window of 5 s holds three results; the engine's is shifted by 2.5 s and holds two, of which one is expected."""
+    stream = [_observation(number, time) for number, time in enumerate((1000, 2000, 3000, 6000, 8000))]
+    asked = EXAMPLE, parse(EXAMPLE)
+    rows = tuple((f"<http://ex.org/{number}>",) for number in (2, 3))
+    answers = (Answer(("s",), rows, received=7500 * NS),)
+    plain, gracious = (judged(stream, asked, answers, RuleSettings(gracious=mode))[0] for mode in (False, True))
+    return plain, gracious
+
+
+def _observation(number: int, time: int) -> StreamElement:
+    subject = f"<http://ex.org/{number}>"
+    triples = ((subject, RDF_TYPE, "<http://ex.org/Observation>"), (subject, "<http://ex.org/value>", '"1"'))
+    return StreamElement("http://ex.org/streams/test", time, number, triples)
+
 
 _HAND_EDITED: Final = {tuple(place) for place in PAPER.value("hand_edited")}
 _NOT_TO_BE_HAD: Final = tuple(PAPER.value("not_to_be_had"))
@@ -87,11 +313,11 @@ def experiment_4(spark: "Callable[[], SparkSession]") -> Lines:
     found = {}
     for mode in MODES:
         settings = RuleSettings(gracious=mode == "gracious", single_result=False)
-        late = simulation.LATE if mode == "non-gracious" else 0
-        closed = simulation.csparql(stream, asked[1], experiment.duration)
-        changed = simulation.cqels(stream, asked[1], experiment.duration, late)
-        found["csparql", mode] = simulation.judged(stream, asked, closed, settings)
-        found["cqels", mode] = simulation.judged(stream, asked, changed, settings)
+        late = LATE if mode == "non-gracious" else 0
+        closed = csparql(stream, asked[1], experiment.duration)
+        changed = cqels(stream, asked[1], experiment.duration, late)
+        found["csparql", mode] = judged(stream, asked, closed, settings)
+        found["cqels", mode] = judged(stream, asked, changed, settings)
     return found
 
 
@@ -102,11 +328,7 @@ def _experiment_4(results: ResultFiles, ours: Lines) -> PageSection:
     note = "Actual sizes and, on content change, expected ones count as YABench's oracle does (docs/reproduce.md)."
     table = PageTable("Experiment 4, line by line, without the delays", columns, lines, note)
     return PageSection(
-        "experiment-4",
-        "Experiment 4: gracious mode",
-        (simulation.CSPARQL_DOES, simulation.CQELS_DOES),
-        (table,),
-        tuple(_borders(ours)),
+        "experiment-4", "Experiment 4: gracious mode", (CSPARQL_DOES, CQELS_DOES), (table,), tuple(_borders(ours))
     )
 
 
@@ -136,7 +358,7 @@ def _borders(ours: Lines) -> Iterator[Figure]:
     drawing = ChartDrawing()
     for engine in NAMES:
         title = f"{NAMES[engine]}: the borders that gracious mode finds"
-        yield from plots.borders(drawing, title, ours[engine, "gracious"], SIZE)
+        yield from borders(drawing, title, ours[engine, "gracious"], SIZE)
 
 
 def _recall(results: ResultFiles) -> Iterator[Figure]:
@@ -147,12 +369,9 @@ def _recall(results: ResultFiles) -> Iterator[Figure]:
         columns = [found.column(lambda line: line.recall, window) for window in range(found.windows)]
         boxes = [_box(window, values) for window, values in enumerate(columns, 1)]
         text = f"Experiment 1, {load}: C-SPARQL's recall, {percent(min(map(min, columns)))} at least"
-
-        def chart(size: charts.ChartSize, boxes: list[charts.PlacedBox] = boxes) -> charts.Spec:
-            return charts.boxes(boxes, charts.ChartAxis("window"), SHARE._replace(title="recall, %"), size)
-
+        chart = partial(charts.boxes, boxes, charts.ChartAxis("window"), SHARE._replace(title="recall, %"))
         note = f"{len(found.files)} runs, from the published files. Whiskers: lowest and highest; box: quartiles."
-        yield Figure(text, note, draw(drawing, text, chart))
+        yield figure(drawing, text, chart, note=note)
 
 
 def _box(window: int, values: Sequence[float]) -> charts.PlacedBox:
@@ -162,13 +381,13 @@ def _box(window: int, values: Sequence[float]) -> charts.PlacedBox:
 
 
 def _figure_5() -> PageSection:
-    plain, gracious = simulation.figure_5()
+    plain, gracious = figure_5()
     told = (
         PAPER.claims[f"figure_5_{name}"].beside(share, f"{share:.3f}")
         for name, share in (("precision", plain.precision), ("recall", plain.recall))
     )
     sentence = (
-        f"{simulation.figure_5.__doc__} Gracious mode finds [{gracious.start:,}, {gracious.end:,}] ms, with "
+        f"{figure_5.__doc__} Gracious mode finds [{gracious.start:,}, {gracious.end:,}] ms, with "
         f" precision {gracious.precision:g} and recall {gracious.recall:g}."
     )
     table = claims_table("Precision and recall of a shifted window", told)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.engines import EngineError, command, load, profiles
-from streamgauge.formats.atomic import keep_first, making
+from streamgauge.formats.files import put_if_absent, stage
 from streamgauge.formats.stream import elements
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock, Report
@@ -18,8 +18,8 @@ from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.oracle.judging.metrics import feeder_lateness
 from streamgauge.papers.rules import RuleSettings
 from streamgauge.papers.yabench import rules
+from streamgauge.papers.yabench.measure import EXPERIMENTS, LOADS, NAMES, SIZE, WINDOW
 from streamgauge.papers.yabench.oracle_files import OracleLine, parse
-from streamgauge.papers.yabench.results import EXPERIMENTS, LOADS, NAMES, SIZE, WINDOW
 from streamgauge.query import fill
 from streamgauge.query import parse as parse_query
 from streamgauge.semantics.profiles import profile
@@ -79,11 +79,7 @@ class TrialSide:
 OPTIONS: dict[str, dict[str, Any]] = {"csparql": {"settle": 0}}
 """Options of engines: time goes on until the last window has closed, so C-SPARQL need not wait after it."""
 
-OWN = {
-    "csparql": ("csparql-0.9.7-wall",),
-    "cqels": ("cqels-1.x-yabench",),
-    "live": ("yabench", "yabench-change"),
-}
+OWN = {"csparql": ("csparql-0.9.7-wall",), "cqels": ("cqels-1.x-yabench",), "live": ("yabench", "yabench-change")}
 """Semantics of an engine as YABench ran it, `live` under both of its oracle's semantics; others have their first."""
 
 
@@ -294,9 +290,9 @@ def told(folder: Path, run: Run, verdict: Verdict, means: Means) -> TableOneCell
 
 
 def _keep(file: Path, text: str) -> None:
-    with making(file) as place:
+    with stage(file) as place:
         place.write_text(text, encoding="utf-8")
-        keep_first(place, file)
+        put_if_absent(place, file)
 
 
 def outcome(run: Run, verdict: Verdict, stream: Path, means: Means) -> TableOneCell:

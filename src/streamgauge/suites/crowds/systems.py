@@ -17,6 +17,7 @@ from typing import Any, Final, Self, TypeAlias
 
 import httpx
 
+from streamgauge.formats.pipe import StaticFile
 from streamgauge.formats.stream import elements
 from streamgauge.harness.process import ChildProcess, JsonProgram, ProgramError, ServerProcess, ServiceError
 from streamgauge.harness.systems import SystemUnderTest
@@ -72,9 +73,7 @@ class CrowdData:
     @property
     def triples(self) -> list[Triple]:
         """The static triples."""
-        lines = self.static.read_text(encoding="utf-8").splitlines()
-        found = (line.removesuffix(" .").split(" ", 2) for line in lines)
-        return [(subject, predicate, item) for subject, predicate, item in found]
+        return list(StaticFile(self.static))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from streamgauge.formats import observed, stream, tables
-from streamgauge.formats.atomic import making, put, share
-from streamgauge.formats.run import RunError, read_json, read_run, write_json, write_run
-from streamgauge.formats.verdict import read_verdict, write_verdict
+from streamgauge.formats import stream, tables
+from streamgauge.formats.files import hardlink, overwrite, stage
+from streamgauge.formats.run import RunError, read_json, read_run, read_verdict, write_json, write_run, write_verdict
 from streamgauge.harness.resources import machine, versions
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
@@ -40,7 +39,6 @@ from streamgauge.suites.sepbm import (
     ReceivedNotification,
     SepbmChannel,
     SepbmRecording,
-    Stored,
 )
 from streamgauge.suites.sepbm.analysis import Analysis, analyse, in_effect
 
@@ -95,7 +93,7 @@ def write(
             (folder / FACTS).unlink(missing_ok=True)
         _put(folder, _PUBLISHED, recording.published)
         _put(folder, _BESIDE, recording.beside)
-        tables.write_part(folder / _SAMPLES, 0, observed.table("samples", recording.samples))
+        tables.write_part(folder / _SAMPLES, 0, tables.records_table("samples", recording.samples))
         places = _places(recording.published)
         channels = {each.name: each for each in configuration.channels}
         sizes = {each.number: len(each.added) + len(each.removed) for each in configuration.sequence()}
@@ -111,9 +109,9 @@ def write(
 
 def write_facts(folder: Path, elements: Iterable[StreamElement]) -> None:
     """The facts that stood, with what follows from them, which the channels of a recording are judged on."""
-    with _recording_errors(), making(folder / FACTS) as place:
+    with _recording_errors(), stage(folder / FACTS) as place:
         stream.write(elements, place)
-        put(place, folder / FACTS)
+        overwrite(place, folder / FACTS)
 
 
 def read(folder: Path) -> SepbmRecording:
@@ -125,7 +123,7 @@ def read(folder: Path) -> SepbmRecording:
             CountedNotification(channel, who, tuple(causes), *rest)
             for channel, who, causes, *rest in _rows(folder / _BESIDE)
         )
-        samples = observed.samples(folder)
+        samples = tables.samples(folder)
         try:
             names = tuple(map(str, about["channels"]))
             given = {name: about[name] for name in _PLAIN}
@@ -190,7 +188,7 @@ def _answer(heard: ReceivedNotification, variables: tuple[str, ...], places: Map
 
 def _heard(folder: Path, channel: str) -> list[ReceivedNotification]:
     causes = [tuple(found) for _, found in _rows(folder / _CAUSES)]
-    answers = observed.answers(folder, finished=True)
+    answers = tables.answers(folder, finished=True)
     if len(causes) != len(answers):
         raise RecordingError(
             f"{folder / _CAUSES}: {len(causes)} rows for {len(answers)} answers: one for each belongs here"
@@ -272,7 +270,7 @@ class JudgedRecording:
         return found and all(judged)
 
 
-def outcome(folder: Path, configuration: Stored, judging: JudgingMeans) -> JudgedRecording:
+def outcome(folder: Path, configuration: Configuration, judging: JudgingMeans) -> JudgedRecording:
     """The recording in a folder, analysed; RecordingError and ConfigurationError name the file."""
     recording = read(folder)
     return JudgedRecording(
@@ -280,7 +278,7 @@ def outcome(folder: Path, configuration: Stored, judging: JudgingMeans) -> Judge
     )
 
 
-def due(configuration: Stored, recording: SepbmRecording, judging: JudgingMeans) -> Sequence[DueRows]:
+def due(configuration: Configuration, recording: SepbmRecording, judging: JudgingMeans) -> Sequence[DueRows]:
     """The rows that were due in the order in which the publications took effect."""
     order = another_order(configuration, recording)
     if not order:
@@ -290,7 +288,7 @@ def due(configuration: Stored, recording: SepbmRecording, judging: JudgingMeans)
     return due_in(judging.spark(), configuration, order, lambda what: judging.tell(f"what was due: {what}", 0, 1))
 
 
-def another_order(configuration: Stored, recording: SepbmRecording) -> tuple[int, ...]:
+def another_order(configuration: Configuration, recording: SepbmRecording) -> tuple[int, ...]:
     """All publications as they took effect, those that were not published last; empty where it is the sequence's."""
     effect = [each.number for each in in_effect(recording.published)]
     if effect == sorted(effect):
@@ -299,7 +297,9 @@ def another_order(configuration: Stored, recording: SepbmRecording) -> tuple[int
     return (*effect, *(each.number for each in configuration.sequence() if each.number not in done))
 
 
-def judge(folder: Path, configuration: Stored, judging: JudgingMeans, *, again: bool = True) -> dict[str, Verdict]:
+def judge(
+    folder: Path, configuration: Configuration, judging: JudgingMeans, *, again: bool = True
+) -> dict[str, Verdict]:
     """The common oracle's verdict on every channel of the recording in a folder, kept in the channels' run folders.
 
     Without ``again`` the verdicts stand that are there.
@@ -332,7 +332,7 @@ def kept_verdicts(folder: Path, recording: SepbmRecording) -> dict[str, Verdict]
     return found if len(found) == len(recording.channels) else {}
 
 
-def _facts(folder: Path, configuration: Stored, recording: SepbmRecording, judging: JudgingMeans) -> None:
+def _facts(folder: Path, configuration: Configuration, recording: SepbmRecording, judging: JudgingMeans) -> None:
     """The stream that all channels are judged on; that of the sequence's own order is made once for a configuration."""
     if (folder / FACTS).exists():
         return
@@ -344,4 +344,4 @@ def _facts(folder: Path, configuration: Stored, recording: SepbmRecording, judgi
         return
     if not (configuration.folder / FACTS).exists():
         write_facts(configuration.folder, history(judging.spark(), configuration))
-    share(configuration.folder / FACTS, folder / FACTS)
+    hardlink(configuration.folder / FACTS, folder / FACTS)

@@ -15,7 +15,7 @@ from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Row, Term, Triple
-from streamgauge.query.rebuild import every_pattern
+from streamgauge.query.traversal import every_pattern
 from streamgauge.servers.fragments.client.contract import LinkedDataSource, SourceError
 from streamgauge.servers.fragments.live_queries.fact_forms import SourceFacts
 from streamgauge.servers.fragments.live_queries.pattern_needs import pattern_needs
@@ -163,20 +163,20 @@ class IncrementalPlan:
     ) -> None:
         self._asked, self._sources, self._web = asked, sources, web
         self._reader = FactReader(sources, style, pattern_needs(asked.kept.pattern), web, settled, renewal)
-        self._evaluating = _QueryEvaluation(asked, ())
+        self._lock = _QueryEvaluation(asked, ())
         self._ordered = None if asked.order is None else OrderedAnswer(asked, asked.order)
 
     async def poll(self) -> PollResult:
         """Read what is due, let facts enter and leave."""
         reads = await self._reader.read()
         names = tuple(named_graphs(reads))
-        if names != self._evaluating.names:
-            self._evaluating = _QueryEvaluation(self._asked, names)
-        holding = self._evaluating.holding
-        self._evaluating.graphs.fetched(reads)
+        if names != self._lock.names:
+            self._lock = _QueryEvaluation(self._asked, names)
+        holding = self._lock.holding
+        self._lock.graphs.fetched(reads)
         for number, read in enumerate(reads):
             holding.fetched(number, read.facts, read.at)
-        bag = self._evaluating.kept.answer()
+        bag = self._lock.kept.answer()
         return PollResult(
             dict(bag) if self._ordered is None else self._ordered.answer(bag),
             max((read.at for read in reads), default=0),

@@ -1,0 +1,276 @@
+"""The commands ``doctor``, ``engines`` and ``engines prepare``: this installation, and other people's engines."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from pathlib import Path
+from typing import Annotated, Final, NamedTuple
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from streamgauge import engines as registry
+from streamgauge.cli.exits import Exit
+from streamgauge.cli.options import AsJson, completed, engine_names, seconds
+from streamgauge.cli.terminal import Tell, printing, table, telling
+from streamgauge.formats.jvm import JvmError, prepared
+from streamgauge.formats.jvm.collection import Clone, Collected, clones, collect
+from streamgauge.model.phrases import counted
+from streamgauge.model.semantics import Semantics
+from streamgauge.semantics.profiles import PROFILES, classification
+
+GIB: Final = 1 << 30
+COMFORTABLE: Final = 8 * GIB
+
+
+def register(app: typer.Typer) -> None:
+    """Add this group's commands."""
+    app.command("doctor")(doctor)
+    app.add_typer(_app, name="engines")
+
+
+class Check(NamedTuple):
+    """One thing that was looked at: its kind and name, its state (empty: absent), what adds or betters it.
+
+    Without a ``needed`` one the installation is not whole.
+    """
+
+    kind: str
+    name: str
+    found: str
+    advice: str
+    needed: bool = False
+
+
+def doctor(as_json: AsJson = False) -> None:
+    """Say what this machine has and lacks, and how to get it; exit code 2 where something that is needed is absent."""
+    checks = [*_machine(), *_programs(), *_extras(), *_engine_states()]
+    if as_json:
+        typer.echo(json.dumps([{**each._asdict(), "what": each.name} for each in checks], indent=2))
+    else:
+        shown = table("kind", "what", "state")
+        for each in checks:
+            shown.add_row(each.kind, each.name, escape(each.found) or "absent")
+        printing().print(shown)
+        for each in checks:
+            if each.advice:
+                typer.echo(f"{each.name}: {each.advice}")
+    whole = all(each.found for each in checks if each.needed)
+    raise typer.Exit(Exit.RIGHT if whole else Exit.BAD_INPUT)
+
+
+def _machine() -> Iterator[Check]:
+    """Python, and Java and memory for Spark."""
+    from streamgauge.spark.requirements import SparkStartError, heap, java, java_lack, java_version, memory
+
+    yield Check("machine", "Python", sys.version.split()[0], "", needed=True)
+    program, lack = java(), java_lack()
+    found = "" if program is None or lack else f"{java_version(program) or 'of an unknown version'} ({program})"
+    yield Check("machine", "Java", found, lack, needed=True)
+    has = memory()
+    advice = "" if has.total >= COMFORTABLE else "8 GiB are comfortable: keep streams small or raise the memory"
+    try:
+        heap(None, "1g", has)
+    except SparkStartError as error:
+        advice = str(error)
+    yield Check("machine", "memory", f"{has.total / GIB:.1f} GiB, {has.free / GIB:.1f} free", advice, needed=True)
+
+
+_TOOLS: Final = {
+    "javac": (("javac",), "for csparql, cqels and yasper: a JDK (Debian: apt-get install openjdk-17-jdk-headless)"),
+    "mvn": (("mvn",), "for `engines prepare`: Maven (Debian: apt-get install maven)"),
+    "git": (("git",), "for `engines prepare cqels`: git (Debian: apt-get install git)"),
+    "node": (("node",), "for the engine rspjs: Node.js (Debian: apt-get install nodejs npm)"),
+    "nginx": (("nginx", "/usr/sbin/nginx"), "for `reproduce tpf`'s cache: nginx (Debian: apt-get install nginx)"),
+    "chromium": (
+        ("chromium", "chromium-browser", "google-chrome"),
+        "for the browser tests only (Debian: apt-get install chromium chromium-driver)",
+    ),
+}
+
+
+def _programs() -> Iterator[Check]:
+    """Programs that a part uses."""
+    for name, (programs, advice) in _TOOLS.items():
+        found = next(filter(None, map(shutil.which, programs)), "")
+        yield Check("tool", name, found, "" if found else advice)
+
+
+def _extras() -> Iterator[Check]:
+    """The optional packages, by the extra that brings them."""
+    for extra in metadata("streamgauge").get_all("Provides-Extra") or ():
+        if extra == "dev":
+            continue
+        own = (each for each in requires("streamgauge") or () if f"extra == '{extra}'" in each.replace('"', "'"))
+        found = [_installed(each) for each in own]
+        state = ", ".join(found) if all(found) else ""
+        yield Check("extra", extra, state, "" if state else f"pip install 'streamgauge[{extra}]'")
+
+
+def _installed(requirement: str) -> str:
+    """Name and version of the package that a requirement (PEP 508) names, empty where it is not installed."""
+    name = re.split(r"[\s;<>=!~(\[]", requirement)[0]
+    try:
+        return f"{name} {version(name)}"
+    except PackageNotFoundError:
+        return ""
+
+
+def _engine_states() -> Iterator[Check]:
+    """Every engine: whether it can be started here, else what it lacks."""
+    for name in registry.names():
+        lack = _lack(name)
+        yield Check("engine", name, "" if lack else "ready", lack)
+
+
+def _lack(name: str) -> str:
+    from streamgauge.spark.requirements import java_lack
+
+    module = registry.load(name)
+    try:
+        registry.command(module)
+    except (registry.EngineError, subprocess.SubprocessError, OSError) as error:
+        return str(error)
+    return java_lack() if registry.evaluator(module) == "spark" else ""
+
+
+_app = typer.Typer(help="List the engines and the semantics; prepare other people's engines.")
+
+
+@_app.callback(invoke_without_command=True)
+def list_engines(
+    context: typer.Context,
+    semantics: Annotated[bool, typer.Option("--semantics", help="CSRBench's table 1 and every profile.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the engines that can be put under test, or the semantics that they can run under."""
+    if context.invoked_subcommand is not None:
+        return
+    if as_json:
+        profiles = {name: _fields(profile) for name, profile in PROFILES.items()}
+        typer.echo(
+            json.dumps({"engines": _engines(), "classification": classification(), "profiles": profiles}, indent=2)
+        )
+        return
+    console = printing()
+    if not semantics:
+        shown = table("engine", "about")
+        for name, about in _engines().items():
+            shown.add_row(name, about)
+        console.print(shown)
+        return
+    shown = table("Feature", "Operator", "C-SPARQL", "CQELS", "SPARQLstream", title="CSRBench, table 1")
+    for row in classification():
+        shown.add_row(*row)
+    console.print(shown)
+    for name, profile in PROFILES.items():
+        console.print(_profile_table(name, profile))
+
+
+def _engines() -> dict[str, str]:
+    return {name: (registry.load(name).__doc__ or "").split("\n")[0] for name in registry.names()}
+
+
+def _fields(profile: Semantics) -> dict[str, dict[str, str]]:
+    """Each field of a Semantics value, printed, with its source."""
+    shown = [field.name for field in fields(profile) if field.name not in {"name", "sources"}]
+    return {
+        name: {"value": _show(getattr(profile, name)), "source": profile.sources.get(name, "default")} for name in shown
+    }
+
+
+def _show(value: object) -> str:
+    if isinstance(value, frozenset):
+        return " and ".join(sorted(map(str, value)))
+    return "none" if value is None else str(value)
+
+
+def _profile_table(name: str, profile: Semantics) -> Table:
+    shown = table("field", "value", "source", title=name)
+    for field, cell in _fields(profile).items():
+        shown.add_row(field, cell["value"], cell["source"])
+    return shown
+
+
+@_app.command("prepare")
+def prepare(
+    name: Annotated[
+        str, typer.Argument(metavar="ENGINE", autocompletion=completed(engine_names), help="csparql, cqels or yasper.")
+    ],
+    source: Annotated[Path, typer.Option(help="The folder of your own clone of its project.")],
+    out: Annotated[Path | None, typer.Option(help="Where its jars go; the user's cache unless given.")] = None,
+    limit: Annotated[
+        str, typer.Option(metavar="DURATION", help="How long Maven may build a copy of the clone: 1h.")
+    ] = "30m",
+) -> None:
+    """Build a copy of your own clone of an engine's project where that is needed, collect and check its jars, try it.
+
+    The clone is left as it is. Where it has been built already, its jars are taken.
+    """
+    limit_s = seconds(limit, "--limit")
+    module = registry.load(name)
+    name = registry.named(name)
+    kinds = _kinds(name)
+    folder = out or prepared(name)
+    with telling(Console(stderr=True), f"prepare {name}") as tell:
+        collected = _collected(kinds, source, folder, tell, limit_s)
+        if out is not None:
+            os.environ[module.HOME] = str(out)  # type: ignore[attr-defined]
+        tell("answering the first task")
+        tasks = _tried(name)
+    _say_collected(collected, folder)
+    if out is not None:
+        typer.echo(f"export {module.HOME}={out.resolve()}")  # type: ignore[attr-defined]
+    typer.echo(f"{name} answers; all {tasks:,} tasks: streamgauge certify {name}")
+
+
+def _kinds(name: str) -> tuple[Clone, ...]:
+    folder = registry.folder(registry.load(name))
+    kinds = () if folder is None else clones(folder)
+    if not kinds:
+        with_jars = [each for each in registry.names() if (at := registry.folder(registry.load(each))) and clones(at)]
+        raise typer.BadParameter(f"{name} needs no jars: there are {', '.join(with_jars)}", param_hint="ENGINE")
+    return kinds
+
+
+def _collected(kinds: Sequence[Clone], source: Path, folder: Path, tell: Tell, limit_s: float) -> Collected:
+    try:
+        return collect(kinds, source, folder, tell, limit_s)
+    except JvmError as error:
+        raise registry.EngineUnavailableError(str(error)) from error
+
+
+def _tried(name: str) -> int:
+    """How many tasks the engine has, after it has done the first that it does not refuse.
+
+    Ends with exit code 3 where the task shows a fault of the set-up.
+    """
+    from streamgauge.cli.spark import spark
+    from streamgauge.suites.conformance.cases import asked, load
+    from streamgauge.suites.conformance.runner import SetUpError, certify, engine
+
+    subject = engine(name)
+    tasks = tuple(asked(load(), subject.profiles, subject.scale))
+    first = next(each for each in tasks if subject.refuse(each.case.query, each.semantics) is None)
+    try:
+        for _ in certify(subject, (first,), 1, lambda: spark(None)):
+            pass
+    except SetUpError as error:
+        typer.echo(f"streamgauge: {error}", err=True)
+        raise typer.Exit(Exit.ENGINE_FAILURE) from error
+    return len(tasks)
+
+
+def _say_collected(collected: Collected, folder: Path) -> None:
+    kind = collected.clone
+    typer.echo(f"{counted(len(collected.names), 'jar')} of {kind.project} are in {folder}, none is broken")
+    if collected.commit and not collected.tested:
+        typer.echo(f"the clone is at {collected.commit[:12]}; tried was {kind.tested} ({kind.commit[:12]})")

@@ -1,0 +1,115 @@
+"""Files and folders that are there whole or not at all, also where several processes make the same; files of text."""
+
+import errno
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+import psutil
+
+from streamgauge.model.mistake import MistakeError, obstacle
+
+_TAKEN = frozenset((errno.ENOTEMPTY, errno.EEXIST))
+_HOST = platform.node().replace(".", "-")
+_numbers = count()
+
+
+class PlaceError(MistakeError, OSError):
+    """A folder that cannot be made; the sentence says what is in its way."""
+
+
+def made_folder(folder: Path) -> Path:
+    """The folder, made where it is not; PlaceError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise PlaceError(f"{folder}: cannot make the folder: a file has this name: name another place") from None
+    except OSError as error:
+        raise PlaceError(f"{folder}: cannot make the folder: {obstacle(error)}") from error
+    return folder
+
+
+@contextmanager
+def stage(target: Path) -> Iterator[Path]:
+    """A place beside ``target`` that nobody else uses, for a file or a folder; what is left of it at the end goes.
+
+    So does what processes of this machine have left that were killed while they made the same.
+    """
+    made_folder(target.parent)
+    for left in target.parent.glob(f".{target.name}.{_HOST}.*"):
+        process = left.name.removeprefix(f".{target.name}.{_HOST}.").split(".")[0]
+        if process.isdecimal() and not psutil.pid_exists(int(process)):
+            _remove(left)
+    place = _beside(target, "making")
+    try:
+        yield place
+    finally:
+        _remove(place)
+
+
+def hardlink(file: Path, target: Path) -> None:
+    """The same file at another place, without a second copy where the file system can share it."""
+    try:
+        os.link(file, target)
+    except OSError:
+        shutil.copy2(file, target)
+
+
+def put_if_absent(place: Path, target: Path) -> None:
+    """Put the staged place at ``target``, unless another process was first: then the other's is kept."""
+    try:
+        if not target.exists():
+            place.rename(target)
+    except OSError as error:
+        if error.errno not in _TAKEN:
+            raise
+
+
+def overwrite(place: Path, target: Path) -> None:
+    """Put the staged place at ``target``, whatever was there."""
+    while True:
+        try:
+            place.replace(target)
+        except OSError as error:
+            if error.errno not in _TAKEN:
+                raise
+            _set_aside(target)
+        else:
+            return
+
+
+def _set_aside(target: Path) -> None:
+    """Move a folder out of the way at once, then take it apart; another process may have done so before."""
+    aside = _beside(target, "old")
+    try:
+        target.rename(aside)
+    except FileNotFoundError:
+        return
+    _remove(aside)
+
+
+def _beside(target: Path, what: str) -> Path:
+    return target.with_name(f".{target.name}.{_HOST}.{os.getpid()}.{next(_numbers)}.{what}")
+
+
+def _remove(left: Path) -> None:
+    if left.is_dir():
+        shutil.rmtree(left, ignore_errors=True)
+    else:
+        left.unlink(missing_ok=True)
+
+
+class UnreadableError(MistakeError, ValueError):
+    """A text file that cannot be read; the sentence says why."""
+
+
+def read_text(path: Path) -> str:
+    """The text of a file; UnreadableError."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableError(f"{path}: cannot be read: {obstacle(error)}") from error

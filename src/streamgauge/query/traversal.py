@@ -1,0 +1,152 @@
+"""Walks over the algebra: the parts of a pattern or expression, and the same with parts replaced."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeAlias, TypeVar
+
+from streamgauge.model import algebra as al
+
+OnPattern: TypeAlias = Callable[[al.Pattern], al.Pattern]
+OnExpression: TypeAlias = Callable[[al.Expression], al.Expression]
+Tree = TypeVar("Tree")
+
+
+def with_pattern(form: al.QueryForm, pattern: al.Pattern) -> al.QueryForm:
+    """The query form over another pattern; the same object when nothing changed."""
+    return form if pattern is form.pattern else replace(form, pattern=pattern)
+
+
+def parts(pattern: al.Pattern, on_pattern: OnPattern, on_expression: OnExpression) -> al.Pattern:
+    """The pattern with its direct sub-patterns and its expressions replaced; patterns in EXISTS are not entered."""
+    match pattern:
+        case al.Join(left=left, right=right):
+            return al.Join(on_pattern(left), on_pattern(right))
+        case al.Union(left=left, right=right):
+            return al.Union(on_pattern(left), on_pattern(right))
+        case al.Minus(left=left, right=right):
+            return al.Minus(on_pattern(left), on_pattern(right))
+        case al.LeftJoin(left=left, right=right, condition=condition):
+            wanted = None if condition is None else on_expression(condition)
+            return al.LeftJoin(on_pattern(left), on_pattern(right), wanted)
+        case al.Filter(condition=condition, pattern=inner):
+            return al.Filter(on_expression(condition), on_pattern(inner))
+        case al.Extend(pattern=inner, variable=variable, expression=value):
+            return al.Extend(on_pattern(inner), variable, on_expression(value))
+        case al.OrderBy(pattern=inner, keys=keys):
+            return al.OrderBy(on_pattern(inner), tuple((on_expression(key), down) for key, down in keys))
+        case al.Group():
+            return _grouped(pattern, on_pattern, on_expression)
+        case al.BGP() | al.Values():
+            return pattern
+        case _:
+            return replace(pattern, pattern=on_pattern(pattern.pattern))
+
+
+def _grouped(group: al.Group, on_pattern: OnPattern, on_expression: OnExpression) -> al.Group:
+    keys = tuple((var, on_expression(key)) for var, key in group.keys)
+    aggregates = tuple((var, _aggregate(value, on_expression)) for var, value in group.aggregates)
+    return al.Group(on_pattern(group.pattern), keys, aggregates)
+
+
+def _aggregate(aggregate: al.Aggregate, on_expression: OnExpression) -> al.Aggregate:
+    if aggregate.argument is None:
+        return aggregate
+    return replace(aggregate, argument=on_expression(aggregate.argument))
+
+
+def expression_parts(tree: al.Expression, on_pattern: OnPattern, on_expression: OnExpression) -> al.Expression:
+    """The expression with its direct arguments, or the pattern of its EXISTS, replaced."""
+    match tree:
+        case al.Call(operator=operator, arguments=arguments):
+            return al.Call(operator, tuple(map(on_expression, arguments)))
+        case al.Exists(pattern=pattern):
+            return al.Exists(on_pattern(pattern))
+        case _:
+            return tree
+
+
+def exists_parts(tree: al.Expression, on_pattern: OnPattern) -> al.Expression:
+    """The expression with the patterns of its EXISTS replaced, however deep they stand in it."""
+    return expression_parts(tree, on_pattern, lambda inner: exists_parts(inner, on_pattern))
+
+
+def with_names(tree: Tree, names: Mapping[al.Var, al.Node]) -> Tree:
+    """A pattern or expression with other names, or terms, for its variables, everywhere in it."""
+
+    def new(part: Any) -> Any:
+        if isinstance(part, al.Var):
+            return names.get(part, part)
+        if isinstance(part, tuple):
+            return tuple(map(new, part))
+        if is_dataclass(part) and not isinstance(part, type):
+            return replace(part, **{each.name: new(getattr(part, each.name)) for each in fields(part)})
+        return part
+
+    renamed: Tree = new(tree)
+    return renamed
+
+
+def expressions(pattern: al.Pattern) -> tuple[al.Expression, ...]:
+    """The expressions that stand in a pattern itself, not in its sub-patterns."""
+    match pattern:
+        case al.LeftJoin(condition=condition):
+            return () if condition is None else (condition,)
+        case al.Filter(condition=condition):
+            return (condition,)
+        case al.Extend(expression=value):
+            return (value,)
+        case al.OrderBy(keys=keys):
+            return tuple(key for key, _ in keys)
+        case al.Group(keys=keys, aggregates=aggregates):
+            arguments = (aggregate.argument for _, aggregate in aggregates)
+            return (*(key for _, key in keys), *(argument for argument in arguments if argument is not None))
+        case _:
+            return ()
+
+
+def children(pattern: al.Pattern) -> tuple[al.Pattern, ...]:
+    """The direct sub-patterns, left before right."""
+    match pattern:
+        case al.BGP() | al.Values():
+            return ()
+        case al.Join() | al.LeftJoin() | al.Union() | al.Minus():
+            return pattern.left, pattern.right
+        case _:
+            return (pattern.pattern,)
+
+
+def every_pattern(pattern: al.Pattern) -> Iterator[al.Pattern]:
+    """The pattern and all below it, those in EXISTS too, from the top."""
+    yield pattern
+    for tree in expressions(pattern):
+        for part in every_expression(tree):
+            if isinstance(part, al.Exists):
+                yield from every_pattern(part.pattern)
+    for child in children(pattern):
+        yield from every_pattern(child)
+
+
+def every_expression(tree: al.Expression) -> Iterator[al.Expression]:
+    """The expression and its arguments, from the top; patterns in EXISTS are not entered."""
+    yield tree
+    if isinstance(tree, al.Call):
+        for argument in tree.arguments:
+            yield from every_expression(argument)
+
+
+def variable_names(form: al.QueryForm) -> frozenset[str]:
+    """The names of all variables that occur anywhere in a query form."""
+    found = written_variables(form.pattern)
+    if isinstance(form, al.Construct):
+        found.update(var for triple in form.template for var in al.triple_variables(triple))
+    return frozenset(var.name for var in found)
+
+
+def written_variables(pattern: al.Pattern) -> set[al.Var]:
+    """All variables that occur anywhere in a pattern, in scope or not."""
+    found: set[al.Var] = set()
+    for each in every_pattern(pattern):
+        found.update(al.pattern_variables(each))
+        for tree in expressions(each):
+            found.update(part for part in every_expression(tree) if isinstance(part, al.Var))
+    return found

@@ -1,0 +1,418 @@
+"""The broker on the web: requests in, notifications out; everything that is decided is decided in the core."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.websockets import WebSocket
+
+from streamgauge.formats.results import MEDIA_TYPE as RESULTS
+from streamgauge.model.terms import Triple
+from streamgauge.query import QueryError
+from streamgauge.query.updates import TooManySolutionsError, UpdateOperation
+from streamgauge.servers.broker.access import Access, AccessError
+from streamgauge.servers.broker.broker import Broker
+from streamgauge.servers.broker.channels import Channel, ExistingChannelError, ForeignNameError, UnknownChannelError
+from streamgauge.servers.broker.contract import JournalError
+from streamgauge.servers.broker.delivery import Connections, Webhook, Webhooks
+from streamgauge.servers.broker.limits import (
+    LONGEST_NAME,
+    SYNTAXES,
+    BusyError,
+    GraphError,
+    LimitError,
+    Limits,
+    MediaTypeError,
+    check_name,
+    read_changes,
+    read_graph,
+    read_named_graph,
+)
+from streamgauge.servers.broker.publications import FailedError, PublicationWorker, Receipt
+from streamgauge.servers.broker.registry import OPERATOR, Require
+from streamgauge.servers.broker.representations import NotificationTexts, metrics, standing, status, subscriber_status
+from streamgauge.servers.broker.sepa import PREFIX, Conversation, SharedChannels, refuse_graph_parameters
+from streamgauge.servers.http import events
+from streamgauge.servers.http.access import OPEN, Origins, given, guards
+from streamgauge.servers.http.headers import ConditionError, PreconditionError, read_conditions
+from streamgauge.servers.http.limits import STATUS, CrowdedError, Gate, load_parsers, read_body, text
+from streamgauge.servers.http.metrics import MEDIA_TYPE, exposition
+from streamgauge.servers.http.openapi import (
+    DescribedRoute,
+    Json,
+    body,
+    description,
+    operation,
+    operations,
+    parameter,
+    path_parameter,
+    retry_key,
+)
+from streamgauge.servers.http.replies import json_tag, page, problem, tagged_json
+from streamgauge.servers.http.retries import BadKeyError, KeyReuseError, RetryKey, read_key
+
+
+class UnknownSubscriberError(KeyError):
+    """No subscriber of that name is on a channel."""
+
+    def __str__(self) -> str:
+        return f"there is no subscriber {self.args[0]} on this channel"
+
+
+_STATUS: Final[dict[type[Exception], int]] = {
+    **STATUS,
+    LimitError: 422,
+    TooManySolutionsError: 422,
+    MediaTypeError: 415,
+    ExistingChannelError: 409,
+    UnknownChannelError: 404,
+    UnknownSubscriberError: 404,
+    AccessError: 403,
+    ForeignNameError: 403,
+    KeyReuseError: 422,
+    BadKeyError: 400,
+    PreconditionError: 412,
+    ConditionError: 400,
+    BusyError: 429,
+    CrowdedError: 429,
+    FailedError: 503,
+    JournalError: 503,
+    GraphError: 400,
+    QueryError: 400,
+    events.EventError: 400,
+    ValueError: 400,
+}
+
+
+def application(
+    broker: Broker, access: Access | None = None, hooks: Sequence[Webhook] = (), origins: Origins | None = None
+) -> Starlette:
+    """The service for a core, which is closed when the service ends; pages of ``origins`` may use the service."""
+    app = BrokerApp(broker, access or Access(), hooks)
+    handlers: dict[Any, Any] = dict.fromkeys(_STATUS, _refusal)
+    return Starlette(
+        routes=_routes(app),
+        middleware=guards(app.access.tokens, origins),
+        exception_handlers=handlers,
+        lifespan=app.lifespan,
+    )
+
+
+async def _refusal(_request: Request, error: Exception) -> Response:
+    """An expected error as its sentence."""
+    code = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
+    return problem(code, str(error), {"Retry-After": "1"} if code in (429, 503) else None)
+
+
+_TEXT: Final[Json] = {"type": "string"}
+_NUMBER: Final[Json] = {"type": "integer", "minimum": 0}
+_NAME: Final[Json] = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME, "pattern": r"^[^/\x00-\x1f]+$"}
+_PATH_PARAMETERS: Final = {name: path_parameter(name, schema=_NAME) for name in ("name", "subscriber")}
+_KEY: Final = retry_key(
+    "A publication with a key that the same token gave before does nothing; 422 when it is another."
+)
+
+
+def _routes(app: "BrokerApp") -> list[BaseRoute]:
+    """The routes with their descriptions."""
+    one, told, who = "/channels/{name}", "/channels/{name}/notifications", "/channels/{name}/subscribers/{subscriber}"
+    graph, update = body(tuple(SYNTAXES), _TEXT), body("application/sparql-update", _TEXT)
+    published = operation("Facts are there from now on, those of named graphs too.", "200", graph, [_KEY])
+    updated = operation("A SPARQL Update as one publication.", "200", update, [_KEY])
+    page = parameter("after", "The last name of the page before.")
+    query = body("application/sparql-query", _TEXT)
+    kept = parameter("subscriber", "By a name, notifications are kept until they are acknowledged.")
+    after = parameter("after", "The number of the last notification that was got.", _NUMBER)
+    pushed = operation("Notifications as server-sent events, or by WebSocket.", parameters=[kept, after])
+    rows = operation("The answer as it is, SPARQL JSON; of a CONSTRUCT a row a triple.")
+    number = parameter("acknowledged", "Up to this number.", _NUMBER)
+    return [
+        Route("/", app.page),
+        DescribedRoute("POST", "/publish", app.publish, published),
+        DescribedRoute("POST", "/delete", app.delete, operation("Facts are there no more.", "200", graph, [_KEY])),
+        DescribedRoute("POST", "/update", app.update, updated),
+        DescribedRoute("GET", "/channels", app.channels, operation("The names of channels.", parameters=[page])),
+        DescribedRoute("PUT", one, app.create_channel, operation("Create it: SELECT, ASK or CONSTRUCT.", "201", query)),
+        DescribedRoute("DELETE", one, app.delete_channel, operation("Delete it.", "204")),
+        DescribedRoute("GET", one, app.channel, operation("One channel.")),
+        DescribedRoute("GET", f"{one}/rows", app.rows, rows),
+        DescribedRoute("GET", told, app.subscribe, pushed),
+        WebSocketRoute(told, app.subscribe_by_websocket),
+        WebSocketRoute("/subscribe", app.talk_as_sepa),
+        DescribedRoute("GET", f"{one}/subscribers", app.subscribers, operation("The subscribers of this token.")),
+        DescribedRoute("GET", who, app.subscriber, operation("One of them: what was acknowledged.")),
+        DescribedRoute("PUT", who, app.acknowledge, operation("Acknowledge.", "204", parameters=[number])),
+        DescribedRoute("DELETE", who, app.unsubscribe, operation("Unsubscribe.", "204")),
+        DescribedRoute("GET", "/health", app.health, operation("Whether it is up.")),
+        DescribedRoute("GET", "/metrics", app.metrics, operation("Counts for Prometheus.")),
+        Route("/openapi.json", app.openapi),
+    ]
+
+
+class BrokerApp:
+    """The handlers, one per route."""
+
+    def __init__(self, broker: Broker, access: Access, hooks: Sequence[Webhook] = ()) -> None:
+        self.access = access
+        self._broker, self._worker = broker, PublicationWorker(broker)
+        texts = NotificationTexts()
+        self._creation = Gate(broker.limits.creations, "begin a channel")
+        self._understanding = Gate(broker.limits.creations, "have long updates read")
+        self._connections, self._hooks = Connections(broker, texts), Webhooks(broker, texts, hooks)
+        self._asked = SharedChannels(broker)
+
+    @asynccontextmanager
+    async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+        """Publications are taken in while the service is up; in the end what waits is, and the broker closes.
+
+        Parsers are imported before: beside requests that would hold all of them up.
+        """
+        await run_in_threadpool(load_parsers)
+        await run_in_threadpool(self._asked.clear)
+        if self.access.tokens:
+            await run_in_threadpool(self._broker.release, {*self.access.identities, OPERATOR})
+        self._worker.start()
+        try:
+            async with self._hooks.running():
+                yield
+        finally:
+            await run_in_threadpool(self._worker.close)
+            await run_in_threadpool(self._broker.close)
+
+    async def publish(self, request: Request) -> Response:
+        """The facts of a graph are there from now on."""
+        self._require_unconditional(request, "publish")
+        body, kind = await self._sent(request)
+        return await self._changed(request, body, added=await self._read(read_graph, body, kind))
+
+    async def delete(self, request: Request) -> Response:
+        """The facts of a graph are there no more."""
+        self._require_unconditional(request, "delete")
+        body, kind = await self._sent(request)
+        return await self._changed(request, body, removed=await self._read(read_named_graph, body, kind))
+
+    async def update(self, request: Request) -> Response:
+        """A SPARQL Update as one publication."""
+        self._require_unconditional(request, "publish", "delete")
+        refuse_graph_parameters(request.query_params)
+        body, kind = await self._sent(request)
+        kind = kind.partition(";")[0].strip().lower()
+        if kind != "application/sparql-update":
+            raise MediaTypeError(f"an update comes as application/sparql-update: {kind or 'no content type'} is none")
+        changes = await self._understood(text(body))
+        owner = self._owner(request)
+        return await _acknowledged(self._broker.modify(changes, _key(request, owner, body), owner))
+
+    async def _understood(self, update: str) -> list[UpdateOperation]:
+        """The operations of an update; long ones are read one after the other."""
+        if len(update) <= _SHORT:
+            return await run_in_threadpool(read_changes, update, self._broker.limits)
+        async with self._understanding.through():
+            return await run_in_threadpool(read_changes, update, self._broker.limits)
+
+    async def _sent(self, request: Request) -> tuple[bytes, str]:
+        """The body of a request and its media type."""
+        return await read_body(request, self._broker.limits.body), request.headers.get("content-type", "")
+
+    async def _read(
+        self, read: Callable[[bytes, str, Limits], tuple[Triple, ...]], body: bytes, kind: str
+    ) -> tuple[Triple, ...]:
+        """The triples of a body; one that takes long is read in a thread."""
+        limits = self._broker.limits
+        return read(body, kind, limits) if len(body) <= _SHORT else await run_in_threadpool(read, body, kind, limits)
+
+    async def _changed(
+        self, request: Request, body: bytes, added: tuple[Triple, ...] = (), removed: tuple[Triple, ...] = ()
+    ) -> Response:
+        owner = self._owner(request)
+        return await _acknowledged(self._broker.submit(added, removed, _key(request, owner, body), owner))
+
+    async def create_channel(self, request: Request) -> Response:
+        """A query under a name: SELECT, ASK or CONSTRUCT."""
+        name = self._name(request, "createChannel")
+        if name.startswith(PREFIX):
+            raise ValueError(f"names that begin with {PREFIX} are given to queries asked in SEPA's way: take another")
+        demands = _channel_demands(request, name)
+        refuse_graph_parameters(request.query_params)
+        query = text(await read_body(request, 4 * self._broker.limits.query_text))
+        create = partial(self._broker.create_channel, name, query, owner=self._owner(request), require=demands)
+        async with self._creation.through():
+            await run_in_threadpool(create)
+        return tagged_json(status(self._broker.channel(name)), status=201, headers={"Location": f"/channels/{name}"})
+
+    async def delete_channel(self, request: Request) -> Response:
+        """A channel ends."""
+        name = self._name(request, "deleteChannel")
+        demands = _channel_demands(request, name)
+        await run_in_threadpool(partial(self._broker.delete_channel, name, require=demands))
+        return Response(status_code=204)
+
+    async def channels(self, request: Request) -> Response:
+        """The channels that may be subscribed to, by name; ``?after=`` a name for those behind it."""
+        token, after = given(request.headers, request.scope), request.query_params.get("after", "")
+        names = sorted(each.name for each in self._broker.channels() if each.name > after)
+        allowed = [name for name in names if self.access.allows(token, "subscribe", name)]
+        return JSONResponse({"channels": allowed[:_PAGE], "more": len(allowed) > _PAGE})
+
+    async def channel(self, request: Request) -> Response:
+        """One channel."""
+        data = status(self._broker.channel(self._name(request, "subscribe")))
+        return tagged_json(data, read_conditions(request.headers.raw))
+
+    async def rows(self, request: Request) -> Response:
+        """The answer as it is; the header Notification is the number of the last one that is in it."""
+        name = self._name(request, "subscribe")
+        number, rows = await run_in_threadpool(self._broker.rows, name)
+        said = await run_in_threadpool(standing, self._broker.channel(name), rows)
+        return JSONResponse(said, headers={"Notification": str(number)}, media_type=RESULTS)
+
+    async def subscribe(self, request: Request) -> Response:
+        """Notifications as server-sent events."""
+        name, after = self._name(request, "subscribe"), request.headers.get("last-event-id")
+        after = after or request.query_params.get("after")
+        begun = await self._connections.begin(request, name, self._owner(request), after)
+        return self._connections.event_stream(request, begun)
+
+    async def subscribe_by_websocket(self, websocket: WebSocket) -> None:
+        """Notifications as messages."""
+        try:
+            name, after = self._name(websocket, "subscribe"), websocket.query_params.get("after")
+            begun = await self._connections.begin(websocket, name, self._owner(websocket), after)
+        except tuple(_STATUS) as error:
+            await websocket.close(1008, str(error)[:120])
+            return
+        await self._connections.messages(websocket, begun)
+
+    async def talk_as_sepa(self, websocket: WebSocket) -> None:
+        """SEPA's messages; who asks a query here creates its channel and subscribes to it."""
+
+        def require(channel: str) -> None:
+            for each in ("createChannel", "subscribe"):
+                self._require(websocket, each, channel)
+
+        await websocket.accept()
+        await Conversation(
+            websocket, self._asked, require, tuple(_STATUS), self._creation, self._owner(websocket)
+        ).run()
+
+    async def subscribers(self, request: Request) -> Response:
+        """The subscribers by name that are this token's."""
+        name = self._name(request, "subscribe")
+        own = await run_in_threadpool(self._broker.subscribers, name, self._owner(request))
+        return JSONResponse({"subscribers": [{"subscriber": each, "acknowledged": n} for each, n in own.items()]})
+
+    async def subscriber(self, request: Request) -> Response:
+        """One of them."""
+        name, subscriber = self._name(request, "subscribe"), request.path_params["subscriber"]
+        own = await run_in_threadpool(self._broker.subscribers, name, self._owner(request))
+        if subscriber not in own:
+            raise UnknownSubscriberError(subscriber)
+        data = {"channel": name, "subscriber": subscriber, "acknowledged": own[subscriber]}
+        return tagged_json(data, read_conditions(request.headers.raw))
+
+    async def acknowledge(self, request: Request) -> Response:
+        """Notifications up to ``?acknowledged=`` need not come again; a new subscriber begins to be one."""
+        name, number = self._name(request, "subscribe"), events.last_event(request.query_params.get("acknowledged"))
+        subscriber = check_name(request.path_params["subscriber"], "a subscriber")
+        demands = _subscriber_demands(request, subscriber)
+        owner = self._owner(request)
+        acknowledge = partial(self._broker.acknowledge, name, subscriber, number, owner=owner, require=demands)
+        channel = await run_in_threadpool(acknowledge)
+        return Response(status_code=204, headers={"ETag": json_tag(subscriber_status(channel, subscriber))})
+
+    async def unsubscribe(self, request: Request) -> Response:
+        """A subscriber is forgotten."""
+        name, subscriber = self._name(request, "unsubscribe"), request.path_params["subscriber"]
+        demands = _subscriber_demands(request, subscriber)
+        owner = self._owner(request)
+        await run_in_threadpool(partial(self._broker.unsubscribe, name, subscriber, owner=owner, require=demands))
+        return Response(status_code=204)
+
+    async def health(self, _request: Request) -> Response:
+        """Whether it is up, ``failed`` until it is started again, or is ``refusing`` until there is room."""
+        for state, fault in (("failed", self._broker.fault), ("refusing", self._broker.trouble)):
+            if fault:
+                return JSONResponse({"status": state, "fault": fault}, 503)
+        return JSONResponse({"status": "up"})
+
+    async def metrics(self, _request: Request) -> Response:
+        """Counts for Prometheus; terms are counted in a thread."""
+        text = await run_in_threadpool(lambda: exposition(metrics(self._broker, self._hooks.failures)))
+        return PlainTextResponse(text, media_type=MEDIA_TYPE)
+
+    async def openapi(self, request: Request) -> Response:
+        """The routes."""
+        return JSONResponse(description("Streamgauge broker", operations(request.app.routes), _PATH_PARAMETERS))
+
+    async def page(self, _request: Request) -> Response:
+        """The page for people."""
+        return page("streamgauge.servers.broker")
+
+    def _require(self, connection: HTTPConnection, operation: str, channel: str = "") -> None:
+        self.access.require(given(connection.headers, connection.scope), operation, channel)
+
+    def _require_unconditional(self, request: Request, *operations: str) -> None:
+        """The token is for these operations on facts, which have no entity tag to hold a condition against."""
+        for each in operations:
+            self._require(request, each)
+        read_conditions(request.headers.raw).refuse(request.scope["path"])
+
+    def _owner(self, connection: HTTPConnection) -> str:
+        """The identity of who asks."""
+        return self.access.identity(given(connection.headers, connection.scope)) if self.access.closed else OPEN
+
+    def _name(self, connection: HTTPConnection, operation: str) -> str:
+        """The channel of a request that may do an operation on it."""
+        name = check_name(connection.path_params["name"], "a channel")
+        self._require(connection, operation, name)
+        return name
+
+
+_PAGE: Final = 1000
+_SHORT: Final = 4096
+"""Bytes of a graph that is read sooner than a thread is asked to."""
+
+
+async def _acknowledged(future: "Future[Receipt]") -> Response:
+    """Answered when the change is durable and those who are connected are being told."""
+    receipt = await asyncio.wrap_future(future)
+    return JSONResponse({"publication": receipt.number, "repeated": receipt.repeated})
+
+
+def _key(request: Request, owner: str, body: bytes) -> RetryKey | None:
+    """The key of a publication, with all that another use of the key would differ in."""
+    given_key = request.headers.get("idempotency-key")
+    if given_key is None:
+        return None
+    kind = request.headers.get("content-type", "").strip().lower()
+    return read_key(given_key, owner, request.scope["path"].encode(), kind.encode(), body)
+
+
+def _channel_demands(request: Request, name: str) -> Require:
+    """The conditions of a request (RFC 9110, 13.1) on a channel, of which each notification changes the entity tag."""
+    conditions = read_conditions(request.headers.raw)
+
+    def require(channel: Channel | None) -> None:
+        conditions.require([] if channel is None else [json_tag(status(channel))], f"the channel {name}")
+
+    return require
+
+
+def _subscriber_demands(request: Request, name: str) -> Require:
+    """The conditions of a request on a subscriber, of which each acknowledgement changes the entity tag."""
+    conditions = read_conditions(request.headers.raw)
+
+    def require(channel: Channel | None) -> None:
+        there = channel is not None and name in channel.acknowledged
+        tags = [json_tag(subscriber_status(channel, name))] if channel is not None and there else []
+        conditions.require(tags, f"the subscriber {name}")
+
+    return require

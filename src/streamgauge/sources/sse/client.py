@@ -1,0 +1,160 @@
+"""A client of server-sent events that goes on after the last event that it took (``Last-Event-ID``)."""
+
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from random import Random
+from threading import Event
+from time import monotonic, time
+
+import httpx
+
+from streamgauge.formats.lines import Input
+from streamgauge.formats.streams import FormatError
+from streamgauge.model.mistake import obstacle
+from streamgauge.sources.backoff import Backoff
+from streamgauge.sources.contract import Address, SourceError
+from streamgauge.sources.decoders import MessageOptions, Messages, RefusalReport
+from streamgauge.sources.sse.events import END, MISSED, EventParser, ServerEvent
+
+_FIRST = 5.0
+"""Seconds that connecting may take."""
+_PASSING = {408, 425, 429, 500, 502, 503, 504}
+"""Status codes after which it makes sense to come again."""
+
+
+@dataclass(frozen=True, slots=True)
+class SseSourceOptions(MessageOptions):
+    """``last`` is the id after which to begin, ``token`` is shown as a bearer token, ``query`` goes to the server.
+
+    ``idle`` (ms) without a byte is a lost connection; ``patience`` (ms) is how long the server may be away.
+    """
+
+    last: str | None = None
+    token: str | None = None
+    query: str = ""
+    idle: int = 60_000
+    ca: str | None = None
+    patience: int = 600_000
+
+
+class SseSource(RefusalReport):
+    """A subscription that is made again when it breaks."""
+
+    def __init__(self, address: Address, options: SseSourceOptions, messages: Messages, random: Random) -> None:
+        self._address, self._options, self._messages = address, options, messages
+        self._refusals = messages.refusals
+        self._last = options.last
+        self._backoff = Backoff(random)
+        self._trouble = ""
+        self._count = 0
+        self._over = False
+        self._closing = Event()
+        self._resting = Event()
+        self._resting.set()
+        timeout = httpx.Timeout(_FIRST, read=options.idle / 1000)
+        trusted = True if options.ca is None else ssl.create_default_context(cafile=options.ca)
+        login = None if address.user is None else (address.user, address.password or "")
+        self._client = httpx.Client(verify=trusted, timeout=timeout, auth=login, follow_redirects=True)
+        self._response = self._connect()
+        if self._response is None:
+            self._client.close()
+            raise SourceError(f"{address.text}: {self._trouble}")
+
+    def items(self) -> Iterator[Input]:
+        """The elements and advances of the events in their order; ends when the server says that it is the end."""
+        while self._response is not None:
+            parser = EventParser(self._messages.limit, self._last)
+            for event in self._events(self._response, parser):
+                if event.name == END:
+                    return
+                yield from self._taken(event)
+                self._last = event.id
+            self._response.close()
+            self._response = self._again(parser)
+
+    def close(self) -> None:
+        """Stop, also while waiting for an event."""
+        self._closing.set()
+        response = self._response
+        if response is not None and "network_stream" in response.extensions:
+            with suppress(OSError):
+                response.extensions["network_stream"].get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+        self._resting.wait(_FIRST)
+        if response is not None:
+            response.close()
+        self._client.close()
+
+    def _taken(self, event: ServerEvent) -> Iterator[Input]:
+        self._count += 1
+        place = f"{self._address.text}: event {event.id or self._count}"
+        if event.data is None:
+            self._messages.refuse(FormatError(f"{place}: longer than {self._messages.limit} bytes: raise the limit"))
+        elif event.name == MISSED:
+            missed = event.data.decode(errors="replace")
+            self._messages.refuse(FormatError(f"{place}: {missed} events are missing: they were not kept"))
+        else:
+            yield from self._messages.items(event.data, place, int(time() * 1000))
+
+    def _events(self, response: httpx.Response, parser: EventParser) -> Iterator[ServerEvent]:
+        chunks = response.iter_bytes()
+        while chunk := self._chunk(chunks):
+            yield from parser.feed(chunk)
+
+    def _chunk(self, chunks: Iterator[bytes]) -> bytes:
+        """The next bytes, none when the connection ended."""
+        self._resting.clear()
+        try:
+            return b"" if self._closing.is_set() else next(chunks, b"")
+        except httpx.TransportError as error:
+            self._trouble = obstacle(error)
+            return b""
+        finally:
+            self._resting.set()
+
+    def _again(self, parser: EventParser) -> httpx.Response | None:
+        """The next connection, none after closing or when the server has no more; SourceError when it stays away."""
+        since = monotonic()
+        if parser.any:
+            self._backoff.reset()
+        self._closing.wait((parser.retry or 0) / 1000)
+        while not self._closing.wait(self._backoff.next()) and not self._over:
+            response = self._connect()
+            if response is not None:
+                return response
+            if (monotonic() - since) * 1000 > self._options.patience:
+                away = f"the server was away for more than {self._options.patience} ms: {self._trouble}"
+                raise SourceError(f"{self._address.text}: {away}")
+        return None
+
+    def _connect(self) -> httpx.Response | None:
+        """A response with events, none when it is worth to come again; SourceError when it is not."""
+        address = self._address
+        port = "" if address.port is None else f":{address.port}"
+        query = self._options.query and f"?{self._options.query}"
+        url = f"{address.scheme.removeprefix('sse+')}://{address.host}{port}{address.path or '/'}{query}"
+        try:
+            request = self._client.build_request("GET", url, headers=self._headers())
+            response = self._client.send(request, stream=True)
+        except httpx.TransportError as error:
+            self._trouble = obstacle(error)
+            return None
+        kind = response.headers.get("content-type", "none").partition(";")[0]
+        if response.status_code == 200 and kind == "text/event-stream":
+            return response
+        response.close()
+        self._trouble = f"the server answers {response.status_code}, {kind}: text/event-stream is expected"
+        self._over = response.status_code == 204
+        if not self._over and response.status_code not in _PASSING:
+            raise SourceError(f"{address.text}: {self._trouble}")
+        return None
+
+    def _headers(self) -> Mapping[str, str]:
+        found = {"accept": "text/event-stream", "cache-control": "no-store"}
+        if self._last:
+            found["last-event-id"] = self._last
+        if self._options.token is not None:
+            found["authorization"] = f"Bearer {self._options.token}"
+        return found
