@@ -44,7 +44,7 @@ from benchmarks.results import ResultTable
 from streamgauge.harness.process import ServerProcess
 from streamgauge.servers.broker.contract import Notification
 from streamgauge.servers.broker.representations import notification_json
-from streamgauge.suites.sepbm import BASE, ONTOLOGY, Stored, read
+from streamgauge.suites.sepbm import BASE, ONTOLOGY, Configuration, read
 
 Publication: TypeAlias = tuple[str, bytes]
 """A path and a graph."""
@@ -80,7 +80,7 @@ def rows() -> Iterator[Publication]:
         yield "/publish", _row(n)
 
 
-def in_turn(configuration: Stored) -> Iterator[Publication]:
+def in_turn(configuration: Configuration) -> Iterator[Publication]:
     """The sequence's publications, published and deleted by turns."""
     graphs = ["".join(f"{' '.join(triple)} .\n" for triple in each.added).encode() for each in configuration.sequence()]
     for path in cycle(("/publish", "/delete")):
@@ -168,7 +168,7 @@ MARK: Final = b'"publications":'
 TEXT: Final = json.dumps(
     notification_json(Notification("c", 1, (1,), (("<urn:s1000>", '"1000"'),), (), 1_800_000_000_000, 90), ("x", "n")),
     separators=(",", ":"),
-).encode()
+).encode()  # fmt: skip
 UNDER_WAY: Final = 8
 
 

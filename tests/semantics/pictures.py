@@ -1,8 +1,8 @@
 """Pictures of the semantics, drawn from conformance cases: ``python -m tests.semantics.pictures`` writes them.
 
-A picture stacks cases. Each case has its stream on an axis of time and a line for each report that may be due: the scope
-as a bar with its borders, the elements that it holds, a triangle at the instant, and in words the content and what is
-sent.
+A picture stacks cases. Each case has its stream on an axis of time and a line for each report that may be due: the
+scope as a bar with its borders, the elements that it holds, a triangle at the instant, and in words the content and
+what is sent.
 """
 
 from collections.abc import Iterator, Sequence

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
@@ -19,25 +19,6 @@ from streamgauge.model.terms import Triple
 from streamgauge.semantics.refusal import OutOfOrderError
 
 _NEVER = -(2**62)
-
-
-class Stamped(Protocol):
-    """An item with a place in application time (ms) and in system time; an element or its head."""
-
-    @property
-    def stream(self) -> str:
-        """The stream's IRI."""
-
-    @property
-    def time(self) -> int:
-        """Application time, ms."""
-
-    @property
-    def sequence(self) -> int:
-        """System time."""
-
-
-AnyStamped = TypeVar("AnyStamped", bound=Stamped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +35,10 @@ class Head:
     def of(cls, element: StreamElement) -> "Head":
         """The head of an element."""
         return cls(element.stream, element.time, element.sequence, len(element.added), element.until)
+
+
+AnyStamped = TypeVar("AnyStamped", StreamElement, Head)
+"""An element or its head: an item with a place in application time and in system time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
 from itertools import groupby
-from typing import Protocol
+from typing import TypeAlias
 
 from streamgauge.model.query import StreamWindow, Window, WindowKind
 from streamgauge.model.report import DueReport, View
@@ -30,32 +30,6 @@ class RunInstant:
     seen: int
     clocked: bool
     last: int
-
-
-class Scopes(Protocol):
-    """Where one window of a query stands."""
-
-    def closes(self, advanced_to: int) -> Iterator[RunInstant]:
-        """The moments at which it closes, in order, up to a time (ms)."""
-
-    def closed(self, at: RunInstant) -> View:
-        """The content at the latest close up to a moment; empty before the first close."""
-
-    def opened(self, at: RunInstant) -> View:
-        """The content at a moment, whatever closes."""
-
-    def whole(self, at: RunInstant) -> bool:
-        """Whether the first full window has come: before it only engines with partial heads report."""
-
-
-def scopes(seen: StreamWindow, arrived: Arrivals, semantics: Semantics, t0: int) -> Scopes:
-    """The scopes of a window of the query over what arrived, when the first one starts at t0 (ms)."""
-    kinds: dict[WindowKind, type[TimeScopes | CountScopes]] = {
-        "time": TimeScopes,
-        "landmark": LandmarkScopes,
-        "count": CountScopes,
-    }
-    return kinds[seen.window.kind](seen, arrived, semantics, t0)
 
 
 def clock_moment(instant: int, arrived: Arrivals, semantics: Semantics) -> RunInstant:
@@ -173,6 +147,16 @@ class CountScopes:
         return View(start, end + 1 if self.half_open else end, start, last, newest + 1, oldest)
 
 
+Scopes: TypeAlias = TimeScopes | CountScopes
+"""The scopes of one window of a query.
+
+``closes`` are the moments at which it closes, ``closed`` its view at the latest close, ``opened`` that at any moment,
+``whole`` whether the first full window has come: before it only engines with partial heads report.
+"""
+
+_SCOPES: dict[WindowKind, type[Scopes]] = {"time": TimeScopes, "landmark": LandmarkScopes, "count": CountScopes}
+
+
 def content_from(window: Window, semantics: Semantics, t0: int, instant: int) -> tuple[int, int]:
     """The scope's start at an instant, and the first time (ms, inclusive) that its content holds.
 
@@ -220,7 +204,7 @@ def candidates_in_order(
     the ticks, and each window as it is then. Raises RefusedError when a clock would have more than MOST_INSTANTS.
     """
     refuse_clock(windows, semantics, t0, advanced_to)
-    held = [scopes(window, arrived, semantics, t0) for window in windows]
+    held = [_SCOPES[each.window.kind](each, arrived, semantics, t0) for each in windows]
     if Report.WINDOW_CLOSE in semantics.report:
         closes = _distinct(merge(*(_closes(each, arrived, semantics, advanced_to) for each in held)))
         return (
@@ -235,15 +219,17 @@ def candidates_in_order(
     )
 
 
+def clock_steps(windows: Sequence[StreamWindow], semantics: Semantics) -> list[int]:
+    """The steps (ms) of the clocks at which reports may be due: slides, a period, or the time unit."""
+    if Report.WINDOW_CLOSE in semantics.report:
+        return [each.window.slide for each in windows if each.window.kind != "count"]
+    timed = semantics.period is not None or semantics.tick is Tick.TIME
+    return [semantics.period or semantics.time_unit] if timed else []
+
+
 def refuse_clock(windows: Sequence[StreamWindow], semantics: Semantics, t0: int, advanced_to: int) -> None:
     """Raise RefusedError when a clock that starts at t0 (ms) has too many instants up to ``advanced_to``."""
-    if Report.WINDOW_CLOSE in semantics.report:
-        steps = [each.window.slide for each in windows if each.window.kind != "count"]
-    elif semantics.period is not None or semantics.tick is Tick.TIME:
-        steps = [semantics.period or semantics.time_unit]
-    else:
-        return
-    for step in steps:
+    for step in clock_steps(windows, semantics):
         instants = (advanced_to - t0) // step
         if instants > MOST_INSTANTS:
             raise RefusedError(

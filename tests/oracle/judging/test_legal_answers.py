@@ -77,11 +77,11 @@ class Remembered:
 
 
 def by_spark(session: Any, case: dict[str, Any]) -> None:
-    from streamgauge.oracle.expected.on_spark import spark as on_spark
+    from streamgauge.oracle.expected.on_spark import SparkReports
 
     elements = stream(case["stream"])
     table = session.createDataFrame(to_table(elements))
-    expect = on_spark(session, table, Header(map(Head.of, elements)))
+    expect = SparkReports(session, table, Header(map(Head.of, elements)))
     as_stated(case, partial(check, expect=Remembered(expect), first=0, rules=JudgingRules("spark")))
 
 

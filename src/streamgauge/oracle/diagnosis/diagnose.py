@@ -11,8 +11,9 @@ from streamgauge.model.verdict import EQUAL_BITS, Diagnosis, Part
 from streamgauge.oracle.diagnosis.explanation import ExplanationFit, Recorded, reports
 from streamgauge.oracle.diagnosis.explanation import reports as recorded_reports
 from streamgauge.oracle.diagnosis.models import Case, Fault, Model, Rows, Said, Slip, Stream, Sway
-from streamgauge.oracle.diagnosis.search import CLOSEST, Progress, Search, SearchResult, refuse
+from streamgauge.oracle.diagnosis.search import CLOSEST, Search, SearchResult, refuse
 from streamgauge.oracle.judging.align import by_order
+from streamgauge.oracle.judging.oracle import Progress
 
 VERY_LONG = 3
 """As long as how many parts of the whole run the description of one part is when models of two are tried beside it."""

@@ -12,7 +12,7 @@ from streamgauge.model.run import Run
 from streamgauge.model.semantics import Grain
 from streamgauge.model.terms import Term
 from streamgauge.oracle.diagnosis.models import Carry, Emissions, ExplanationPlace, Rows, Said, Slip, Taking
-from streamgauge.oracle.judging.align import merged, whole
+from streamgauge.oracle.judging.align import BAND, merged, whole
 from streamgauge.oracle.judging.compare import computed_columns, has_blanks, overlap
 from streamgauge.oracle.judging.oracle import in_columns
 
@@ -116,10 +116,6 @@ def _in_order(answers: Sequence[Answer]) -> tuple[Answer, ...]:
     if all(answer.instant is not None for answer in answers):
         return tuple(sorted(answers, key=lambda answer: answer.instant or 0))
     return tuple(answers)
-
-
-BAND = 50
-"""How many reports an answer may be away from its own."""
 
 
 def reports(told: Sequence[Said], recorded: Recorded, variables: tuple[str, ...]) -> tuple[Answer, ...]:

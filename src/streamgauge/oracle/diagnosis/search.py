@@ -1,7 +1,7 @@
 """The models of one run: what each says, over the candidates for t0, and whether the answers come out."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -202,9 +202,6 @@ def _other_origins(seen: Seen) -> Iterator[Fault]:
 def _from(case: Case, t0: int) -> Case:
     return replace(case, t0=t0)
 
-
-Progress = Callable[[int, int], None]
-"""Told (models tried, models to try)."""
 
 REPORTS_LIMIT = 3_000
 """Reports that a model may have; models with more are not tried, a run with more is refused."""

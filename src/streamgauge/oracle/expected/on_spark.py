@@ -68,11 +68,6 @@ class SparkReports:
         return look
 
 
-def spark(session: SparkSession, stream: Path | DataFrame, header: Header) -> SparkReports:
-    """Expected reports by the Spark evaluator over a stream table (``formats/stream.py``), on disk or as a frame."""
-    return SparkReports(session, stream, header)
-
-
 def spark_changes(session: SparkSession, stream: Path | DataFrame, header: Header) -> ExpectChanges:
     """The answers of an Rstream's reports, as changes: as many rows as solutions come and go (``deltas.py``)."""
     table = _table(session, stream)

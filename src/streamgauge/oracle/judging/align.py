@@ -13,8 +13,8 @@ from typing import TypeAlias
 from streamgauge.model.answer import Answer
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.semantics import Grain
-from streamgauge.model.terms import Row, Term
-from streamgauge.oracle.judging.compare import Alike, alike
+from streamgauge.model.terms import Row
+from streamgauge.oracle.judging.compare import Alike, alike, exact_terms
 
 AHEAD = 32
 """How many answers are looked at before one leads to a later report."""
@@ -175,15 +175,16 @@ class _Reports:
             return row
         if not self._computed or not left:
             return None
-        exact = self._exact(row)
+        exact = exact_terms(row, self._computed)
         same = self._same[at]
         return next(
-            (other for other, count in left.items() if count > 0 and self._exact(other) == exact and same(other, row)),
+            (
+                other
+                for other, count in left.items()
+                if count > 0 and exact_terms(other, self._computed) == exact and same(other, row)
+            ),
             None,
         )
-
-    def _exact(self, row: Row) -> list[Term | None]:
-        return [term for place, term in enumerate(row) if place not in self._computed]
 
 
 Pair = tuple[int | None, int | None]

@@ -317,10 +317,10 @@ def _match_by_value(
     """Pair rows that are equal but for numbers within tolerance; takes the pairs out of both bags."""
     candidates: dict[Row, list[Row]] = defaultdict(list)
     for row in surplus:
-        candidates[_exact(row, computed)].append(row)
+        candidates[exact_terms(row, computed)].append(row)
     found = 0
     for row in list(missing):
-        for other in candidates[_exact(row, computed)]:
+        for other in candidates[exact_terms(row, computed)]:
             pairs = min(missing[row], surplus[other])
             if pairs > 0 and len(row) == len(other) and same(row, other):
                 missing[row] -= pairs
@@ -339,7 +339,7 @@ def _swap(missing: Counter[Row], surplus: Counter[Row], pool: TiePool, computed:
     left, sent, rest = unsent.total(), Counter[Row](), surplus.copy()
     for row, times in Counter(pool.rows[pool.take :]).items():
         for other in list(rest):
-            if row == other or (_exact(row, computed) == _exact(other, computed) and same(row, other)):
+            if row == other or (exact_terms(row, computed) == exact_terms(other, computed) and same(row, other)):
                 pairs = min(times, rest[other], left)
                 times, left = times - pairs, left - pairs
                 rest[other] -= pairs
@@ -429,7 +429,8 @@ class Bags:
         return known[place]
 
 
-def _exact(row: Row, computed: frozenset[int]) -> Row:
+def exact_terms(row: Row, computed: frozenset[int]) -> Row:
+    """The terms of a row that are compared exactly: all but those of computed columns."""
     return tuple(term for i, term in enumerate(row) if i not in computed)
 
 

@@ -22,7 +22,7 @@ from streamgauge.model.verdict import WindowVerdict
 from streamgauge.oracle.expected.reports import Agreed, ContentChange, Expect, ExpectChanges, Net, agreed, said
 from streamgauge.oracle.judging.align import align
 from streamgauge.oracle.judging.bounds import bounded
-from streamgauge.oracle.judging.compare import Overlap, computed_columns, has_blanks, overlap, similarity
+from streamgauge.oracle.judging.compare import Overlap, computed_columns, exact_terms, has_blanks, overlap, similarity
 from streamgauge.oracle.judging.metrics import DueTime, Unit, due_time, judge, ratio
 from streamgauge.oracle.judging.oracle import JudgingRules, Score, Scored, by_rows, chooses, in_columns
 from streamgauge.query.printer import sparql
@@ -115,7 +115,7 @@ class Beside:
         bag = self._bags[side]
         bag[row] += count
         self._equal += min(wanted[row], given[row]) - before
-        key = tuple(term for i, term in enumerate(row) if i not in self._computed) if self._computed else row
+        key = exact_terms(row, self._computed) if self._computed else row
         if wanted[row] != given[row]:
             self._open[key].add(row)
         else:

@@ -32,6 +32,7 @@ from streamgauge.query.graphs import reads
 from streamgauge.query.traversal import every_pattern
 from streamgauge.semantics.arrivals import near, origins
 from streamgauge.semantics.definition import refuse
+from streamgauge.semantics.due import clock_steps
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def choose(
     The definition reads all static data at every report.
     ``advanced_to`` (ms) is how far time came, the last element unless given.
     """
-    times = _times(stream)
+    times = _column(stream, "time")
     instants = 0 if advanced_to is None else _instants(query, semantics, times, advanced_to)
     work: float = (REPORT_COST + len(query.static)) * instants
     work += sum(_work(times, each.window, semantics) for each in query.windows)
@@ -166,27 +167,18 @@ def _instants(query: ContinuousQuery, semantics: Semantics, times: pa.ChunkedArr
     first = semantics.t0
     if semantics.origin is Origin.FIRST and len(times):
         first = pc.min(times).as_py()
-    steps: list[int] = []
-    if Report.WINDOW_CLOSE in semantics.report:
-        steps = [each.window.slide for each in query.windows if each.window.kind != "count"]
-    elif semantics.period is not None or semantics.tick is Tick.TIME:
-        steps = [semantics.period or semantics.time_unit]
-    return sum(max(0, advanced_to - first) // step for step in steps)
+    return sum(max(0, advanced_to - first) // step for step in clock_steps(query.windows, semantics))
 
 
 def _refuse_endless(run: Run, stream: Path) -> None:
     """Refuse a run whose time goes on for so long that the definition would not end."""
     header = run.header
-    instants = _instants(header.query, header.semantics, _times(stream), header.advanced_to)
+    instants = _instants(header.query, header.semantics, _column(stream, "time"), header.advanced_to)
     if instants * REPORT_COST > 10 * DEFINITION_LIMIT:
         raise RefusedError(
             f"up to advanced_to = {header.advanced_to} ms there are {instants:,} instants to report at, too many for "
             "the definition: is advanced_to right? Otherwise --evaluator spark"
         )
-
-
-def _times(stream: Path) -> pa.ChunkedArray:
-    return _column(stream, "time")
 
 
 def _column(stream: Path, name: str) -> pa.ChunkedArray:
@@ -235,11 +227,11 @@ def other_stream(stream: Path, query: ContinuousQuery) -> str | None:
 def expectation(evaluator: Evaluator, stream: Path, means: Means) -> tuple[Expect, int | None, int]:
     """The expected reports of a stream as a function, the first element's time, and the latest time (ms)."""
     if evaluator == "spark":
-        from streamgauge.oracle.expected.on_spark import read_header, spark, table_at
+        from streamgauge.oracle.expected.on_spark import SparkReports, read_header, table_at
 
         session = means.spark()
         header = read_header(table_at(session, stream))
-        return spark(session, stream, header), header.first, header.last
+        return SparkReports(session, stream, header), header.first, header.last
     held = tuple(elements(stream))
     return definition(held), first_time(held), max((element.time for element in held), default=0)
 
@@ -276,11 +268,11 @@ def _clocks(
     """The expected reports by arrival and by application time."""
     if evaluator != "spark":
         return definition(by_arrival(run, held)[1]), definition(held)
-    from streamgauge.oracle.expected.on_spark import arrived, read_header, spark, table_at
+    from streamgauge.oracle.expected.on_spark import SparkReports, arrived, read_header, table_at
 
     session = means.spark()
     tables = (arrived(session, stream, arrival_times(run)), table_at(session, stream))
-    by_arrival_time, by_time = (spark(session, table, read_header(table)) for table in tables)
+    by_arrival_time, by_time = (SparkReports(session, table, read_header(table)) for table in tables)
     return by_arrival_time, by_time
 
 

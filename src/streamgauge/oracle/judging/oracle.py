@@ -16,7 +16,16 @@ from streamgauge.oracle.expected.reports import Expect
 from streamgauge.oracle.judging import choices, undecided
 from streamgauge.oracle.judging.align import align, merged, whole
 from streamgauge.oracle.judging.choices import REASON
-from streamgauge.oracle.judging.compare import Alike, Bags, Overlap, alike, computed_columns, fits, tolerance_sentence
+from streamgauge.oracle.judging.compare import (
+    Alike,
+    Bags,
+    Overlap,
+    alike,
+    computed_columns,
+    exact_terms,
+    fits,
+    tolerance_sentence,
+)
 from streamgauge.oracle.judging.cuts import with_cuts
 from streamgauge.oracle.judging.intervals import INTERVAL, OpenError
 from streamgauge.oracle.judging.latitude import BINARY, CASTS, UNARY
@@ -68,7 +77,7 @@ class ComputedEquality:
         )
 
     def _key(self, row: Row) -> Row:
-        return tuple(term for place, term in enumerate(row[: self._width]) if place not in self.columns)
+        return exact_terms(row[: self._width], self.columns)
 
     def _possible_rows(self, report: int) -> dict[Row, list[Row]] | None:
         """The rows of the report's possible answers, by their exact columns; ``None`` where they are not known."""
@@ -168,7 +177,7 @@ class JudgingRules:
 
 
 Progress = Callable[[int, int], None]
-"""Told (candidates for t0 tried, how many there are)."""
+"""Told (how much is done, how much there is): candidates for t0, windows, models."""
 
 
 @dataclass(frozen=True, slots=True)

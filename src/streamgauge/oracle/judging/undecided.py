@@ -20,7 +20,7 @@ from streamgauge.oracle.expected.reports import ContentInspection, Expect, Look,
 from streamgauge.oracle.judging import choices
 from streamgauge.oracle.judging.bounds import DecidableContents, Narrowed, bounded
 from streamgauge.oracle.judging.choices import Operands, is_beyond
-from streamgauge.oracle.judging.compare import computed_columns, fits, has_blanks
+from streamgauge.oracle.judging.compare import computed_columns, exact_terms, fits, has_blanks
 from streamgauge.oracle.judging.cuts import every_instant, whole
 from streamgauge.oracle.judging.intervals import INTERVAL, OpenError, own
 from streamgauge.oracle.judging.latitude import BINARY, COMPARISONS, STORED, Latitude, Possible
@@ -103,11 +103,13 @@ class LimitedIntegers:
             return True
         places: dict[Row, list[int]] = defaultdict(list)
         for place, other in enumerate(free):
-            places[self._key(other)].append(place)
+            places[exact_terms(other, self._columns)].append(place)
         taken: dict[int, int] = {}
 
         def is_paired(row: int, tried: set[int]) -> bool:
-            fitting = [place for place in places[self._key(left[row])] if self._fits(left[row], free[place])]
+            fitting = [
+                place for place in places[exact_terms(left[row], self._columns)] if self._fits(left[row], free[place])
+            ]
             for place in sorted(fitting, key=taken.__contains__):
                 if place not in tried:
                     tried.add(place)
@@ -117,9 +119,6 @@ class LimitedIntegers:
             return False
 
         return all(is_paired(row, set()) for row in range(len(left)))
-
-    def _key(self, row: Row) -> Row:
-        return tuple(term for place, term in enumerate(row) if place not in self._columns)
 
     def _fits(self, row: Row, other: Row) -> bool:
         return len(row) == len(other) and all(
@@ -364,17 +363,13 @@ def named(rows: Iterable[Row], plain: Sequence[Row], computed: frozenset[int]) -
     left = Counter(plain)
     groups: dict[Row, list[Row]] = defaultdict(list)
     for row in left:
-        groups[_key(row, computed)].append(row)
+        groups[exact_terms(row, computed)].append(row)
     found: list[Row] = []
     for row in rows:
-        term = row if left[row] > 0 else _fitting(row, groups[_key(row, computed)], left, computed)
+        term = row if left[row] > 0 else _fitting(row, groups[exact_terms(row, computed)], left, computed)
         left[term] -= 1
         found.append(term)
     return tuple(found)
-
-
-def _key(row: Row, computed: frozenset[int]) -> Row:
-    return tuple(term for place, term in enumerate(row) if place not in computed)
 
 
 def _fitting(row: Row, others: Sequence[Row], left: Counter[Row], computed: frozenset[int]) -> Row:

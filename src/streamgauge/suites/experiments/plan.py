@@ -23,7 +23,7 @@ from streamgauge.formats.pipe import StaticFile
 from streamgauge.formats.stream import files
 from streamgauge.formats.streams import Reading
 from streamgauge.formats.streams.format import Note, logged
-from streamgauge.harness.trial import PlannedQuery, Trial, made_once
+from streamgauge.harness import PlannedQuery, Trial, made_once
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.query import ContinuousQuery, Window
 from streamgauge.model.terms import Triple

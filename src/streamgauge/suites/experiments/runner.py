@@ -13,10 +13,10 @@ from streamgauge.engines import load as load_engine
 from streamgauge.formats.run import RunError, read_run, read_verdict, write_run, write_verdict
 from streamgauge.formats.stream import Written, read_written
 from streamgauge.formats.streams.format import Note, logged
+from streamgauge.harness import PlannedQuery, RunStore, Trial, made_once
 from streamgauge.harness.resources import machine, versions
 from streamgauge.harness.systems import RunLimits
 from streamgauge.harness.systems.pipe import program, record, task_of
-from streamgauge.harness.trial import PlannedQuery, RunStore, Trial, made_once
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.verdict import Verdict
 from streamgauge.oracle.judging.judge import Means, judge_run, other_stream
