@@ -98,6 +98,14 @@ _ENUMS = {
     "answers": Counting,
     "grain": Grain,
 }
+_FLAGS = {
+    "partial_head": (
+        "Nothing is reported before the first full window.",
+        "Partial windows are reported before the first full one.",
+    ),
+    "notify_empty": ("An answer without rows is not sent.", "An answer without rows is sent too."),
+}
+"""The sentences of what is false and what is true."""
 _DUE = {Due.ALL: "all are", Due.LAST: "only the last is"}
 UNITS = (1, 10, 100, 1000)
 MOST_ORIGINS = 60
@@ -113,8 +121,9 @@ def values(seen: Seen) -> Iterator[Fault]:
             if value is not getattr(semantics, name) and not (value is Grain.ROW and many):
                 text = _DUE[value] if isinstance(value, Due) else str(value)
                 yield _field(name, value, _SENTENCES[name].format(text))
-    yield _partial_head(semantics)
-    yield _notify_empty(semantics)
+    for name, sentences in _FLAGS.items():
+        other = not getattr(semantics, name)
+        yield _field(name, other, sentences[other])
     yield from _operators(seen)
     yield from _strategies(semantics)
     for unit in UNITS:
@@ -133,18 +142,6 @@ def values_by_field(seen: Seen) -> dict[str, tuple[Fault, ...]]:
 
 def _field(name: str, value: object, sentence: str) -> Fault:
     return Fault(Part(f"{name} = {value}", sentence), name, lambda case: case.under(**{name: value}))
-
-
-def _partial_head(semantics: Semantics) -> Fault:
-    if semantics.partial_head:
-        return _field("partial_head", False, "Nothing is reported before the first full window.")
-    return _field("partial_head", True, "Partial windows are reported before the first full one.")
-
-
-def _notify_empty(semantics: Semantics) -> Fault:
-    if semantics.notify_empty:
-        return _field("notify_empty", False, "An answer without rows is not sent.")
-    return _field("notify_empty", True, "An answer without rows is sent too.")
 
 
 def _operators(seen: Seen) -> Iterator[Fault]:
@@ -196,10 +193,10 @@ def _other_origins(seen: Seen) -> Iterator[Fault]:
     for residue in sorted(residues - {0})[:MOST_ORIGINS]:
         t0 = base + residue
         part = Part(f"t0 = {t0} ms", f"The first window starts at {t0} ms, which is no candidate for t0.")
-        yield Fault(part, "t0", partial(_from, t0=t0), t0)
+        yield Fault(part, "t0", partial(_beginning_at, t0=t0), t0)
 
 
-def _from(case: Case, t0: int) -> Case:
+def _beginning_at(case: Case, t0: int) -> Case:
     return replace(case, t0=t0)
 
 
