@@ -36,7 +36,7 @@ import sys
 from pathlib import Path
 from streamgauge.servers.fragments.writes.files import load
 from streamgauge.servers.fragments.store.disk import DiskStore
-from streamgauge.servers.fragments.style import Style
+from streamgauge.servers.fragments.labels import Style
 
 store = DiskStore(Path(sys.argv[2]))
 load(Path(sys.argv[1]), store, Style())

@@ -22,10 +22,10 @@ from benchmarks.results import ResultTable
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.annotations import method, methods
+from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import FragmentsApp, application
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import Label, Style
+from streamgauge.servers.fragments.store.indexed import MemoryStore
 from streamgauge.servers.fragments.writes.draft import FactDraft, WriteResult, add
 
 TRAIN = "http://example.org/train#"

@@ -15,12 +15,12 @@ from tests.servers.fragments.client.test_servers import HOST, Served
 
 from benchmarks.results import ResultTable
 from streamgauge.model.algebra import Var
+from streamgauge.servers.fragments import QuadPattern
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.client.contract import Binding
 from streamgauge.servers.fragments.client.joins import match_bindings, solve, with_terms
 from streamgauge.servers.fragments.client.sources import open_source
 from streamgauge.servers.fragments.client.sources.fragments import FragmentsSource
-from streamgauge.servers.fragments.quads import QuadPattern
 
 ID = Var("id")
 NAMES = ("delay", "headSign", "routeLabel", "platform", "departureTime")

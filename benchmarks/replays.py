@@ -16,7 +16,7 @@ from tests.servers.fragments.live_queries.test_replay import PLANS, replayed
 
 from benchmarks.results import ResultTable
 from streamgauge.servers.fragments.annotations import methods
-from streamgauge.servers.fragments.style import Label, Style
+from streamgauge.servers.fragments.labels import Label, Style
 
 SETTINGS = (*PLANS, ("streamer", "prototype"))
 WHAT = ("minutes", "seed", "method", "label", "plan", "cache")

@@ -10,7 +10,7 @@ from streamgauge.model.fact import Fact
 from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import Triple
 from streamgauge.servers.fragments.annotations import method, methods, named
-from streamgauge.servers.fragments.style import Label, Style
+from streamgauge.servers.fragments.labels import Label, Style
 
 ALL = "all"
 LABELS = (Label.EXPIRATION, Label.INTERVAL)

@@ -25,7 +25,7 @@ from streamgauge.workloads.tables import LOCAL_ROWS, Maker
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamgauge.servers.fragments.style import Style
+    from streamgauge.servers.fragments.labels import Style
     from streamgauge.workloads import Workload
 
     Made = tuple[Workload, int, Mapping[str, object]]

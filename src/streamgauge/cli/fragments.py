@@ -18,13 +18,13 @@ from streamgauge.incremental.collector import gc_frozen
 from streamgauge.model.counts import counted
 from streamgauge.servers.durability import end_with_sentence
 from streamgauge.servers.fragments.annotations import named
+from streamgauge.servers.fragments.labels import VOCABULARIES, Border, Label, Style
 from streamgauge.servers.fragments.pages.dataset import DataSet, FragmentShape
 from streamgauge.servers.fragments.pages.http import application
 from streamgauge.servers.fragments.pages.representations import FragmentLimits
-from streamgauge.servers.fragments.store import Keep, Store
+from streamgauge.servers.fragments.store import Keep
 from streamgauge.servers.fragments.store.disk import DiskStore
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import VOCABULARIES, Border, Label, Style
+from streamgauge.servers.fragments.store.indexed import MemoryStore, Store
 from streamgauge.servers.fragments.writes.feeds import BackgroundApp
 from streamgauge.servers.fragments.writes.files import load, name_of
 from streamgauge.servers.fragments.writes.http import WritesHandler

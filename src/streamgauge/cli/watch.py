@@ -26,6 +26,7 @@ from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Row
 from streamgauge.servers.fragments.annotations import named
 from streamgauge.servers.fragments.client.contract import SourceError
+from streamgauge.servers.fragments.labels import VOCABULARIES, Border, Label, Style
 from streamgauge.servers.fragments.live_queries.poll_loop import (
     AnswerContent,
     Event,
@@ -45,7 +46,6 @@ from streamgauge.servers.fragments.live_queries.watch import (
     WatchTerms,
     follow,
 )
-from streamgauge.servers.fragments.style import VOCABULARIES, Border, Label, Style
 
 
 def register(app: typer.Typer) -> None:

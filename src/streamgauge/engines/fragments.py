@@ -20,13 +20,12 @@ from streamgauge.query import QueryError
 from streamgauge.semantics.profiles import FRAGMENTS
 from streamgauge.semantics.refusal import OutOfOrderError, meaningless
 from streamgauge.servers.fragments.client.caching_client import CacheUse, CachingHttpClient
-from streamgauge.servers.fragments.labels import LAST
+from streamgauge.servers.fragments.labels import LAST, Label, Style
 from streamgauge.servers.fragments.live_queries.query import RefusedQueryError, live_query
 from streamgauge.servers.fragments.live_queries.watch import WatchTerms, prepared
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import Label, Style
+from streamgauge.servers.fragments.store.indexed import MemoryStore
 from streamgauge.servers.fragments.writes import draft
 
 EVALUATOR = "changes"

@@ -1,1 +1,75 @@
 """Changing Linked Data at low server cost: fragments with time, and a client that keeps its answer current."""
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from streamgauge.model.algebra import Node, Var
+from streamgauge.model.terms import Term
+
+DEFAULT: Final[Term] = ""
+"""The default graph, in a quad's fourth place."""
+
+ANYWHERE: Final = Var("*")
+"""In a pattern's graph place: any graph, the default graph too; it binds nothing."""
+
+DEFAULT_IRI: Final[Term] = "<urn:ldf:defaultGraph>"
+"""The name of the default graph in a form (``sd:defaultGraph``)."""
+
+VALUES: Final[Term] = "<urn:streamgauge:values>"
+"""The property of a form's variable that takes bindings, as SPARQL's VALUES (Hartig, Buil-Aranda, ODBASE 2016)."""
+
+MOST_VALUES: Final[Term] = "<urn:streamgauge:maximumBindings>"
+"""How many bindings a form takes at most."""
+
+VERSION: Final = "Dataset-Version"
+"""The header of every answer, 304s too, that says the version of the whole data set: it changes with any quad."""
+
+TIME: Final = "Server-Time"
+"""The header of every answer that says its Date in ms since 1970: the same reading of the clock, not rounded."""
+
+LIMIT: Final[Term] = "<http://www.w3.org/ns/hydra/core#limit>"
+"""The property of a form's variable that says how many quads a page is to have (Hydra Core Vocabulary)."""
+
+MOST_QUADS: Final[Term] = "<urn:streamgauge:maximumLimit>"
+"""How many a page may have."""
+
+CHANGES: Final[Term] = "<urn:streamgauge:changes>"
+"""Of a data set: the template (a literal) of addresses of what changed in a fragment since a version.
+
+Accepting ``text/event-stream``, a stream of events for each change; ``since`` may then be absent.
+"""
+
+Quad: TypeAlias = tuple[Term, Term, Term, Term]
+"""Subject, predicate, object, graph."""
+
+ExpiringQuad: TypeAlias = tuple[Quad, int | None]
+"""A quad, and when what it says ends (ms); ``None`` when no end is known."""
+
+Match: TypeAlias = tuple[Term | None, Term | None, Term | None, Term | None]
+"""A selection of quads: in each place a term, or ``None`` for any; in the fourth for any graph, the default too."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuadPattern:
+    """A quad pattern of a query; a variable in the graph's place stands for a named graph (SPARQL's GRAPH)."""
+
+    subject: Node
+    predicate: Node
+    object: Node
+    graph: Node = DEFAULT
+
+    @property
+    def nodes(self) -> tuple[Node, Node, Node, Node]:
+        """The nodes in the four places of the pattern."""
+        return self.subject, self.predicate, self.object, self.graph
+
+    @property
+    def variables(self) -> tuple[Var, ...]:
+        """The distinct variables of the pattern, in order of position."""
+        return tuple(dict.fromkeys(node for node in self.nodes if isinstance(node, Var) and node != ANYWHERE))
+
+    @property
+    def match(self) -> Match:
+        """The selection of its fragment, which has at least the quads that match."""
+        subject, predicate, object_, graph = (None if isinstance(node, Var) else node for node in self.nodes)
+        return subject, predicate, object_, graph

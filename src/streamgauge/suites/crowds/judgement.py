@@ -16,7 +16,7 @@ from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.expected.valid import Valid
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.semantics.profiles import FRAGMENTS, profile
-from streamgauge.servers.fragments.style import Label
+from streamgauge.servers.fragments.labels import Label
 from streamgauge.suites.crowds.clients import digest
 from streamgauge.suites.crowds.scenario import SERVICES, Scenario, continuous, over_all
 from streamgauge.suites.crowds.updates import FactRenewal, Update, updates

@@ -9,6 +9,7 @@ import pytest
 
 from streamgauge.formats.canonical import parse_term
 from streamgauge.model.algebra import Var
+from streamgauge.servers.fragments import ANYWHERE, DEFAULT, Quad, QuadPattern
 from streamgauge.servers.fragments.client.contract import Binding, FetchedQuads, SourceError, UnavailableError
 from streamgauge.servers.fragments.client.joins import solve
 from streamgauge.servers.fragments.client.sources import kinds, open_source
@@ -16,7 +17,6 @@ from streamgauge.servers.fragments.client.sources.file import FileSource
 from streamgauge.servers.fragments.client.sources.sparql import SparqlSource
 from streamgauge.servers.fragments.client.sources.tree import TreeSource
 from streamgauge.servers.fragments.client.transport import ClientLimits
-from streamgauge.servers.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPattern
 from tests.servers.fragments.client.fakes import HOST, Clock, FakeServer, quads, reply, trains, web
 
 S, P, Y, G = map(Var, "spyg")

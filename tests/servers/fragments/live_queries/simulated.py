@@ -9,14 +9,14 @@ from random import Random
 import httpx
 
 from streamgauge.model.fact import Fact
+from streamgauge.servers.fragments import VERSION
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.client.http_cache import ResponseCache
 from streamgauge.servers.fragments.client.transport import ClientLimits
+from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application
-from streamgauge.servers.fragments.quads import VERSION
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import Label, Style
+from streamgauge.servers.fragments.store.indexed import MemoryStore
 from streamgauge.servers.fragments.writes import draft
 
 START = 1_700_000_000_000

@@ -10,11 +10,11 @@ import pytest
 
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
+from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.live_queries.watch import steady_clock, watch
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import Style
+from streamgauge.servers.fragments.store.indexed import MemoryStore
 from streamgauge.servers.fragments.writes import draft
 from streamgauge.servers.http.server import Serving
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.annotations import methods
+from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.pages.dataset import SWEEP, DataSet
 from streamgauge.servers.fragments.pages.http import application
 from streamgauge.servers.fragments.pages.selection import select
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import Label, Style
+from streamgauge.servers.fragments.store.indexed import MemoryStore
 from streamgauge.servers.fragments.writes import draft
 from tests.servers.fragments.pages.served import BASE, E, Server, address, iri, read
 

@@ -8,13 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgauge.model.fact import Fact
+from streamgauge.servers.fragments import Quad
 from streamgauge.servers.fragments.annotations import method, methods
-from streamgauge.servers.fragments.labels import as_labelled
+from streamgauge.servers.fragments.labels import VOCABULARIES, Label, Style, as_labelled
 from streamgauge.servers.fragments.pages.dataset import DataSet, TooManyError
 from streamgauge.servers.fragments.pages.facts import TripleMatch, located_facts
-from streamgauge.servers.fragments.quads import Quad
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import VOCABULARIES, Label, Style
+from streamgauge.servers.fragments.store.indexed import MemoryStore
 from streamgauge.servers.fragments.writes.draft import FactDraft, add, expire, remove, replace, sweep
 
 STYLES = [

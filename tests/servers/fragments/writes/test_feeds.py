@@ -12,10 +12,10 @@ from streamgauge.formats.streams import Reading
 from streamgauge.model.element import StreamElement
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.annotations import method
+from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.pages.dataset import DataSet
-from streamgauge.servers.fragments.store.key_value import FullError
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import Label, Style
+from streamgauge.servers.fragments.store import FullError
+from streamgauge.servers.fragments.store.indexed import MemoryStore
 from streamgauge.servers.fragments.writes.draft import add
 from streamgauge.servers.fragments.writes.feeds import DataSetFeed, FeedPace, FeedRunner, background_tasks
 from streamgauge.sources import SourceError, open_source

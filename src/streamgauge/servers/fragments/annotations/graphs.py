@@ -4,29 +4,27 @@ from collections.abc import Iterable, Sequence
 
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
+from streamgauge.servers.fragments import ExpiringQuad, Quad, QuadPattern
 from streamgauge.servers.fragments.annotations import AnnotatedForm, Namer, places
 from streamgauge.servers.fragments.labels import (
+    Style,
     by_label,
-    interval_node,
+    expiring_label,
     label_patterns,
-    label_quads,
     label_subject,
     latest_ends,
     read_labels,
 )
-from streamgauge.servers.fragments.quads import DEFAULT, ExpiringQuad, Quad, QuadPattern
-from streamgauge.servers.fragments.style import Style
 
 
 def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[ExpiringQuad]:
     """A graph per group: a quad for each fact, and those of one label."""
-    still, timed = by_label(facts, style)
-    quads: list[ExpiringQuad] = [((*fact.triple, DEFAULT), None) for fact in still]
+    quads, timed = by_label(facts, style)
     for group in timed:
         name = fresh(group)
         graph = label_subject(style, name)
         quads += [((*fact.triple, graph), fact.final) for fact in group]
-        quads += [(quad, group[0].final) for quad in label_quads(graph, group[0], style, interval_node(style, name))]
+        quads += expiring_label(graph, name, group[0], style)
     return latest_ends(quads)
 
 

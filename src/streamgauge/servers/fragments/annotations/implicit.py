@@ -12,19 +12,19 @@ from urllib.parse import quote
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple, datatype, is_literal
+from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Quad, QuadPattern
 from streamgauge.servers.fragments.annotations import AnnotatedForm, ComputedVariable, Namer, places
 from streamgauge.servers.fragments.labels import (
+    Label,
     Labels,
+    Style,
     by_label,
-    interval_node,
+    expiring_label,
     label_patterns,
-    label_quads,
     label_subject,
     latest_ends,
     read_labels,
 )
-from streamgauge.servers.fragments.quads import DEFAULT, ExpiringQuad, Quad, QuadPattern
-from streamgauge.servers.fragments.style import Label, Style
 
 SAME_AS = "<http://www.w3.org/2002/07/owl#sameAs>"
 
@@ -54,8 +54,7 @@ def _parameter(term: Term) -> str:
 
 def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[ExpiringQuad]:
     """Triples of the default graph, and a label for each or, through owl:sameAs, for each group."""
-    still, timed = by_label(facts, style)
-    quads: list[ExpiringQuad] = [((*fact.triple, DEFAULT), None) for fact in still]
+    quads, timed = by_label(facts, style)
     for group in timed:
         quads += [((*fact.triple, DEFAULT), fact.final) for fact in group]
         quads += _labels(group, style, fresh(group))
@@ -63,16 +62,12 @@ def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[Expiring
 
 
 def _labels(group: Sequence[Fact], style: Style, name: str) -> list[ExpiringQuad]:
-    addresses = [(fragment(fact.triple, style), fact.final) for fact in group]
+    addresses = [(fragment(fact.triple, style), fact) for fact in group]
     if not _linked(style):
-        return [
-            (quad, end)
-            for address, end in addresses
-            for quad in label_quads(address, group[0], style, interval_node(style, name))
-        ]
+        return [quad for address, fact in addresses for quad in expiring_label(address, name, fact, style)]
     shared = label_subject(style, name)
-    same: list[ExpiringQuad] = [((address, SAME_AS, shared, DEFAULT), end) for address, end in addresses]
-    return same + [(quad, group[0].final) for quad in label_quads(shared, group[0], style, interval_node(style, name))]
+    same: list[ExpiringQuad] = [((address, SAME_AS, shared, DEFAULT), fact.final) for address, fact in addresses]
+    return same + expiring_label(shared, name, group[0], style)
 
 
 def _linked(style: Style) -> bool:

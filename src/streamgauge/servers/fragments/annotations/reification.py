@@ -8,18 +8,17 @@ from typing import Final
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import RDF_TYPE, Term
+from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Quad, QuadPattern
 from streamgauge.servers.fragments.annotations import AnnotatedForm, Namer, places
 from streamgauge.servers.fragments.labels import (
+    Style,
     by_label,
-    interval_node,
+    expiring_label,
     label_patterns,
-    label_quads,
     label_subject,
     latest_ends,
     read_labels,
 )
-from streamgauge.servers.fragments.quads import DEFAULT, ExpiringQuad, Quad, QuadPattern
-from streamgauge.servers.fragments.style import Style
 
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 STATEMENT: Final = f"<{_RDF}Statement>"
@@ -28,14 +27,13 @@ PARTS: Final = (f"<{_RDF}subject>", f"<{_RDF}predicate>", f"<{_RDF}object>")
 
 def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[ExpiringQuad]:
     """A statement for each fact: its type, its three parts, its label."""
-    still, timed = by_label(facts, replace(style, grouped=False))
-    quads: list[ExpiringQuad] = [((*fact.triple, DEFAULT), None) for fact in still]
+    quads, timed = by_label(facts, replace(style, grouped=False))
     for fact in (fact for group in timed for fact in group):
         name = fresh([fact])
         statement = label_subject(style, name)
         quads.append(((statement, RDF_TYPE, STATEMENT, DEFAULT), fact.final))
         quads += [((statement, part, term, DEFAULT), fact.final) for part, term in zip(PARTS, fact.triple, strict=True)]
-        quads += [(quad, fact.final) for quad in label_quads(statement, fact, style, interval_node(style, name))]
+        quads += expiring_label(statement, name, fact, style)
     return latest_ends(quads)
 
 

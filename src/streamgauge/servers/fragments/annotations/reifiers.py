@@ -9,18 +9,17 @@ from typing import Final
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple
+from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Quad, QuadPattern
 from streamgauge.servers.fragments.annotations import AnnotatedForm, ComputedVariable, Namer, places
 from streamgauge.servers.fragments.labels import (
+    Style,
     by_label,
-    interval_node,
+    expiring_label,
     label_patterns,
-    label_quads,
     label_subject,
     latest_ends,
     read_labels,
 )
-from streamgauge.servers.fragments.quads import DEFAULT, ExpiringQuad, Quad, QuadPattern
-from streamgauge.servers.fragments.style import Style
 
 REIFIES: Final = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies>"
 
@@ -32,14 +31,13 @@ def triple_term(triple: Triple) -> Term:
 
 def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[ExpiringQuad]:
     """Triples of the default graph, and a reifier for each group, which has its label."""
-    still, timed = by_label(facts, style)
-    quads: list[ExpiringQuad] = [((*fact.triple, DEFAULT), None) for fact in still]
+    quads, timed = by_label(facts, style)
     for group in timed:
         name = fresh(group)
         reifier = label_subject(style, name)
         quads += [((*fact.triple, DEFAULT), fact.final) for fact in group]
         quads += [((reifier, REIFIES, triple_term(fact.triple), DEFAULT), fact.final) for fact in group]
-        quads += [(quad, group[0].final) for quad in label_quads(reifier, group[0], style, interval_node(style, name))]
+        quads += expiring_label(reifier, name, group[0], style)
     return latest_ends(quads)
 
 

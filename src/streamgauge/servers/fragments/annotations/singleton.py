@@ -5,24 +5,22 @@ from collections.abc import Iterable, Sequence
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
+from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Quad, QuadPattern
 from streamgauge.servers.fragments.annotations import AnnotatedForm, Namer, places
 from streamgauge.servers.fragments.labels import (
     Labels,
+    Style,
     by_label,
-    interval_node,
+    expiring_label,
     label_patterns,
-    label_quads,
     latest_ends,
     read_labels,
 )
-from streamgauge.servers.fragments.quads import DEFAULT, ExpiringQuad, Quad, QuadPattern
-from streamgauge.servers.fragments.style import Style
 
 
 def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[ExpiringQuad]:
     """A property for each group and predicate: what it stands for, its label, and a triple for each fact."""
-    still, timed = by_label(facts, style)
-    quads: list[ExpiringQuad] = [((*fact.triple, DEFAULT), None) for fact in still]
+    quads, timed = by_label(facts, style)
     for group in timed:
         for predicate, members in _by_predicate(group).items():
             quads += _singleton(predicate, members, style, fresh(members))
@@ -38,10 +36,9 @@ def _by_predicate(group: Iterable[Fact]) -> dict[Term, list[Fact]]:
 
 def _singleton(predicate: Term, members: Sequence[Fact], style: Style, name: str) -> list[ExpiringQuad]:
     single = f"{predicate[:-1]}-{name}>"
-    label = label_quads(single, members[0], style, interval_node(style, name))
-    about = [(single, style.vocabulary.singleton, predicate, DEFAULT), *label]
-    own = [((fact.triple[0], single, fact.triple[2], DEFAULT), fact.final) for fact in members]
-    return own + [(quad, members[0].final) for quad in about]
+    own: list[ExpiringQuad] = [((fact.triple[0], single, fact.triple[2], DEFAULT), fact.final) for fact in members]
+    own.append(((single, style.vocabulary.singleton, predicate, DEFAULT), members[0].final))
+    return own + expiring_label(single, name, members[0], style)
 
 
 def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:

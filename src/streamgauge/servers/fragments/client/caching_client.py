@@ -13,6 +13,7 @@ from typing import Final
 
 import httpx
 
+from streamgauge.servers.fragments import VERSION
 from streamgauge.servers.fragments.client.contract import SourceError, StatusError, UnavailableError
 from streamgauge.servers.fragments.client.http_cache import (
     CacheEntry,
@@ -34,7 +35,6 @@ from streamgauge.servers.fragments.client.transport import (
     address_rules,
     web_address,
 )
-from streamgauge.servers.fragments.quads import VERSION
 from streamgauge.servers.http.dates import SECOND, http_date
 from streamgauge.servers.http.outgoing_requests import TRANSIENT, origin
 from streamgauge.sources.sse_events import EventParser, ServerEvent

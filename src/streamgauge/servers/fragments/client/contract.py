@@ -6,7 +6,7 @@ from typing import Protocol
 
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import Term
-from streamgauge.servers.fragments.quads import Quad, QuadPattern
+from streamgauge.servers.fragments import Quad, QuadPattern
 
 Binding = dict[Var, Term]
 """A solution mapping."""

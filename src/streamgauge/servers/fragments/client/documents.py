@@ -9,9 +9,9 @@ import pyoxigraph as ox
 from streamgauge.formats.bounds import check_rdf, check_turtle
 from streamgauge.formats.canonical import to_term
 from streamgauge.model.terms import Term
+from streamgauge.servers.fragments import DEFAULT, Quad
 from streamgauge.servers.fragments.client.contract import FetchedChange, FetchedQuads, SourceError
 from streamgauge.servers.fragments.client.http_cache import Response
-from streamgauge.servers.fragments.quads import DEFAULT, Quad
 
 SYNTAXES: Final = {
     "application/trig": ox.RdfFormat.TRIG,

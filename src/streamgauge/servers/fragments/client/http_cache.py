@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from streamgauge.servers.fragments.quads import TIME, VERSION
+from streamgauge.servers.fragments import TIME, VERSION
 from streamgauge.servers.http.dates import SECOND, http_date
 
 DRIFT: Final = 200e-6

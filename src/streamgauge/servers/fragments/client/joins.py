@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from streamgauge.model.algebra import Node, Var
 from streamgauge.model.terms import Term, is_blank, is_literal
+from streamgauge.servers.fragments import ANYWHERE, DEFAULT, Quad, QuadPattern
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.client.contract import (
     BgpSolutions,
@@ -16,7 +17,6 @@ from streamgauge.servers.fragments.client.contract import (
     LinkedDataSource,
     SourceError,
 )
-from streamgauge.servers.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPattern
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,11 @@ from typing import Final, TypeAlias, TypeVar
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
+from streamgauge.servers.fragments import ANYWHERE, DEFAULT, Quad, QuadPattern
 from streamgauge.servers.fragments.annotations import AnnotatedForm, method, places
 from streamgauge.servers.fragments.client.contract import FetchedChange, FetchedQuads, LinkedDataSource
-from streamgauge.servers.fragments.labels import read_labels
+from streamgauge.servers.fragments.labels import Style, read_labels
 from streamgauge.servers.fragments.live_queries.pattern_needs import PatternNeed
-from streamgauge.servers.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPattern
-from streamgauge.servers.fragments.style import Style
 
 KnownValues: TypeAlias = Mapping[Var, frozenset[Term]]
 """The values of variables that can matter."""

@@ -16,14 +16,14 @@ from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.query.rebuild import every_pattern
+from streamgauge.servers.fragments import Quad
 from streamgauge.servers.fragments.client.contract import LinkedDataSource, SourceError
+from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.live_queries.fact_forms import SourceFacts
 from streamgauge.servers.fragments.live_queries.pattern_needs import pattern_needs
 from streamgauge.servers.fragments.live_queries.poll_loop import PollResult, first_of
 from streamgauge.servers.fragments.live_queries.query import LiveQuery, OrderedAnswer
 from streamgauge.servers.fragments.live_queries.reader import FactReader, PollRounds, RenewalMode
-from streamgauge.servers.fragments.quads import Quad
-from streamgauge.servers.fragments.style import Style
 
 NamedTriples: TypeAlias = Mapping[Term, Collection[Triple]]
 """Triples by the name of their graph."""

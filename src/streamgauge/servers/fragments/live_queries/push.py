@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final, Protocol, TypeGuard
 
+from streamgauge.servers.fragments import Quad, QuadPattern
 from streamgauge.servers.fragments.client.caching_client import CacheUse, CachingHttpClient
 from streamgauge.servers.fragments.client.contract import (
     Binding,
@@ -22,7 +23,6 @@ from streamgauge.servers.fragments.client.contract import (
 from streamgauge.servers.fragments.client.documents import read_patch_lines
 from streamgauge.servers.fragments.live_queries.poll_loop import Listening, Polling, Tell
 from streamgauge.servers.fragments.live_queries.reader import ChangingSource
-from streamgauge.servers.fragments.quads import Quad, QuadPattern
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.sse_events import ServerEvent
 

@@ -10,6 +10,7 @@ from streamgauge.incremental.drivers.fetched import border
 from streamgauge.model.algebra import Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
+from streamgauge.servers.fragments import Quad
 from streamgauge.servers.fragments.client.caching_client import CacheUse
 from streamgauge.servers.fragments.client.contract import (
     FetchedChange,
@@ -18,6 +19,7 @@ from streamgauge.servers.fragments.client.contract import (
     UnavailableError,
 )
 from streamgauge.servers.fragments.client.joins import gather_all, read_order
+from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.live_queries.fact_forms import (
     ALL,
     FactForm,
@@ -37,8 +39,6 @@ from streamgauge.servers.fragments.live_queries.fact_forms import (
     versions,
 )
 from streamgauge.servers.fragments.live_queries.pattern_needs import OUTER, PatternNeed
-from streamgauge.servers.fragments.quads import Quad
-from streamgauge.servers.fragments.style import Style
 
 READINGS: Final = 8
 """How often a source is read again whose answers straddle a change."""

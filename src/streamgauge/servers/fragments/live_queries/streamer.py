@@ -28,6 +28,7 @@ from streamgauge.query.rebuild import every_pattern, with_pattern
 from streamgauge.servers.fragments.annotations import places
 from streamgauge.servers.fragments.client.contract import LinkedDataSource
 from streamgauge.servers.fragments.client.joins import gather_all
+from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.live_queries.fact_forms import fact_graphs, matching_terms
 from streamgauge.servers.fragments.live_queries.incremental import (
     LocalEvaluator,
@@ -41,7 +42,6 @@ from streamgauge.servers.fragments.live_queries.pattern_needs import OUTER, Patt
 from streamgauge.servers.fragments.live_queries.poll_loop import PollResult, first_of
 from streamgauge.servers.fragments.live_queries.query import LiveQuery, OrderedAnswer
 from streamgauge.servers.fragments.live_queries.reader import FactReader, PollRounds
-from streamgauge.servers.fragments.style import Style
 
 
 def materialised_needs(static: al.Pattern, row: Mapping[al.Var, Term]) -> tuple[PatternNeed, ...]:

@@ -17,6 +17,7 @@ from streamgauge.servers.fragments.client.contract import LinkedDataSource
 from streamgauge.servers.fragments.client.joins import gather_all
 from streamgauge.servers.fragments.client.sources import open_source
 from streamgauge.servers.fragments.client.transport import ClientLimits, guarded_client
+from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.live_queries.incremental import IncrementalPlan
 from streamgauge.servers.fragments.live_queries.poll_loop import (
     PATIENCE,
@@ -33,7 +34,6 @@ from streamgauge.servers.fragments.live_queries.push import Push
 from streamgauge.servers.fragments.live_queries.query import LiveQuery, live_query
 from streamgauge.servers.fragments.live_queries.reader import SETTLED, RenewalMode
 from streamgauge.servers.fragments.live_queries.streamer import Caching, StreamerPlan
-from streamgauge.servers.fragments.style import Style
 
 
 def wall_clock() -> int:

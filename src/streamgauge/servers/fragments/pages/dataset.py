@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
+from streamgauge.servers.fragments import ExpiringQuad, Match, Quad
+from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.pages.selection import Selection, matches_of
-from streamgauge.servers.fragments.quads import ExpiringQuad, Match, Quad
-from streamgauge.servers.fragments.store import QuadChanges, Store
-from streamgauge.servers.fragments.style import Style
+from streamgauge.servers.fragments.store import QuadChanges
+from streamgauge.servers.fragments.store.indexed import Store
 
 Clock: TypeAlias = Callable[[], int]
 """The time, ms since 1970."""

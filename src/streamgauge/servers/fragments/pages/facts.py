@@ -8,12 +8,11 @@ from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import XSD, Term, Triple
 from streamgauge.query.windows import duration
+from streamgauge.servers.fragments import DEFAULT, Match, Quad, QuadPattern
 from streamgauge.servers.fragments.annotations import AnnotatedForm, ComputedVariable, method
-from streamgauge.servers.fragments.labels import LabelError, instant, label_predicates, read_bounds
+from streamgauge.servers.fragments.labels import Label, LabelError, Style, instant, label_predicates, read_bounds
 from streamgauge.servers.fragments.pages.selection import fits
-from streamgauge.servers.fragments.quads import DEFAULT, Match, Quad, QuadPattern
-from streamgauge.servers.fragments.store import Store
-from streamgauge.servers.fragments.style import Label, Style
+from streamgauge.servers.fragments.store.indexed import Store
 
 VALIDITY_PARAMETERS: Final[tuple[str, ...]] = ("from", "until", "for")
 """The parameters that say it."""

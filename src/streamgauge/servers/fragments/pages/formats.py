@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import Term, Triple
+from streamgauge.servers.fragments import DEFAULT, DEFAULT_IRI, Quad
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.facts import located_facts
 from streamgauge.servers.fragments.pages.fragment_request import PLACES
@@ -23,7 +24,6 @@ from streamgauge.servers.fragments.pages.metadata import (
     form_triples,
     triples_text,
 )
-from streamgauge.servers.fragments.quads import DEFAULT, DEFAULT_IRI, Quad
 
 TIMED: Final = 200
 """The most quads on a page that shows when each holds."""

@@ -12,6 +12,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from streamgauge.model.algebra import Node
 from streamgauge.model.terms import Term
+from streamgauge.servers.fragments import DEFAULT
 from streamgauge.servers.fragments.pages.dataset import FragmentShape
 from streamgauge.servers.fragments.pages.selection import (
     SHORT,
@@ -25,7 +26,6 @@ from streamgauge.servers.fragments.pages.selection import (
     read_node,
     select,
 )
-from streamgauge.servers.fragments.quads import DEFAULT
 
 _PATH = "/.well-known/genid/"
 _WITHIN = re.compile(r'"(?:[^"\\]|\\.)*"|<[^<>\s]*>|_:([A-Za-z0-9]+)')

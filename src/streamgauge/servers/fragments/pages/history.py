@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote_plus
 
 from starlette.types import Receive, Scope, Send
 
+from streamgauge.servers.fragments import VERSION, Match, Quad
 from streamgauge.servers.fragments.pages.dataset import SCANNED, SWEEP, DataSet, Page, TooManyError
 from streamgauge.servers.fragments.pages.facts import ValidityError, read_time
 from streamgauge.servers.fragments.pages.fragment_request import (
@@ -32,7 +33,6 @@ from streamgauge.servers.fragments.pages.representations import (
     tag,
 )
 from streamgauge.servers.fragments.pages.selection import Selection, matches_of
-from streamgauge.servers.fragments.quads import VERSION, Match, Quad
 from streamgauge.servers.fragments.store import QuadChanges
 from streamgauge.servers.http import events
 from streamgauge.servers.http.addresses import BaseAddress, HostError

@@ -10,6 +10,8 @@ from typing import Final, Protocol, TypeAlias
 
 from starlette.types import Message, Receive, Scope, Send
 
+from streamgauge.servers.fragments import VERSION
+from streamgauge.servers.fragments.labels import VOCABULARIES, Border, Label
 from streamgauge.servers.fragments.pages.dataset import DataSet, TooManyError
 from streamgauge.servers.fragments.pages.formats import FORMATS
 from streamgauge.servers.fragments.pages.fragment_request import FragmentRequestError
@@ -31,9 +33,7 @@ from streamgauge.servers.fragments.pages.representations import (
     last_modified,
 )
 from streamgauge.servers.fragments.pages.selection import Selection
-from streamgauge.servers.fragments.quads import VERSION
-from streamgauge.servers.fragments.store.key_value import DamagedStoreError
-from streamgauge.servers.fragments.style import VOCABULARIES, Border, Label
+from streamgauge.servers.fragments.store import DamagedStoreError
 from streamgauge.servers.http import metrics
 from streamgauge.servers.http.access import ASKED
 from streamgauge.servers.http.addresses import BaseAddress, HostError, of_host

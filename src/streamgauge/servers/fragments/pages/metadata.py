@@ -12,10 +12,10 @@ from typing import Final
 from urllib.parse import quote
 
 from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple
+from streamgauge.servers.fragments import CHANGES, DEFAULT_IRI, LIMIT, MOST_QUADS, MOST_VALUES, VALUES, Quad
 from streamgauge.servers.fragments.pages.dataset import DataSet, FragmentShape, Page
 from streamgauge.servers.fragments.pages.fragment_request import PLACES, FragmentRequest, skolemised
 from streamgauge.servers.fragments.pages.selection import MOST_BINDINGS
-from streamgauge.servers.fragments.quads import CHANGES, DEFAULT_IRI, LIMIT, MOST_QUADS, MOST_VALUES, VALUES, Quad
 
 PREFIXES: Final = {
     "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",

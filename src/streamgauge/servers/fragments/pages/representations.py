@@ -12,12 +12,12 @@ from typing import Final, TypeAlias
 
 from starlette.types import Scope
 
+from streamgauge.servers.fragments import TIME
 from streamgauge.servers.fragments.pages.dataset import DataSet, Page
 from streamgauge.servers.fragments.pages.formats import FORMATS, POLICY, PageFormat, dataset_list
 from streamgauge.servers.fragments.pages.fragment_request import read_fragment_request
 from streamgauge.servers.fragments.pages.metadata import PageView
 from streamgauge.servers.fragments.pages.selection import Selection
-from streamgauge.servers.fragments.quads import TIME
 from streamgauge.servers.http.addresses import BaseAddress
 from streamgauge.servers.http.dates import date_text
 from streamgauge.servers.http.metrics import Metric

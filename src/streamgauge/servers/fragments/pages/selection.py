@@ -16,7 +16,7 @@ import pyoxigraph as ox
 from streamgauge.formats.canonical import parse_term, to_term
 from streamgauge.model.algebra import Node, Var
 from streamgauge.model.terms import Term
-from streamgauge.servers.fragments.quads import DEFAULT, DEFAULT_IRI, Match, Quad
+from streamgauge.servers.fragments import DEFAULT, DEFAULT_IRI, Match, Quad
 
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[^\x00-\x20<>\"{}|^`\\]*")
 _VARIABLE = re.compile(r"[?$](\w+)")

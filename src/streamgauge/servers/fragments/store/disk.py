@@ -24,9 +24,8 @@ import lmdb
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.obstacles import obstacle
 from streamgauge.servers.durability import Witness, WitnessFile, explained, open_beside
-from streamgauge.servers.fragments.store import Keep
-from streamgauge.servers.fragments.store.indexed import IndexedStore
-from streamgauge.servers.fragments.store.key_value import SIZED, DamagedStoreError, FullError, Writes
+from streamgauge.servers.fragments.store import SIZED, DamagedStoreError, FullError, Keep, Writes
+from streamgauge.servers.fragments.store.indexed import Store
 from streamgauge.servers.fragments.store.lmdb_file import LmdbFile, PageError, Records, Value
 
 FORMAT: Final = b"m:format"
@@ -388,7 +387,7 @@ def _sized(writes: Writes) -> Iterator[tuple[bytes, bytes | None]]:
             yield _SIZE_PREFIX + key, None if value is None else len(value).to_bytes(8)
 
 
-class DiskStore(IndexedStore):
+class DiskStore(Store):
     """Quads in a folder, which is made when it is not there; with ``keep`` those that left too.
 
     ``limit`` is the most bytes that it may grow to.

@@ -10,13 +10,17 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Final, TypeAlias
 
-from streamgauge.servers.fragments.store import Keep
-from streamgauge.servers.fragments.store.key_value import KeyValueStore, Writes
-from streamgauge.servers.fragments.store.quad_keys import INDEX_ORDERS, KEY, in_order, quad_key, rows
-from streamgauge.servers.fragments.store.sorted_index import EditSketch, IndexEdit, SortedIndex
-
-TIME: Final = 8
-"""Bytes of a time."""
+from streamgauge.servers.fragments.store import EditSketch, IndexEdit, Keep, KeyValueStore, SortedIndex, Writes
+from streamgauge.servers.fragments.store.quad_keys import (
+    INDEX_ORDERS,
+    KEY,
+    TIME,
+    in_order,
+    quad_key,
+    rows,
+    stamped,
+    time_of,
+)
 
 BEFORE_ALL: Final = bytes(TIME)
 """Before any time."""
@@ -24,8 +28,6 @@ BEFORE_ALL: Final = bytes(TIME)
 BY_KEY: Final = b"k"
 BY_END: Final = b"e"
 """The names of the two orders of ends."""
-
-_ZERO: Final = 1 << 63
 
 
 class EndTimes:
@@ -85,16 +87,6 @@ class EndTimes:
     def _longer(self, now: int) -> bool:
         """Whether more keys end after ``now`` than are looked at."""
         return next(islice(self._by_end.above(stamped(now + 1)), self.few, None), None) is not None
-
-
-def stamped(time: int) -> bytes:
-    """A time (ms) as bytes that sort as times do."""
-    return (time + _ZERO).to_bytes(TIME)
-
-
-def time_of(end: bytes) -> int:
-    """The time (ms) of such bytes."""
-    return int.from_bytes(end) - _ZERO
 
 
 VERSIONS: Final = 1_000

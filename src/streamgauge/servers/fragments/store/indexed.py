@@ -9,23 +9,36 @@ from weakref import WeakSet
 
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Term
-from streamgauge.servers.fragments.quads import ExpiringQuad, Match, Quad
-from streamgauge.servers.fragments.store import Keep, KeyedChange, QuadChanges
-from streamgauge.servers.fragments.store.bulk_load import by_end, fill, latest, numbered, sequence
+from streamgauge.servers.fragments import ExpiringQuad, Match, Quad
+from streamgauge.servers.fragments.store import (
+    DamagedStoreError,
+    EditSketch,
+    IndexEdit,
+    Keep,
+    KeyedChange,
+    KeyValueStore,
+    MemoryKeyValues,
+    QuadChanges,
+    SortedIndex,
+    Writes,
+)
 from streamgauge.servers.fragments.store.history import BY_END, BY_KEY, ChangeLog, EndTimes, PastRuns
-from streamgauge.servers.fragments.store.key_value import DamagedStoreError, KeyValueStore, Writes
 from streamgauge.servers.fragments.store.quad_keys import (
     INDEX_ORDERS,
     KEY,
     PLACES,
     WIDTH,
     TermDictionary,
+    by_end,
+    fill,
     in_order,
+    latest,
+    numbered,
     order_for,
     quad_key,
     rows,
+    sequence,
 )
-from streamgauge.servers.fragments.store.sorted_index import EditSketch, IndexEdit, SortedIndex
 
 _VERSION, _KEEPS = b"m:version", b"m:keeps"
 _REMEMBERED: Final = 10_000
@@ -65,7 +78,7 @@ class StoreDraft:
     """Of the terms that may be in no quad those that were looked at, and those that are in none."""
 
 
-class IndexedStore:
+class Store:
     """The contract's store; one thread changes it at a time, any number read it, each call one state of it."""
 
     def __init__(self, records: KeyValueStore, keep: Keep | None = None) -> None:
@@ -463,3 +476,10 @@ def _matches(key: bytes, places: list[tuple[int, bytes]]) -> bool:
 
 def _cut(keys: bytes) -> Iterable[bytes]:
     return (keys[at : at + KEY] for at in range(0, len(keys), KEY))
+
+
+class MemoryStore(Store):
+    """Quads in memory; with ``keep`` those that left too."""
+
+    def __init__(self, keep: Keep | None = None) -> None:
+        super().__init__(MemoryKeyValues(), keep)

@@ -10,8 +10,8 @@ from typing import Final
 
 from streamgauge.model.terms import Term
 from streamgauge.servers.durability import Inspection, Saved, Witness, unpack
-from streamgauge.servers.fragments.quads import ExpiringQuad
-from streamgauge.servers.fragments.store import Keep
+from streamgauge.servers.fragments import ExpiringQuad
+from streamgauge.servers.fragments.store import DamagedStoreError, Keep
 from streamgauge.servers.fragments.store.disk import (
     FORMAT,
     PLAIN,
@@ -24,10 +24,8 @@ from streamgauge.servers.fragments.store.disk import (
     record_name,
     refuse_vanished,
 )
-from streamgauge.servers.fragments.store.history import TIME, time_of
-from streamgauge.servers.fragments.store.key_value import DamagedStoreError
 from streamgauge.servers.fragments.store.lmdb_file import LmdbFile, MetaPage, PageError
-from streamgauge.servers.fragments.store.quad_keys import KEY, WIDTH, quad_key
+from streamgauge.servers.fragments.store.quad_keys import KEY, TIME, WIDTH, quad_key, time_of
 
 _ORDERS: Final = b"012345"
 _RECORD_KINDS: Final = {

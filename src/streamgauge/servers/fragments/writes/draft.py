@@ -16,14 +16,13 @@ from typing import Final, Protocol
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple
 from streamgauge.query.updates import Looks, TooManySolutionsError, UpdateOperation
+from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Match, Quad
 from streamgauge.servers.fragments.annotations import method
-from streamgauge.servers.fragments.labels import FIRST, LAST, as_labelled, label_subject
+from streamgauge.servers.fragments.labels import FIRST, LAST, Label, as_labelled, label_subject
 from streamgauge.servers.fragments.pages.dataset import DataSet, TooManyError
 from streamgauge.servers.fragments.pages.facts import LocatedFact, TripleMatch, located_facts
 from streamgauge.servers.fragments.pages.selection import fits
-from streamgauge.servers.fragments.quads import DEFAULT, ExpiringQuad, Match, Quad
 from streamgauge.servers.fragments.store import QuadChanges
-from streamgauge.servers.fragments.style import Label
 
 MOST: Final = 100_000
 """Facts that one request may touch by a pattern."""

@@ -15,10 +15,9 @@ from streamgauge.formats.lines import Input
 from streamgauge.model.element import StreamElement
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple
-from streamgauge.servers.fragments.labels import LabelError
+from streamgauge.servers.fragments.labels import Label, LabelError
 from streamgauge.servers.fragments.pages.dataset import DataSet
-from streamgauge.servers.fragments.store.key_value import DamagedStoreError, FullError
-from streamgauge.servers.fragments.style import Label
+from streamgauge.servers.fragments.store import DamagedStoreError, FullError
 from streamgauge.servers.fragments.writes.draft import FactDraft
 from streamgauge.servers.fragments.writes.queue import sweep_beside
 from streamgauge.sources import Source, SourceError

@@ -9,12 +9,11 @@ import pyoxigraph as ox
 
 from streamgauge.formats.streams.format import FormatError, Relabel, ending, open_bytes, parse
 from streamgauge.model.terms import Term
+from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Quad
 from streamgauge.servers.fragments.annotations import method
 from streamgauge.servers.fragments.annotations.implicit import SAME_AS
-from streamgauge.servers.fragments.labels import label_predicates, latest_ends, read_labels
-from streamgauge.servers.fragments.quads import DEFAULT, ExpiringQuad, Quad
-from streamgauge.servers.fragments.store.indexed import IndexedStore
-from streamgauge.servers.fragments.style import Style
+from streamgauge.servers.fragments.labels import Style, label_predicates, latest_ends, read_labels
+from streamgauge.servers.fragments.store.indexed import Store
 
 BLOCK: Final = 2**20
 """Bytes that are searched at once."""
@@ -44,7 +43,7 @@ def read_quads(path: Path) -> Iterator[Quad]:
         yield (*relabel.triple(quad), graph)
 
 
-def load(path: Path, store: IndexedStore, style: Style, at: int | None = None) -> int:
+def load(path: Path, store: Store, style: Style, at: int | None = None) -> int:
     """Fill an empty store with a file's quads; how many there are.
 
     A file in which no label is mentioned is read as it comes, else it is held in memory once, to tell which quads end

@@ -12,6 +12,7 @@ from starlette.requests import Request as Incoming
 from starlette.types import Receive, Scope, Send
 
 from streamgauge.query.errors import QueryError
+from streamgauge.servers.fragments import VERSION
 from streamgauge.servers.fragments.annotations import UnknownMethodError
 from streamgauge.servers.fragments.labels import LabelError
 from streamgauge.servers.fragments.pages.dataset import DataSet, Page, TooManyError
@@ -25,8 +26,7 @@ from streamgauge.servers.fragments.pages.fragment_request import (
 from streamgauge.servers.fragments.pages.metadata import PageView
 from streamgauge.servers.fragments.pages.representations import clock_headers, tag
 from streamgauge.servers.fragments.pages.selection import TermError
-from streamgauge.servers.fragments.quads import VERSION
-from streamgauge.servers.fragments.store.key_value import DamagedStoreError, FullError
+from streamgauge.servers.fragments.store import DamagedStoreError, FullError
 from streamgauge.servers.fragments.writes.draft import Operation, WriteResult
 from streamgauge.servers.fragments.writes.queue import SECONDS, WriteBusyError, WriteQueue
 from streamgauge.servers.fragments.writes.requests import (

@@ -12,12 +12,12 @@ from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
 from streamgauge.query.updates import UpdateOperation, read_update
+from streamgauge.servers.fragments import DEFAULT, Quad
 from streamgauge.servers.fragments.annotations import method as method_of
+from streamgauge.servers.fragments.labels import VOCABULARIES, Border, Label, Style
 from streamgauge.servers.fragments.pages.facts import VALIDITY_PARAMETERS, TripleMatch, Validity, read_time, validity
 from streamgauge.servers.fragments.pages.fragment_request import unskolemised
 from streamgauge.servers.fragments.pages.selection import read_node
-from streamgauge.servers.fragments.quads import DEFAULT, Quad
-from streamgauge.servers.fragments.style import VOCABULARIES, Border, Label, Style
 from streamgauge.servers.fragments.writes.draft import Add, Expire, Modify, Operation, Remove, Replace
 
 PLACES: Final = ("subject", "predicate", "object")

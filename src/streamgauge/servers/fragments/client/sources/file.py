@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from streamgauge.servers.fragments import QuadPattern
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.client.contract import Binding, FetchedQuads, LinkedDataSource
 from streamgauge.servers.fragments.client.documents import combined, rdf_syntax, read_quads
 from streamgauge.servers.fragments.client.joins import matching_quads
 from streamgauge.servers.fragments.client.sources import FirstResponse
 from streamgauge.servers.fragments.client.transport import AddressRules
-from streamgauge.servers.fragments.quads import QuadPattern
 
 RANK: Final = 50
 

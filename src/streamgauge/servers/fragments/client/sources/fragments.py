@@ -12,6 +12,7 @@ from uritemplate import URITemplate
 
 from streamgauge.model.algebra import Node, Var
 from streamgauge.model.terms import Term, is_blank, is_literal
+from streamgauge.servers.fragments import ANYWHERE, DEFAULT, Quad, QuadPattern
 from streamgauge.servers.fragments.client.contract import (
     Binding,
     FetchedChange,
@@ -24,7 +25,6 @@ from streamgauge.servers.fragments.client.documents import PATCH_TYPE, combined,
 from streamgauge.servers.fragments.client.joins import gather_all, matching_quads, restrictions, with_terms
 from streamgauge.servers.fragments.client.pages import SIZE, VALUES, PageReader, PageResponse, SearchForm, plain_text
 from streamgauge.servers.fragments.client.sources import FirstResponse
-from streamgauge.servers.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPattern
 from streamgauge.sources.sse_events import ServerEvent
 
 _EXPRESSION = re.compile(r"\{([^{}]*)\}")

@@ -11,6 +11,7 @@ from streamgauge.formats.bounds import check_results
 from streamgauge.formats.canonical import value_text
 from streamgauge.model.algebra import Node, Var
 from streamgauge.model.terms import Term, is_blank, is_literal
+from streamgauge.servers.fragments import ANYWHERE, DEFAULT, Quad, QuadPattern
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.client.contract import (
     Binding,
@@ -25,7 +26,6 @@ from streamgauge.servers.fragments.client.joins import gather_all, matching_quad
 from streamgauge.servers.fragments.client.pages import plain_text
 from streamgauge.servers.fragments.client.sources import FirstResponse
 from streamgauge.servers.fragments.client.transport import AddressRules, RefusedAddressError
-from streamgauge.servers.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPattern
 
 RANK: Final = 40
 
