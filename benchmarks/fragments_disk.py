@@ -34,7 +34,7 @@ SIX = 6
 LOADING = """
 import sys
 from pathlib import Path
-from streamgauge.servers.fragments.writes.files import load
+from streamgauge.servers.fragments.writes.feeds import load
 from streamgauge.servers.fragments.store.disk import DiskStore
 from streamgauge.servers.fragments.labels import Style
 

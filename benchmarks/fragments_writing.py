@@ -26,7 +26,7 @@ from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import FragmentsApp, application
 from streamgauge.servers.fragments.store.indexed import MemoryStore
-from streamgauge.servers.fragments.writes.draft import FactDraft, WriteResult, add
+from streamgauge.servers.fragments.writes import FactDraft, WriteResult, add
 
 TRAIN = "http://example.org/train#"
 PERIOD, LASTING = 10_000, 12_000

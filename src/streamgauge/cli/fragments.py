@@ -19,14 +19,14 @@ from streamgauge.model.counts import counted
 from streamgauge.servers.durability import end_with_sentence
 from streamgauge.servers.fragments.annotations import named
 from streamgauge.servers.fragments.labels import VOCABULARIES, Border, Label, Style
-from streamgauge.servers.fragments.pages.dataset import DataSet, FragmentShape
+from streamgauge.servers.fragments.pages import FragmentShape
+from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application
 from streamgauge.servers.fragments.pages.representations import FragmentLimits
 from streamgauge.servers.fragments.store import Keep
 from streamgauge.servers.fragments.store.disk import DiskStore
 from streamgauge.servers.fragments.store.indexed import MemoryStore, Store
-from streamgauge.servers.fragments.writes.feeds import BackgroundApp
-from streamgauge.servers.fragments.writes.files import load, name_of
+from streamgauge.servers.fragments.writes.feeds import BackgroundApp, load, name_of
 from streamgauge.servers.fragments.writes.http import WritesHandler
 from streamgauge.servers.http.access import CrossOrigin, check_tokens, read_origins
 from streamgauge.servers.http.addresses import BaseAddress, fixed, of_host, of_proxy

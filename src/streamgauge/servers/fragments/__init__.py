@@ -1,10 +1,14 @@
 """Changing Linked Data at low server cost: fragments with time, and a client that keeps its answer current."""
 
+import re
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+import pyoxigraph as ox
+
+from streamgauge.formats.streams.format import Relabel
 from streamgauge.model.algebra import Node, Var
-from streamgauge.model.terms import Term
+from streamgauge.model.terms import Term, is_iri, is_literal
 
 DEFAULT: Final[Term] = ""
 """The default graph, in a quad's fourth place."""
@@ -73,3 +77,38 @@ class QuadPattern:
         """The selection of its fragment, which has at least the quads that match."""
         subject, predicate, object_, graph = (None if isinstance(node, Var) else node for node in self.nodes)
         return subject, predicate, object_, graph
+
+
+def named_quad(quad: ox.Quad, naming: Relabel) -> Quad:
+    """A parsed quad; blank nodes get the names of their document."""
+    graph = DEFAULT if isinstance(quad.graph_name, ox.DefaultGraph) else naming.term(quad.graph_name)
+    return (*naming.triple(quad), graph)
+
+
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
+_ESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+
+
+def plain_text(term: Term) -> str:
+    """The text of a literal without its quotes, escapes undone; of an IRI what is between the brackets."""
+    if not is_literal(term):
+        return term[1:-1] if is_iri(term) else term
+    body = term[1 : term.rfind('"')]
+    return _ESCAPE.sub(_unescaped, body) if "\\" in body else body
+
+
+def form_value(term: Term) -> str:
+    """A term as a form takes it (Hydra, 5.2: explicit): an IRI bare, a literal quoted, without escapes or brackets."""
+    if term == DEFAULT:
+        return DEFAULT_IRI[1:-1]
+    if term.startswith("<<"):
+        return term
+    if not is_literal(term):
+        return plain_text(term)
+    rest = term[term.rfind('"') + 1 :]
+    return f'"{plain_text(term)}"{f"^^{rest[3:-1]}" if rest.startswith("^^") else rest}'
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    code = found[1] or found[2]
+    return chr(int(code, 16)) if code else _ESCAPED.get(found[3], found[3])

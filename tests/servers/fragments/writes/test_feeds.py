@@ -16,7 +16,7 @@ from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.store import FullError
 from streamgauge.servers.fragments.store.indexed import MemoryStore
-from streamgauge.servers.fragments.writes.draft import add
+from streamgauge.servers.fragments.writes import add
 from streamgauge.servers.fragments.writes.feeds import DataSetFeed, FeedPace, FeedRunner, background_tasks
 from streamgauge.sources import SourceError, open_source
 

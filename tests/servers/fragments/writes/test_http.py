@@ -12,7 +12,7 @@ from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import FragmentsApp, application
 from streamgauge.servers.fragments.store.indexed import MemoryStore
-from streamgauge.servers.fragments.writes.draft import add
+from streamgauge.servers.fragments.writes import add
 from streamgauge.servers.fragments.writes.http import WritesHandler
 from streamgauge.servers.http.addresses import of_host
 from tests.servers.fragments.pages.reached import client, streamed

@@ -9,11 +9,10 @@ from streamgauge.model.algebra import Var
 from streamgauge.model.fact import Fact
 from streamgauge.query.updates import read_update
 from streamgauge.servers.fragments.labels import Style
+from streamgauge.servers.fragments.pages import select
 from streamgauge.servers.fragments.pages.dataset import DataSet, TooManyError
-from streamgauge.servers.fragments.pages.selection import select
 from streamgauge.servers.fragments.store.indexed import MemoryStore
-from streamgauge.servers.fragments.writes import queue
-from streamgauge.servers.fragments.writes.draft import Add, Expire, Modify, add
+from streamgauge.servers.fragments.writes import Add, Expire, Modify, add, queue
 from streamgauge.servers.fragments.writes.queue import WriteBusyError, WriteQueue
 from streamgauge.servers.http.deadlines import DeadlineError
 from tests.servers.fragments.writes.test_http import NOW, TOKEN, UPDATE, client, served

@@ -7,9 +7,8 @@ from typing import Final
 import pyoxigraph as ox
 
 from streamgauge.formats.bounds import check_rdf, check_turtle
-from streamgauge.formats.canonical import to_term
-from streamgauge.model.terms import Term
-from streamgauge.servers.fragments import DEFAULT, Quad
+from streamgauge.formats.streams.format import Relabel
+from streamgauge.servers.fragments import Quad, named_quad
 from streamgauge.servers.fragments.client.contract import FetchedChange, FetchedQuads, SourceError
 from streamgauge.servers.fragments.client.http_cache import Response
 
@@ -64,14 +63,14 @@ def _parsed(response: Response, limit: int) -> list[Quad]:
         raise SourceError(
             response.address, f"is {response.kind or 'of no stated media type'!r}, which is no RDF syntax"
         )
-    naming = DocumentTerms(response.address)
+    naming = naming_of(response.address)
     found: list[Quad] = []
     try:
         check_rdf(response.body, form)
         for quad in ox.parse(response.body, format=form, base_iri=response.address):
             if len(found) >= limit:
                 raise SourceError(response.address, f"has more than {limit} quads: raise the limit `quads`")
-            found.append(naming.quad(quad))
+            found.append(named_quad(quad, naming))
     except SyntaxError as error:
         raise SourceError(response.address, f"is no {form.name}, line {error.lineno}: {error.msg}") from error
     except (ValueError, OSError) as error:
@@ -79,28 +78,9 @@ def _parsed(response: Response, limit: int) -> list[Quad]:
     return found
 
 
-class DocumentTerms:
-    """Terms of one document."""
-
-    def __init__(self, address: str) -> None:
-        self._prefix = f"_:{sha1(address.encode(), usedforsecurity=False).hexdigest()[:12]}b"
-        self._known: dict[str, Term] = {}
-
-    def quad(self, quad: ox.Quad) -> Quad:
-        """A quad of it."""
-        graph = quad.graph_name
-        return (
-            self.term(quad.subject),
-            str(quad.predicate),
-            self.term(quad.object),
-            DEFAULT if isinstance(graph, ox.DefaultGraph) else self.term(graph),
-        )
-
-    def term(self, term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Term:
-        """A term of it."""
-        if isinstance(term, ox.BlankNode):
-            return self._known.setdefault(str(term), f"{self._prefix}{len(self._known)}")
-        return to_term(term)
+def naming_of(address: str) -> Relabel:
+    """The names of the blank nodes of the document at an address."""
+    return Relabel(sha1(address.encode(), usedforsecurity=False).hexdigest()[:12])
 
 
 PATCH_TYPE: Final = "application/rdf-patch"
@@ -128,12 +108,12 @@ def read_patch_lines(address: str, body: bytes, limit: int) -> tuple[tuple[Quad,
 
 
 def _patch_quads(address: str, lines: list[str]) -> tuple[Quad, ...]:
-    naming = DocumentTerms(address)
+    naming = naming_of(address)
     try:
         text = "\n".join(lines)
         check_turtle(text)
         parsed = ox.parse(text, format=ox.RdfFormat.N_QUADS)
-        return tuple(map(naming.quad, parsed))
+        return tuple(named_quad(quad, naming) for quad in parsed)
     except (SyntaxError, ValueError) as error:
         raise SourceError(address, f"is no patch: {error}") from error
 

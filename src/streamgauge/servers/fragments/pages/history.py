@@ -16,30 +16,40 @@ from urllib.parse import quote, unquote_plus
 from starlette.types import Receive, Scope, Send
 
 from streamgauge.servers.fragments import VERSION, Match, Quad
-from streamgauge.servers.fragments.pages.dataset import SCANNED, SWEEP, DataSet, Page, TooManyError
-from streamgauge.servers.fragments.pages.facts import ValidityError, read_time
-from streamgauge.servers.fragments.pages.fragment_request import (
+from streamgauge.servers.fragments.pages import (
     FragmentRequest,
     FragmentRequestError,
+    Selection,
+    matches_of,
+    raw_path,
     read_fragment_request,
     skolemised,
 )
-from streamgauge.servers.fragments.pages.metadata import PageView
+from streamgauge.servers.fragments.pages.dataset import (
+    SCANNED,
+    SWEEP,
+    DataSet,
+    Page,
+    TooManyError,
+    ValidityError,
+    read_time,
+)
+from streamgauge.servers.fragments.pages.formats import PageView
 from streamgauge.servers.fragments.pages.representations import (
+    VARY,
     UnacceptableError,
+    accepted_coding,
     clock_headers,
+    encoded,
     freshness_headers,
     represent,
-    tag,
 )
-from streamgauge.servers.fragments.pages.selection import Selection, matches_of
 from streamgauge.servers.fragments.store import QuadChanges
 from streamgauge.servers.http import events
 from streamgauge.servers.http.addresses import BaseAddress, HostError
 from streamgauge.servers.http.conditions import unchanged
 from streamgauge.servers.http.dates import date_text
 from streamgauge.servers.http.limits import CrowdedError, Gate
-from streamgauge.servers.http.negotiation import CODING_NAMES, CODINGS, SMALLEST, content_coding
 from streamgauge.servers.http.replies import ANYONE, Header, Reply, error_reply, send_reply
 
 Headers = Mapping[bytes, bytes]
@@ -80,8 +90,7 @@ def split_request(
             given[name.decode()] = unquote_plus(value.decode("latin-1"))
         elif part:
             parts.append(part)
-    path = scope.get("raw_path") or str(scope["path"]).encode()
-    return read_fragment_request(path, b"&".join(parts), dataset.shape, base, dataset.largest), given
+    return read_fragment_request(raw_path(scope), b"&".join(parts), dataset.shape, base, dataset.largest), given
 
 
 def store_version(dataset: DataSet, version: str) -> int | None:
@@ -116,6 +125,11 @@ def patch_lines(changes: QuadChanges, base: str) -> Iterator[str]:
             yield f"{letter} {' '.join(skolemised(term, base) for term in quad if term)} ."
 
 
+def _has(query: bytes, name: bytes) -> bool:
+    """Whether a query has a parameter of a name (``=`` at its end)."""
+    return name in query and any(part.startswith(name) for part in query.split(b"&"))
+
+
 class ChangesHandler:
     """Answers ``?since=VERSION``; what it sent is kept while the data set stays as it is."""
 
@@ -125,11 +139,11 @@ class ChangesHandler:
 
     def takes(self, method: str, query: bytes, headers: Headers) -> bool:
         """Reading with ``since``, but for streams of events."""
-        asks = b"since=" in query and any(part.startswith(b"since=") for part in query.split(b"&"))
-        return method in ("GET", "HEAD") and asks and b"text/event-stream" not in headers.get(b"accept", b"")
-
-    def leave(self) -> None:
-        """Nothing to end: no response takes long."""
+        return (
+            method in ("GET", "HEAD")
+            and _has(query, b"since=")
+            and b"text/event-stream" not in headers.get(b"accept", b"")
+        )
 
     async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
         """Answer with a patch, or say that the fragment has to be fetched again."""
@@ -143,7 +157,7 @@ class ChangesHandler:
         await send_reply(reply, scope["method"], send, *clock_headers(now), version)
 
     def _reply(self, dataset: DataSet, since: HistoryRequest, headers: Headers, now: int) -> Reply:
-        coded = content_coding(headers.get(b"accept-encoding", b"").decode("latin-1"), CODING_NAMES)
+        coded = accepted_coding(headers)
         key = dataset.name, dataset.version, since.base, since.fragment.fragment, since.version, coded
         reply = self._kept.get(key)
         if reply is None:
@@ -167,12 +181,8 @@ class ChangesHandler:
         version = dataset.version.decode()
         head = [f'H prev "{since.version}" .', f'H id "{version}" .']
         body = "".join(f"{line}\n" for line in (*head, *patch_lines(changes, since.base))).encode()
-        used = coded if coded in CODINGS and len(body) >= SMALLEST else ""
-        validator = tag(body, f"p{used[:1]}")
-        typed = [(b"content-type", PATCH_TYPE.encode()), (b"vary", b"Accept, Accept-Encoding"), (b"etag", validator)]
-        if used:
-            return Reply(200, [*typed, (b"content-encoding", used.encode())], CODINGS[used](body))
-        return Reply(200, typed, body)
+        body, validator, encoding = encoded(body, "p", coded)
+        return Reply(200, [(b"content-type", PATCH_TYPE.encode()), VARY, (b"etag", validator), *encoding], body)
 
 
 WAITING: Final = 64
@@ -196,11 +206,7 @@ class PastHandler:
 
     def takes(self, method: str, query: bytes, _headers: Mapping[bytes, bytes]) -> bool:
         """Reading with ``at``."""
-        asks = b"at=" in query and any(part.startswith(b"at=") for part in query.split(b"&"))
-        return asks and method in ("GET", "HEAD")
-
-    def leave(self) -> None:
-        """Nothing to end: no response takes long."""
+        return method in ("GET", "HEAD") and _has(query, b"at=")
 
     async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
         """Answer with a page, or say that what was there is not known."""

@@ -12,9 +12,9 @@ from starlette.types import Message, Receive, Scope, Send
 
 from streamgauge.servers.fragments import VERSION
 from streamgauge.servers.fragments.labels import VOCABULARIES, Border, Label
+from streamgauge.servers.fragments.pages import FragmentRequestError, Selection
 from streamgauge.servers.fragments.pages.dataset import DataSet, TooManyError
 from streamgauge.servers.fragments.pages.formats import FORMATS
-from streamgauge.servers.fragments.pages.fragment_request import FragmentRequestError
 from streamgauge.servers.fragments.pages.history import (
     EVENT_CONTENTS,
     PATCH_TYPE,
@@ -32,7 +32,6 @@ from streamgauge.servers.fragments.pages.representations import (
     freshness_headers,
     last_modified,
 )
-from streamgauge.servers.fragments.pages.selection import Selection
 from streamgauge.servers.fragments.store import DamagedStoreError
 from streamgauge.servers.http import metrics
 from streamgauge.servers.http.access import ASKED
@@ -226,13 +225,9 @@ class MountedHandler(Protocol):
         """Answer it."""
         ...
 
-    def leave(self) -> None:
-        """End what is under way, from any thread."""
-        ...
-
 
 class FragmentsApp:
-    """Pages of data sets at ``/name``, their list at ``/``, ``/health`` and ``/metrics``; the rest is mounted."""
+    """Pages of data sets at ``/name``, their list at ``/``, ``/health`` and ``/metrics``; writes are mounted."""
 
     def __init__(
         self,
@@ -244,16 +239,22 @@ class FragmentsApp:
         if not datasets:
             raise ValueError("there is no data set to serve: give one")
         self._datasets = {dataset.name: dataset for dataset in datasets}
-        self._limits, self._mounts = limits, mounts
+        self._events = EventsHandler(addressing, limits.subscribers)
+        self._limits = limits
+        self._mounts: tuple[MountedHandler, ...] = (
+            self._events,
+            ChangesHandler(addressing),
+            PastHandler(addressing),
+            *mounts,
+        )
         self._scans = Gate(SCANS, "have quads compared one by one")
         self._clock, self.counts = datasets[0].clock, FragmentCounts()
         self._reading = Representations(datasets, limits, addressing, self.counts)
         self._allowed = ", ".join((*READS, *(each for each in WRITES if self._mount(each, b"", {})))).encode()
 
     def leave(self) -> None:
-        """End long responses, from any thread."""
-        for mount in self._mounts:
-            mount.leave()
+        """End streams of events, from any thread."""
+        self._events.leave()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -395,9 +396,7 @@ def application(
     addressing: BaseAddress = of_host,
 ) -> FragmentsApp:
     """The server of data sets: their pages of now and then, what changed, events, and what is mounted beside."""
-    limits = limits or FragmentLimits()
-    reads = EventsHandler(addressing, limits.subscribers), ChangesHandler(addressing), PastHandler(addressing)
-    return FragmentsApp(datasets, limits, addressing, (*reads, *mounts))
+    return FragmentsApp(datasets, limits or FragmentLimits(), addressing, mounts)
 
 
 async def _other(scope: Scope, receive: Receive, send: Send) -> None:

@@ -13,11 +13,9 @@ from typing import Final, TypeAlias
 from starlette.types import Scope
 
 from streamgauge.servers.fragments import TIME
+from streamgauge.servers.fragments.pages import Selection, raw_path, read_fragment_request
 from streamgauge.servers.fragments.pages.dataset import DataSet, Page
-from streamgauge.servers.fragments.pages.formats import FORMATS, POLICY, PageFormat, dataset_list
-from streamgauge.servers.fragments.pages.fragment_request import read_fragment_request
-from streamgauge.servers.fragments.pages.metadata import PageView
-from streamgauge.servers.fragments.pages.selection import Selection
+from streamgauge.servers.fragments.pages.formats import FORMATS, POLICY, PageFormat, PageView, dataset_list
 from streamgauge.servers.http.addresses import BaseAddress
 from streamgauge.servers.http.dates import date_text
 from streamgauge.servers.http.metrics import Metric
@@ -218,7 +216,7 @@ class Representations:
         """The requested page; UnacceptableError, FragmentRequestError and TooManyError say why there is none."""
         key = self._key(scope, headers)
         base = key[0]
-        wish = read_fragment_request(_path(scope), scope["query_string"], dataset.shape, base, dataset.largest)
+        wish = read_fragment_request(raw_path(scope), scope["query_string"], dataset.shape, base, dataset.largest)
         page = dataset.page(wish.selection, wish.number, wish.limit)
         before = self._bodies.get(key)
         if before is not None and before.page is page and before.until in (None, page.until):
@@ -237,7 +235,7 @@ class Representations:
         if b"values=" not in query and query.count(b"?") + query.upper().count(b"%3F") < 2:
             return None
         base = self._addressing(scope["scheme"], dict(scope["headers"]))
-        found = read_fragment_request(_path(scope), query, dataset.shape, base, dataset.largest).selection
+        found = read_fragment_request(raw_path(scope), query, dataset.shape, base, dataset.largest).selection
         return found if dataset.lacks(found) else None
 
     def listing(self, scope: Scope, headers: Headers) -> Reply:
@@ -249,7 +247,7 @@ class Representations:
     def _key(self, scope: Scope, headers: Headers) -> RepresentationKey:
         return (
             self._addressing(scope["scheme"], headers),
-            _path(scope),
+            raw_path(scope),
             scope["query_string"],
             headers.get(b"accept"),
             headers.get(b"accept-encoding"),
@@ -260,21 +258,23 @@ def represent(view: PageView, headers: Headers) -> Representation:
     """A page in the best of the formats that a client accepts; UnacceptableError when there is none."""
     able = _WITH_TRIPLE_TERMS if any(quad[2].startswith("<<") for quad in view.page.quads) else FORMATS
     offer = _offer(headers, able)
-    body = offer.format.write(view).encode()
-    coded = (
-        content_coding(headers.get(b"accept-encoding", b"").decode("latin-1"), CODING_NAMES)
-        if len(body) >= SMALLEST
-        else ""
-    )
-    validator = tag(body, offer.format.name + coded[:1])
+    body, validator, coded = encoded(offer.format.write(view).encode(), offer.format.name, accepted_coding(headers))
     kept: list[Header] = [(b"etag", validator), VARY]
-    sent = [*kept, *_typed(offer, able)]
-    if coded in CODINGS:
-        body = CODINGS[coded](body)
-        sent.append((b"content-encoding", coded.encode()))
-    return Representation(
-        view.dataset, view.page, body, validator, sent, kept, view.page.until if offer.format.timely else None
-    )
+    sent = [*kept, *_typed(offer, able), *coded]
+    until = view.page.until if offer.format.timely else None
+    return Representation(view.dataset, view.page, body, validator, sent, kept, until)
+
+
+def accepted_coding(headers: Headers) -> str:
+    """The content coding that a client likes best."""
+    return content_coding(headers.get(b"accept-encoding", b"").decode("latin-1"), CODING_NAMES)
+
+
+def encoded(body: bytes, name: str, coding: str) -> tuple[bytes, bytes, list[Header]]:
+    """A body in a content coding where that pays: its bytes, its validator, the header that names the coding."""
+    if coding not in CODINGS or len(body) < SMALLEST:
+        return body, tag(body, name), []
+    return CODINGS[coding](body), tag(body, name + coding[:1]), [(b"content-encoding", coding.encode())]
 
 
 def _offer(headers: Headers, able: Sequence[PageFormat]) -> Offer:
@@ -294,8 +294,3 @@ def _typed(offer: Offer, able: Sequence[PageFormat]) -> list[Header]:
         return [(b"content-type", f"{offer.type}{parameters}".encode()), policy]
     version = "; version=1.2" if able is _WITH_TRIPLE_TERMS else ""
     return [(b"content-type", f"{offer.type}{parameters}{version}".encode())]
-
-
-def _path(scope: Scope) -> bytes:
-    raw: bytes | None = scope.get("raw_path")
-    return raw or str(scope["path"]).encode()

@@ -18,7 +18,7 @@ from typing import Final
 
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.store import FullError, KeyedChange, QuadChanges
-from streamgauge.servers.fragments.writes.draft import SWEPT, FactDraft, Operation, PlannedChange, WriteResult
+from streamgauge.servers.fragments.writes import SWEPT, FactDraft, Operation, PlannedChange, WriteResult
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.servers.http.limits import Gate
 

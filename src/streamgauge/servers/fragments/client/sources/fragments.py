@@ -12,7 +12,7 @@ from uritemplate import URITemplate
 
 from streamgauge.model.algebra import Node, Var
 from streamgauge.model.terms import Term, is_blank, is_literal
-from streamgauge.servers.fragments import ANYWHERE, DEFAULT, Quad, QuadPattern
+from streamgauge.servers.fragments import ANYWHERE, DEFAULT, Quad, QuadPattern, form_value, plain_text
 from streamgauge.servers.fragments.client.contract import (
     Binding,
     FetchedChange,
@@ -23,7 +23,7 @@ from streamgauge.servers.fragments.client.contract import (
 )
 from streamgauge.servers.fragments.client.documents import PATCH_TYPE, combined, rdf_syntax, read_patch
 from streamgauge.servers.fragments.client.joins import gather_all, matching_quads, restrictions, with_terms
-from streamgauge.servers.fragments.client.pages import SIZE, VALUES, PageReader, PageResponse, SearchForm, plain_text
+from streamgauge.servers.fragments.client.pages import SIZE, VALUES, PageReader, PageResponse, SearchForm
 from streamgauge.servers.fragments.client.sources import FirstResponse
 from streamgauge.sources.sse_events import ServerEvent
 
@@ -133,8 +133,8 @@ class FragmentAddresses:
         if isinstance(node, Var):
             return f"?{names[node]}" if node in names else None
         if node == DEFAULT:
-            return None if self.default is None else form_text(self.default, form)
-        return None if is_blank(node) else form_text(node, form)
+            return None if self.default is None else _form_text(self.default, form)
+        return None if is_blank(node) else _form_text(node, form)
 
 
 def fragment_addresses(forms: Sequence[SearchForm], default: Term | None, longest: int) -> FragmentAddresses:
@@ -148,12 +148,9 @@ def fragment_addresses(forms: Sequence[SearchForm], default: Term | None, longes
     return FragmentAddresses(plain, binding, default, longest)
 
 
-def form_text(term: Term, form: SearchForm) -> str:
-    """A term as a form takes it (Hydra, 5.2): bare text, or with quotes, language and datatype, IRIs bare in both."""
-    if not is_literal(term) or form.bare:
-        return plain_text(term) if not term.startswith("<<") else term
-    rest = term[term.rfind('"') + 1 :]
-    return f'"{plain_text(term)}"{f"^^{rest[3:-1]}" if rest.startswith("^^") else rest}'
+def _form_text(term: Term, form: SearchForm) -> str:
+    """A term as a form takes it (Hydra, 5.2): with quotes, language and datatype unless it takes bare text."""
+    return plain_text(term) if form.bare and is_literal(term) else form_value(term)
 
 
 RANK: Final = 20

@@ -11,7 +11,7 @@ from streamgauge.formats.bounds import check_results
 from streamgauge.formats.canonical import value_text
 from streamgauge.model.algebra import Node, Var
 from streamgauge.model.terms import Term, is_blank, is_literal
-from streamgauge.servers.fragments import ANYWHERE, DEFAULT, Quad, QuadPattern
+from streamgauge.servers.fragments import ANYWHERE, DEFAULT, Quad, QuadPattern, plain_text
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.client.contract import (
     Binding,
@@ -20,10 +20,9 @@ from streamgauge.servers.fragments.client.contract import (
     SourceError,
     UnavailableError,
 )
-from streamgauge.servers.fragments.client.documents import DocumentTerms, combined, rdf_syntax, read_quads
+from streamgauge.servers.fragments.client.documents import combined, naming_of, rdf_syntax, read_quads
 from streamgauge.servers.fragments.client.http_cache import Response
 from streamgauge.servers.fragments.client.joins import gather_all, matching_quads, restrictions
-from streamgauge.servers.fragments.client.pages import plain_text
 from streamgauge.servers.fragments.client.sources import FirstResponse
 from streamgauge.servers.fragments.client.transport import AddressRules, RefusedAddressError
 
@@ -155,7 +154,7 @@ def _rows(response: Response, limit: int) -> list[dict[str, Term]]:
     solutions = _read(response)
     if not isinstance(solutions, ox.QuerySolutions):
         raise SourceError(response.address, "answers a SELECT query without solutions")
-    naming, names = DocumentTerms(response.address), [each.value for each in solutions.variables]
+    naming, names = naming_of(response.address), [each.value for each in solutions.variables]
     found: list[dict[str, Term]] = []
     try:
         for solution in solutions:

@@ -11,7 +11,7 @@ from typing import Final
 
 from streamgauge.formats.canonical import value_text
 from streamgauge.model.terms import Term, is_blank, is_iri, is_literal
-from streamgauge.servers.fragments import DEFAULT, Quad, QuadPattern
+from streamgauge.servers.fragments import DEFAULT, Quad, QuadPattern, plain_text
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.client.contract import (
     Binding,
@@ -23,7 +23,6 @@ from streamgauge.servers.fragments.client.contract import (
 from streamgauge.servers.fragments.client.documents import combined, rdf_syntax, read_quads
 from streamgauge.servers.fragments.client.http_cache import Response
 from streamgauge.servers.fragments.client.joins import gather_all, matching_quads
-from streamgauge.servers.fragments.client.pages import plain_text
 from streamgauge.servers.fragments.client.sources import FirstResponse
 from streamgauge.servers.fragments.client.transport import AddressRules, resolved_address
 
