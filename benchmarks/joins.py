@@ -16,10 +16,9 @@ from tests.servers.fragments.client.test_servers import HOST, Served
 from benchmarks.results import ResultTable
 from streamgauge.model.algebra import Var
 from streamgauge.servers.fragments import QuadPattern
+from streamgauge.servers.fragments.client import Binding
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
-from streamgauge.servers.fragments.client.contract import Binding
-from streamgauge.servers.fragments.client.joins import match_bindings, solve, with_terms
-from streamgauge.servers.fragments.client.sources import open_source
+from streamgauge.servers.fragments.client.sources import match_bindings, open_source, solve, with_terms
 from streamgauge.servers.fragments.client.sources.fragments import FragmentsSource
 
 ID = Var("id")

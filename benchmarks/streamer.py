@@ -17,7 +17,7 @@ from tests.servers.fragments.live_queries.simulated import BASE, Served, Wire, c
 
 from benchmarks.results import ResultTable
 from streamgauge.servers.fragments.annotations import methods
-from streamgauge.servers.fragments.client.http_cache import ResponseCache
+from streamgauge.servers.fragments.client.caching_client import ResponseCache
 from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.live_queries.watch import watch
 

@@ -25,8 +25,9 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Row
 from streamgauge.servers.fragments.annotations import named
-from streamgauge.servers.fragments.client.contract import SourceError
+from streamgauge.servers.fragments.client import SourceError
 from streamgauge.servers.fragments.labels import VOCABULARIES, Border, Label, Style
+from streamgauge.servers.fragments.live_queries import LiveQuery, RefusedQueryError, live_query
 from streamgauge.servers.fragments.live_queries.poll_loop import (
     AnswerContent,
     Event,
@@ -37,7 +38,6 @@ from streamgauge.servers.fragments.live_queries.poll_loop import (
     Polling,
     PollTiming,
 )
-from streamgauge.servers.fragments.live_queries.query import LiveQuery, RefusedQueryError, live_query
 from streamgauge.servers.fragments.live_queries.streamer import Caching
 from streamgauge.servers.fragments.live_queries.watch import (
     PLANS,

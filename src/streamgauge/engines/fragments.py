@@ -22,7 +22,7 @@ from streamgauge.semantics.refusal import OutOfOrderError, meaningless
 from streamgauge.servers.fragments import writes
 from streamgauge.servers.fragments.client.caching_client import CacheUse, CachingHttpClient
 from streamgauge.servers.fragments.labels import LAST, Label, Style
-from streamgauge.servers.fragments.live_queries.query import RefusedQueryError, live_query
+from streamgauge.servers.fragments.live_queries import RefusedQueryError, live_query
 from streamgauge.servers.fragments.live_queries.watch import WatchTerms, prepared
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application

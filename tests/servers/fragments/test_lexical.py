@@ -10,8 +10,7 @@ from streamgauge.model.algebra import Var
 from streamgauge.model.terms import XSD
 from streamgauge.servers.fragments import QuadPattern
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
-from streamgauge.servers.fragments.client.joins import solve
-from streamgauge.servers.fragments.client.sources import open_source
+from streamgauge.servers.fragments.client.sources import open_source, solve
 from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application

@@ -1,8 +1,10 @@
 """Changing Linked Data at low server cost: fragments with time, and a client that keeps its answer current."""
 
 import re
+from collections import OrderedDict
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 import pyoxigraph as ox
 
@@ -83,6 +85,60 @@ def named_quad(quad: ox.Quad, naming: Relabel) -> Quad:
     """A parsed quad; blank nodes get the names of their document."""
     graph = DEFAULT if isinstance(quad.graph_name, ox.DefaultGraph) else naming.term(quad.graph_name)
     return (*naming.triple(quad), graph)
+
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class HasSize(Protocol):
+    """A value that knows how many bytes it takes, about."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory."""
+        ...
+
+
+Value = TypeVar("Value", bound=HasSize)
+
+
+class SizedCache(Generic[Key, Value]):
+    """Values by key, those used last, of at most ``capacity`` bytes; one of more than an eighth is not kept."""
+
+    def __init__(self, capacity: int = 64 * 2**20) -> None:
+        self._capacity, self.size = capacity, 0
+        self._kept: OrderedDict[Key, Value] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: Key) -> Value | None:
+        """The value of a key, ``None`` without one; looking it up counts as use."""
+        found = self._kept.get(key)
+        if found is not None:
+            self._kept.move_to_end(key)
+        return found
+
+    def put(self, key: Key, value: Value) -> None:
+        """Keep a value in the place of that of the key, and let go what is then too much."""
+        self.drop(key)
+        if value.size * 8 > self._capacity:
+            return
+        self._kept[key] = value
+        self.size += value.size
+        while self.size > self._capacity:
+            self.drop(next(iter(self._kept)))
+
+    def drop(self, key: Key) -> None:
+        """Let a value go."""
+        gone = self._kept.pop(key, None)
+        if gone is not None:
+            self.size -= gone.size
+
+    def clear(self) -> None:
+        """Let all go."""
+        self._kept.clear()
+        self.size = 0
 
 
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")

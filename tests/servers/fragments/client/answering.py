@@ -11,9 +11,9 @@ from streamgauge.formats.canonical import parse_term
 from streamgauge.model import algebra as al
 from streamgauge.query.parser import parse_sparql
 from streamgauge.servers.fragments import DEFAULT, QuadPattern
+from streamgauge.servers.fragments.client import LinkedDataSource
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
-from streamgauge.servers.fragments.client.contract import LinkedDataSource
-from streamgauge.servers.fragments.client.joins import solve, with_terms
+from streamgauge.servers.fragments.client.sources import solve, with_terms
 
 
 def groups(part: Any, graph: al.Node = DEFAULT) -> Iterator[list[QuadPattern]]:

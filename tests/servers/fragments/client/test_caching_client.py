@@ -8,9 +8,10 @@ from email.utils import formatdate
 import httpx
 import pytest
 
-from streamgauge.servers.fragments.client.caching_client import CacheUse, CachingHttpClient
-from streamgauge.servers.fragments.client.contract import SourceError, StatusError, UnavailableError
-from streamgauge.servers.fragments.client.http_cache import (
+from streamgauge.servers.fragments.client import SourceError, StatusError, UnavailableError
+from streamgauge.servers.fragments.client.caching_client import (
+    CacheUse,
+    CachingHttpClient,
     ResponseCache,
     ServerClock,
     ShownTime,

@@ -14,10 +14,9 @@ from hypothesis import given
 from streamgauge.formats.canonical import Canonical, parse_term
 from streamgauge.model.algebra import Var
 from streamgauge.servers.fragments import ANYWHERE, ExpiringQuad, Quad, QuadPattern
+from streamgauge.servers.fragments.client import BgpSolutions, Binding
 from streamgauge.servers.fragments.client.caching_client import CacheUse, CachingHttpClient
-from streamgauge.servers.fragments.client.contract import BgpSolutions, Binding
-from streamgauge.servers.fragments.client.joins import solve
-from streamgauge.servers.fragments.client.sources import open_source
+from streamgauge.servers.fragments.client.sources import open_source, solve
 from streamgauge.servers.fragments.client.sources.fragments import FragmentsSource
 from streamgauge.servers.fragments.client.transport import ClientLimits, guarded_client
 from streamgauge.servers.fragments.labels import Style

@@ -4,9 +4,9 @@ from contextlib import contextmanager
 from itertools import count
 
 from streamgauge.servers.fragments.annotations import method
+from streamgauge.servers.fragments.client import FetchedQuads, SourceError
 from streamgauge.servers.fragments.client.caching_client import CacheUse
-from streamgauge.servers.fragments.client.contract import FetchedQuads, SourceError
-from streamgauge.servers.fragments.client.joins import matching_quads, with_terms
+from streamgauge.servers.fragments.client.sources import matching_quads, with_terms
 
 
 class FakeWeb:

@@ -10,8 +10,7 @@ import httpx
 
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments import VERSION, writes
-from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
-from streamgauge.servers.fragments.client.http_cache import ResponseCache
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient, ResponseCache
 from streamgauge.servers.fragments.client.transport import ClientLimits
 from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.pages.dataset import DataSet

@@ -14,11 +14,11 @@ from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import every_pattern
 from streamgauge.semantics.restated import restated
 from streamgauge.servers.fragments.annotations import methods
-from streamgauge.servers.fragments.client.contract import SourceError
+from streamgauge.servers.fragments.client import SourceError
 from streamgauge.servers.fragments.labels import Label, Style
+from streamgauge.servers.fragments.live_queries import live_query
 from streamgauge.servers.fragments.live_queries.incremental import MOST_GRAPHS, IncrementalPlan
 from streamgauge.servers.fragments.live_queries.poll_loop import Failed
-from streamgauge.servers.fragments.live_queries.query import live_query
 from streamgauge.servers.fragments.live_queries.watch import watch
 from tests.examples import examples
 from tests.servers.fragments.live_queries import simulated

@@ -12,8 +12,8 @@ from streamgauge.query.printer import sparql
 from streamgauge.semantics.restated import restated
 from streamgauge.servers.fragments.annotations import methods
 from streamgauge.servers.fragments.labels import Label, Style
+from streamgauge.servers.fragments.live_queries import live_query
 from streamgauge.servers.fragments.live_queries.incremental import IncrementalPlan
-from streamgauge.servers.fragments.live_queries.query import live_query
 from streamgauge.servers.fragments.live_queries.streamer import Caching, StreamerPlan
 from tests.servers.fragments.live_queries.fakes import FakeSource, FakeWeb
 from tests.sparql import draw

@@ -10,7 +10,7 @@ import pytest
 from streamgauge.model.fact import Fact
 from streamgauge.query import QueryError
 from streamgauge.servers.fragments.labels import Style
-from streamgauge.servers.fragments.live_queries.query import RefusedQueryError, live_query
+from streamgauge.servers.fragments.live_queries import RefusedQueryError, live_query
 from streamgauge.servers.fragments.live_queries.watch import watch
 from tests.servers.fragments.live_queries import simulated
 from tests.servers.fragments.live_queries.simulated import BASE, Served, Wire, run

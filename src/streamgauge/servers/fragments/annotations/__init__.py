@@ -86,7 +86,7 @@ class Method(Protocol):
         ...
 
 
-def places(pattern: TriplePattern) -> tuple[Node, Node, Node]:
+def triple_nodes(pattern: TriplePattern) -> tuple[Node, Node, Node]:
     """The three places of a pattern; PathError for a property path, which has to be taken apart before."""
     if not isinstance(pattern.predicate, Var | str):
         raise PathError("a property path has no annotated form: only triple patterns have one")

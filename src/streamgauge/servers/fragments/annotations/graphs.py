@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments import ExpiringQuad, Quad, QuadPattern
-from streamgauge.servers.fragments.annotations import AnnotatedForm, Namer, places
+from streamgauge.servers.fragments.annotations import AnnotatedForm, Namer, triple_nodes
 from streamgauge.servers.fragments.labels import (
     Style,
     by_label,
@@ -44,5 +44,5 @@ def form(pattern: TriplePattern, number: int, style: Style) -> AnnotatedForm:
     graph = Var(f"_graph{number}")
     label = label_patterns(graph, number, style)
     member = QuadPattern(Var("_s"), Var("_p"), Var("_o"), graph)
-    own = (QuadPattern(*places(pattern), graph),)
+    own = (QuadPattern(*triple_nodes(pattern), graph),)
     return AnnotatedForm(own, label.patterns, label.initial, label.final, member=member)

@@ -13,7 +13,7 @@ from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple, datatype, is_literal
 from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Quad, QuadPattern
-from streamgauge.servers.fragments.annotations import AnnotatedForm, ComputedVariable, Namer, places
+from streamgauge.servers.fragments.annotations import AnnotatedForm, ComputedVariable, Namer, triple_nodes
 from streamgauge.servers.fragments.labels import (
     Label,
     Labels,
@@ -98,7 +98,7 @@ def form(pattern: TriplePattern, number: int, style: Style) -> AnnotatedForm:
     shared = Var(f"_group{number}") if _linked(style) else address
     label = label_patterns(shared, number, style)
     link = ComputedVariable(address, pattern, partial(fragment, style=style))
-    own: tuple[QuadPattern, ...] = (QuadPattern(*places(pattern)),)
+    own: tuple[QuadPattern, ...] = (QuadPattern(*triple_nodes(pattern)),)
     if shared is address:
         return AnnotatedForm(own + label.patterns, (), label.initial, label.final, (link,))
     member = QuadPattern(Var("_f"), SAME_AS, shared)

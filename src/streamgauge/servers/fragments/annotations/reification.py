@@ -9,7 +9,7 @@ from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import RDF_TYPE, Term
 from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Quad, QuadPattern
-from streamgauge.servers.fragments.annotations import AnnotatedForm, Namer, places
+from streamgauge.servers.fragments.annotations import AnnotatedForm, Namer, triple_nodes
 from streamgauge.servers.fragments.labels import (
     Style,
     by_label,
@@ -60,6 +60,6 @@ def form(pattern: TriplePattern, number: int, style: Style) -> AnnotatedForm:
     """The three parts of a statement, and its label."""
     statement = Var(f"_statement{number}")
     label = label_patterns(statement, number, style)
-    own = tuple(QuadPattern(statement, part, node) for part, node in zip(PARTS, places(pattern), strict=True))
+    own = tuple(QuadPattern(statement, part, node) for part, node in zip(PARTS, triple_nodes(pattern), strict=True))
     also = (QuadPattern(statement, RDF_TYPE, STATEMENT),)
     return AnnotatedForm(own + label.patterns, (), label.initial, label.final, also=also)

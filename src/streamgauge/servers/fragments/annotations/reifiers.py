@@ -10,7 +10,7 @@ from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple
 from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Quad, QuadPattern
-from streamgauge.servers.fragments.annotations import AnnotatedForm, ComputedVariable, Namer, places
+from streamgauge.servers.fragments.annotations import AnnotatedForm, ComputedVariable, Namer, triple_nodes
 from streamgauge.servers.fragments.labels import (
     Style,
     by_label,
@@ -62,7 +62,7 @@ def form(pattern: TriplePattern, number: int, style: Style) -> AnnotatedForm:
     """The pattern itself, and the label on a reifier of the computed triple term of each triple."""
     reifier, term = Var(f"_reifier{number}"), Var(f"_triple{number}")
     label = label_patterns(reifier, number, style)
-    own = QuadPattern(*places(pattern)), QuadPattern(reifier, REIFIES, term)
+    own = QuadPattern(*triple_nodes(pattern)), QuadPattern(reifier, REIFIES, term)
     member = QuadPattern(reifier, REIFIES, Var("_t"))
     return AnnotatedForm(
         own, label.patterns, label.initial, label.final, (ComputedVariable(term, pattern, triple_term),), member=member

@@ -6,7 +6,7 @@ from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
 from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Quad, QuadPattern
-from streamgauge.servers.fragments.annotations import AnnotatedForm, Namer, places
+from streamgauge.servers.fragments.annotations import AnnotatedForm, Namer, triple_nodes
 from streamgauge.servers.fragments.labels import (
     Labels,
     Style,
@@ -60,7 +60,7 @@ def _facts(quad: Quad, singles: dict[Term, list[Term]], read: Labels) -> list[Fa
 
 def form(pattern: TriplePattern, number: int, style: Style) -> AnnotatedForm:
     """A triple with a singleton property of the predicate, and the property's label."""
-    subject, predicate, object_ = places(pattern)
+    subject, predicate, object_ = triple_nodes(pattern)
     single = Var(f"_property{number}")
     label = label_patterns(single, number, style)
     own = (QuadPattern(subject, single, object_),)

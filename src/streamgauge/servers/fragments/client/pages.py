@@ -11,10 +11,8 @@ from typing import Final
 from streamgauge.formats.canonical import value_text
 from streamgauge.model.terms import RDF_TYPE, Term, is_iri, is_literal
 from streamgauge.servers.fragments import CHANGES, DEFAULT, LIMIT, MOST_QUADS, MOST_VALUES, Quad, plain_text
+from streamgauge.servers.fragments.client import Response, SourceError, UnavailableError, body_digest, read_quads
 from streamgauge.servers.fragments.client.caching_client import CacheUse, CachingHttpClient
-from streamgauge.servers.fragments.client.contract import SourceError, UnavailableError
-from streamgauge.servers.fragments.client.documents import body_digest, read_quads
-from streamgauge.servers.fragments.client.http_cache import Response
 from streamgauge.servers.fragments.client.transport import AddressRules
 from streamgauge.servers.http.dates import SECOND
 

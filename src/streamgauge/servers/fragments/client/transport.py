@@ -18,7 +18,7 @@ from typing import Final
 import httpx
 
 from streamgauge.model.obstacles import obstacle
-from streamgauge.servers.fragments.client.contract import HopelessError, SourceError, UnavailableError, UnknownHostError
+from streamgauge.servers.fragments.client import HopelessError, SourceError, UnavailableError, UnknownHostError
 from streamgauge.servers.http import outgoing_requests
 from streamgauge.servers.http.addresses import names_private
 from streamgauge.servers.http.dates import retry_after

@@ -3,8 +3,8 @@
 Also the limits and the counts of a server of fragments.
 """
 
-from collections import Counter, OrderedDict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from starlette.types import Scope
 
-from streamgauge.servers.fragments import TIME
+from streamgauge.servers.fragments import TIME, SizedCache
 from streamgauge.servers.fragments.pages import Selection, raw_path, read_fragment_request
 from streamgauge.servers.fragments.pages.dataset import DataSet, Page
 from streamgauge.servers.fragments.pages.formats import FORMATS, POLICY, PageFormat, PageView, dataset_list
@@ -86,29 +86,6 @@ class Representation:
     def size(self) -> int:
         """The bytes that keeping it takes, about."""
         return len(self.body) + _OVERHEAD
-
-
-class RepresentationCache:
-    """Representations by what was asked, those asked last; ``limit`` in bytes."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit, self.bytes = limit, 0
-        self._kept: OrderedDict[Hashable, Representation] = OrderedDict()
-
-    def get(self, key: Hashable) -> Representation | None:
-        """The one that is kept, which may no longer be current."""
-        found = self._kept.get(key)
-        if found is not None:
-            self._kept.move_to_end(key)
-        return found
-
-    def keep(self, key: Hashable, made: Representation) -> None:
-        """Keep one, in the place of those not asked for longest."""
-        before = self._kept.pop(key, None)
-        self.bytes += made.size - (before.size if before is not None else 0)
-        self._kept[key] = made
-        while self.bytes > self._limit:
-            self.bytes -= self._kept.popitem(last=False)[1].size
 
 
 YEAR_S: Final = 31_536_000
@@ -197,12 +174,12 @@ class Representations:
         self, datasets: Sequence[DataSet], limits: FragmentLimits, addressing: BaseAddress, counts: FragmentCounts
     ) -> None:
         self._datasets, self._addressing, self._counts = datasets, addressing, counts
-        self._bodies = RepresentationCache(limits.kept)
+        self._bodies = SizedCache[RepresentationKey, Representation](limits.kept)
 
     @property
     def held(self) -> int:
         """The bytes of what is kept."""
-        return self._bodies.bytes
+        return self._bodies.size
 
     def kept(self, scope: Scope, headers: Headers) -> Representation | None:
         """The representation that was sent for the same request, if it is still right."""
@@ -223,7 +200,7 @@ class Representations:
             return before
         self._counts.made += 1
         made = represent(PageView(dataset, base, wish, page), headers)
-        self._bodies.keep(key, made)
+        self._bodies.put(key, made)
         return made
 
     def lacks(self, dataset: DataSet, scope: Scope) -> Selection | None:

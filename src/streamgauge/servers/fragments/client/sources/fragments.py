@@ -13,18 +13,26 @@ from uritemplate import URITemplate
 from streamgauge.model.algebra import Node, Var
 from streamgauge.model.terms import Term, is_blank, is_literal
 from streamgauge.servers.fragments import ANYWHERE, DEFAULT, Quad, QuadPattern, form_value, plain_text
-from streamgauge.servers.fragments.client.contract import (
+from streamgauge.servers.fragments.client import (
+    PATCH_TYPE,
     Binding,
     FetchedChange,
     FetchedQuads,
     LinkedDataSource,
     SourceError,
     UnavailableError,
+    combined,
+    rdf_syntax,
+    read_patch,
 )
-from streamgauge.servers.fragments.client.documents import PATCH_TYPE, combined, rdf_syntax, read_patch
-from streamgauge.servers.fragments.client.joins import gather_all, matching_quads, restrictions, with_terms
 from streamgauge.servers.fragments.client.pages import SIZE, VALUES, PageReader, PageResponse, SearchForm
-from streamgauge.servers.fragments.client.sources import FirstResponse
+from streamgauge.servers.fragments.client.sources import (
+    FirstResponse,
+    gather_all,
+    matching_quads,
+    restrictions,
+    with_terms,
+)
 from streamgauge.sources.sse_events import ServerEvent
 
 _EXPRESSION = re.compile(r"\{([^{}]*)\}")
@@ -155,6 +163,9 @@ def _form_text(term: Term, form: SearchForm) -> str:
 
 RANK: Final = 20
 
+_CONTEXT: Final = b"http://www.w3.org/1999/02/22-rdf-syntax-ns#context"
+_HYDRA: Final = b"http://www.w3.org/ns/hydra/core#"
+
 _PAGE: Final = 100
 """Quads on a page where it does not say."""
 
@@ -163,8 +174,19 @@ _UNKNOWN: Final = 100
 
 
 async def recognise(first: FirstResponse) -> LinkedDataSource | None:
-    """A source whose first response has a form that asks by subject, predicate and object."""
-    if first.response is None or rdf_syntax(first.response) is None:
+    """A source whose first response has a form that asks by subject, predicate and object.
+
+    SourceError for the form of the 2015 prototype, which maps ``rdf:context``: its pages are Turtle with four terms.
+    """
+    if first.response is None:
+        return None
+    if _CONTEXT in first.response.body and _HYDRA in first.response.body:
+        raise SourceError(
+            first.address,
+            "speaks the dialect of the 2015 prototype (a form with rdf:context, four terms in Turtle), which is not"
+            " read: serve the data as Quad Pattern Fragments",
+        )
+    if rdf_syntax(first.response) is None:
         return None
     pages = PageReader(first.web, first.reach)
     with first.web.round():

@@ -12,18 +12,20 @@ from streamgauge.formats.canonical import value_text
 from streamgauge.model.algebra import Node, Var
 from streamgauge.model.terms import Term, is_blank, is_literal
 from streamgauge.servers.fragments import ANYWHERE, DEFAULT, Quad, QuadPattern, plain_text
-from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
-from streamgauge.servers.fragments.client.contract import (
+from streamgauge.servers.fragments.client import (
     Binding,
     FetchedQuads,
     LinkedDataSource,
+    Response,
     SourceError,
     UnavailableError,
+    combined,
+    naming_of,
+    rdf_syntax,
+    read_quads,
 )
-from streamgauge.servers.fragments.client.documents import combined, naming_of, rdf_syntax, read_quads
-from streamgauge.servers.fragments.client.http_cache import Response
-from streamgauge.servers.fragments.client.joins import gather_all, matching_quads, restrictions
-from streamgauge.servers.fragments.client.sources import FirstResponse
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
+from streamgauge.servers.fragments.client.sources import FirstResponse, gather_all, matching_quads, restrictions
 from streamgauge.servers.fragments.client.transport import AddressRules, RefusedAddressError
 
 RANK: Final = 40

@@ -12,18 +12,19 @@ from typing import Final
 from streamgauge.formats.canonical import value_text
 from streamgauge.model.terms import Term, is_blank, is_iri, is_literal
 from streamgauge.servers.fragments import DEFAULT, Quad, QuadPattern, plain_text
-from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
-from streamgauge.servers.fragments.client.contract import (
+from streamgauge.servers.fragments.client import (
     Binding,
     FetchedQuads,
     LinkedDataSource,
+    Response,
     SourceError,
     StatusError,
+    combined,
+    rdf_syntax,
+    read_quads,
 )
-from streamgauge.servers.fragments.client.documents import combined, rdf_syntax, read_quads
-from streamgauge.servers.fragments.client.http_cache import Response
-from streamgauge.servers.fragments.client.joins import gather_all, matching_quads
-from streamgauge.servers.fragments.client.sources import FirstResponse
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
+from streamgauge.servers.fragments.client.sources import FirstResponse, gather_all, matching_quads
 from streamgauge.servers.fragments.client.transport import AddressRules, resolved_address
 
 RANK: Final = 30
