@@ -29,7 +29,7 @@ from streamgauge.servers.fragments.store.indexed import MemoryStore, Store
 from streamgauge.servers.fragments.writes.feeds import BackgroundApp, load, name_of
 from streamgauge.servers.fragments.writes.http import WritesHandler
 from streamgauge.servers.http.access import CrossOrigin, check_tokens, read_origins
-from streamgauge.servers.http.addresses import BaseAddress, fixed, of_host, of_proxy
+from streamgauge.servers.http.addresses import BaseAddress, HostError, fixed, of_host, of_proxy
 from streamgauge.servers.http.server import Serving
 
 UNLESS = FragmentLimits()
@@ -89,7 +89,7 @@ def serve(
     max_connections: Annotated[int, typer.Option(min=1, help="Connections at once.")] = UNLESS.connections,
 ) -> None:
     """Serve files as Triple and Quad Pattern Fragments that say how long they hold."""
-    tokens, feeds = read_tokens(token_file), named_feeds(feed or ())
+    tokens, feeds, addressing = read_tokens(token_file), named_feeds(feed or ()), _addressing(base, behind_proxy)
     check_tokens("127.0.0.1", tokens)  # anybody may read
     origins = read_origins(allow_origin or ("*",), tokens=True)
     style = replace(_style(annotated, label, vocabulary), border=border)
@@ -102,7 +102,6 @@ def serve(
         stores = _stores(data or (), [name for name, _ in feeds], store, past, style, base or f"http://{host}:{port}")
         datasets = _datasets(stores, page_size, triples or (), milliseconds(period, "--period"))
     limits = FragmentLimits(address=max_address, body=max_body, kept=max_kept, connections=max_connections)
-    addressing = _addressing(base, behind_proxy)
     face = application(datasets, [WritesHandler(tokens, addressing, limits.body)], limits, addressing)
     feedings = open_feeds(feeds, datasets, pace, milliseconds(feed_for, "--feed-for"))
     passing = BackgroundApp(
@@ -181,5 +180,8 @@ def _style(annotated: str, label: Label, vocabulary: str) -> Style:
 
 def _addressing(base: str | None, behind_proxy: bool) -> BaseAddress:
     if base is not None:
-        return fixed(base)
+        try:
+            return fixed(base)
+        except HostError as error:
+            raise typer.BadParameter(str(error), param_hint="--base") from error
     return of_proxy if behind_proxy else of_host

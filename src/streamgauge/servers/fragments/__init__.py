@@ -103,10 +103,10 @@ Value = TypeVar("Value", bound=HasSize)
 
 
 class SizedCache(Generic[Key, Value]):
-    """Values by key, those used last, of at most ``capacity`` bytes; one of more than an eighth is not kept."""
+    """Values by key, those used last, of at most ``capacity`` bytes; none of more than ``capacity / share``."""
 
-    def __init__(self, capacity: int = 64 * 2**20) -> None:
-        self._capacity, self.size = capacity, 0
+    def __init__(self, capacity: int = 64 * 2**20, share: int = 8) -> None:
+        self._capacity, self._share, self.size = capacity, share, 0
         self._kept: OrderedDict[Key, Value] = OrderedDict()
 
     def __len__(self) -> int:
@@ -122,7 +122,7 @@ class SizedCache(Generic[Key, Value]):
     def put(self, key: Key, value: Value) -> None:
         """Keep a value in the place of that of the key, and let go what is then too much."""
         self.drop(key)
-        if value.size * 8 > self._capacity:
+        if value.size * self._share > self._capacity:
             return
         self._kept[key] = value
         self.size += value.size

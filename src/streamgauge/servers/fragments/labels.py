@@ -256,8 +256,8 @@ class Labels:
     """The labels among quads: what is said of each subject; and the quads that are no labels."""
 
     style: Style
-    others: list[Quad] = field(default_factory=list)
-    _values: dict[tuple[Term, Term], list[Term]] = field(default_factory=dict)
+    others: list[Quad]
+    _values: dict[tuple[Term, Term], list[Term]]
     _read: dict[Term, list[Bounds]] = field(default_factory=dict)
 
     def of(self, subject: Term) -> list[Bounds]:
@@ -287,18 +287,14 @@ class Labels:
     def _at(self, subject: Term, predicate: Term) -> list[Term]:
         return self._values.get((subject, predicate), [])
 
-    def put(self, quads: Iterable[Quad]) -> "Labels":
-        """Read quads."""
-        own = label_predicates(self.style.vocabulary)
-        for quad in dict.fromkeys(quads):
-            subject, predicate, object_, graph = quad
-            if predicate in own and graph == DEFAULT:
-                self._values.setdefault((subject, predicate), []).append(object_)
-            else:
-                self.others.append(quad)
-        return self
-
 
 def read_labels(quads: Iterable[Quad], style: Style) -> Labels:
     """The labels among quads."""
-    return Labels(style).put(quads)
+    own, values, others = label_predicates(style.vocabulary), dict[tuple[Term, Term], list[Term]](), []
+    for quad in dict.fromkeys(quads):
+        subject, predicate, object_, graph = quad
+        if predicate in own and graph == DEFAULT:
+            values.setdefault((subject, predicate), []).append(object_)
+        else:
+            others.append(quad)
+    return Labels(style, others, values)

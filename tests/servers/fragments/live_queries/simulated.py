@@ -16,6 +16,7 @@ from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application
 from streamgauge.servers.fragments.store.indexed import MemoryStore
+from tests.servers.fragments import changes
 
 START = 1_700_000_000_000
 """When simulations begin, ms since 1970."""
@@ -94,7 +95,7 @@ class Served:
     def remove(self, triples):
         """Triples never held."""
         triples = list(triples)
-        writes.remove(self.dataset, triples)
+        changes.remove(self.dataset, triples)
         for triple in triples:
             self.held.pop(triple, None)
         self._note()

@@ -11,9 +11,9 @@ from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.annotations import methods
 from streamgauge.servers.fragments.client.caching_client import ResponseCache
 from streamgauge.servers.fragments.labels import Style
-from streamgauge.servers.fragments.live_queries import live_query
+from streamgauge.servers.fragments.live_queries import Caching, live_query
 from streamgauge.servers.fragments.live_queries.incremental import IncrementalPlan
-from streamgauge.servers.fragments.live_queries.streamer import Caching, StreamerPlan
+from streamgauge.servers.fragments.live_queries.streamer import StreamerPlan
 from streamgauge.servers.fragments.live_queries.watch import watch
 from tests.servers.fragments.live_queries import simulated
 from tests.servers.fragments.live_queries.boards import Boards, T

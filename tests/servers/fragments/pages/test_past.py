@@ -13,7 +13,8 @@ from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application
 from streamgauge.servers.fragments.store import Keep
 from streamgauge.servers.fragments.store.indexed import MemoryStore
-from streamgauge.servers.fragments.writes import add, remove, replace, sweep
+from streamgauge.servers.fragments.writes import add, sweep
+from tests.servers.fragments.changes import remove, replace
 from tests.servers.fragments.pages.reached import client
 
 NQ = "application/n-quads"

@@ -13,7 +13,8 @@ from streamgauge.servers.fragments.annotations import method, methods
 from streamgauge.servers.fragments.labels import VOCABULARIES, Label, Style, as_labelled
 from streamgauge.servers.fragments.pages.dataset import DataSet, TooManyError, TripleMatch, located_facts
 from streamgauge.servers.fragments.store.indexed import MemoryStore
-from streamgauge.servers.fragments.writes import FactDraft, add, expire, remove, replace, sweep
+from streamgauge.servers.fragments.writes import FactDraft, add, sweep
+from tests.servers.fragments.changes import expire, remove, replace
 
 STYLES = [
     Style(name, label, vocabulary, grouped)

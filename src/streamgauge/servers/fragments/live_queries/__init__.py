@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import partial
 from typing import Final, Protocol, TypeAlias
 
@@ -395,3 +396,11 @@ def first_of(sources: Sequence[LinkedDataSource], times: Sequence[int | None], w
         if time is not None
     ]
     return min(found, default=None)
+
+
+class Caching(StrEnum):
+    """What is kept between polls."""
+
+    ON = "on"  # what was read, brought up to date by changes; static answers
+    OFF = "off"  # the same plan, all of it asked anew at each poll
+    PROTOTYPE = "prototype"  # QueryStreamer.js without its cache: static patterns are part of the dynamic query

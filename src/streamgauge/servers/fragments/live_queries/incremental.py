@@ -5,7 +5,6 @@ Also the evaluation over facts that are there at once, and over the data's own n
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import partial
 from typing import Final, Protocol, TypeAlias, TypeGuard
 
@@ -32,6 +31,7 @@ from streamgauge.servers.fragments.client.sources import gather_all, read_order
 from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.live_queries import (
     OUTER,
+    Caching,
     LiveQuery,
     OrderedAnswer,
     PatternNeed,
@@ -75,13 +75,6 @@ MUCH: Final = 1_000
 """Changed quads of which most are nobody's beyond which a source is read page by page instead."""
 
 
-class RenewalMode(StrEnum):
-    """How what was read is brought up to date."""
-
-    CHANGES = "changes"  # by what the source says has changed since; by pages where it does not say
-    PAGES = "pages"  # page by page
-
-
 class ChangingSource(LinkedDataSource, Protocol):
     """A source that says what changed."""
 
@@ -113,7 +106,8 @@ class FactReader:
 
     Where a source does not say what changed, but when some facts end, a pattern whose facts say no end is asked for
     again after ``settled`` ms, or when those that it joins with have values that were not there. Without a style facts
-    have no times, and are those of the graphs that it says.
+    have no times, and are those of the graphs that it says. With ``by_changes`` what was read is brought up to date by
+    what the source says has changed since, where it does; else page by page.
     """
 
     def __init__(
@@ -123,10 +117,10 @@ class FactReader:
         wanted: Sequence[PatternNeed],
         web: CachingHttpClient,
         settled: int = SETTLED,
-        renewal: RenewalMode = RenewalMode.PAGES,
+        by_changes: bool = False,
     ) -> None:
         self._sources, self._wanted, self._web = sources, wanted, web
-        self._settled_for, self._renewal = settled, renewal
+        self._settled_for, self._by_changes = settled, by_changes
         self._style = style
         self._asking = [fact_form(each, style) for each in wanted]
         self._names = any(each.graph is not None for each in wanted)
@@ -180,7 +174,7 @@ class FactReader:
 
     def _follows(self, source: LinkedDataSource) -> TypeGuard[ChangingSource]:
         """Whether a source is read by what changed, of which not too much has nothing to do with the query."""
-        offers = self._renewal is RenewalMode.CHANGES and getattr(source, "changes", None) is not None
+        offers = self._by_changes and getattr(source, "changes", None) is not None
         return offers and source.address not in self._left
 
     def _torn(self, at: int, part: SourceReading) -> bool:
@@ -446,10 +440,11 @@ class IncrementalPlan:
         style: Style,
         web: CachingHttpClient,
         settled: int,
-        renewal: RenewalMode = RenewalMode.CHANGES,
+        caching: Caching = Caching.ON,
     ) -> None:
         self._asked, self._sources, self._web = asked, sources, web
-        self._reader = FactReader(sources, style, pattern_needs(asked.kept.pattern), web, settled, renewal)
+        by_changes = caching is Caching.ON
+        self._reader = FactReader(sources, style, pattern_needs(asked.kept.pattern), web, settled, by_changes)
         self._evaluating = _QueryEvaluation(asked, ())
         self._ordered = None if asked.order is None else OrderedAnswer(asked, asked.order)
 

@@ -162,7 +162,10 @@ class PollPatience:
             address = error.address if isinstance(error, SourceError) else "what was read"
             why = str(error).removeprefix(f"{address}: ")
             told = f" and asks to come again in {asked:g} s" if asked else ""
-            raise GaveUpError(address, f"{why}{told}: given up, as --patience is {self.longest / 1000:g} s")
+            cause = (
+                f", as --patience is {self.longest / 1000:g} s" if self.longest else ": --patience 10m goes on trying"
+            )
+            raise GaveUpError(address, f"{why}{told}: given up{cause}")
         return wait
 
     def _permanent(self, error: SourceError) -> bool:
@@ -176,11 +179,6 @@ class PollPatience:
 FIRST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 60.0
 """Seconds between attempts after failures, which double from the first to the longest."""
-
-
-def never() -> bool:
-    """No events."""
-    return False
 
 
 class AnswerContent(StrEnum):
@@ -209,7 +207,7 @@ class PollLoop:
     tell: Tell
     random: Random
     patience: int | None = PATIENCE
-    told: Callable[[], bool] = never
+    told: Callable[[], bool] = bool
     _shown: Bag = field(default_factory=dict)
     _begun: bool = False
 

@@ -11,7 +11,6 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from functools import partial, reduce
 from typing import Final, TypeAlias
 
@@ -32,6 +31,7 @@ from streamgauge.servers.fragments.client.sources import askable, gather_all, ma
 from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.live_queries import (
     OUTER,
+    Caching,
     LiveQuery,
     OrderedAnswer,
     PatternNeed,
@@ -237,14 +237,6 @@ def _sure(part: al.Pattern) -> frozenset[al.Var]:
     """Variables that every solution of a join binds: those of its blocks."""
     blocks = [each for each in operands(part) if isinstance(each, al.BGP)]
     return frozenset(var for each in blocks for var in al.pattern_variables(each))
-
-
-class Caching(StrEnum):
-    """The handling of static answers."""
-
-    ON = "on"
-    OFF = "off"  # the same plan, each static query asked anew at each poll
-    PROTOTYPE = "prototype"  # QueryStreamer.js without its cache: static patterns are part of the dynamic query
 
 
 @dataclass(slots=True)

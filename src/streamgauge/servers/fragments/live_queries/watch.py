@@ -4,11 +4,11 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from random import Random
-from typing import Final, Protocol, TypeAlias, TypeGuard
+from typing import Final, Protocol, TypeGuard
 
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.answer import Answer
@@ -27,8 +27,8 @@ from streamgauge.servers.fragments.client.caching_client import CacheUse, Cachin
 from streamgauge.servers.fragments.client.sources import gather_all, open_source
 from streamgauge.servers.fragments.client.transport import ClientLimits, guarded_client
 from streamgauge.servers.fragments.labels import Style
-from streamgauge.servers.fragments.live_queries import LivePlan, LiveQuery, PollResult, live_query
-from streamgauge.servers.fragments.live_queries.incremental import SETTLED, ChangingSource, IncrementalPlan, RenewalMode
+from streamgauge.servers.fragments.live_queries import Caching, LivePlan, LiveQuery, PollResult, live_query
+from streamgauge.servers.fragments.live_queries.incremental import SETTLED, ChangingSource, IncrementalPlan
 from streamgauge.servers.fragments.live_queries.poll_loop import (
     PATIENCE,
     AnswerContent,
@@ -38,9 +38,8 @@ from streamgauge.servers.fragments.live_queries.poll_loop import (
     PollLoop,
     PollTiming,
     Tell,
-    never,
 )
-from streamgauge.servers.fragments.live_queries.streamer import Caching, StreamerPlan
+from streamgauge.servers.fragments.live_queries.streamer import StreamerPlan
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.sse_events import ServerEvent
 
@@ -318,24 +317,11 @@ class WatchTerms:
     patience: int | None = PATIENCE
 
 
-Planner: TypeAlias = Callable[[LiveQuery, Sequence[LinkedDataSource], WatchTerms, CachingHttpClient], LivePlan]
-
-
-def _incremental(
-    asked: LiveQuery, sources: Sequence[LinkedDataSource], terms: WatchTerms, web: CachingHttpClient
-) -> LivePlan:
-    renewal = RenewalMode.CHANGES if terms.caching is Caching.ON else RenewalMode.PAGES
-    return IncrementalPlan(asked, sources, terms.style, web, terms.settled, renewal)
-
-
-def _streamer(
-    asked: LiveQuery, sources: Sequence[LinkedDataSource], terms: WatchTerms, web: CachingHttpClient
-) -> LivePlan:
-    return StreamerPlan(asked, sources, terms.style, web, terms.settled, terms.caching)
-
-
-PLANS: Final[dict[str, Planner]] = {"incremental": _incremental, "streamer": _streamer}
-"""By name."""
+PLANS: Final[dict[str, type[IncrementalPlan | StreamerPlan]]] = {
+    "incremental": IncrementalPlan,
+    "streamer": StreamerPlan,
+}
+"""The plans by name."""
 
 
 class UnknownPlanError(ValueError):
@@ -377,7 +363,7 @@ async def _answers(
     own = web or CachingHttpClient(guarded_client(), steady_clock(), asyncio.sleep, ClientLimits(put_off=True))
     push = Push(own, terms.tell, terms.random) if terms.hears is ChangeDelivery.PUSH else None
     prepare = partial(prepared, asked, addresses, terms, own, push)
-    rest, told = (own.sleep, never) if push is None else (push.rest, push.hears)
+    rest, told = (own.sleep, bool) if push is None else (push.rest, push.hears)
     how = terms.timing, terms.sends, terms.tell, terms.random, terms.patience, told
     loop = PollLoop(asked, prepare, own.round, own.clock, own.sleep, rest, *how)
     answers = loop.answers()
@@ -399,9 +385,9 @@ async def prepared(
     sources = await gather_all(open_source(address, web) for address in addresses)
     if push is not None:
         sources = push.over(sources)
-    if terms.caching is Caching.ON:
-        return PLANS[terms.plan](asked, sources, terms, web)
-    return UncachedPlan(PLANS[terms.plan](asked, sources, replace(terms, settled=0), web), web)
+    settled = terms.settled if terms.caching is Caching.ON else 0
+    plan = PLANS[terms.plan](asked, sources, terms.style, web, settled, terms.caching)
+    return plan if terms.caching is Caching.ON else UncachedPlan(plan, web)
 
 
 def watch(

@@ -7,12 +7,12 @@ and on pages, so that they hold outside their document (RDF 1.1 Concepts, 3.5: s
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from itertools import combinations, product
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 import pyoxigraph as ox
@@ -256,6 +256,40 @@ def matches_of(quad: Quad) -> list[Match]:
     """The sixteen matches that select a quad."""
     s, p, o, g = quad
     return list(product((s, None), (p, None), (o, None), (g, None)))
+
+
+SWEEP: Final = 2_000
+"""Quads in a change beyond which all selections count as touched, as looking for those it touches takes longer."""
+
+Item = TypeVar("Item", bound=Hashable)
+
+
+class SelectionIndex(Generic[Item]):
+    """Items by the matches of their selections, to find those that a change touches."""
+
+    def __init__(self) -> None:
+        self._by_match: dict[Match, set[Item]] = {}
+
+    def put(self, item: Item, selection: Selection) -> None:
+        """Add an item."""
+        for match in selection.matches:
+            self._by_match.setdefault(match, set()).add(item)
+
+    def drop(self, item: Item, selection: Selection) -> None:
+        """Remove an item."""
+        for match in selection.matches:
+            items = self._by_match[match]
+            items.discard(item)
+            if not items:
+                del self._by_match[match]
+
+    def touched(self, quads: Sequence[Quad]) -> set[Item]:
+        """The items whose selections some of the quads may be in."""
+        if not self._by_match:
+            return set()
+        many = len(quads) > SWEEP
+        matches = self._by_match if many else {match for quad in quads for match in matches_of(quad)}
+        return set[Item]().union(*(self._by_match.get(match, ()) for match in matches))
 
 
 def _branch(wanted: RequestedNodes, row: BindingRow) -> Branch:

@@ -15,56 +15,49 @@ from streamgauge.model.terms import XSD, Term, Triple
 from streamgauge.query.windows import duration
 from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Match, Quad, QuadPattern
 from streamgauge.servers.fragments.annotations import AnnotatedForm, ComputedVariable, method
-from streamgauge.servers.fragments.labels import Label, LabelError, Style, instant, label_predicates, read_bounds
-from streamgauge.servers.fragments.pages import FragmentShape, Selection, fits, matches_of
+from streamgauge.servers.fragments.labels import (
+    Bounds,
+    Label,
+    LabelError,
+    Style,
+    instant,
+    label_predicates,
+    read_bounds,
+)
+from streamgauge.servers.fragments.pages import SWEEP, FragmentShape, Selection, SelectionIndex, fits
 from streamgauge.servers.fragments.store import QuadChanges
 from streamgauge.servers.fragments.store.indexed import Store
 
 VALIDITY_PARAMETERS: Final[tuple[str, ...]] = ("from", "until", "for")
-"""The parameters that say it."""
+"""The parameters that say when the facts of a request hold."""
 
 
 class ValidityError(ValueError):
     """A time that is none, or that a label can't say; the sentence says what to write."""
 
 
-@dataclass(frozen=True, slots=True)
-class Validity:
-    """[initial, final) of the facts of a request, ms; both ``None``: they hold always."""
+def validity(given: Mapping[str, str], label: Label, now: int) -> Bounds:
+    """[initial, final) of a request's facts, ms, by ``from``, ``until`` and ``for`` at ``now`` (ms).
 
-    initial: int | None = None
-    final: int | None = None
-
-    def facts(self, triples: Iterable[Triple]) -> list[Fact]:
-        """The triples as facts."""
-        return [Fact(triple, self.initial, self.final) for triple in triples]
-
-
-def validity(given: Mapping[str, str], label: Label, now: int) -> Validity:
-    """The validity that ``from``, ``until`` and ``for`` say at ``now`` (ms); without ``from`` intervals begin now."""
+    Without ``from`` intervals begin now; without all three facts hold always.
+    """
     if "until" in given and "for" in given:
         raise ValidityError("until and for say the same: give one")
-    initial = read_time(given["from"], now) if "from" in given else None
-    since = now if initial is None else initial
+    since = read_time(given["from"], now) if "from" in given else now
     final = read_time(given["until"], now) if "until" in given else None
     if "for" in given:
         final = since + _duration(given["for"])
     if label is Label.INSTANT and given.keys() & set(VALIDITY_PARAMETERS):
         if final is not None:
             raise ValidityError("an instant label says one time: give from, or nothing for now")
-        return Validity(since, since + 1)
-    if initial is None and final is None:
-        return Validity()
-    return _checked(Validity(since, final), label, now)
-
-
-def _checked(said: Validity, label: Label, now: int) -> Validity:
-    assert said.initial is not None
-    if label is Label.EXPIRATION and said.initial > now:
+        return since, since + 1
+    if "from" not in given and final is None:
+        return None, None
+    if label is Label.EXPIRATION and since > now:
         raise ValidityError("an expiration label can't say that a fact begins later: write it then, or use intervals")
-    if said.final is not None and said.final <= said.initial:
-        raise ValidityError(f"it would end ({said.final} ms) before it begins ({said.initial} ms): give a later end")
-    return said
+    if final is not None and final <= since:
+        raise ValidityError(f"it would end ({final} ms) before it begins ({since} ms): give a later end")
+    return since, final
 
 
 def read_time(text: str, now: int) -> int:
@@ -238,9 +231,6 @@ KEPT = 20_000
 LARGER = 10
 """How many times as many quads as usual a page may have when that is asked for."""
 
-SWEEP = 2_000
-"""Quads in a change beyond which all pages are made anew, as looking for those it touches would take longer."""
-
 FEW_SCANNED = 1_000
 """Quads that are looked at sooner than a thread is asked to, and at a time."""
 
@@ -291,7 +281,7 @@ class DataSet:
         self._version, self._changed = store.version, clock()
         self._began = self._changed
         self._pages: OrderedDict[Key, Page] = OrderedDict()
-        self._by_match: dict[Match, set[Key]] = {}
+        self._index = SelectionIndex[Key]()
         self._listeners: list[Listener] = []
         self._scans: OrderedDict[Selection, tuple[int, list[Quad]]] = OrderedDict()
         self.writers = asyncio.Lock()
@@ -418,32 +408,25 @@ class DataSet:
 
     def _keep(self, key: Key, page: Page) -> Page:
         self._pages[key] = page
-        for match in key[0].matches:
-            self._by_match.setdefault(match, set()).add(key)
+        self._index.put(key, key[0])
         if len(self._pages) > KEPT:
             self._drop(next(iter(self._pages)))
         return page
 
     def _drop(self, key: Key) -> None:
-        page = self._pages.pop(key)
-        page.current = False
-        for match in key[0].matches:
-            keys = self._by_match[match]
-            keys.discard(key)
-            if not keys:
-                del self._by_match[match]
+        self._pages.pop(key).current = False
+        self._index.drop(key, key[0])
 
     def _touch(self, quads: list[Quad]) -> None:
         """Forget the pages that quads are, or were, on."""
         if len(quads) > SWEEP:
             self._forget()
-            return
-        for match in {match for quad in quads for match in matches_of(quad)} if self._pages else ():
-            for key in tuple(self._by_match.get(match, ())):
+        else:
+            for key in self._index.touched(quads):
                 self._drop(key)
 
     def _forget(self) -> None:
         for page in self._pages.values():
             page.current = False
         self._pages.clear()
-        self._by_match.clear()
+        self._index = SelectionIndex()

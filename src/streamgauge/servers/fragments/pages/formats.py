@@ -5,7 +5,7 @@ written once for each layout of a page, with holes for the parts that differ. Th
 set's subsets come before the fragment's, as the last that names the page tells the primary topic.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -62,6 +62,7 @@ class Syntax(Enum):
     QUAD_LINES = "quad lines"  # N-Quads
     TURTLE = "turtle"
     TRIG = "trig"
+    JSON_LD = "json-ld"
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,79 +382,64 @@ def _instant(time: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PageFormat:
-    """A format: its name in validators, its media types, how a page is written in it; ``triple_terms`` if it has them.
-
-    ``timely``: what is written tells when facts end, and not only what they are.
-    """
+    """A format: its name in validators, its media types, its syntax; HTML is none."""
 
     name: str
     types: tuple[str, ...]
-    write: Callable[[PageView], str]
-    triple_terms: bool = True
-    timely: bool = False
+    syntax: Syntax | None
+
+    @property
+    def timely(self) -> bool:
+        """Whether a page tells when facts end, and not only what they are."""
+        return self.syntax is None
+
+    def write(self, view: PageView) -> str:
+        """A page in this format."""
+        if self.syntax is None:
+            return fragment_page(view)
+        if self.syntax is Syntax.JSON_LD:
+            return _json_ld(view.metadata(Syntax.QUAD_LINES) + _quads_text(view.quads(), Syntax.QUAD_LINES))
+        return view.metadata(self.syntax) + _quads_text(view.quads(), self.syntax)
 
 
-def _trig(view: PageView) -> str:
-    """Data in its graphs, the metadata in one of its own."""
-    return view.metadata(Syntax.TRIG) + _graphs(view.quads())
-
-
-def _graphs(quads: Iterable[Quad]) -> str:
+def _quads_text(quads: Iterable[Quad], syntax: Syntax) -> str:
+    """Quads in a syntax; those without graphs have the data of all graphs, each triple once."""
+    if syntax is Syntax.QUAD_LINES:
+        return "".join([f"{s} {p} {o} {g} .\n" if g else f"{s} {p} {o} .\n" for s, p, o, g in quads])
+    if syntax is not Syntax.TRIG:
+        return "".join(dict.fromkeys(f"{s} {p} {o} .\n" for s, p, o, _ in quads))
     parts: dict[str, list[str]] = {}
     for s, p, o, g in quads:
         parts.setdefault(g, []).append(f"{s} {p} {o} .\n")
     return "".join(f"{g} {{\n{''.join(lines)}}}\n" if g else "".join(lines) for g, lines in parts.items())
 
 
-def _nquads(view: PageView) -> str:
-    return view.metadata(Syntax.QUAD_LINES) + "".join(
-        [f"{s} {p} {o} {g} .\n" if g else f"{s} {p} {o} .\n" for s, p, o, g in view.quads()]
-    )
-
-
-def _turtle(view: PageView) -> str:
-    """Data and metadata together, graphs left out."""
-    return view.metadata(Syntax.TURTLE) + _distinct_lines(view)
-
-
-def _ntriples(view: PageView) -> str:
-    return view.metadata(Syntax.LINES) + _distinct_lines(view)
-
-
-def _distinct_lines(view: PageView) -> str:
-    return "".join(dict.fromkeys(f"{s} {p} {o} .\n" for s, p, o, _ in view.quads()))
-
-
-def _json_ld(view: PageView) -> str:
-    quads = ox.parse(_nquads(view).encode(), format=ox.RdfFormat.N_QUADS)
-    text = ox.serialize(quads, format=ox.RdfFormat.STREAMING_JSON_LD)
-    return text.decode() if text is not None else ""
+def _json_ld(lines: str) -> str:
+    """N-Quads as JSON-LD."""
+    quads = ox.parse(lines.encode(), format=ox.RdfFormat.N_QUADS)
+    return (ox.serialize(quads, format=ox.RdfFormat.STREAMING_JSON_LD) or b"").decode()
 
 
 FORMATS: Final = (
-    PageFormat("t", ("application/trig", "application/x-trig"), _trig),
-    PageFormat("q", ("application/n-quads", "text/x-nquads"), _nquads),
-    PageFormat("l", ("text/turtle", "application/x-turtle", "text/n3"), _turtle),
-    PageFormat("n", ("application/n-triples",), _ntriples),
-    PageFormat("j", ("application/ld+json", "application/json"), _json_ld, triple_terms=False),
-    PageFormat("h", ("text/html", "application/xhtml+xml"), fragment_page, timely=True),
+    PageFormat("t", ("application/trig", "application/x-trig"), Syntax.TRIG),
+    PageFormat("q", ("application/n-quads", "text/x-nquads"), Syntax.QUAD_LINES),
+    PageFormat("l", ("text/turtle", "application/x-turtle", "text/n3"), Syntax.TURTLE),
+    PageFormat("n", ("application/n-triples",), Syntax.LINES),
+    PageFormat("j", ("application/ld+json", "application/json"), Syntax.JSON_LD),
+    PageFormat("h", ("text/html", "application/xhtml+xml"), None),
 )
 """In the order in which the server prefers them."""
 
 
-_SYNTAX: Final = {"t": Syntax.TRIG, "q": Syntax.QUAD_LINES, "l": Syntax.TURTLE, "n": Syntax.LINES}
-
-
 def dataset_list(base: str, datasets: Sequence[DataSet], form: PageFormat) -> str:
     """All data sets with their forms, in a format."""
-    if form.timely:
+    if form.syntax is None:
         return index_page(base, datasets)
     triples = [triple for dataset in datasets for triple in _dataset_triples(base, dataset)]
     graph = f"<{base}/#metadata>"
-    if form.name in _SYNTAX:
-        return triples_text(triples, _SYNTAX[form.name], graph)
-    quads = ox.parse(triples_text(triples, Syntax.QUAD_LINES, graph).encode(), format=ox.RdfFormat.N_QUADS)
-    return (ox.serialize(quads, format=ox.RdfFormat.STREAMING_JSON_LD) or b"").decode()
+    if form.syntax is Syntax.JSON_LD:
+        return _json_ld(triples_text(triples, Syntax.QUAD_LINES, graph))
+    return triples_text(triples, form.syntax, graph)
 
 
 def _dataset_triples(base: str, dataset: DataSet) -> list[Triple]:

@@ -9,25 +9,25 @@ log. A slow subscriber gets several changes as one; one that takes nothing at al
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 from urllib.parse import quote, unquote_plus
 
 from starlette.types import Receive, Scope, Send
 
-from streamgauge.servers.fragments import VERSION, Match, Quad
+from streamgauge.servers.fragments import VERSION, Quad
 from streamgauge.servers.fragments.pages import (
     FragmentRequest,
     FragmentRequestError,
     Selection,
-    matches_of,
+    SelectionIndex,
     raw_path,
     read_fragment_request,
     skolemised,
 )
 from streamgauge.servers.fragments.pages.dataset import (
     SCANNED,
-    SWEEP,
     DataSet,
     Page,
     TooManyError,
@@ -276,32 +276,10 @@ class FragmentSubscriber:
     signal: events.Signal
     sent: int | None
 
-
-@dataclass(slots=True)
-class SubscriberIndex:
-    """The subscribers of a data set, by the matches that their fragments are among."""
-
-    by_match: dict[Match, set[FragmentSubscriber]] = field(default_factory=dict)
-
-    def put(self, subscriber: FragmentSubscriber) -> None:
-        """Add a subscriber."""
-        for match in subscriber.since.fragment.selection.matches:
-            self.by_match.setdefault(match, set()).add(subscriber)
-
-    def drop(self, subscriber: FragmentSubscriber) -> None:
-        """Remove a subscriber."""
-        for match in subscriber.since.fragment.selection.matches:
-            self.by_match[match].discard(subscriber)
-            if not self.by_match[match]:
-                del self.by_match[match]
-
-    def wake(self, changes: QuadChanges) -> None:
-        """Tell those whose fragments may have changed."""
-        quads = (*changes.added, *changes.removed)
-        touched = {match for quad in quads for match in matches_of(quad)} if len(quads) <= SWEEP else self.by_match
-        for match in touched if self.by_match else ():
-            for subscriber in self.by_match.get(match, ()):
-                subscriber.signal.set()
+    @property
+    def selection(self) -> Selection:
+        """The selection of its fragment."""
+        return self.since.fragment.selection
 
 
 class EventsHandler:
@@ -309,7 +287,7 @@ class EventsHandler:
 
     def __init__(self, addressing: BaseAddress, limit: int) -> None:
         self._addressing, self._limit = addressing, limit
-        self._heard: dict[str, SubscriberIndex] = {}
+        self._heard: dict[str, SelectionIndex[FragmentSubscriber]] = {}
         self._subscribers: set[FragmentSubscriber] = set()
         self._leaving = False
 
@@ -367,20 +345,26 @@ class EventsHandler:
 
     def _enter(self, dataset: DataSet, subscriber: FragmentSubscriber) -> None:
         if dataset.name not in self._heard:
-            self._heard[dataset.name] = SubscriberIndex()
-            dataset.listen(self._heard[dataset.name].wake)
-        self._heard[dataset.name].put(subscriber)
+            self._heard[dataset.name] = SelectionIndex()
+            dataset.listen(partial(_wake, self._heard[dataset.name]))
+        self._heard[dataset.name].put(subscriber, subscriber.selection)
         self._subscribers.add(subscriber)
 
     def _drop(self, dataset: DataSet, subscriber: FragmentSubscriber) -> None:
-        self._heard[dataset.name].drop(subscriber)
+        self._heard[dataset.name].drop(subscriber, subscriber.selection)
         self._subscribers.discard(subscriber)
+
+
+def _wake(index: SelectionIndex[FragmentSubscriber], changes: QuadChanges) -> None:
+    """Tell those whose fragments may have changed."""
+    for subscriber in index.touched((*changes.added, *changes.removed)):
+        subscriber.signal.set()
 
 
 def _due(dataset: DataSet, subscriber: FragmentSubscriber) -> bytes:
     """The event of what changed since the last; nothing when nothing did."""
     since, version = subscriber.since, dataset.version.decode()
-    changes = fragment_changes(dataset, since.fragment.selection, subscriber.sent)
+    changes = fragment_changes(dataset, subscriber.selection, subscriber.sent)
     subscriber.sent = dataset.store.version
     if changes is None:
         return events.event(version.encode(), version, "reset")

@@ -15,7 +15,7 @@ from starlette.types import Scope
 from streamgauge.servers.fragments import TIME, SizedCache
 from streamgauge.servers.fragments.pages import Selection, raw_path, read_fragment_request
 from streamgauge.servers.fragments.pages.dataset import DataSet, Page
-from streamgauge.servers.fragments.pages.formats import FORMATS, POLICY, PageFormat, PageView, dataset_list
+from streamgauge.servers.fragments.pages.formats import FORMATS, POLICY, PageFormat, PageView, Syntax, dataset_list
 from streamgauge.servers.http.addresses import BaseAddress
 from streamgauge.servers.http.dates import date_text
 from streamgauge.servers.http.metrics import Metric
@@ -158,7 +158,7 @@ Headers: TypeAlias = Mapping[bytes, bytes]
 RepresentationKey: TypeAlias = tuple[str, bytes, bytes, bytes | None, bytes | None]
 """All that a representation depends on beside its page: base, path, query, Accept, Accept-Encoding."""
 
-_WITH_TRIPLE_TERMS: Final = tuple(form for form in FORMATS if form.triple_terms)
+_WITH_TRIPLE_TERMS: Final = tuple(form for form in FORMATS if form.syntax is not Syntax.JSON_LD)
 
 VARY: Final[Header] = (b"vary", b"Accept, Accept-Encoding")
 
@@ -174,7 +174,7 @@ class Representations:
         self, datasets: Sequence[DataSet], limits: FragmentLimits, addressing: BaseAddress, counts: FragmentCounts
     ) -> None:
         self._datasets, self._addressing, self._counts = datasets, addressing, counts
-        self._bodies = SizedCache[RepresentationKey, Representation](limits.kept)
+        self._bodies = SizedCache[RepresentationKey, Representation](limits.kept, share=1)
 
     @property
     def held(self) -> int:

@@ -344,14 +344,8 @@ class LmdbKeyValues:
 
 def _write(writing: lmdb.Transaction, key: bytes, value: bytes | None, sealing: RunningSeal | None) -> None:
     """Put or delete a record; those that the seal sums up are exchanged for the one before."""
-    if sealing is None:
-        if value is None:
-            writing.delete(key)
-        else:
-            writing.put(key, value)
-        return
-    record = None if value is None else with_checksum(key, value)
-    if key[0] not in SEALED:
+    record = value if value is None or sealing is None else with_checksum(key, value)
+    if sealing is None or key[0] not in SEALED:
         if record is None:
             writing.delete(key)
         else:

@@ -44,31 +44,9 @@ class PlannedChange:
 
 
 def add(dataset: DataSet, facts: Iterable[Fact]) -> WriteResult:
-    """Facts hold, beside what holds already; a new expiration takes the place of that of the same triple."""
+    """Add facts, as ``FactDraft.add``, at once."""
     draft = FactDraft(dataset)
     draft.add(facts)
-    return draft.commit()
-
-
-def remove(dataset: DataSet, triples: Iterable[Triple]) -> WriteResult:
-    """Triples never held, their history included."""
-    draft = FactDraft(dataset)
-    for triple in triples:
-        draft.remove(triple)
-    return draft.commit()
-
-
-def replace(dataset: DataSet, wanted: TripleMatch, facts: Iterable[Fact]) -> WriteResult:
-    """Of the wanted triples only the given facts hold from now on."""
-    draft = FactDraft(dataset)
-    draft.replace(wanted, facts)
-    return draft.commit()
-
-
-def expire(dataset: DataSet, wanted: TripleMatch, at: int) -> WriteResult:
-    """Wanted triples hold no longer from an instant (ms) on; what had ended by then stays."""
-    draft = FactDraft(dataset)
-    draft.expire(wanted, at)
     return draft.commit()
 
 
@@ -89,7 +67,7 @@ class FactDraft:
         self._places: dict[tuple[int, Term], dict[Triple, None]] = {}
 
     def add(self, facts: Iterable[Fact]) -> None:
-        """As the function of that name."""
+        """Facts hold, beside what holds already; a new expiration takes the place of that of the same triple."""
         label = self._style.label
         for fact in facts:
             known = joined(self._of(fact.triple), as_labelled(fact, label), label)
@@ -102,7 +80,7 @@ class FactDraft:
             self._after[triple] = []
 
     def expire(self, wanted: TripleMatch, at: int) -> None:
-        """As the function of that name."""
+        """Wanted triples hold no longer from an instant (ms) on; what had ended by then stays."""
         for triple in self._matching(wanted):
             self._after[triple] = self._ended(triple, at)
 
@@ -332,22 +310,6 @@ class Add:
 
 
 @dataclass(frozen=True, slots=True)
-class Remove:
-    """An operation by which wanted triples never held, their history included."""
-
-    wanted: Sequence[TripleMatch]
-
-    def apply(self, draft: FactDraft) -> None:
-        """Apply the operation to a draft."""
-        for each in self.wanted:
-            draft.remove(each)
-
-    def cost(self, dataset: DataSet) -> int:
-        """The number of quads that match."""
-        return _matching(dataset, self.wanted)
-
-
-@dataclass(frozen=True, slots=True)
 class Replace:
     """Of the wanted triples only the given facts hold from now on."""
 
@@ -365,15 +327,18 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Expire:
-    """An operation by which wanted triples hold no longer from ``at`` (ms) on."""
+    """An operation by which wanted triples hold no longer from ``at`` (ms) on; without a time they never held."""
 
     wanted: Sequence[TripleMatch]
-    at: int
+    at: int | None
 
     def apply(self, draft: FactDraft) -> None:
         """Apply the operation to a draft."""
         for each in self.wanted:
-            draft.expire(each, self.at)
+            if self.at is None:
+                draft.remove(each)
+            else:
+                draft.expire(each, self.at)
 
     def cost(self, dataset: DataSet) -> int:
         """The number of quads that match."""

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams.format import FormatError, Relabel, ending, open_bytes, parse
+from streamgauge.model.counts import counted
 from streamgauge.model.element import StreamElement
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple
@@ -140,7 +141,8 @@ class FeedCounts:
             self.reasons.append(f"element {element.sequence} of {element.time} ms: {why}"[:300])
 
     def __str__(self) -> str:
-        text = f"{self.elements} elements, {self.facts} facts, {self.over} that had ended, {self.refused} refused"
+        come = f"{counted(self.elements, 'element')}, {counted(self.facts, 'fact')}"
+        text = f"{come}, {self.over} that had ended, {self.refused} refused"
         return text + "".join(f"\n  {reason}" for reason in self.reasons)
 
 

@@ -39,7 +39,6 @@ from streamgauge.servers.fragments.pages.dataset import (
     Page,
     TooManyError,
     TripleMatch,
-    Validity,
     ValidityError,
     read_time,
     validity,
@@ -47,7 +46,7 @@ from streamgauge.servers.fragments.pages.dataset import (
 from streamgauge.servers.fragments.pages.formats import FORMATS, PageView
 from streamgauge.servers.fragments.pages.representations import clock_headers, tag
 from streamgauge.servers.fragments.store import DamagedStoreError, FullError
-from streamgauge.servers.fragments.writes import Add, Expire, Modify, Operation, Remove, Replace, WriteResult
+from streamgauge.servers.fragments.writes import Add, Expire, Modify, Operation, Replace, WriteResult
 from streamgauge.servers.fragments.writes.queue import SECONDS, WriteBusyError, WriteQueue
 from streamgauge.servers.http.access import Tokens, bearer
 from streamgauge.servers.http.addresses import BaseAddress, HostError
@@ -134,9 +133,9 @@ def read_request(request: WriteRequest) -> list[Operation]:
 def _patch(request: WriteRequest) -> list[Operation]:
     if request.media_type == _UPDATE:
         text = _text(request.body)
-        given = validity(request.parameters, request.style.label, request.now)
+        bounds = validity(request.parameters, request.style.label, request.now)
         update = [_local(each, request.base) for each in read_update(text, _Fresh(request.fresh))]
-        return [Modify(each, request.now, given.initial, given.final) for each in update]
+        return [Modify(each, request.now, *bounds) for each in update]
     if request.media_type != "application/json":
         raise WriteMediaTypeError(
             f"{request.media_type or 'no content type'}: PATCH takes {_UPDATE} or application/json"
@@ -168,7 +167,7 @@ def _operation(request: WriteRequest, given: dict[str, Any], number: int) -> Ope
             facts = _facts(replace(part, body=_string(given.get("by"), here)))
             return Replace(_pattern(given["replace"], here, request.base), facts)
         case "remove":
-            return Remove([_pattern(given["remove"], here, request.base)])
+            return Expire([_pattern(given["remove"], here, request.base)], None)
     at = str(given.get("at", request.parameters.get("at", "now")))
     return _ending(_pattern(given["expire"], here, request.base), at, request.now)
 
@@ -189,7 +188,7 @@ def _pattern(given: object, here: str, base: str) -> TripleMatch:
 
 
 def _ending(wanted: TripleMatch, at: str | None, now: int) -> Operation:
-    return Remove([wanted]) if at is None else Expire([wanted], read_time(at, now))
+    return Expire([wanted], None if at is None else read_time(at, now))
 
 
 def _wanted(given: Mapping[str, str], base: str) -> TripleMatch:
@@ -216,8 +215,8 @@ def _facts(request: WriteRequest) -> list[Fact]:
         raise WriteRequestError(
             f"{named[3]:.80}: facts have no graph; if graphs are how they are annotated, say ?method=graphs"
         )
-    said: Validity = validity(given, style.label, request.now)
-    return said.facts(quad[:3] for quad in quads)
+    bounds = validity(given, style.label, request.now)
+    return [Fact(quad[:3], *bounds) for quad in quads]
 
 
 def _style(given: Mapping[str, str], own: Style) -> Style:
