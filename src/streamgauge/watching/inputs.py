@@ -156,12 +156,9 @@ def open_feeds(streams: Sequence[Stream], named: Sequence[str], reading: Reading
     pairs = given_pairs(streams)
     if not pairs:
         raise WatchError("there is no stream to watch: name a file, a URL or something to iterate over")
-    refuse_names((NamedSource(_called(given), iri) for iri, given in pairs), named)
+    called = (str(each) if isinstance(each, str | Path) else "something to iterate over" for _, each in pairs)
+    refuse_names((NamedSource(name, iri) for name, (iri, _) in zip(called, pairs, strict=True)), named)
     return [_open(given, reading_for(NamedSource("", iri), named, reading), iri) for iri, given in pairs]
-
-
-def _called(given: Given) -> str:
-    return str(given) if isinstance(given, str | Path) else "something to iterate over"
 
 
 def given_pairs(streams: Sequence[Stream]) -> list[tuple[str | None, Given]]:

@@ -135,7 +135,8 @@ class Watch(Generic[Said]):
             return False
         if item is None:
             if self._passing.wall is not None:
-                self._advance(self._passing.wall() - self._margin() - 1)
+                margin = max(each.semantics.lateness or 0 for each in self.asked)
+                self._advance(self._passing.wall() - margin - 1)
         elif isinstance(item, Advance):
             self._advance(item.time)
         else:
@@ -159,9 +160,6 @@ class Watch(Generic[Said]):
     def _advance(self, time: int) -> None:
         self._told = time if self._told is None else max(self._told, time)
         self._asking.advance(time)
-
-    def _margin(self) -> int:
-        return max(each.semantics.lateness or 0 for each in self.asked)
 
     def _finish(self) -> None:
         try:

@@ -238,11 +238,7 @@ def read_bounds(initial: Term | None, final: Term | None, style: Style) -> Bound
         return at, at + 1
     began = FIRST if initial is None else instant(initial)
     ends = LAST if final is None else instant(final)
-    return _none_at(began, FIRST), None if ends >= LAST else ends + (style.border is Border.INCLUSIVE)
-
-
-def _none_at(at: int, outside: int) -> int | None:
-    return None if at == outside else at
+    return None if began == FIRST else began, None if ends >= LAST else ends + (style.border is Border.INCLUSIVE)
 
 
 def label_predicates(vocabulary: Vocabulary) -> frozenset[Term]:

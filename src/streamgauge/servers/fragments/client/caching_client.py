@@ -137,7 +137,12 @@ def lifetime(headers: Mapping[str, str], came: int) -> Lifetime:
     ends = [end for end in (_max_age(directives, at), _expires(headers, at)) if end is not None]
     if "no-cache" in directives or headers.get("vary", "").strip() == "*":
         ends = [at // SECOND * SECOND]
-    return Lifetime(at, shown + _age(headers) * SECOND, min(ends, default=None), "no-store" not in directives)
+    return Lifetime(
+        at,
+        shown + min(_seconds(headers.get("age", "")), _FOREVER) * SECOND,
+        min(ends, default=None),
+        "no-store" not in directives,
+    )
 
 
 def shown_time(headers: Mapping[str, str]) -> ShownTime | None:
@@ -185,10 +190,6 @@ def _expires(headers: Mapping[str, str], at: int) -> int | None:
         return None
     date = http_date(headers["expires"])
     return at if date is None else date
-
-
-def _age(headers: Mapping[str, str]) -> int:
-    return min(_seconds(headers.get("age", "")), _FOREVER)
 
 
 def _seconds(value: str) -> int:
@@ -362,7 +363,7 @@ class CachingHttpClient:
 
     def server_clock(self, address: str) -> ServerClock:
         """The clock of an address's server, as its responses have shown it."""
-        host = _host(address)
+        host = "{}://{}:{}".format(*origin(web_address(address)))
         if host not in self._clocks:
             if len(self._clocks) >= _CLOCKS:
                 self._clocks.clear()
@@ -492,7 +493,3 @@ def _excerpt(answer: HttpAnswer) -> str:
     """The beginning of what an error's body says."""
     text = " ".join(answer.body[:300].decode(errors="replace").split())
     return f": {text}" if text and "<" not in text[:5] else ""
-
-
-def _host(address: str) -> str:
-    return "{}://{}:{}".format(*origin(web_address(address)))

@@ -61,7 +61,8 @@ class EndTimes:
             last = time_of(entry[:TIME])
             if wanted(entry[TIME:]):
                 return last
-        return last if self._longer(now) else None
+        longer = next(islice(self._by_end.above(stamped(now + 1)), self.few, None), None) is not None
+        return last if longer else None
 
     def until(self, now: int, limit: int) -> Iterator[bytes]:
         """Keys that ended at or before ``now``, those that ended first, at most ``limit``."""
@@ -83,10 +84,6 @@ class EndTimes:
             sorted(stamped(end) + key for key, end in gone), sorted(stamped(end) + key for key, end in come)
         )
         return [(self._by_key, by_key), (self._by_end, by_end)]
-
-    def _longer(self, now: int) -> bool:
-        """Whether more keys end after ``now`` than are looked at."""
-        return next(islice(self._by_end.above(stamped(now + 1)), self.few, None), None) is not None
 
 
 VERSIONS: Final = 1_000

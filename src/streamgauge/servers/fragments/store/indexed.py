@@ -20,7 +20,6 @@ from streamgauge.servers.fragments.store import (
     MemoryKeyValues,
     QuadChanges,
     SortedIndex,
-    Writes,
 )
 from streamgauge.servers.fragments.store.history import BY_END, BY_KEY, ChangeLog, EndTimes, PastRuns
 from streamgauge.servers.fragments.store.quad_keys import (
@@ -265,7 +264,8 @@ class Store:
                 fill(name, sequence(keys, sequenced), self._records)
             fill(BY_KEY, ended := latest(ends), self._records)
             fill(BY_END, by_end(ended), self._records)
-            self._records.commit({_VERSION: (1).to_bytes(8), **self._kept_from(at)})
+            past = {} if self._past is None else {_KEEPS: b"1", **self._past.loaded(self._instant(at))}
+            self._records.commit({_VERSION: (1).to_bytes(8), **past})
             self._records.show()
             self._stray = False
             self._open()
@@ -352,9 +352,6 @@ class Store:
     def _holds(self, past: PastRuns, key: bytes, instant: int) -> bool:
         began, end = past.began(key), self._endings.end(key)
         return (began is None or began <= instant) and (end is None or instant < end)
-
-    def _kept_from(self, at: int | None) -> Writes:
-        return {} if self._past is None else {_KEEPS: b"1", **self._past.loaded(self._instant(at))}
 
     def close(self) -> None:
         """Close the store: nothing is read or changed any more."""

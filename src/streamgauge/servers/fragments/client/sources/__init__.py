@@ -192,18 +192,14 @@ class _BgpSolver:
         found = await gather_all(source.fetch(pattern, seeds) for source in self.sources)
         self.fetched.append(found)
         matched = match_bindings(pattern, (quad for each in found for quad in each.quads))
-        return _joined(rows, _distinct(matched), self.web.limits.rows)
+        distinct = {tuple(row.items()): row for row in matched}  # quads may differ in what the pattern does not bind
+        return _joined(rows, list(distinct.values()), self.web.limits.rows)
 
 
 def _version(parts: Sequence[FetchedQuads]) -> str | None:
     """The version that all parts are of."""
     versions = {each.version for each in parts}
     return versions.pop() if len(versions) == 1 else None
-
-
-def _distinct(rows: list[Binding]) -> list[Binding]:
-    """Once each: quads that differ only in what a pattern does not bind are one solution."""
-    return list({tuple(row.items()): row for row in rows}.values())
 
 
 def _joined(left: list[Binding], right: list[Binding], limit: int) -> list[Binding]:

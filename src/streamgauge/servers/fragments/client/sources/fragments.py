@@ -219,7 +219,7 @@ class FragmentsSource:
         """How many quads its fragment states; what the first page shows where it is all, or more than stated."""
         if not self.addresses.has(pattern):
             return 0
-        leaf = await self._first(pattern)
+        leaf = await self.pages.leaf(self._link(self.addresses.whole(pattern)))
         shown = len(self._found(pattern, (leaf,)))
         if leaf.page.following is None:
             return shown
@@ -263,7 +263,9 @@ class FragmentsSource:
             return [whole]
         last = self.pages.web.last(whole)
         leaf = await (self.pages.leaf(whole) if last is None else self.pages.of(last, whole))
-        left, large = _requests_left(leaf), _requests_large(leaf, self.addresses.largest)
+        left, large, count = _requests_left(leaf), None, leaf.page.count
+        if self.addresses.largest is not None and count is not None:
+            large = max(1, ceil(count / self.addresses.largest))
         if not left:
             return [whole]
         addresses = [whole] if large is None or left <= large else [self._link(self.addresses.large(pattern))]
@@ -271,9 +273,6 @@ class FragmentsSource:
             return addresses
         narrowed = [self._link(each) for each in self.addresses.narrowed(pattern, narrow)]
         return narrowed if len(narrowed) < min(left, large or left) else addresses
-
-    async def _first(self, pattern: QuadPattern) -> PageResponse:
-        return await self.pages.leaf(self._link(self.addresses.whole(pattern)))
 
     def _link(self, reference: str) -> str:
         return self.pages.reach.link(self.address, reference)
@@ -296,11 +295,6 @@ class FragmentsSource:
         if default is None:
             return quads
         return [(*quad[:3], DEFAULT) if quad[3] == default else quad for quad in quads]
-
-
-def _requests_large(leaf: PageResponse, largest: int | None) -> int | None:
-    """Requests to read all of a fragment on the largest pages; ``None`` where that cannot be asked or known."""
-    return None if largest is None or leaf.page.count is None else max(1, ceil(leaf.page.count / largest))
 
 
 def _requests_left(leaf: PageResponse) -> int:

@@ -130,15 +130,15 @@ def _superseded(said: Sequence[Quad], members: set[Term]) -> set[Term]:
     if of is None or since is None:
         return set()
     entity = {subject: object_ for subject, predicate, object_, _ in said if predicate == of and subject in members}
-    times = {subject: _instant(_value(object_)) for subject, predicate, object_, _ in said if predicate == since}
+    times = {
+        subject: _instant(value_text(object_) if is_literal(object_) else plain_text(object_))
+        for subject, predicate, object_, _ in said
+        if predicate == since
+    }
     last: dict[Term, Term] = {}
     for member in sorted(entity, key=lambda member: (times.get(member, _NEVER), member)):
         last[entity[member]] = member
     return {member for member, whole in entity.items() if last[whole] != member}
-
-
-def _value(term: Term) -> str:
-    return value_text(term) if is_literal(term) else plain_text(term)
 
 
 def _instant(value: str) -> tuple[float, str]:
