@@ -28,7 +28,7 @@ test: setup
 	$(RUN)/pytest $(SPREAD) --durations-kept=.durations/test.jsonl $(PART)
 
 quick: setup
-	$(RUN)/pytest $(SPREAD) --quick --durations-kept=.durations/quick.jsonl $(PART)
+	$(RUN)/pytest $(SPREAD) -n 2 --quick --durations-kept=.durations/quick.jsonl $(PART)
 
 # Lines and branches of src/ that the tests reach, in the programs that they start too.
 coverage: setup

@@ -23,12 +23,11 @@ from statistics import fmean, median
 
 import psutil
 
-from streamgauge.incremental.collector import gc_frozen
+from streamgauge.incremental.budget import gc_frozen
 from streamgauge.oracle.judging.metrics import percentile
 from streamgauge.servers.broker.contract import Publication
+from streamgauge.suites.sepbm import ReceivedNotification, SepbmSystem, Stored, read
 from streamgauge.suites.sepbm.adapters import start
-from streamgauge.suites.sepbm.configuration import Stored, read
-from streamgauge.suites.sepbm.contract import ReceivedNotification, SepbmSystem
 
 Figures = dict[str, int | float | str]
 

@@ -26,7 +26,7 @@ from benchmarks.measure import times_text
 from benchmarks.results import ResultTable
 from streamgauge import workloads
 from streamgauge.formats.streams import read_triples
-from streamgauge.incremental.collector import gc_frozen
+from streamgauge.incremental.budget import gc_frozen
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.limits import LimitError, Limits

@@ -28,7 +28,7 @@ from typing import TypeAlias
 import psutil
 
 from benchmarks.measure import times_text
-from streamgauge.suites.sepbm.configuration import BASE, ONTOLOGY, Stored, read
+from streamgauge.suites.sepbm import BASE, ONTOLOGY, Stored, read
 
 Publication: TypeAlias = tuple[str, bytes]
 """A path and a graph."""

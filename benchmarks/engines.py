@@ -44,7 +44,7 @@ from streamgauge.model.semantics import Clock, Semantics
 from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.query import fill, parse
 from streamgauge.semantics.profiles import profile
-from streamgauge.suites.experiments.streams import link, stream_facts
+from streamgauge.suites.experiments.plan import link, stream_facts
 from streamgauge.workloads import load as load_workload
 from streamgauge.workloads import query_text
 

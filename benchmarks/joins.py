@@ -18,7 +18,7 @@ from streamgauge.model.algebra import Var
 from streamgauge.servers.fragments import QuadPattern
 from streamgauge.servers.fragments.client import Binding
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
-from streamgauge.servers.fragments.client.sources import match_bindings, open_source, solve, with_terms
+from streamgauge.servers.fragments.client.sources import match_bindings, open_source, solve
 from streamgauge.servers.fragments.client.sources.fragments import FragmentsSource
 
 ID = Var("id")
@@ -45,7 +45,7 @@ async def row_by_row(patterns: Sequence[QuadPattern], source: FragmentsSource) -
     for pattern in sorted(patterns, key=lambda pattern: counts[pattern]):
         found = []
         for row in rows:
-            narrow = with_terms(pattern, row)
+            narrow = pattern.bound(row)
             quads = (await source.fetch(narrow)).quads
             found += [{**row, **each} for each in match_bindings(narrow, quads)]
         rows = found

@@ -22,8 +22,8 @@ from streamgauge.model.query import Window
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Semantics
 from streamgauge.query import parse
-from streamgauge.suites.experiments.capacity_search import feeder_p99, percentile
-from streamgauge.suites.experiments.streams import ahead
+from streamgauge.suites.experiments.capacity import feeder_p99, percentile
+from streamgauge.suites.experiments.plan import ahead
 
 WINDOWS_S = (1, 5, 20, 60)
 STATIONS = (10, 100, 1000, 10_000)

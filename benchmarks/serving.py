@@ -20,7 +20,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.query import fill
 from streamgauge.servers.queries.limits import QueryLimits
 from streamgauge.servers.queries.registry import Queries
-from streamgauge.servers.queries.wishes import Wish
+from streamgauge.servers.queries.requests import QueryRegistration
 from streamgauge.workloads import query_text
 
 BATCH = 500
@@ -32,13 +32,13 @@ def microseconds(number: int, slide: int, fed: Sequence[StreamElement], between:
     """CPU per element with so many queries; ``between`` are published one by one between their registrations."""
     queries = Queries(load, ("live",), QueryLimits(waiting=len(fed) + 1))
     size = {"WSIZE": "5s", "WSLIDE": f"{slide}s", "TEMP": "50"}
-    wish = Wish(fill(query_text(workloads.load("weather"), "select"), size), dialect="rspql")
-    queries.register(wish)
+    registration = QueryRegistration(fill(query_text(workloads.load("weather"), "select"), size), dialect="rspql")
+    queries.register(registration)
     for element in between[: number - 1]:
         queries.publish(STREAM, [element])
-        queries.register(wish)
+        queries.register(registration)
     for _ in range(number - 1 - len(between)):
-        queries.register(wish)
+        queries.register(registration)
     queries.settle(WAIT_S)
     began = time.process_time()
     for at in range(0, len(fed), BATCH):

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from benchmarks.measure import SEED, cpu
 from benchmarks.oracle import due_reports
 from streamgauge.engines import live
-from streamgauge.engines.spark.batches import BatchAnswers
+from streamgauge.engines.spark.micro_batches import BatchAnswers
 from streamgauge.engines.spark.pipeline import Job, run
 from streamgauge.formats.stream import elements
 from streamgauge.model.query import ContinuousQuery

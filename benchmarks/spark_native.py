@@ -23,7 +23,7 @@ from pyspark.sql import functions as fn
 
 from benchmarks.measure import cpu
 from benchmarks.spark_engine import BATCH_S, SEMANTICS, stream
-from streamgauge.engines.spark.batches import BatchAnswers
+from streamgauge.engines.spark.micro_batches import BatchAnswers
 from streamgauge.engines.spark.panes import ROWS
 from streamgauge.engines.spark.pipeline import Job, run
 from streamgauge.query import parse

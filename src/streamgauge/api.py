@@ -26,8 +26,7 @@ from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources.address import parse_address
 from streamgauge.sources.decoders import OwnDataOptions
 from streamgauge.sources.named import by_time, is_live
-from streamgauge.suites.experiments.plan import refuse_window
-from streamgauge.suites.experiments.streams import stream_facts
+from streamgauge.suites.experiments.plan import refuse_window, stream_facts
 from streamgauge.watching import read_as
 from streamgauge.watching.inputs import (
     Query,

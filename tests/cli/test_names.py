@@ -11,9 +11,9 @@ from streamgauge.query import dialects, parse
 from streamgauge.semantics.profiles import profile
 from streamgauge.servers.broker.strategies import strategies
 from streamgauge.servers.fragments import annotations
-from streamgauge.suites.experiments.experiment import read
+from streamgauge.suites.experiments import read
+from streamgauge.suites.sepbm import UnusableSystemError
 from streamgauge.suites.sepbm.adapters import options_of
-from streamgauge.suites.sepbm.contract import UnusableSystemError
 from tests.cli.test_bad_input import EXPERIMENT, QUERY, here  # noqa: F401
 
 

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from streamgauge.formats.stream import elements
-from streamgauge.suites.experiments.experiment import read
+from streamgauge.suites.experiments import read
 from streamgauge.suites.experiments.plan import plan_query
 from streamgauge.suites.experiments.runner import ExperimentContext, _stream
 

@@ -8,10 +8,9 @@ import pytest
 from streamgauge.formats.stream import elements
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources import SourceError
-from streamgauge.suites.experiments.experiment import Experiment, ExperimentError, read
-from streamgauge.suites.experiments.plan import plan_query
+from streamgauge.suites.experiments import Experiment, ExperimentError, read
+from streamgauge.suites.experiments.plan import identity, plan_query, stream_facts
 from streamgauge.suites.experiments.runner import ExperimentContext, _stream, run_experiment
-from streamgauge.suites.experiments.streams import identity, stream_facts
 
 PARKING = "http://park.example/stream"
 STREAM = """<urn:o1> <http://park.example/free> "12"^^<http://www.w3.org/2001/XMLSchema#integer> <urn:g:1000> .

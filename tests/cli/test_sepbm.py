@@ -6,9 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from streamgauge.cli.main import app
-from streamgauge.suites.sepbm import recordings
-from streamgauge.suites.sepbm.configuration import ConfigurationError
-from streamgauge.suites.sepbm.contract import UnusableSystemError
+from streamgauge.suites.sepbm import ConfigurationError, UnusableSystemError, recordings
 from tests.suites.sepbm.stored import SMALL, stored
 from tests.suites.sepbm.test_recordings import facts
 

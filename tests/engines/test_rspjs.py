@@ -55,6 +55,7 @@ def test_an_absent_package_says_how_to_get_it(tmp_path, monkeypatch):
         command()
 
 
+@pytest.mark.server
 def test_preloaded_input_keeps_its_windows_in_place(program):
     text = print_query(MANY.query, "rspql")
     header = RunHeader("rspjs", MANY.query, text, "rspql", RSPJS, MANY.advance, 0, options={"preload": True})
@@ -66,6 +67,7 @@ def test_preloaded_input_keeps_its_windows_in_place(program):
     assert bags(lost.answers) < bags(run.answers)
 
 
+@pytest.mark.server
 def test_it_is_a_session_in_process(program):
     answers: list = []
     session = start(MANY.query, RSPJS, answers.append)

@@ -68,7 +68,7 @@ def broker() -> tuple[object, Callable[[], None]]:
 def queries() -> tuple[object, Callable[[], None]]:
     """A query service."""
     from streamgauge.engines import load
-    from streamgauge.servers.queries.face import application
+    from streamgauge.servers.queries.http import application
     from streamgauge.servers.queries.limits import QueryLimits
     from streamgauge.servers.queries.registry import Queries
 
@@ -82,7 +82,7 @@ def fragments() -> tuple[object, Callable[[], None]]:
     from streamgauge.servers.fragments.pages.http import application
     from streamgauge.servers.fragments.store.indexed import MemoryStore
     from streamgauge.servers.fragments.writes.http import WritesHandler
-    from streamgauge.servers.http.addresses import of_host
+    from streamgauge.servers.http.headers import of_host
 
     data = DataSet("data", MemoryStore(), Style("graphs"), lambda: int(time() * 1000), 20)
     app = application([data], [WritesHandler([TOKEN], of_host, 2**20)])

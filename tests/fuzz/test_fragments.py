@@ -16,7 +16,7 @@ from streamgauge.servers.fragments.pages.representations import FragmentLimits
 from streamgauge.servers.fragments.store.indexed import MemoryStore
 from streamgauge.servers.fragments.writes import add
 from streamgauge.servers.fragments.writes.http import METHODS, WritesHandler
-from streamgauge.servers.http.addresses import of_host
+from streamgauge.servers.http.headers import of_host
 from tests.examples import examples
 
 TOKEN = "sixteen-letters-or-more"

@@ -8,7 +8,7 @@ import pytest
 
 from streamgauge.formats.pipe import start_piped
 from streamgauge.formats.task import TaskRefusedError, word
-from streamgauge.harness.system import RunLimits
+from streamgauge.harness.systems import RunLimits
 from streamgauge.harness.systems.pipe import PipeProgram, program, record, task_of
 from streamgauge.semantics.profiles import PROFILES, RSPQL
 from tests.harness.test_pipe import ELEMENTS, RUN, said

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from streamgauge.incremental.collector import gc_frozen
+from streamgauge.incremental.budget import gc_frozen
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgauge.incremental.budget import TooMuchError
-from streamgauge.incremental.drivers.landmark import Landmark
-from streamgauge.incremental.facts import entry
+from streamgauge.incremental.drivers.landmark import Landmark, StandingQuery
+from streamgauge.incremental.facts import graphs
 from streamgauge.incremental.rewrite import UnsupportedError
 from tests.incremental.test_budget import form, iri
 
@@ -42,8 +42,8 @@ def answer(standing):
 
 def begun_in_turns(driver, asked, changes):
     """The query, begun with one of the changes after each turn; how many turns there were."""
-    standing, left, turns = driver.built(asked), list(changes), 0
-    for _ in driver.entering(standing):
+    standing, left, turns = StandingQuery(asked, driver), list(changes), 0
+    for _ in driver.enter(standing):
         turns += 1
         if left:
             list(driver.change(*left.pop()))
@@ -60,8 +60,8 @@ def begun_in_turns(driver, asked, changes):
 @settings(max_examples=300)
 @given(st.sampled_from(FORMS), st.sets(FACT, max_size=20), st.lists(CHANGE, max_size=8), st.integers(1, 12))
 def test_changes_between_turns_count_once(asked, there, changes, turn):
-    driver, before = Landmark(), entry.TURN
-    entry.TURN = turn
+    driver, before = Landmark(), graphs.TURN
+    graphs.TURN = turn
     try:
         driver.load(there)
         standing, _ = begun_in_turns(driver, asked, changes)
@@ -69,7 +69,7 @@ def test_changes_between_turns_count_once(asked, there, changes, turn):
         list(driver.change([(iri("x0"), iri("p"), iri("x1"))], [(iri("x1"), iri("p"), iri("x2"))]))
         assert answer(standing) == answer(driver.ask(asked))
     finally:
-        entry.TURN = before
+        graphs.TURN = before
 
 
 def people(count):
@@ -77,7 +77,7 @@ def people(count):
 
 
 def test_no_turn_looks_at_much(monkeypatch):
-    monkeypatch.setattr(entry, "TURN", 100)
+    monkeypatch.setattr(graphs, "TURN", 100)
     driver = Landmark()
     driver.load(people(5000))
     _, turns = begun_in_turns(driver, form("?a :p ?b"), ())
@@ -85,7 +85,7 @@ def test_no_turn_looks_at_much(monkeypatch):
 
 
 def test_a_count_enters_in_turns_too(monkeypatch):
-    monkeypatch.setattr(entry, "TURN", 100)
+    monkeypatch.setattr(graphs, "TURN", 100)
     driver = Landmark()
     driver.load(people(1000))
     asked = form("{ SELECT (COUNT(*) AS ?n) { ?a :p ?b } }")
@@ -102,10 +102,10 @@ def test_a_product_is_refused_before_it_is_made(pattern):
     driver = Landmark()
     driver.limit(1_000_000, 1_000_000)
     driver.load(people(2000))
-    standing = driver.built(form(pattern))
+    standing = StandingQuery(form(pattern), driver)
 
     def settled():
-        for _ in driver.entering(standing):
+        for _ in driver.enter(standing):
             pass
         standing.settle()
 
@@ -118,11 +118,11 @@ def test_a_product_is_refused_before_it_is_made(pattern):
 
 
 def test_a_query_that_is_let_go_between_turns_leaves_no_reader(monkeypatch):
-    monkeypatch.setattr(entry, "TURN", 10)
+    monkeypatch.setattr(graphs, "TURN", 10)
     driver = Landmark()
     driver.load(people(100))
-    standing = driver.built(form("?a :p ?b"))
-    next(driver.entering(standing))
+    standing = StandingQuery(form("?a :p ?b"), driver)
+    next(driver.enter(standing))
     standing.end()
     assert not driver.closure.facts.property_of(iri("p")).enter
 

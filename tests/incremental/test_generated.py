@@ -9,13 +9,17 @@ import subprocess
 import sys
 import traceback
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
+from streamgauge.incremental import ir, window_joins
 from streamgauge.incremental.__main__ import generated
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.evaluator import Evaluator
 from streamgauge.incremental.ir import Cases, Do, Emit, JoinError, Module, Nested, Probe, Scan, Test, text_of
+from streamgauge.model.terms import Triple
 from streamgauge.query import parse_sparql
 
 FOLDER = Path(__file__).with_name("generated")
@@ -75,6 +79,50 @@ def test_conditions_beyond_what_python_nests_are_refused_by_name() -> None:
     conditions = " ".join(f"FILTER(?a - ?b > {number})" for number in range(120))
     with pytest.raises(TooMuchError, match="too many or too deep to be compiled"):
         Evaluator(parse_sparql(f"SELECT * {{ ?s <urn:p> ?a . ?s <urn:q> ?b {conditions} }}"))
+
+
+LARGE = {
+    "a path": "?a " + "/".join(f"<urn:p{n}>" for n in range(240)) + " ?b",
+    "a path of one property": "?a " + "/".join(["<urn:p>"] * 240) + " ?b",
+    "a star": " ".join(f"?x <urn:p> <urn:o{n}> ; <urn:p{n}> ?y{n} ." for n in range(60)),
+    "groups": " ".join(f"OPTIONAL {{ ?x <urn:p{n}> ?y{n} . ?y{n} <urn:q{n}> ?z{n} }}" for n in range(60)),
+    "filters": " ".join(f"OPTIONAL {{ ?x <urn:p> ?y{n} FILTER(?y{n} > {n}) }}" for n in range(120)),
+}
+"""Groups as large as servers take them (``formats.bounds.SERVED``)."""
+
+
+@pytest.mark.parametrize("group", LARGE)
+def test_the_functions_of_a_large_query_are_compiled_in_pieces(group: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other thread runs while CPython compiles: 15 us a line."""
+    pieces: list[int] = []
+
+    def compiled(text: str, *others: str) -> Any:
+        pieces.append(text.count("\n"))
+        return compile(text, *others)
+
+    monkeypatch.setattr(ir, "compile", compiled, raising=False)
+    ir._code.cache_clear()
+    Evaluator(parse_sparql(f"SELECT * {{ {LARGE[group]} }}"))
+    assert 0 < max(pieces) <= ir.PIECE
+
+
+def test_the_parts_of_a_function_do_what_the_whole_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function in parts gives the same changes, whatever enters and leaves, and its text has all parts."""
+    query = parse_sparql("SELECT * { ?x <urn:p> ?y . ?y <urn:p> ?z . ?y <urn:q> <urn:c> . ?x <urn:p> <urn:a> }")
+    whole = Evaluator(query)
+    monkeypatch.setattr(window_joins, "PIECE", 0)
+    monkeypatch.setattr(ir, "PIECE", 0)
+    parted = Evaluator(query)
+    assert len(text_of(parted.enter).split("def build(")) > len(text_of(whole.enter).split("def build(")) == 2
+    drawn, held = Random(7), list[Triple]()
+    for _ in range(200):
+        if held and drawn.random() < 0.4:
+            triple = held.pop(drawn.randrange(len(held)))
+            assert whole.change((), (triple,)) == parted.change((), (triple,))
+        else:
+            predicate, end = drawn.choice([("<urn:p>", drawn.choice("abc")), ("<urn:q>", "c")])
+            held.append((f"<urn:{drawn.choice('abc')}>", predicate, f"<urn:{end}>"))
+            assert whole.change(held[-1:], ()) == parted.change(held[-1:], ())
 
 
 @pytest.mark.server

@@ -1,6 +1,6 @@
 """The TPF Query Streamer's experiment: its plan, claims beside what was measured, the page."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -21,8 +21,8 @@ from streamgauge.papers.tpf.measure import (
 )
 from streamgauge.papers.tpf.page import TpfRequest, reproduce, reproduction
 from streamgauge.suites.crowds.runs import ScenarioRunner
-from streamgauge.suites.crowds.scenario import CrowdOutcome, ReceivedAnswer, to_json
-from streamgauge.suites.experiments.capacity_search import Bracket
+from streamgauge.suites.crowds.scenario import CrowdOutcome, ReceivedAnswer
+from streamgauge.suites.experiments.capacity import Bracket
 
 QUICK = plan.QUICK
 SYSTEMS = (*plan.FRAGMENTS, *plan.PUSHED)
@@ -157,7 +157,7 @@ def test_what_is_kept_is_shown_and_not_measured_again(tmp_path):
     import json
 
     scenario = plan.scaled(QUICK, "incremental", 10, distinct=False)
-    (tmp_path / f"{scenario.name}.json").write_text(json.dumps(to_json(outcome(scenario))))
+    (tmp_path / f"{scenario.name}.json").write_text(json.dumps(asdict(outcome(scenario))))
     measured = measure(
         [scenario], ScenarioRunner(tmp_path, lambda: pytest.fail("no Spark is needed")), lambda _what, _share: None
     )

@@ -31,7 +31,7 @@ from streamgauge.papers.yabench.trials import (
     trials,
 )
 from streamgauge.semantics.profiles import RSPQL
-from streamgauge.suites.experiments.experiment import ExperimentError
+from streamgauge.suites.experiments import ExperimentError
 from tests.notation import stream
 from tests.oracle.runs import TEXT, right_run
 

@@ -6,7 +6,7 @@ import pytest
 
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.judging.clock import feeder_lateness
-from streamgauge.suites.experiments.experiment import Experiment
+from streamgauge.suites.experiments import Experiment
 from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
 
 pytestmark = pytest.mark.prove

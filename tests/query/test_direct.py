@@ -1,5 +1,7 @@
 """Queries that are read straight from tokens have the algebra that rdflib's tree has, and those of most people are."""
 
+from random import Random
+
 import pytest
 from hypothesis import given
 
@@ -13,6 +15,7 @@ from streamgauge.query.tokens import tokens
 from tests.query.test_roundtrip import FILES, STANDING
 from tests.query.texts import PREFIXES, QUERIES
 from tests.sparql.draw import OPERATORS, queries
+from tests.sparql.simple.drawn import drawn
 
 HEAD = "PREFIX : <urn:t:> PREFIX foaf: <http://xmlns.com/foaf/0.1/> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "
 COMMON = [
@@ -107,6 +110,16 @@ def test_a_corner_of_the_grammar(text):
 def test_a_drawn_query(form):
     direct, tree = both(sparql(form))
     assert direct in (None, tree)
+
+
+@pytest.mark.parametrize(
+    "first", [0, *(pytest.param(first, marks=pytest.mark.prove) for first in range(200, 20_000, 1800))]
+)
+def test_each_drawn_text(first):
+    """20,000 texts of the simple evaluator's cases, every operator within every other."""
+    for seed in range(first, first + (200 if first == 0 else 1800)):
+        direct, tree = both(sparql(drawn(Random(seed)).form))
+        assert direct in (None, tree), seed
 
 
 @pytest.mark.parametrize("text", ["SELECT ?x { ?x << ?y }", "SELECT ?x { ?x :p 'a'@en--ltr }", "SELECT ?x { !!?y }"])

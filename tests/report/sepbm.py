@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from streamgauge.papers.sepbm import plan
 from streamgauge.papers.sepbm.measure import SepbmOutcomes
+from streamgauge.suites.sepbm import DueRows, PublicationRecord, ReceivedNotification, SepbmRecording
 from streamgauge.suites.sepbm.analysis import analyse
-from streamgauge.suites.sepbm.contract import DueRows, PublicationRecord, ReceivedNotification, SepbmRecording
 from streamgauge.suites.sepbm.recordings import JudgedRecording
 
 MS = 1_000_000

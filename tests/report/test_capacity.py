@@ -10,8 +10,7 @@ import pytest
 from rich.console import Console
 
 from streamgauge.report.capacity import Carried, bound_of, figure_of, json_of, page, shown
-from streamgauge.suites.experiments.capacity import Capacity, CapacityAxis
-from streamgauge.suites.experiments.capacity_search import Bound, Harder, Limit, LoadProbe
+from streamgauge.suites.experiments.capacity import Bound, Capacity, CapacityAxis, Harder, Limit, LoadProbe
 
 
 def axis(harder: Harder) -> CapacityAxis:

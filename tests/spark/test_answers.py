@@ -22,7 +22,7 @@ from streamgauge.query.parser import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.restated import restated
 from streamgauge.spark.answers import answers, refuse
-from streamgauge.spark.contents import contents
+from streamgauge.spark.intervals import contents
 from tests.examples import examples
 from tests.spark.streams import table
 from tests.spark.together import together
@@ -105,10 +105,10 @@ def check(spark: SparkSession, *cases: tuple[Run, QueryForm]) -> None:
             assert got == wanted, f"report {report}: missing {wanted - got}, surplus {got - wanted} of {sparql(query)}"
 
 
-@pytest.mark.heavy("a plan of eight drawn queries")
+@pytest.mark.heavy("a plan of six drawn queries")
 @examples(1, prove=80)
 @given(
-    st.lists(st.tuples(runs(), queries(OPERATORS).filter(lambda query: refuse(query) is None)), min_size=8, max_size=8)
+    st.lists(st.tuples(runs(), queries(OPERATORS).filter(lambda query: refuse(query) is None)), min_size=6, max_size=6)
 )
 def test_drawn_runs_and_queries(tiny: SparkSession, drawn: list[tuple[Run, QueryForm]]) -> None:
     check(tiny, *drawn)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from streamgauge.spark.lines import write_lines
+from streamgauge.spark.files import write_lines
 
 
 def test_lines_are_sorted_by_bytes_whatever_the_partitions(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr("streamgauge.spark.lines._ROWS", 20)
+    monkeypatch.setattr("streamgauge.spark.files._ROWS", 20)
     lines = [f"<urn:{n}> {sign}" for n in range(60) for sign in "aÄ🚂~"]
     told = []
     write_lines(

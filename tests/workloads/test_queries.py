@@ -18,7 +18,7 @@ from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import fill, parse, print_query
 from streamgauge.query.dialects import load as dialects
 from streamgauge.semantics.profiles import RSPQL
-from streamgauge.workloads.tables import Maker
+from streamgauge.workloads.plan import Maker
 
 VALUES = {
     "WSIZE": "4s",

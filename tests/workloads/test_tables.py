@@ -11,10 +11,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from streamgauge import workloads
 from streamgauge.formats.stream import SCHEMA
 from streamgauge.workloads import plan as plans
-from streamgauge.workloads import tables
 from streamgauge.workloads.distributed import frame
-from streamgauge.workloads.plan import TablePlan
-from streamgauge.workloads.tables import LOCAL_ROWS, Maker
+from streamgauge.workloads.plan import LOCAL_ROWS, Maker, TablePlan
 from tests.workloads.cases import STATIC, STREAMS, digest
 
 EVERY = [*((case.stream, case) for case in STREAMS), *((case.static, case) for case in STATIC)]
@@ -121,7 +119,7 @@ def test_large_tables_are_made_on_spark(monkeypatch):
     Maker(lambda: "spark", always=True).stream(weather, 1, SMALL)
     assert asked == [("spark", {"partitions": None, **given}) for given in (large, SMALL)]
     assert isinstance(Maker(no_spark).stream(weather, 1, {"stations": 1000}), TablePlan)
-    assert LOCAL_ROWS == tables.LOCAL_ROWS == 1_000_000
+    assert LOCAL_ROWS == 1_000_000
 
 
 def test_a_workload_without_a_plan_is_made_on_spark():

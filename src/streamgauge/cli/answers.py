@@ -26,7 +26,7 @@ from streamgauge.model.terms import XSD, Row, Term, datatype, is_iri, is_literal
 from streamgauge.query import QueryError
 from streamgauge.query.prologue import DEFAULT_BASE, read_prologue
 from streamgauge.query.tokens import tokens
-from streamgauge.servers.queries.outputs import as_element, makes_triples
+from streamgauge.servers.queries.sessions import as_element, makes_triples
 
 Encoder: TypeAlias = Callable[[Answer], bytes]
 """One answer as bytes, whole lines."""

@@ -16,7 +16,7 @@ from streamgauge.cli.ontologies import Lenient, SameAs, Subsumption, read_ontolo
 from streamgauge.cli.soundness import Target, reported
 from streamgauge.cli.tokens import TOKEN
 from streamgauge.formats.texts import read_text
-from streamgauge.incremental.collector import gc_frozen
+from streamgauge.incremental.budget import gc_frozen
 from streamgauge.model.counts import counted
 from streamgauge.model.mistake import MistakeError
 from streamgauge.reasoning import Rules

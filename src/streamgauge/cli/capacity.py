@@ -17,10 +17,20 @@ from streamgauge.cli.terminal import printing
 from streamgauge.formats.run import read_run
 from streamgauge.formats.verdict import read_verdict
 from streamgauge.query import parse
-from streamgauge.suites.experiments.capacity import AXES, PACE, Capacity, CapacitySearch, axis, capacities, with_engines
+from streamgauge.suites.experiments import Experiment, ExperimentError, read
+from streamgauge.suites.experiments.capacity import (
+    AXES,
+    PACE,
+    Capacity,
+    CapacitySearch,
+    Harder,
+    Limit,
+    SearchRange,
+    axis,
+    capacities,
+    with_engines,
+)
 from streamgauge.suites.experiments.capacity import CapacityAxis as Varied
-from streamgauge.suites.experiments.capacity_search import Harder, Limit, SearchRange
-from streamgauge.suites.experiments.experiment import Experiment, ExperimentError, read
 from streamgauge.suites.experiments.plan import RUN_S
 from streamgauge.suites.experiments.runner import ExperimentContext
 

@@ -18,8 +18,7 @@ from streamgauge.model.counts import counted
 from streamgauge.reasoning import Closure, OntologyError, Rules
 from streamgauge.reasoning.ontology import Extent
 from streamgauge.workloads import Workload
-from streamgauge.workloads.plan import TablePlan
-from streamgauge.workloads.tables import lines_of
+from streamgauge.workloads.plan import TablePlan, lines_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -63,7 +62,7 @@ def write_graph(made: TablePlan | DataFrame, rules: Rules | None, out: Path, con
     if isinstance(made, TablePlan):
         _write_here(made, rules, out, console)
         return
-    from streamgauge.spark.lines import LINE, write_lines
+    from streamgauge.spark.files import LINE, write_lines
 
     if rules is None:
         write_lines(made.selectExpr(LINE).distinct(), out)

@@ -20,7 +20,7 @@ from streamgauge.cli.terminal import printing, table
 from streamgauge.formats.stream import elements
 from streamgauge.formats.streams import FormatError, stream_formats, write_stream
 from streamgauge.workloads.parameters import duration
-from streamgauge.workloads.tables import LOCAL_ROWS, Maker
+from streamgauge.workloads.plan import LOCAL_ROWS, Maker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,7 @@ from streamgauge.cli.fed import named_feeds, open_feeds
 from streamgauge.cli.names import chosen, method_names, one_named
 from streamgauge.cli.soundness import Target, reported
 from streamgauge.cli.tokens import read_tokens
-from streamgauge.incremental.collector import gc_frozen
+from streamgauge.incremental.budget import gc_frozen
 from streamgauge.model.counts import counted
 from streamgauge.servers.durability import end_with_sentence
 from streamgauge.servers.fragments.annotations import named
@@ -29,7 +29,7 @@ from streamgauge.servers.fragments.store.indexed import MemoryStore, Store
 from streamgauge.servers.fragments.writes.feeds import BackgroundApp, load, name_of
 from streamgauge.servers.fragments.writes.http import WritesHandler
 from streamgauge.servers.http.access import CrossOrigin, check_tokens, read_origins
-from streamgauge.servers.http.addresses import BaseAddress, HostError, fixed, of_host, of_proxy
+from streamgauge.servers.http.headers import BaseAddress, HostError, fixed, of_host, of_proxy
 from streamgauge.servers.http.server import Serving
 
 UNLESS = FragmentLimits()

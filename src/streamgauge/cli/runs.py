@@ -17,7 +17,7 @@ from streamgauge.model.run import Run
 from streamgauge.model.verdict import Verdict
 from streamgauge.report.page import write as write_page
 from streamgauge.report.text import verdict_json, verdict_lines
-from streamgauge.suites.experiments.experiment import Experiment, read
+from streamgauge.suites.experiments import Experiment, read
 from streamgauge.suites.experiments.plan import RunEstimate
 from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
 

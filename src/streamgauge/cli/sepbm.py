@@ -134,8 +134,7 @@ def run(
     seconds: Annotated[float, typer.Option(help="The most that all may take.")] = 3600.0,
 ) -> None:
     """Run a configuration on a system and keep what was observed."""
-    from streamgauge.suites.sepbm import recordings
-    from streamgauge.suites.sepbm.configuration import read
+    from streamgauge.suites.sepbm import read, recordings
     from streamgauge.suites.sepbm.runner import RunPlan
     from streamgauge.suites.sepbm.runner import run as measured
 
@@ -169,7 +168,7 @@ def analyse(
 ) -> None:
     """Notification time, throughput, what was missed, and the oracle's verdicts; exit code 1 when not all is right."""
     from streamgauge.report.sepbm import Compared, data, named, shown, write
-    from streamgauge.suites.sepbm.configuration import read
+    from streamgauge.suites.sepbm import read
     from streamgauge.suites.sepbm.recordings import JudgedRecording, JudgingMeans, outcome
     from streamgauge.suites.sepbm.recordings import judge as judged
 
@@ -208,9 +207,9 @@ def characterise(
     """The pattern of each query and the publications' part in it (P1 to P10), ranked against notification time."""
     from streamgauge.report.sections import rich_table
     from streamgauge.report.sepbm import characters, mean_times, named, ranks
+    from streamgauge.suites.sepbm import read
     from streamgauge.suites.sepbm.characteristics import characterise as described
     from streamgauge.suites.sepbm.characteristics import ranked
-    from streamgauge.suites.sepbm.configuration import read
     from streamgauge.suites.sepbm.recordings import JudgingMeans, outcome
 
     stored = read(configuration)

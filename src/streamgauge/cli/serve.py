@@ -12,7 +12,7 @@ from streamgauge.engines import load, named
 from streamgauge.formats.streams import read_triples
 from streamgauge.servers.http.access import check_tokens, read_origins
 from streamgauge.servers.http.server import Serving
-from streamgauge.servers.queries.face import application
+from streamgauge.servers.queries.http import application
 from streamgauge.servers.queries.limits import QueryLimits
 from streamgauge.servers.queries.registry import Queries
 from streamgauge.sources import check_place

@@ -21,7 +21,7 @@ from streamgauge.suites.experiments.plan import read_text
 from streamgauge.workloads.parameters import duration
 
 if TYPE_CHECKING:
-    from streamgauge.engines.spark.batches import BatchAnswers
+    from streamgauge.engines.spark.micro_batches import BatchAnswers
     from streamgauge.engines.spark.pipeline import Job
 
 

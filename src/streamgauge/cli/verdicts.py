@@ -36,8 +36,7 @@ from streamgauge.semantics.origin import near
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources.named import named_source, stream_table
-from streamgauge.suites.experiments.plan import read_text, refuse_window
-from streamgauge.suites.experiments.streams import stream_facts
+from streamgauge.suites.experiments.plan import read_text, refuse_window, stream_facts
 
 EVALUATORS = ("definition", "spark")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import TypeAlias, cast
 
+from streamgauge.formats.jvm import JvmError, jars, java_command
 from streamgauge.formats.pipe import start_piped
 from streamgauge.formats.task import Task
 from streamgauge.model.engine import Emit, Engine, Session
@@ -31,11 +32,13 @@ __all__ = [
     "dialect",
     "evaluator",
     "folder",
+    "java_program",
     "load",
     "named",
     "names",
     "on_the_pipe",
     "profiles",
+    "unprintable",
 ]
 
 GROUP = "streamgauge.engines"
@@ -100,6 +103,31 @@ def on_the_pipe(refuse: Refuse, command: Callable[[], Sequence[str]], dialect: s
         return start_piped(command(), Task(print_query(query, dialect), dialect, semantics, query.static), emit)
 
     return start
+
+
+def java_program(name: str, home: str, how: str, program: Path) -> Callable[[], list[str]]:
+    """The ``command`` of an engine on the JVM, a Java program beside jars of the user's: ``how`` to get them.
+
+    ``home`` is the environment variable that names their folder.
+    """
+
+    def command() -> list[str]:
+        """Its program on the pipe; EngineUnavailableError says how to get the jars, or a JDK."""
+        try:
+            return java_command(jars(home, how, name), (program,), f"streamgauge.{name}.{program.stem}")
+        except JvmError as error:
+            raise EngineUnavailableError(str(error)) from error
+
+    return command
+
+
+def unprintable(query: ContinuousQuery, dialect: str) -> str | None:
+    """Why a query cannot be printed in a dialect, ``None`` when it can."""
+    try:
+        print_query(query, dialect)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def folder(engine: Engine) -> Path | None:

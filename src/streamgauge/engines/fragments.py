@@ -9,8 +9,8 @@ import httpx
 
 from streamgauge.engines import Emit, Session
 from streamgauge.incremental import Bag
-from streamgauge.incremental.bags import difference
-from streamgauge.incremental.drivers.admission import Admission
+from streamgauge.incremental.drivers.window import Admission
+from streamgauge.incremental.operators import difference
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.fact import Fact

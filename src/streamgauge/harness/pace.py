@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from streamgauge.formats.lines import encode_advance
 from streamgauge.formats.written import Written, written
-from streamgauge.harness.system import Clock
+from streamgauge.harness.systems import Clock
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Fed
 from streamgauge.model.semantics import Due
@@ -211,12 +211,12 @@ class PacedFeeder:
                 self._tell(last)
                 self._wait(at)
                 last = at
-            self._put(line, Fed(sequence, at, self._wall(at), 0, size))
+            self._put(line, sequence, at, size)
         until = self._pace.advance_to
         if last < until:
             self._tell(last)
         self._wait(until)
-        self._put(encode_advance(until), Fed(ADVANCE, until, self._wall(until), 0))
+        self._put(encode_advance(until), ADVANCE, until)
         self._queue.put(None)
         writer.join()
         return self._fed
@@ -236,11 +236,13 @@ class PacedFeeder:
         if come > self._told:
             self._told = come
             if self._pace.tells:
-                self._put(encode_advance(come), Fed(ADVANCE, come, self._wall(come), 0))
+                self._put(encode_advance(come), ADVANCE, come)
 
-    def _put(self, line: bytes, fed: Fed) -> None:
+    def _put(self, line: bytes, sequence: int, at: int, size: int = 0) -> None:
+        """Hand a line to the writer, which is planned for the wall time of ``at`` (ms)."""
+        planned = self._start + round((at - self._begin) * self._every)
         self._queue.put(line)
-        self._fed.append(Fed(fed.sequence, fed.time, fed.planned, self._clock(), fed.size))
+        self._fed.append(Fed(sequence, at, planned, self._clock(), size))
 
     def _drain(self) -> None:
         while (line := self._queue.get()) is not None:
@@ -249,6 +251,3 @@ class PacedFeeder:
             except OSError:
                 self._stopped.set()
                 return
-
-    def _wall(self, event: int) -> int:
-        return self._start + round((event - self._begin) * self._every)

@@ -16,7 +16,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import IO, Any, Final, Self
 from uuid import uuid4
 
@@ -142,9 +141,7 @@ class ChildProcess(subprocess.Popen[bytes]):
                 with contextlib.suppress(OSError):
                     pipe.close()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End it with all that it started."""
         self.kill()
         self.wait()
@@ -206,9 +203,7 @@ class ServerProcess:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
 
@@ -268,9 +263,7 @@ class JsonProgram:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Let it end; an error before this end is raised, not the one that ending brings."""
         try:
             self.end()

@@ -90,6 +90,12 @@ class RunStore(Generic[Result]):
         with making(self.place(name)) as place:
             yield place
 
+    def add(self, name: str, write: Callable[[Path], object]) -> Result | None:
+        """Write a result and keep it; where another process finished it meanwhile, that one stays, and is given."""
+        with self.stage(name) as place:
+            write(place)
+            return self.keep(place, name)
+
     def keep(self, place: Path, name: str, *, again: bool = False) -> Result | None:
         """Put a staged result in its place; where another process finished it meanwhile, that one stays, and is given.
 

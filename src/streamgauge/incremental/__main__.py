@@ -4,12 +4,12 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from streamgauge.incremental.bags import Bag
+from streamgauge.incremental.budget import ChangeBudget
 from streamgauge.incremental.evaluator import KeptAnswer
 from streamgauge.incremental.facts.facts import Facts
-from streamgauge.incremental.facts.queries import StandingQueries
+from streamgauge.incremental.facts.shapes import ShapePool
 from streamgauge.incremental.ir import text_of
-from streamgauge.incremental.operators import Take
+from streamgauge.incremental.operators import Bag, Take
 from streamgauge.incremental.plan import BgpRequest, plan_all
 from streamgauge.incremental.window_joins import generate
 from streamgauge.model.algebra import QueryForm
@@ -27,23 +27,17 @@ def main() -> None:
 
 def generated(form: QueryForm, standing: bool = False) -> list[str]:
     """The texts of the modules that are generated for patterns over the default graph; UnsupportedError."""
-    pool = _Requests()
-    KeptAnswer(form, pool, names=None if standing else ())
-    requests = [each for each in pool.requests if each.graph is None]
+    requests: list[BgpRequest] = []
+
+    def leaf(request: BgpRequest) -> Take:
+        """Note a request; there are no solutions."""
+        if request.graph is None:
+            requests.append(request)
+        return dict
+
+    KeptAnswer(form, leaf, names=None if standing else ())
     functions = _over_facts(requests) if standing else _over_windows(requests)
     return list(dict.fromkeys(map(text_of, functions)))
-
-
-class _Requests:
-    """The patterns that a query requests; there are no solutions."""
-
-    def __init__(self) -> None:
-        self.requests: list[BgpRequest] = []
-
-    def leaf(self, request: BgpRequest) -> Take:
-        """Note a request."""
-        self.requests.append(request)
-        return dict
 
 
 def _over_windows(requests: list[BgpRequest]) -> Iterator[Any]:
@@ -53,9 +47,9 @@ def _over_windows(requests: list[BgpRequest]) -> Iterator[Any]:
 
 
 def _over_facts(requests: list[BgpRequest]) -> Iterator[Any]:
-    queries = StandingQueries(Facts())
+    pool = ShapePool(Facts(), ChangeBudget())
     for request in requests:
-        yield from queries.running(request)[0].functions()
+        yield from pool.joins(request)[0].functions()
 
 
 if __name__ == "__main__":

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from functools import total_ordering
 from itertools import repeat
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from streamgauge.incremental.bags import Bag, add
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
-from streamgauge.incremental.operators import Operator, picker
+from streamgauge.incremental.operators import Bag, Operator, add, picker
 from streamgauge.model.algebra import Aggregate
 from streamgauge.model.terms import Row, Term
 from streamgauge.sparql.aggregates import rounded
@@ -40,36 +39,29 @@ _MOST_UNITS: Final = 20_000
 Cell = Term | None
 
 
-class Accumulator(Protocol):
+class Accumulator:
     """Values come and go with a signed number of copies; ``None`` is unbound or an error.
 
     ``costly`` where a result goes through what is there: ``cost`` is how much that is, in values.
     """
 
-    costly: bool
+    costly = False
 
     @property
     def cost(self) -> int:
         """How many values are gone through for a result."""
-        ...
+        return 0
 
     def add(self, value: Cell, copies: int) -> None:
         """Take in (or back) copies of a value."""
-        ...
+        raise NotImplementedError
 
     def result(self) -> Cell:
         """The aggregate of what is there, ``None`` when it is unbound."""
-        ...
+        raise NotImplementedError
 
 
-class _Constant:
-    """A result that is there at once."""
-
-    costly = False
-    cost = 0
-
-
-class CountAccumulator(_Constant):
+class CountAccumulator(Accumulator):
     """COUNT: of rows, or of the values that are bound."""
 
     def __init__(self) -> None:
@@ -85,7 +77,7 @@ class CountAccumulator(_Constant):
         return typed(str(self._count), "integer")
 
 
-class Sum(_Constant):
+class Sum(Accumulator):
     """SUM: exact whatever comes and goes; unbound as long as something that is no number is there."""
 
     def __init__(self) -> None:
@@ -190,7 +182,7 @@ class _Downward:
         return hash(self.key)
 
 
-class Extreme:
+class Extreme(Accumulator):
     """MIN and MAX: a heap whose departed tops are dropped when seen.
 
     Numbers have their values for keys; from the first other term on all have those of ``value_key``. Of terms that are
@@ -263,7 +255,7 @@ class Extreme:
         return self._heap[0][1] if self._heap else None
 
 
-class SampleAccumulator(_Constant):
+class SampleAccumulator(Accumulator):
     """SAMPLE: the value that has been there longest; unbound ones are passed over."""
 
     def __init__(self) -> None:
@@ -281,7 +273,7 @@ class SampleAccumulator(_Constant):
         return next(iter(self._counts), None)
 
 
-class Concat:
+class Concat(Accumulator):
     """GROUP_CONCAT: strings in code point order, which SPARQL leaves open; unbound while there is anything else."""
 
     costly = True
@@ -320,13 +312,13 @@ def _text(value: Value) -> str | None:
     return value.value if value.kind == STRING else value.value[0] if value.kind == TAGGED else None
 
 
-class DistinctAccumulator:
+class DistinctAccumulator(Accumulator):
     """DISTINCT inside an aggregate: a value counts while it has copies."""
 
     def __init__(self, inner: Accumulator) -> None:
         self._inner, self.costly = inner, inner.costly
         self._counts: dict[Cell, int] = {}
-        self.result: Callable[[], Cell] = inner.result
+        self.result = inner.result  # type: ignore[method-assign]
 
     @property
     def cost(self) -> int:

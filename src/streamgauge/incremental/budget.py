@@ -1,9 +1,37 @@
 """The budget of one evaluation, counted in the facts and rows that are looked at where products of them arise.
 
 Expressions count too: by their size for each row, and by the CPU time of those that take long, a microsecond each.
+Full collections of garbage, which would stop the process for every object that stays, are avoided by ``gc_frozen``.
 """
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import RLock
 from typing import Final
+
+_NEVER: Final = 2**31 - 1
+_ONE: Final = RLock()
+
+
+@contextmanager
+def gc_frozen() -> Iterator[None]:
+    """All objects that are there at the end of the block are not looked at again, until ``gc.unfreeze``.
+
+    Only young objects are collected meanwhile. A full collection would untrack tables of texts, which come back among
+    the youngest objects, and are gone through there, with the next tuple that is put into them (``untrack_dicts`` in
+    CPython's gcmodule.c). One thread at a time.
+    """
+    with _ONE:
+        thresholds = gc.get_threshold()
+        gc.set_threshold(*thresholds[:2], _NEVER)
+        try:
+            yield
+        finally:
+            gc.collect(1)
+            gc.freeze()
+            gc.set_threshold(*thresholds)
 
 
 class TooMuchError(RuntimeError):
@@ -41,4 +69,21 @@ class EvaluationBudget:
     @property
     def too_much(self) -> TooMuchError:
         """The error of a spent budget."""
-        return TooMuchError(f"its evaluation looks at more than {self.most} facts and rows")
+        return _looks_at_more(self.most)
+
+
+@dataclass(slots=True)
+class ChangeBudget:
+    """The facts that a query may look at because of one change of the facts, and the number of the change, a turn."""
+
+    most: int = BOUNDLESS
+    turn: int = 0
+
+    @property
+    def too_much(self) -> TooMuchError:
+        """The error of a spent budget."""
+        return _looks_at_more(self.most)
+
+
+def _looks_at_more(most: int) -> TooMuchError:
+    return TooMuchError(f"its evaluation looks at more than {most} facts and rows")

@@ -5,35 +5,37 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias, TypeVar
 
-from streamgauge.incremental import outer_joins as matching
+from streamgauge.incremental import row_joins as matching
 from streamgauge.incremental.aggregates import Grouped
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch, conjuncts, reads_patterns
 from streamgauge.incremental.operators import (
+    START,
     Both,
     Compute,
     Constant,
     FilterRows,
-    JoinRows,
+    GraphNodes,
     Keyed,
     LeafSource,
-    Merge,
     Operator,
+    PathSolutions,
     Pick,
     Pull,
+    Reachability,
     Shared,
     Stateful,
     Take,
     Unique,
 )
-from streamgauge.incremental.outer_joins import Domain
-from streamgauge.incremental.paths import START, GraphNodes, PathSolutions, Reachability
-from streamgauge.incremental.plan import BgpRequest, pushable
-from streamgauge.incremental.rewrite import HIDDEN, Normaliser, UnsupportedError
-from streamgauge.incremental.scopes import (
+from streamgauge.incremental.plan import BgpRequest, firm, pushable, semijoined
+from streamgauge.incremental.rewrite import (
+    HIDDEN,
+    Normaliser,
     PatternLeaf,
+    UnsupportedError,
+    block_names,
     closed,
-    firm,
     leaf,
     mentions,
     names_of,
@@ -41,8 +43,8 @@ from streamgauge.incremental.scopes import (
     operands,
     reads,
     scope,
-    semijoined,
 )
+from streamgauge.incremental.row_joins import Domain, JoinRows, Merge
 from streamgauge.model import algebra as al
 from streamgauge.query.rebuild import expression_parts
 
@@ -128,7 +130,7 @@ class Builder:
         for condition in conditions:
             place = next((at for at, part in enumerate(parts) if _takes(part, condition)), None)
             (late if place is None else early[place]).append(condition)
-        scopes = [scope(part) for part in parts]
+        scopes = [scope(part) for part in parts] if len(parts) > 1 else []
         shared = {name for at, one in enumerate(scopes) for two in scopes[:at] for name in one & two}
         wanted = needed.union(shared, self._hidden, *map(reads, late))
         leaves = all(isinstance(part, al.BGP | al.Graph | al.Values) for part in parts)
@@ -141,7 +143,7 @@ class Builder:
                 right = self._operand(part, early[at], wanted)
                 built = right if built is None else self._with(JoinRows(built, right, self.effort))
         assert built is not None
-        return self._kept(built, late, [each for part in parts for each in firm(part)])
+        return self._kept(built, late, [each for part in parts for each in firm(part)]) if late else built
 
     def _semijoined(self, right: al.Pattern, left: Sequence[al.TriplePattern]) -> al.Pattern:
         """The right side as far as the left one can meet it."""
@@ -161,7 +163,7 @@ class Builder:
         if not found.bgp.patterns and not isinstance(found.graph, al.Var):
             return self._kept(self._with(Constant((), ((),))), conditions)
         own = (found.graph.name,) if isinstance(found.graph, al.Var) else ()
-        names = (*own, *(name for name in names_of(al.pattern_variables(found.bgp)) if name not in own))
+        names = (*own, *(name for name in block_names(found.bgp) if name not in own))
         output = tuple(name for name in dict.fromkeys((*self.order, *names)) if name in needed and name in names)
         return LeafSource(self.make_leaf(BgpRequest(found.graph, found.bgp, tuple(conditions), output)), output)
 

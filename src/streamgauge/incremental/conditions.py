@@ -1,6 +1,7 @@
 """Conditions and expressions on rows, compiled once; results are remembered by the terms that they were asked of."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from time import perf_counter_ns, thread_time_ns
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ Test = Callable[..., bool]
 Cell = Term | None
 
 LIMIT: Final = 100_000
-"""How many results a cache remembers before it starts afresh."""
+"""How many results a cache remembers."""
 
 
 PARTS: Final = 8
@@ -72,35 +73,9 @@ def _countable(expression: Expression) -> bool:
 def test(condition: Expression, names: Sequence[str]) -> Test:
     """A cached test of terms, one per name of ``names`` and in that order."""
     decide = row_condition(condition, names)
-    return _cached_one(decide) if len(names) == 1 else _cached(decide)
-
-
-def _cached_one(decide: Callable[[Row], bool]) -> Test:
-    known: dict[Cell, bool] = {}
-
-    def one(cell: Cell) -> bool:
-        found = known.get(cell)
-        if found is None:
-            if len(known) >= LIMIT:
-                known.clear()
-            found = known[cell] = decide((cell,))
-        return found
-
-    return one
-
-
-def _cached(decide: Callable[[Row], bool]) -> Test:
-    known: dict[tuple[Cell, ...], bool] = {}
-
-    def several(*cells: Cell) -> bool:
-        found = known.get(cells)
-        if found is None:
-            if len(known) >= LIMIT:
-                known.clear()
-            found = known[cells] = decide(cells)
-        return found
-
-    return several
+    if len(names) == 1:
+        return lru_cache(LIMIT)(lambda cell: decide((cell,)))
+    return lru_cache(LIMIT)(lambda *cells: decide(cells))
 
 
 class Batch:
@@ -128,23 +103,22 @@ class Batch:
         if isinstance(self._expression, Var):
             at = self._positions[0] if self._positions else None
             return [None if at is None else row[at] for row in rows]
-        keys = self._keys(rows)
-        if self._effort is not None and self._weight:
-            self._effort.spend(len(keys) * self._weight)
-        return self._learned(self._values, keys, self._evaluate)
+        return self._learned(self._values, self._keys(rows), self._evaluate)
 
     def holds(self, rows: Iterable[Row]) -> list[bool]:
         """Whether the expression, as a FILTER, keeps each row."""
         keys = self._keys(rows)
-        if self._effort is not None and self._weight:
-            self._effort.spend(len(keys) * self._weight)
         if self._fast is not None:
             return [self._fast(*key) for key in keys]
         return self._learned(self._kept, keys, self._holds)
 
     def _keys(self, rows: Iterable[Row]) -> list[Row]:
+        """The cells of each row that the expression reads, which count."""
         positions = self._positions
-        return [tuple([row[position] for position in positions]) for row in rows]
+        keys = [tuple([row[position] for position in positions]) for row in rows]
+        if self._effort is not None and self._weight:
+            self._effort.spend(len(keys) * self._weight)
+        return keys
 
     def _learned(self, known: dict[Row, Any], keys: list[Row], evaluate: Callable[[Row], Any]) -> list[Any]:
         if len(known) >= LIMIT:

@@ -1,16 +1,15 @@
 """A query kept up to date while facts come and go: its operators above the leaves, and the change of its answer."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from streamgauge.incremental.aggregates import Grouped
-from streamgauge.incremental.bags import Bag, Delta, add_all, difference
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.builder import Builder, MakeLeaf, picked
-from streamgauge.incremental.operators import Index, Stateful, Take
-from streamgauge.incremental.plan import BgpRequest
+from streamgauge.incremental.operators import Bag, Delta, Stateful, add_all, difference
 from streamgauge.incremental.query_forms import Ranking, apart, columns, shape, wanted
 from streamgauge.incremental.rewrite import UnsupportedError, push_graphs
+from streamgauge.incremental.row_joins import Index
 from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.model import algebra as al
 from streamgauge.model.semantics import EmptyAggregate
@@ -130,14 +129,6 @@ def refuse(form: al.QueryForm, names: Sequence[Term] = ()) -> str | None:
     return None
 
 
-class PatternSource(Protocol):
-    """Finds the solutions of basic graph patterns."""
-
-    def leaf(self, asked: BgpRequest) -> Take:
-        """Request the solutions of a pattern."""
-        ...
-
-
 class KeptAnswer:
     """The answer of a query over the graphs of a pool, which may be those of other queries too.
 
@@ -148,13 +139,13 @@ class KeptAnswer:
     def __init__(
         self,
         form: al.QueryForm,
-        pool: PatternSource,
+        leaf: MakeLeaf,
         empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL,
         names: Sequence[Term] | None = (),
         effort: EvaluationBudget | None = None,
         ranked: bool = False,
     ) -> None:
-        self._tree = OperatorTree(form, names, empty_aggregate, pool.leaf, effort, ranked)
+        self._tree = OperatorTree(form, names, empty_aggregate, leaf, effort, ranked)
         self.variables = self._tree.variables
         self._first = self._tree.pull()
         self._shown: Bag = {}
@@ -221,7 +212,7 @@ class Evaluator(KeptAnswer):
         names: Sequence[Term] = (),
     ) -> None:
         self._pool = WindowJoins(static)
-        super().__init__(form, self._pool, empty_aggregate, names)
+        super().__init__(form, self._pool.leaf, empty_aggregate, names)
         self.feeds = self._pool.feeds
         self.enter, self.leave = self.feeds(None)
 

@@ -3,7 +3,7 @@
 A function is a list of operations. ``Scan``, ``Probe`` and ``Test`` open a block that holds every later operation of
 the list; a ``Nested`` is a list of its own, after which the depth is as before; a ``Cases`` has a list for each case.
 ``Do`` is a statement, ``Emit`` counts a solution. Joins of windows (``window_joins``), joins over standing facts
-(``facts.joins``) and rules (``reasoning.closure``) are written as such lists.
+(``facts/joins``) and rules (``reasoning.closure``) are written as such lists.
 
 A worked example: the pattern ``?s :p ?o . ?o :q ?v`` when a triple of ``:p`` enters, with its terms in s, p and o::
 
@@ -18,12 +18,14 @@ Generated text stands in ``linecache``: tracebacks show its lines, and ``inspect
 """
 
 import linecache
+import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import count
 from types import CodeType
 from typing import Any, Final, TypeAlias
 
@@ -37,6 +39,15 @@ POSITIONS: Final = ("s", "p", "o")
 
 SHOWN: Final = 1024
 """Generated texts that tracebacks can show; older ones are dropped."""
+
+
+PIECE: Final = 1_000
+"""Lines that CPython compiles at once, in about 15 ms, while no other thread runs."""
+
+Nodes: TypeAlias = tuple[Node, Node, Node]
+"""A triple pattern: subject, predicate, object."""
+
+_WORD: Final = re.compile(r"\w+")
 
 
 class JoinError(ValueError):
@@ -122,6 +133,7 @@ class Module:
     functions: list[Function] = field(default_factory=list)
     operations: Operations = field(default_factory=list)
     _known: dict[object, str] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=count)
 
     def function(self, name: str, parameters: Sequence[str]) -> None:
         """Begin a function."""
@@ -147,6 +159,16 @@ class Module:
         if inner:
             self.add(Nested(inner))
 
+    @contextmanager
+    def part(self, given: str, call: str = "{}") -> Iterator[None]:
+        """Operations that are added meanwhile are a function of these locals; ``call`` is the statement around it."""
+        name = f"part{next(self._numbers)}"
+        with self.collected() as inner:
+            yield
+        if inner:
+            self.functions.insert(1, Function(name, [given], inner))
+            self.add(Do(call.format(f"{name}({given})")))
+
     def use(self, thing: object) -> str:
         """The name of an object: ``c0`` ... for a term, ``u0`` ... for anything else, equal terms under one name."""
         is_term = isinstance(thing, str)
@@ -161,44 +183,107 @@ class Module:
         """The text for a node of a pattern: its local, or the name of the constant."""
         return where[node.name] if isinstance(node, Var) else self.use(node)
 
-    def skip_same(
-        self, earlier: Sequence[Node], own: Sequence[Node], where: Locals, given: Sequence[str | None]
-    ) -> None:
-        """Pass over the new triple where an earlier pattern matches it too: its solution is counted there.
+    def built(self) -> tuple[Any, ...]:
+        """The functions; JoinError.
 
-        ``given`` are the locals of the new triple, ``None`` where ``where`` has them.
+        Beyond ``PIECE`` lines they are compiled one by one, the last first, as functions call those after them.
         """
+        texts = [_function(each) for each in self.functions]
+        if sum(map(len, texts)) <= PIECE:
+            return _made([line for text in texts for line in text], self.functions, self.names)
+        made: dict[str, Any] = {}
+        for function, text in zip(reversed(self.functions), reversed(texts), strict=True):
+            words = set(_WORD.findall("\n".join(text)))
+            names = {name: thing for name, thing in (self.names | made).items() if name in words}
+            (made[function.name],) = _made(text, [function], names)
+        return tuple([made[each.name] for each in self.functions])
+
+
+@dataclass(frozen=True, slots=True)
+class JoinCondition:
+    """A condition on a solution: its variables, its test or the name of that, and for how many facts it counts."""
+
+    variables: tuple[str, ...]
+    test: object
+    weight: int = 0
+
+
+@dataclass
+class PatternJoin:
+    """Nested loops over triple patterns, under construction.
+
+    ``where`` has the local of each variable that is known, ``waiting`` the conditions that are not tested yet.
+    """
+
+    module: Module
+    patterns: Sequence[Nodes]
+    where: dict[str, str]
+    waiting: list[JoinCondition]
+
+    def join(self, order: Iterable[int], new: int | None = None, given: Sequence[str | None] = (None,) * 3) -> None:
+        """The loops over patterns in an order, for a triple that matches pattern ``new`` if there is one.
+
+        Where an earlier pattern than ``new`` matches that triple too, the solution is counted there and passed over.
+        ``given`` are the locals of the triple, ``None`` where ``where`` has them.
+        """
+        self.test()
+        for number, at in enumerate(order):
+            self.look_up(number, at)
+            if new is not None and at < new:
+                self._skip_same(self.patterns[at], self.patterns[new], given)
+            self.test()
+
+    def look_up(self, number: int, at: int) -> None:
+        """Open the blocks of pattern ``at``, which is joined as ``number``; its variables become locals."""
+        raise NotImplementedError
+
+    def looked(self, count: str) -> None:
+        """So many facts are about to be looked at; may end the function."""
+
+    def test(self) -> None:
+        """Test the conditions whose variables are known."""
+        for each in [each for each in self.waiting if all(name in self.where for name in each.variables)]:
+            self.waiting.remove(each)
+            if each.weight:
+                self.looked(str(each.weight))
+            name = each.test if isinstance(each.test, str) else self.module.use(each.test)
+            self.module.add(Test(f"{name}({', '.join(self.where[variable] for variable in each.variables)})"))
+
+    def _skip_same(self, earlier: Nodes, own: Nodes, given: Sequence[str | None]) -> None:
+        """Pass over the new triple."""
         same: list[str] = []
         for node, other, local in zip(earlier, own, given, strict=True):
             if isinstance(node, str) and isinstance(other, str):
                 if node != other:
                     return
                 continue
-            left, right = self.term(node, where), local or self.term(other, where)
+            left, right = self.module.term(node, self.where), local or self.module.term(other, self.where)
             if left != right:
                 same.append(f"{left} == {right}")
-        self.add(Test(f"not ({' and '.join(same)})" if same else "False"))
+        self.module.add(Test(f"not ({' and '.join(same)})" if same else "False"))
 
-    def text(self) -> str:
-        """The text of a module whose function ``build`` is given the names and gives the functions."""
-        lines = [f"def build({', '.join(self.names)}):"]
-        for function in self.functions:
-            lines.append(f"    def {function.name}({', '.join(function.parameters)}):")
-            _write(lines, function.operations, "        ")
-        lines.append(f"    return ({', '.join([function.name for function in self.functions])},)\n")
-        return "\n".join(lines)
 
-    def built(self) -> tuple[Any, ...]:
-        """The functions; JoinError."""
-        space: dict[str, Any] = {}
-        exec(_compiled(self.text()), space)
-        functions: tuple[Any, ...] = space["build"](**self.names)
-        return functions
+def _function(function: Function) -> list[str]:
+    """The lines of a function."""
+    lines = [f"    def {function.name}({', '.join(function.parameters)}):"]
+    _write(lines, function.operations, "        ")
+    return lines
+
+
+def _made(lines: Sequence[str], functions: Sequence[Function], names: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The functions of a module whose function ``build`` is given the names and gives the functions; JoinError."""
+    given = f"    return ({', '.join([each.name for each in functions])},)\n"
+    space: dict[str, Any] = {}
+    exec(_compiled("\n".join([f"def build({', '.join(names)}):", *lines, given])), space)
+    made: tuple[Any, ...] = space["build"](**names)
+    return made
 
 
 def text_of(function: Any) -> str:
-    """The generated module that a function is from, empty once newer texts have taken its place in ``linecache``."""
-    return "".join(linecache.getlines(function.__code__.co_filename))
+    """The generated modules of a function and of its parts, without those that ``linecache`` has dropped."""
+    called = [each.cell_contents for each in function.__closure__ or ()]
+    parts = [each for each in called if getattr(each, "__name__", "").startswith("part")]
+    return "\n".join(["".join(linecache.getlines(function.__code__.co_filename)), *map(text_of, parts)])
 
 
 def tuple_of(parts: Sequence[str]) -> str:

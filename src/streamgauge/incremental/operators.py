@@ -1,22 +1,69 @@
 """Operators on signed bags: each pulls the change of its inputs and gives the change of its output.
 
-Linear operators pass changes, the join is bilinear, DISTINCT counts; the state of each is the sum of its changes.
+A bag maps rows to multiplicities, negative for what goes; no row has 0. Linear operators pass changes, the join is
+bilinear, DISTINCT counts; the state of each is the sum of its changes.
 
 An operator may have several readers (``Shared``). A reader's pull has the operator pulled first, once in a pull of the
 whole query: its leaves give nothing new within one. Each operator of ``p1*/p2*/.../pn*`` has two readers and two more
 below it, so without that a pull would be 2 ** n.
+
+Property paths with ``*``, ``+`` and ``?`` give the nodes that requested nodes reach (SPARQL 1.1, 18.4, ZeroLengthPath
+and ALP): pairs are a set; a path of length zero joins every node of the graph, and every constant at an end of the
+path, with itself.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final, Protocol, TypeAlias
 
-from streamgauge.incremental.bags import Bag, add, add_all, collect
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
+from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Term
+
+Bag = dict[Row, int]
+Delta = Mapping[Row, int]
+"""The exact change of a bag of solutions."""
+
+
+def add(bag: Bag, row: Row, count: int) -> None:
+    """Add ``count`` (of either sign) copies of a row in place."""
+    now = bag.get(row, 0) + count
+    if now:
+        bag[row] = now
+    else:
+        bag.pop(row, None)
+
+
+def add_all(bag: Bag, delta: Mapping[Row, int]) -> None:
+    """Add a whole change in place."""
+    if not bag:
+        bag.update(delta)
+        return
+    get = bag.get
+    for row, count in delta.items():
+        now = get(row, 0) + count
+        if now:
+            bag[row] = now
+        else:
+            del bag[row]
+
+
+def collect(rows: Iterable[tuple[Row, int]]) -> Bag:
+    """The bag of these signed rows."""
+    bag: Bag = {}
+    for row, count in rows:
+        add(bag, row, count)
+    return bag
+
+
+def difference(after: Mapping[Row, int], before: Mapping[Row, int]) -> Bag:
+    """The change from ``before`` to ``after``."""
+    change = dict(after)
+    add_all(change, {row: -count for row, count in before.items()})
+    return change
+
 
 Key = tuple[Term | None, ...]
 CELL: Final = 64
@@ -174,130 +221,6 @@ class Unique:
         return change
 
 
-class Index:
-    """Bags of rows by key."""
-
-    def __init__(self, key: Callable[[Row], Row]) -> None:
-        self.key = key
-        self.bags: defaultdict[Key, Bag] = defaultdict(dict)
-
-    @property
-    def held(self) -> int:
-        """How many rows are in it."""
-        return sum(map(len, self.bags.values()))
-
-    def forget(self) -> None:
-        """Begin again from nothing."""
-        self.bags.clear()
-
-    def get(self, key: Key) -> Bag:
-        """The rows with this key."""
-        return self.bags.get(key) or {}
-
-    def add(self, change: Bag) -> None:
-        """Add a change in place."""
-        bags = self.bags
-        if not bags:
-            for key, row in zip(map(self.key, change), change, strict=True):
-                bags[key][row] = change[row]
-            return
-        for key, (row, count) in zip(map(self.key, change), change.items(), strict=True):
-            bag = bags[key]
-            now = bag.get(row, 0) + count
-            if now:
-                bag[row] = now
-                continue
-            bag.pop(row, None)
-            if not bag:
-                del bags[key]
-
-
-class Merge:
-    """How rows of two sides meet: the key that is bound on both, compatibility of the rest, the merged row."""
-
-    def __init__(self, left: Operator, right: Operator) -> None:
-        shared = [name for name in left.variables if name in right.variables]
-        certain = [name for name in shared if name in left.certain and name in right.certain]
-        self.variables = (*left.variables, *(name for name in right.variables if name not in shared))
-        self.crosses = not certain
-        """Whether each row on one side has the key of each on the other."""
-        self.left_key = picker(left.variables, certain)
-        self.right_key = picker(right.variables, certain)
-        self.loose = [
-            (left.variables.index(name), right.variables.index(name)) for name in shared if name not in certain
-        ]
-        self.shared = [(left.variables.index(name), right.variables.index(name)) for name in shared]
-        self.rest = picker(right.variables, self.variables[len(left.variables) :])
-        self.width = len(self.variables)
-
-    def compatible(self, left: Row, right: Row) -> bool:
-        """Whether two rows with the same key agree wherever both are bound."""
-        return all(left[i] is None or right[j] is None or left[i] == right[j] for i, j in self.loose)
-
-    def merged(self, left: Row, right: Row) -> Row:
-        """One row of both; what is unbound on the left is taken from the right."""
-        if self.loose:
-            row = list(left)
-            for i, j in self.loose:
-                row[i] = right[j] if row[i] is None else row[i]
-            left = tuple(row)
-        return left + self.rest(right)
-
-
-class JoinRows:
-    """Join: the product rule, new left with old right and all left with new right."""
-
-    def __init__(self, left: Operator, right: Operator, effort: EvaluationBudget) -> None:
-        self._merge, self._effort = Merge(left, right), effort
-        self._crosses = self._merge.crosses
-        self.variables, self.certain = self._merge.variables, left.certain | right.certain
-        self._left, self._right = left, right
-        self._lefts, self._rights = Index(self._merge.left_key), Index(self._merge.right_key)
-
-    @property
-    def held(self) -> int:
-        """How many rows of both sides there are."""
-        return self._lefts.held + self._rights.held
-
-    def forget(self) -> None:
-        """Begin again from nothing."""
-        self._lefts.forget()
-        self._rights.forget()
-
-    def pull(self) -> Bag:
-        """The change of the product."""
-        change: Bag = {}
-        left, right = self._left.pull(), self._right.pull()
-        if self._crosses:
-            self._spend(len(left) * self._rights.held + len(right) * (self._lefts.held + len(left)))
-        for row, count in left.items():
-            self._pairs(change, {row: count}, self._rights.get(self._lefts.key(row)))
-        self._lefts.add(left)
-        for row, count in right.items():
-            self._pairs(change, self._lefts.get(self._rights.key(row)), {row: count})
-        self._rights.add(right)
-        return change
-
-    def _spend(self, pairs: int) -> None:
-        """Each pair is a row that is kept; how many a product without a key has is known before it is made."""
-        self._effort.spend(pairs * self._effort.weight)
-
-    def _pairs(self, change: Bag, lefts: Bag, rights: Bag) -> None:
-        merge = self._merge
-        if not self._crosses:
-            self._spend(len(lefts) * len(rights))
-        if not merge.loose:
-            rests = [(merge.rest(right), n) for right, n in rights.items()]
-            for left, m in lefts.items():
-                for rest, n in rests:
-                    add(change, left + rest, m * n)
-            return
-        for left, m in lefts.items():
-            for right, n in rights.items():
-                if merge.compatible(left, right):
-                    add(change, merge.merged(left, right), m * n)
-
-
 def picker(variables: Sequence[str], wanted: Sequence[str]) -> Callable[[Row], Row]:
     """A function from a row over ``variables`` to the row over ``wanted`` (unbound where it is missing)."""
     positions = [variables.index(name) if name in variables else -1 for name in wanted]
@@ -388,3 +311,159 @@ class Keyed:
     def _key(self, row: Row) -> str:
         cells = [row[at] for at in self._at]
         return "".join([PRESENT if cell is not None else "0" for cell in cells]) + repr(cells)
+
+
+START, END, NODE = ".start", ".end", ".node"
+_ONCE: Final = "?"
+
+Edges = dict[Term, set[Term]]
+_NOWHERE: Final = frozenset[Term]()
+
+
+class GraphNodes:
+    """The terms in two columns, each as often as it stands there."""
+
+    variables: tuple[str, ...] = (NODE,)
+    certain: frozenset[str] = frozenset(variables)
+
+    def __init__(self, pairs: Operator) -> None:
+        self._pairs = pairs
+
+    def pull(self) -> Bag:
+        """The change, one column after the other."""
+        change = self._pairs.pull()
+        return collect(((cell,), count) for row, count in change.items() for cell in row)
+
+
+class Reachability:
+    """The pairs (start, end) for the starts that ``demand`` holds: along ``edges``, and in place for those of ``same``.
+
+    All three inputs are sets. When edges change, the starts that could reach one are followed again from scratch, so
+    cycles need no care. With the modifier ``?`` one step is made, otherwise any number.
+    """
+
+    variables: tuple[str, ...] = (START, END)
+    certain: frozenset[str] = frozenset(variables)
+
+    def __init__(
+        self, edges: Operator, demand: Operator, same: Operator | None, modifier: str, effort: EvaluationBudget
+    ) -> None:
+        self._edges, self._demand, self._same, self._effort = edges, demand, same, effort
+        self._once = modifier == _ONCE
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin again from nothing."""
+        self._forward: Edges = {}
+        self._backward: Edges = {}
+        self._starts: set[Term] = set()
+        self._own: set[Term] = set()
+        self._ends: Edges = {}
+
+    @property
+    def held(self) -> int:
+        """How many edges, starts and ends it remembers."""
+        return sum(map(len, (*self._forward.values(), *self._ends.values(), self._starts, self._own)))
+
+    def pull(self) -> Bag:
+        """The pairs of the touched starts, new ones less old ones."""
+        touched = self._follow_edges(self._edges.pull())
+        touched |= _update(self._starts, self._demand.pull())
+        if self._same is not None:
+            touched |= _update(self._own, self._same.pull())
+        change: Bag = {}
+        for start in touched:
+            self._refresh(change, start)
+        return change
+
+    def _follow_edges(self, change: Bag) -> set[Term]:
+        """Take in changed edges; the starts that could reach one of them, before or after."""
+        gone = []
+        for row, count in change.items():
+            source, target = _pair(row)
+            if count > 0:
+                self._forward.setdefault(source, set()).add(target)
+                self._backward.setdefault(target, set()).add(source)
+            else:
+                gone.append((source, target))
+        sources = {source for source, _ in map(_pair, change)}
+        touched = sources if self._once else sources | _reached(sources, self._backward, self._effort)
+        for source, target in gone:
+            _take(self._forward, source, target)
+            _take(self._backward, target, source)
+        return touched & self._starts
+
+    def _refresh(self, change: Bag, start: Term) -> None:
+        old = self._ends.pop(start, set())
+        new = self._follow(start) if start in self._starts else set()
+        if new:
+            self._ends[start] = new
+        for end in old - new:
+            add(change, (start, end), -1)
+        for end in new - old:
+            add(change, (start, end), 1)
+
+    def _follow(self, start: Term) -> set[Term]:
+        ends = set(self._forward.get(start, ())) if self._once else _reached((start,), self._forward, self._effort)
+        if start in self._own:
+            ends.add(start)
+        return ends
+
+
+def _pair(row: tuple[Term | None, ...]) -> tuple[Term, Term]:
+    source, target = row
+    assert source is not None
+    assert target is not None
+    return source, target
+
+
+def _update(known: set[Term], change: Bag) -> set[Term]:
+    """Bring a set of nodes up to date; the nodes that came or went."""
+    touched = set()
+    for (node,), count in change.items():
+        assert node is not None
+        (known.add if count > 0 else known.discard)(node)
+        touched.add(node)
+    return touched
+
+
+def _take(edges: Edges, source: Term, target: Term) -> None:
+    targets = edges[source]
+    targets.discard(target)
+    if not targets:
+        del edges[source]
+
+
+def _reached(starts: Iterable[Term], edges: Mapping[Term, set[Term]], effort: EvaluationBudget) -> set[Term]:
+    """The nodes at the end of one step or more."""
+    found: set[Term] = set()
+    waiting = list(starts)
+    while waiting:
+        ends = edges.get(waiting.pop(), _NOWHERE)
+        effort.spend(1 + len(ends))
+        fresh = ends - found
+        found |= fresh
+        waiting += fresh
+    return found
+
+
+class PathSolutions:
+    """Pairs put in the place of two nodes of a pattern: constants and a variable at both ends must agree."""
+
+    def __init__(self, pairs: Operator, nodes: tuple[al.Node, al.Node]) -> None:
+        self.variables = tuple(dict.fromkeys(node.name for node in nodes if isinstance(node, al.Var)))
+        self.certain = frozenset(self.variables)
+        self._pairs, self._nodes = pairs, nodes
+        self._at = [nodes.index(al.Var(name)) for name in self.variables]
+
+    def pull(self) -> Bag:
+        """The change over the variables."""
+        one, two = self._nodes
+        found: Bag = {}
+        for pair, count in self._pairs.pull().items():
+            start, end = pair
+            if (isinstance(one, str) and one != start) or (isinstance(two, str) and two != end):
+                continue
+            if one != two or start == end:
+                add(found, tuple([pair[at] for at in self._at]), count)
+        return found

@@ -1,12 +1,25 @@
-"""Plans of the joins of a basic graph pattern when one triple comes or goes: relations, access paths, order."""
+"""Plans of the joins of a basic graph pattern when one triple comes or goes: relations, access paths, order.
 
-from collections.abc import Sequence
+A row on the right side of OPTIONAL, MINUS or EXISTS matters only where a row on the left agrees with it, and every row
+on the left meets the triple patterns that are joined there (``firm``). These are joined to the right side too, and
+their variables are projected away again (``semijoined``): the right side keeps a few rows where it kept all rows of a
+property.
+
+A worked example: ``?s :memberOf :d1 OPTIONAL { ?s :telephone ?t }``. On the right stands every telephone of everybody.
+Of these, ``SELECT DISTINCT ?s ?t { ?s :telephone ?t . ?s :memberOf :d1 }`` has those of the members of ``:d1``, each as
+often as it was there, which is once. ``?s`` agrees with no row on the left for the others.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Final, TypeAlias
 
-from streamgauge.incremental.conditions import is_fast, variables_of
+from streamgauge.incremental.conditions import is_fast, reads_patterns, variables_of
+from streamgauge.incremental.operators import Take
+from streamgauge.model import algebra as al
 from streamgauge.model.algebra import BGP, Call, Expression, Node, TriplePattern, Var
-from streamgauge.model.terms import Term
+from streamgauge.model.terms import RDF_TYPE, Term, Triple
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +50,17 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One join: look up pattern ``pattern`` through ``path``, then test ``conditions`` (by number)."""
+    """One join: the pattern that is looked up, and the index."""
 
     pattern: int
     path: Path
-    conditions: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class JoinPlan:
-    """The joins when a triple matches pattern ``pattern``: conditions at once, then the steps."""
+    """The joins when a triple matches pattern ``pattern``."""
 
     pattern: int
-    conditions: tuple[int, ...]
     steps: tuple[Step, ...]
 
 
@@ -75,6 +86,50 @@ class BgpRequest:
     bgp: BGP
     conditions: tuple[Expression, ...]
     output: tuple[str, ...]
+
+
+Feed: TypeAlias = Callable[[Iterable[Triple]], None]
+"""Takes triples that enter a graph, or that leave it."""
+
+Follow: TypeAlias = Callable[[Iterator[Triple]], bool]
+"""Takes entering triples until one changes the solutions: whether one did. The rest is left in the iterator."""
+
+Held: TypeAlias = Callable[[], Iterable[Sequence[Triple]]]
+"""The triples that a content holds now, arrival by arrival."""
+
+
+class JoinPool:
+    """The solutions of patterns over graphs that move: followed as triples enter and leave, or found at each look."""
+
+    @property
+    def moved(self) -> bool:
+        """Whether solutions may have changed since they were taken."""
+        return True
+
+    def leaf(self, request: BgpRequest) -> Take:
+        """Request the solutions of a pattern, before the graphs are fed."""
+        raise NotImplementedError
+
+    def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:  # noqa: ARG002
+        """Functions that take the triples that enter and leave a graph; they do nothing when no pattern needs them."""
+        return _pass, _pass
+
+    def follow(self, graph: Term | None) -> Follow | None:  # noqa: ARG002
+        """A function that takes entering triples up to one that changes solutions, if there can be one."""
+        return None
+
+    def see(self, graph: Term | None, held: Held) -> None:
+        """One content of a graph, ``None`` for the default graph, and what it holds when it is looked at."""
+
+    def look(self) -> None:
+        """A look at the contents begins."""
+
+    def release(self) -> None:
+        """The look is over."""
+
+
+def _pass(_triples: Iterable[Triple]) -> None:
+    """Nothing is done with triples one by one."""
 
 
 def plan_all(asked: Sequence[BgpRequest]) -> list[PlannedBgp]:
@@ -112,7 +167,7 @@ def _over(planned: PlannedBgp, relations: tuple[TripleRelation, ...], places: Se
 
 
 def plan(bgp: BGP, conditions: Sequence[Expression], late: frozenset[Expression] = frozenset()) -> PlannedBgp:
-    """Relations, and for each pattern the joins that follow, most-bound first, conditions as early as can be.
+    """Relations, and for each pattern the joins that follow, most-bound first.
 
     Conditions of ``late`` are tested while joining.
     """
@@ -122,14 +177,16 @@ def plan(bgp: BGP, conditions: Sequence[Expression], late: frozenset[Expression]
     shapes = [_relation(nodes, single) for nodes in patterns]
     relations = tuple(dict.fromkeys(shapes))
     relation_of = tuple(relations.index(shape) for shape in shapes)
-    plans = tuple(_plan(first, patterns, relations, relation_of, rest) for first in range(len(patterns)))
+    plans = tuple(_plan(first, patterns, relations, relation_of) for first in range(len(patterns)))
     return PlannedBgp(patterns, relations, relation_of, rest, plans)
 
 
 def pushable(condition: Expression, bgp: BGP) -> bool:
     """Whether a condition can be tested inside the joins: fast, and over variables that the pattern binds."""
+    if not is_fast(condition):
+        return False
     bound = {node.name for triple in bgp.patterns for node in nodes_of(triple) if isinstance(node, Var)}
-    return is_fast(condition) and set(variables_of(condition)) <= bound
+    return bound.issuperset(variables_of(condition))
 
 
 def nodes_of(triple: TriplePattern) -> tuple[Node, Node, Node]:
@@ -172,12 +229,9 @@ def _plan(
     patterns: Sequence[tuple[Node, ...]],
     relations: Sequence[TripleRelation],
     relation_of: Sequence[int],
-    conditions: Sequence[Expression],
 ) -> JoinPlan:
-    bound = _names(patterns[first])
-    waiting = list(range(len(conditions)))
-    at_once = _ready(conditions, waiting, bound)
     steps = []
+    bound = _names(patterns[first])
     left = [index for index in range(len(patterns)) if index != first]
     while left:
         chosen = max(left, key=lambda index: _boundness(patterns[index], relations[relation_of[index]], bound))
@@ -185,8 +239,8 @@ def _plan(
         columns = relations[relation_of[chosen]].columns
         known = tuple(at for at in columns if _name(patterns[chosen][at]) in bound)
         bound = bound | _names(patterns[chosen])
-        steps.append(Step(chosen, Path(relation_of[chosen], known), _ready(conditions, waiting, bound)))
-    return JoinPlan(first, at_once, tuple(steps))
+        steps.append(Step(chosen, Path(relation_of[chosen], known)))
+    return JoinPlan(first, tuple(steps))
 
 
 def _boundness(nodes: Sequence[Node], relation: TripleRelation, bound: frozenset[str]) -> tuple[int, int, int]:
@@ -197,15 +251,76 @@ def _boundness(nodes: Sequence[Node], relation: TripleRelation, bound: frozenset
     return (2 if opened == 0 else 1 if known else 0), -opened, known + constants
 
 
-def _ready(conditions: Sequence[Expression], waiting: list[int], bound: frozenset[str]) -> tuple[int, ...]:
-    found = tuple(number for number in waiting if bound.issuperset(variables_of(conditions[number])))
-    waiting[:] = [number for number in waiting if number not in found]
-    return found
-
-
 def _names(nodes: Sequence[Node]) -> frozenset[str]:
     return frozenset(node.name for node in nodes if isinstance(node, Var))
 
 
 def _name(node: Node) -> str | None:
     return node.name if isinstance(node, Var) else None
+
+
+MOST: Final = 8
+"""The most triple patterns that a right side has with those of the left: each is told of facts."""
+
+
+def firm(pattern: al.Pattern) -> tuple[al.TriplePattern, ...]:
+    """Triple patterns over the default graph that every solution of a normal pattern meets; not all of them."""
+    match pattern:
+        case al.BGP(patterns=patterns):
+            return tuple(each for each in patterns if isinstance(each.predicate, al.Var | str))
+        case al.Join(left=left, right=right):
+            return firm(left) + firm(right)
+        case al.LeftJoin(left=inner) | al.Minus(left=inner) | al.Filter(pattern=inner):
+            return firm(inner)
+        case _:
+            return ()
+
+
+def semijoined(right: al.Pattern, left: Sequence[al.TriplePattern]) -> al.Pattern:
+    """The right side as far as it agrees with solutions that meet ``left``.
+
+    The same pattern where that would not make it smaller: it is no basic graph pattern under simple filters, it names
+    a term itself, or ``left`` names none that is connected with it.
+    """
+    block = _block(right)
+    if block is None or any(map(_is_bound, block.patterns)):
+        return right
+    more = _connected(block, left)
+    if not any(map(_is_bound, more)) or len(block.patterns) + len(more) > MOST:
+        return right
+    whole = _with_block(right, al.BGP((*block.patterns, *more)))
+    return al.Distinct(al.Project(whole, al.pattern_variables(block)))
+
+
+def _block(pattern: al.Pattern) -> al.BGP | None:
+    match pattern:
+        case al.BGP(patterns=patterns):
+            plain = all(isinstance(each.predicate, al.Var | str) for each in patterns)
+            return pattern if patterns and plain else None
+        case al.Filter(condition=condition, pattern=inner) if not reads_patterns(condition):
+            return _block(inner)
+        case _:
+            return None
+
+
+def _with_block(pattern: al.Pattern, block: al.BGP) -> al.Pattern:
+    return (
+        al.Filter(pattern.condition, _with_block(pattern.pattern, block)) if isinstance(pattern, al.Filter) else block
+    )
+
+
+def _connected(block: al.BGP, left: Sequence[al.TriplePattern]) -> list[al.TriplePattern]:
+    """The patterns that share a variable with the block, or with one that does."""
+    known = set(al.pattern_variables(block))
+    waiting, found = [each for each in dict.fromkeys(left) if each not in block.patterns], list[al.TriplePattern]()
+    while chosen := next((each for each in waiting if known & set(al.triple_variables(each))), None):
+        waiting.remove(chosen)
+        found.append(chosen)
+        known |= set(al.triple_variables(chosen))
+    return found
+
+
+def _is_bound(pattern: al.TriplePattern) -> bool:
+    """Whether a term stands at an end; a class does not count."""
+    is_class = pattern.predicate == RDF_TYPE
+    return isinstance(pattern.subject, str) or (isinstance(pattern.object, str) and not is_class)

@@ -20,11 +20,11 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from sortedcontainers import SortedList
 
-from streamgauge.incremental.bags import Bag, add, collect
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
-from streamgauge.incremental.outer_joins import FALSE, TRUE
+from streamgauge.incremental.operators import Bag, add, collect
 from streamgauge.incremental.rewrite import UnsupportedError
+from streamgauge.incremental.row_joins import FALSE, TRUE
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Term, Triple, is_blank, is_iri, is_literal
 from streamgauge.query.rebuild import every_expression

@@ -5,6 +5,12 @@ sides bind ?g, so they are joined within one graph (SPARQL 1.1, 18.6), whatever 
 triple is joined with the names of the graphs that there are, ``Graph(?g, {})``. Where ?g occurs inside, or MINUS does,
 the column has a name of its own, as ?g is unbound inside and is no variable that the sides of a MINUS share.
 
+SPARQL 1.1, 18.6 substitutes the outer solution into the pattern of EXISTS. Where that is the same as joining with it
+afterwards the pattern is ``closed``. Otherwise it is evaluated beside a ``Domain`` (``row_joins``): every place that
+matches triples is joined with the distinct values of the outer variables, and a key keeps the outer solutions apart up
+to the end. A variable that has become a value is not shared by the sides of MINUS; a subquery has values put for the
+variables that it projects only.
+
 Afterwards a normal form has one BGP for the joined patterns of a graph, and leaves of their own for paths with ``*``,
 ``+`` or ``?``.
 """
@@ -14,10 +20,160 @@ from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import count
 
-from streamgauge.incremental.scopes import bound, leaf, mentions, operands, scope
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term
-from streamgauge.query.rebuild import every_pattern, expression_parts, parts, with_pattern
+from streamgauge.query.rebuild import (
+    every_expression,
+    every_pattern,
+    expression_parts,
+    expressions,
+    parts,
+    with_pattern,
+)
+
+Names = frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class PatternLeaf:
+    """Triple patterns over one graph, ``None`` for the default graph, or over each, by a variable for its name."""
+
+    graph: al.Node | None
+    bgp: al.BGP
+
+    @property
+    def repeated(self) -> al.Repeat | None:
+        """The path of a leaf that is one property path with ``*``, ``+`` or ``?``."""
+        path = self.bgp.patterns[0].predicate if len(self.bgp.patterns) == 1 else None
+        return path if isinstance(path, al.Repeat) else None
+
+
+def leaf(pattern: al.Pattern) -> PatternLeaf | None:
+    """The triple patterns that a normal pattern consists of, ``None`` for any other."""
+    if isinstance(pattern, al.BGP):
+        return PatternLeaf(None, pattern)
+    if isinstance(pattern, al.Graph) and isinstance(pattern.pattern, al.BGP):
+        return PatternLeaf(pattern.name, pattern.pattern)
+    return None
+
+
+def operands(pattern: al.Pattern) -> tuple[al.Pattern, ...]:
+    """The operands of a tree of joins, left to right."""
+    if isinstance(pattern, al.Join):
+        return operands(pattern.left) + operands(pattern.right)
+    return (pattern,)
+
+
+def reads(expression: al.Expression) -> Names:
+    """The variables that an expression may read, those anywhere in a pattern of its EXISTS too."""
+    found: set[str] = set()
+    for part in every_expression(expression):
+        if isinstance(part, al.Var):
+            found.add(part.name)
+        elif isinstance(part, al.Exists):
+            found |= mentions(part.pattern)
+    return frozenset(found)
+
+
+def mentions(pattern: al.Pattern) -> Names:
+    """The variables that occur anywhere in a pattern."""
+    found: set[str] = set()
+    for inner in every_pattern(pattern):
+        found.update(names_of(al.pattern_variables(inner)))
+        for tree in expressions(inner):
+            found.update(part.name for part in every_expression(tree) if isinstance(part, al.Var))
+    return frozenset(found)
+
+
+def scope(pattern: al.Pattern) -> Names:
+    """The variables in scope."""
+    return frozenset(block_names(pattern) if isinstance(pattern, al.BGP) else names_of(al.pattern_variables(pattern)))
+
+
+def block_names(block: al.BGP) -> tuple[str, ...]:
+    """The variables of triple patterns, in order of first appearance."""
+    nodes = [node for each in block.patterns for node in (each.subject, each.predicate, each.object)]
+    return tuple(dict.fromkeys([node.name for node in nodes if isinstance(node, al.Var)]))
+
+
+def names_of(variables: Iterable[al.Var]) -> tuple[str, ...]:
+    """Their names."""
+    return tuple(variable.name for variable in variables)
+
+
+def bound(pattern: al.Pattern) -> Names:
+    """The variables that every solution of a pattern binds."""
+    match pattern:
+        case al.BGP():
+            return scope(pattern)
+        case al.Join(left=left, right=right):
+            return bound(left) | bound(right)
+        case al.Union(left=left, right=right):
+            return bound(left) & bound(right)
+        case al.Values(variables=variables, rows=rows):
+            return frozenset(var.name for at, var in enumerate(variables) if all(row[at] is not None for row in rows))
+        case al.Group(pattern=inner, keys=keys):
+            return bound(inner) & frozenset(var.name for var, key in keys if var == key)
+        case al.Project(pattern=inner, variables=variables):
+            return bound(inner) & frozenset(names_of(variables))
+        case al.LeftJoin(left=inner) | al.Minus(left=inner):
+            return bound(inner)
+        case al.Graph(name=al.Var() as name, pattern=inner):
+            return bound(inner) | {name.name}
+        case _:
+            return bound(pattern.pattern)
+
+
+def nullable(path: al.Path) -> bool:
+    """Whether the path has length zero too."""
+    match path:
+        case al.Repeat(path=inner, modifier=modifier):
+            return modifier in "*?" or nullable(inner)
+        case al.Sequence(steps=steps):
+            return all(map(nullable, steps))
+        case al.Alternative(choices=choices):
+            return any(map(nullable, choices))
+        case al.Inverse(path=inner):
+            return nullable(inner)
+        case _:
+            return False
+
+
+def zero_ends(pattern: al.Pattern) -> Names:
+    """The variables at the ends of a leaf that is a path of length zero too: a value from outside is in place there."""
+    found = leaf(pattern)
+    if found is None or found.repeated is None or not nullable(found.repeated):
+        return frozenset()
+    return scope(pattern)
+
+
+def closed(pattern: al.Pattern, outer: Names) -> bool:
+    """Whether substituting values of the outer variables is the same as joining with them afterwards."""
+    match pattern:
+        case al.BGP() | al.Graph():
+            return not zero_ends(pattern) & outer
+        case al.Values():
+            return True
+        case al.Join(left=left, right=right) | al.Union(left=left, right=right):
+            return closed(left, outer) and closed(right, outer)
+        case al.LeftJoin(left=left, right=right, condition=condition):
+            taken = mentions(right) | (reads(condition) if condition is not None else frozenset())
+            return closed(left, outer) and closed(right, outer) and taken & outer <= bound(left)
+        case al.Minus(left=left, right=right):
+            return closed(left, outer) and not mentions(right) & outer
+        case al.Filter(condition=condition, pattern=inner):
+            return closed(inner, outer) and reads(condition) & outer <= bound(inner)
+        case al.Extend(pattern=inner, variable=variable, expression=value):
+            known = reads(value) & outer <= bound(inner) and variable.name not in outer
+            return known and closed(inner, outer)
+        case al.Project(pattern=inner, variables=variables):
+            return closed(inner, outer & frozenset(names_of(variables)))
+        case al.Group(pattern=inner, keys=keys):
+            kept = outer & scope(pattern)
+            return kept <= {var.name for var, key in keys if var == key} & bound(inner) and closed(inner, kept)
+        case _:
+            return closed(pattern.pattern, outer)
+
 
 MOST_PATTERNS = 16
 """The most triple patterns that one generated join has: Python nests at most 20 loops."""

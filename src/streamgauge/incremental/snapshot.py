@@ -6,38 +6,32 @@ Nothing is kept between two looks, and the order of joins follows the sizes that
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import chain, compress, repeat
 from operator import getitem
 from typing import Any, Final, TypeAlias
 
-from streamgauge.incremental.bags import Bag, Delta, difference
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.conditions import Test, test, variables_of
 from streamgauge.incremental.evaluator import OperatorTree
-from streamgauge.incremental.operators import Take
-from streamgauge.incremental.plan import BgpRequest, PlannedBgp, TripleRelation, plan
+from streamgauge.incremental.operators import Bag, Delta, Take, difference
+from streamgauge.incremental.plan import BgpRequest, Held, JoinPool, PlannedBgp, TripleRelation, plan
 from streamgauge.incremental.rewrite import UnsupportedError
-from streamgauge.incremental.window_joins import Feed
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import Var
 from streamgauge.model.semantics import EmptyAggregate
 from streamgauge.model.terms import Term, Triple
 
-Held: TypeAlias = Callable[[], Iterable[Sequence[Triple]]]
-"""The triples that a content holds now, graph by graph."""
 
-
-class SnapshotContents:
+class SnapshotContents(JoinPool):
     """The contents that one query or several look at, parted as their patterns ask; nothing stays between two looks."""
 
     def __init__(self) -> None:
         self._parted: dict[Term | None, Parted] = {}
         self._seen: list[tuple[Term | None, Held]] = []
         self._matches: list[Matches] = []
-        self.moved = True
 
     def leaf(self, asked: BgpRequest) -> Take:
         """Request the solutions of a pattern at each look."""
@@ -52,13 +46,6 @@ class SnapshotContents:
         """One more content of a graph, ``None`` for the default graph."""
         if graph in self._parted:
             self._seen.append((graph, held))
-
-    def feeds(self, _graph: Term | None) -> tuple[Feed, Feed]:
-        """Two functions that do nothing: what comes and goes between two looks is not asked about."""
-        return _pass, _pass
-
-    def follow(self, _graph: Term | None) -> None:
-        """Nothing can be followed."""
 
     def look(self) -> None:
         """Take in what is held now."""
@@ -104,10 +91,6 @@ class Snapshots:
     def solutions(self) -> Bag:
         """The answer when it was last asked for; do not change it."""
         return self._shown
-
-
-def _pass(_triples: Iterable[Triple]) -> None:
-    """Nothing is done with triples one by one."""
 
 
 FEW: Final = 4

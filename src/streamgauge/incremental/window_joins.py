@@ -17,37 +17,46 @@ which is passed over, because pattern 0 has counted that solution.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from streamgauge.incremental.bags import Bag
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.conditions import test, variables_of
 from streamgauge.incremental.ir import (
+    PIECE,
     POSITIONS,
     Cases,
     Do,
     Emit,
+    JoinCondition,
     JoinError,
     Module,
+    PatternJoin,
     Probe,
     Scan,
-    Test,
     row_of,
     tuple_of,
 )
-from streamgauge.incremental.operators import Take
-from streamgauge.incremental.plan import BgpRequest, JoinPlan, Path, PlannedBgp, Step, TripleRelation, merged, plan_all
+from streamgauge.incremental.operators import Bag, Take
+from streamgauge.incremental.plan import (
+    BgpRequest,
+    Feed,
+    Follow,
+    JoinPlan,
+    JoinPool,
+    Path,
+    PlannedBgp,
+    TripleRelation,
+    merged,
+    plan_all,
+)
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import Term, Triple
 
-Feed = Callable[[Iterable[Triple]], None]
-Follow = Callable[[Iterator[Triple]], bool]
-"""Takes entering triples until one changes the solutions: whether one did. The rest is left in the iterator."""
 
-
-class WindowJoins:
+class WindowJoins(JoinPool):
     """The basic graph patterns of one query or of several over graphs that change; patterns are requested first.
 
     ``static`` triples are in the default graph from its first ``feeds`` on; a collection, which may be a file, is read
@@ -73,7 +82,7 @@ class WindowJoins:
         return partial(_taken, found)
 
     def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:
-        """Two functions: triples enter a graph, triples leave it. They do nothing when no pattern reads the graph."""
+        """Functions that take the triples that enter and leave a graph; static ones enter with the first."""
         if graph not in self._joins:
             self._joins[graph] = self._generated(graph)
             if graph is None:
@@ -86,15 +95,6 @@ class WindowJoins:
         self.feeds(graph)
         joins = self._joins[graph]
         return joins[0].follow if len(joins) == 1 else None
-
-    def see(self, graph: Term | None, _held: object) -> None:
-        """Triples of a content enter and leave by ``feeds``: nothing to do."""
-
-    def look(self) -> None:
-        """Changes have been followed as they came: nothing to do."""
-
-    def release(self) -> None:
-        """Changes are followed further: nothing to do."""
 
     def _generated(self, graph: Term | None) -> list["Joins"]:
         """Patterns whose predicates are constants together; one with a variable there would slow them down."""
@@ -187,8 +187,10 @@ class _Leaf:
     def pending(self) -> str:
         return f"pending{self.number}"
 
-    def condition(self, number: int) -> str:
-        return f"f{self.number}_{number}"
+    def conditions(self) -> list[JoinCondition]:
+        return [
+            JoinCondition(variables_of(each), f"f{self.number}_{at}") for at, each in enumerate(self.planned.conditions)
+        ]
 
 
 def _alike(leaves: Sequence[_Leaf]) -> list[list[_Leaf]]:
@@ -215,7 +217,7 @@ def _tests(relations: Sequence[TripleRelation], leaves: Sequence[_Leaf]) -> dict
         for index, (_, name, condition) in enumerate(relation.conditions)
     }
     several = {
-        leaf.condition(number): test(condition, variables_of(condition))
+        f"f{leaf.number}_{number}": test(condition, variables_of(condition))
         for leaf in leaves
         for number, condition in enumerate(leaf.planned.conditions)
     }
@@ -223,7 +225,11 @@ def _tests(relations: Sequence[TripleRelation], leaves: Sequence[_Leaf]) -> dict
 
 
 class _Handler:
-    """The function ``enter``, ``leave`` or ``follow`` of a graph, under construction."""
+    """The function ``enter``, ``leave`` or ``follow`` of a graph, under construction.
+
+    Where it would be longer than what is compiled at once, the triples of each predicate, the indexes of each relation
+    and each join have a function of their own.
+    """
 
     def __init__(
         self,
@@ -235,6 +241,10 @@ class _Handler:
     ) -> None:
         self._name, self._relations, self._alike, self._paths = name, relations, alike, paths
         self._module = Module(dict(names))
+        self._predicates = [relation.constants[1] for relation in relations]
+        joins = [2 * len(plan.steps) + 6 * len(each) for each in alike for plan in each[0].planned.plans]
+        self._parted = sum(joins) + 6 * len(paths) > PIECE and None not in self._predicates
+        self._skip = "return" if self._parted else "continue"
 
     def built(self) -> Any:
         """The compiled function; TooMuchError."""
@@ -252,17 +262,22 @@ class _Handler:
 
     def _dispatch(self) -> None:
         """By the predicate, where all relations have one."""
-        predicates = [relation.constants[1] for relation in self._relations]
-        if None in predicates:
-            self._handle(range(len(predicates)))
+        if None in self._predicates:
+            self._handle(range(len(self._predicates)))
             return
         cases = []
-        for predicate in dict.fromkeys(predicates):
+        for predicate in dict.fromkeys(self._predicates):
             condition = f"p == {self._module.use(predicate)}"
-            with self._module.collected() as operations:
-                self._handle([at for at, other in enumerate(predicates) if other == predicate])
+            with self._module.collected() as operations, self._part("t, s, p, o", self._name == "follow"):
+                self._handle([at for at, other in enumerate(self._predicates) if other == predicate])
             cases.append((condition, operations))
         self._module.add(Cases(cases))
+
+    def _part(self, given: str = "s, p, o", may_end: bool = False) -> AbstractContextManager[None]:
+        """A branch, or a function of its own, which may end the search by what it gives."""
+        if not self._parted:
+            return self._module.branch()
+        return self._module.part(given, "if {}: return True" if may_end else "{}")
 
     def _handle(self, relations: Sequence[int]) -> None:
         """Admit the triple to its relations, count its copies, keep the indexes, join."""
@@ -282,21 +297,21 @@ class _Handler:
                 self._module.add(*operations)
         if self._name == "follow":
             found = (leaf.pending for alike in self._alike for leaf in alike)
-            self._module.add(Do(f"if {' or '.join(found)}: return True"))
+            self._statements(f"if {' or '.join(found)}: return True")
 
     def _admit(self, relations: Sequence[int], guarded: bool) -> None:
         """Leave out a triple that belongs to no relation; several relations have a local each that says whether."""
         admits = {relation: self._admission(relation) for relation in relations}
         if guarded:
-            self._module.add(*(Do(f"a{relation} = {admitted}") for relation, admitted in admits.items()))
-            self._module.add(Do(f"if not ({' or '.join(f'a{relation}' for relation in relations)}): continue"))
+            self._statements(*(f"a{relation} = {admitted}" for relation, admitted in admits.items()))
+            self._statements(f"if not ({' or '.join(f'a{relation}' for relation in relations)}): {self._skip}")
         elif admits[relations[0]] != "True":
-            self._module.add(Do(f"if not ({admits[relations[0]]}): continue"))
+            self._statements(f"if not ({admits[relations[0]]}): {self._skip}")
 
     def _admission(self, number: int) -> str:
         relation, use = self._relations[number], self._module.use
         parts = [f"{POSITIONS[at]} == {use(c)}" for at, c in enumerate(relation.constants) if c is not None and at != 1]
-        if any(other.constants[1] is None for other in self._relations) and relation.constants[1] is not None:
+        if None in self._predicates and relation.constants[1] is not None:
             parts.append(f"p == {use(relation.constants[1])}")
         parts += [f"{POSITIONS[at]} == {POSITIONS[first]}" for at, first in enumerate(relation.equal) if first != at]
         parts += [f"t{number}_{index}({POSITIONS[at]})" for index, (at, _, _) in enumerate(relation.conditions)]
@@ -304,14 +319,16 @@ class _Handler:
 
     def _count(self, first: Path | None) -> None:
         """Pass over a triple of which there are copies; one that enters is put into ``first``, which knows them."""
+        skip = self._skip
         if self._name != "leave" and first is not None:
-            self._enter(_access(self._relations, first), _COPIED)
+            self._enter(_access(self._relations, first), ("    more[t] = more.get(t, 0) + 1", f"    {skip}"))
         elif self._name != "leave":
-            self._statements("n = counts.get(t)", "if n:", "    counts[t] = n + 1; continue", "counts[t] = 1")
+            self._statements("n = counts.get(t)", "if n:", f"    counts[t] = n + 1; {skip}", "counts[t] = 1")
         elif first is not None:
-            self._statements(*_UNCOPIED)
+            more = ("    if more[t] > 1: more[t] -= 1", "    else: del more[t]")
+            self._statements("if more and t in more:", *more, f"    {skip}")
         else:
-            self._statements("n = counts[t]", "if n > 1:", "    counts[t] = n - 1; continue", "del counts[t]")
+            self._statements("n = counts[t]", "if n > 1:", f"    counts[t] = n - 1; {skip}", "del counts[t]")
 
     def _statements(self, *lines: str) -> None:
         self._module.add(*map(Do, lines))
@@ -339,71 +356,57 @@ class _Handler:
         self._statements(f"x = {index}[{key}]", f"if len(x) > 1: x.remove({value})", f"else: del {index}[{key}]")
 
     def _keep_indexes(self, paths: Sequence[Path], relation: int) -> None:
-        for path in paths:
-            if path.relation == relation:
-                access = _access(self._relations, path)
-                if self._name == "leave":
-                    self._leave(access)
-                else:
-                    self._enter(access, ())
+        with self._part():
+            for path in paths:
+                if path.relation == relation:
+                    access = _access(self._relations, path)
+                    if self._name == "leave":
+                        self._leave(access)
+                    else:
+                        self._enter(access, ())
 
     def _join_all(self, relation: int) -> None:
         for alike in self._alike:
             for plan in alike[0].planned.plans:
                 if alike[0].planned.relation_of[plan.pattern] == relation:
-                    with self._module.branch():
+                    with self._part():
                         self._join(alike, plan)
 
     def _join(self, alike: Sequence[_Leaf], plan: JoinPlan) -> None:
-        """Nested loops over the steps; ``where`` says which local holds each variable.
-
-        Leaves that join alike do it once, and test their conditions at the end, each its own.
-        """
-        leaf, patterns = alike[0], alike[0].planned.patterns
-        own = patterns[plan.pattern]
+        """The joins of leaves that join alike, once; each tests its own conditions at the end if there are several."""
+        leaf, alone = alike[0], len(alike) == 1
+        own = leaf.planned.patterns[plan.pattern]
         where = {node.name: POSITIONS[at] for at, node in reversed([*enumerate(own)]) if isinstance(node, Var)}
-        alone = len(alike) == 1
-        self._conditions(leaf, plan.conditions if alone else (), where)
-        for at, step in enumerate(plan.steps):
-            self._step(leaf.planned, step, at, where)
-            if step.pattern < plan.pattern:
-                self._module.skip_same(patterns[step.pattern], own, where, POSITIONS)
-            self._conditions(leaf, step.conditions if alone else (), where)
-        sign = "- 1" if self._name == "leave" else "+ 1"
+        join = _WindowJoin(self._module, leaf.planned.patterns, where, leaf.conditions() if alone else [], leaf, plan)
+        join.join((step.pattern for step in plan.steps), plan.pattern, POSITIONS)
         for each in alike:
             with self._module.branch():
-                self._conditions(each, () if alone else range(len(each.planned.conditions)), where)
-                self._module.add(row_of(each.output, where), Emit(each.pending, sign))
+                if not alone:
+                    join.waiting = each.conditions()
+                    join.test()
+                count = Emit(each.pending, "- 1" if self._name == "leave" else "+ 1")
+                self._module.add(row_of(each.output, where), count)
 
-    def _conditions(self, leaf: _Leaf, numbers: Iterable[int], where: dict[str, str]) -> None:
-        for number in numbers:
-            arguments = ", ".join(where[variable] for variable in variables_of(leaf.planned.conditions[number]))
-            self._module.add(Test(f"{leaf.condition(number)}({arguments})"))
 
-    def _step(self, planned: PlannedBgp, step: Step, number: int, where: dict[str, str]) -> None:
+@dataclass
+class _WindowJoin(PatternJoin):
+    """The joins of a triple that matches one pattern with the indexes of a graph."""
+
+    leaf: _Leaf
+    plan: JoinPlan
+
+    def look_up(self, number: int, at: int) -> None:
         """Look the pattern up by its bound columns; its other variables become locals."""
-        nodes, index = planned.patterns[step.pattern], _index(step.path)
-        columns = planned.relations[step.path.relation].columns
-        key = tuple_of([where[_variable(nodes[at])] for at in step.path.bound])
-        names = {at: f"v{number}{POSITIONS[at]}" for at in columns if at not in step.path.bound}
+        nodes, path = self.patterns[at], self.plan.steps[number].path
+        columns = self.leaf.planned.relations[path.relation].columns
+        key = tuple_of([self.where[_variable(nodes[column])] for column in path.bound])
+        names = {column: f"v{number}{POSITIONS[column]}" for column in columns if column not in path.bound}
         targets = tuple_of(list(names.values()))
-        if names and not step.path.bound:
-            self._module.add(Scan(targets, index))
+        if names and not path.bound:
+            self.module.add(Scan(targets, _index(path)))
         else:
-            self._module.add(Probe(index, key if columns else "()", targets if names else ""))
-        where.update({_variable(nodes[at]): local for at, local in names.items()})
-
-
-_COPIED = ("    more[t] = more.get(t, 0) + 1", "    continue")
-"""A copy enters of a triple that is there."""
-
-_UNCOPIED = (
-    "if more and t in more:",
-    "    if more[t] > 1: more[t] -= 1",
-    "    else: del more[t]",
-    "    continue",
-)
-"""A copy leaves of a triple that stays."""
+            self.module.add(Probe(_index(path), key if columns else "()", targets if names else ""))
+        self.where.update({_variable(nodes[column]): local for column, local in names.items()})
 
 
 @dataclass(frozen=True, slots=True)

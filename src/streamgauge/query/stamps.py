@@ -57,7 +57,12 @@ def _name(triple: Triple) -> Term:
 
 def uses_timestamp(form: al.QueryForm) -> bool:
     """Whether the query asks for timestamp() anywhere."""
-    return any(_calls(tree) for pattern in every_pattern(form.pattern) for tree in expressions(pattern))
+    return any(map(calls_timestamp, every_pattern(form.pattern)))
+
+
+def calls_timestamp(pattern: al.Pattern) -> bool:
+    """Whether an expression of the pattern itself, not of those below it, calls timestamp()."""
+    return any(map(_calls, expressions(pattern)))
 
 
 def stamped(form: al.QueryForm) -> al.QueryForm:

@@ -13,19 +13,31 @@ B(c), so it goes too, in doubt; with it the rule loses B(c) again, which leaves 
 away. Had p(c, d) and B(d) been explicit as well, one derivation would have been left, and B(c) would have come back.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from sys import intern
 from typing import Final, TypeAlias
 
 from streamgauge.incremental.budget import BOUNDLESS, TooMuchError
 from streamgauge.incremental.facts.facts import Class, Facts, Property
-from streamgauge.incremental.facts.joins import readers, tell
+from streamgauge.incremental.facts.joins import Finish, readers, tell
 from streamgauge.incremental.ir import Do, Locals, Module, Test
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
-from streamgauge.reasoning.rules import SAME, Rule, Rules, instance, is_class, passes, predicate_of
-from streamgauge.reasoning.steps import FactSteps, PropertyLinks, chain_of, edge_by_edge, transitive
+from streamgauge.reasoning.rules import (
+    SAME,
+    FactSteps,
+    PropertyLinks,
+    Rule,
+    Rules,
+    chain_of,
+    edge_by_edge,
+    instance,
+    is_class,
+    passes,
+    predicate_of,
+    transitive,
+)
 
 EXPLICIT: Final = 1
 FIRM: Final = 2
@@ -446,27 +458,18 @@ class _Listed:
 
 
 @dataclass(frozen=True)
-class _Derive:
-    """A rule's solutions are noted as facts derived, or lost; ``target`` is ``None`` where the head has a variable."""
+class _Derive(Finish):
+    """A rule's solutions are noted as facts derived, or lost; ``target`` is ``None`` where the head has a variable.
+
+    Derivations are bounded, not the facts that are looked at.
+    """
 
     rule: Rule
     target: Class | Property | None
     base: Callable[[Term, Term, Term], Base]
     events: list[Base]
-    keys: tuple[str, ...] = ()
 
-    def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
-        """Nothing is known beside the fact."""
-        module.function("run", given)
-        return {}
-
-    def bound(self, module: Module, where: Locals) -> None:
-        """Every solution counts."""
-
-    def looked(self, module: Module, count: str) -> None:
-        """Derivations are bounded, not the facts that are looked at."""
-
-    def found(self, module: Module, where: Locals, _sign: int) -> None:
+    def found(self, module: Module, where: Locals, sign: int) -> None:  # noqa: ARG002
         """Note the head, where it is a triple of RDF."""
         head, term, use = self.rule.head, module.term, module.use
         for test in self.rule.tests:

@@ -19,8 +19,18 @@ from typing import Final
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, XSD, Term, is_blank, is_iri, is_literal
 from streamgauge.reasoning.graph import OWL, THING, OntologyGraph, short
-from streamgauge.reasoning.literals import LITERAL, RDF, RDFS, is_datatype
-from streamgauge.reasoning.rules import SAME, VIOLATES, LiteralTest, OntologyError, Rule, unnamed
+from streamgauge.reasoning.rules import (
+    LITERAL,
+    RDF,
+    RDFS,
+    SAME,
+    VIOLATES,
+    LiteralTest,
+    OntologyError,
+    Rule,
+    is_datatype,
+    unnamed,
+)
 from streamgauge.sparql.values import lexical, quoted
 
 Edges = dict[Term, set[Term]]

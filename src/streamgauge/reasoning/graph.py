@@ -6,8 +6,7 @@ from typing import Final
 
 from streamgauge.model.algebra import Node, TriplePattern
 from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple, is_iri
-from streamgauge.reasoning.literals import RDF, RDFS
-from streamgauge.reasoning.rules import OntologyError
+from streamgauge.reasoning.rules import RDF, RDFS, OntologyError
 
 OWL: Final = "http://www.w3.org/2002/07/owl#"
 THING: Final[Term] = f"<{OWL}Thing>"

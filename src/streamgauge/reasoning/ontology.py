@@ -9,7 +9,6 @@ from typing import Final, Literal, TypeAlias
 
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple, is_blank, is_iri
-from streamgauge.reasoning import ontology as properties
 from streamgauge.reasoning.expressions import (
     EQUALITY,
     FORMS,
@@ -21,8 +20,7 @@ from streamgauge.reasoning.expressions import (
     member,
 )
 from streamgauge.reasoning.graph import NOTHING, OWL, THING, VOCABULARY, OntologyGraph, short
-from streamgauge.reasoning.literals import RDF, RDFS
-from streamgauge.reasoning.rules import SAME, LeftOut, OntologyError, Rule, Rules, is_class, is_unnamed
+from streamgauge.reasoning.rules import RDF, RDFS, SAME, LeftOut, OntologyError, Rule, Rules, is_class, is_unnamed
 
 _NOTES: Final = {
     *(f"<{RDFS}{name}>" for name in ("label", "comment", "seeAlso", "isDefinedBy")),
@@ -85,20 +83,9 @@ DIFFERENT: Final[Term] = f"<{OWL}differentFrom>"
 def hierarchy(classes: Classes, kind: str, one: Term, two: Term, axiom: str) -> list[Rule]:
     """Rules prp-spo1, prp-eqp1 and -2, prp-inv1 and -2."""
     pair = classes.graph.pair
-    ends = (Y, X) if kind == "inverseOf" else (X, Y)
-    lower, upper = pair(one, X, Y), pair(two, *ends)
+    lower, upper = pair(one, X, Y), pair(two, Y, X) if kind == "inverseOf" else pair(two, X, Y)
     rules = [Rule(upper, (lower,), axiom)]
     return rules if kind == "subPropertyOf" else [*rules, Rule(lower, (upper,), axiom)]
-
-
-def domain(classes: Classes, on: Term, end: Term, axiom: str) -> list[Rule]:
-    """Rule prp-dom."""
-    return classes.conclusions(end, Body((classes.graph.pair(on, X, Y),)), axiom)
-
-
-def range_(classes: Classes, on: Term, end: Term, axiom: str) -> list[Rule]:
-    """Rule prp-rng; of a datatype, dt-not-type."""
-    return classes.conclusions(end, Body((classes.graph.pair(on, Y, X),)), axiom, X, Y)
 
 
 def chain(classes: Classes, on: Term, steps: Sequence[Term], axiom: str) -> list[Rule]:
@@ -172,27 +159,6 @@ def all_different(several: Sequence[Term], axiom: str) -> list[Rule]:
     ]
 
 
-def denied(classes: Classes, subject: Term, on: Term, value: Term, axiom: str) -> list[Rule]:
-    """Rules prp-npa1 and -2: a pair is not in a property."""
-    return [Body((classes.graph.pair(on, subject, value),)).violation("prp-npa1", axiom, subject)]
-
-
-def nothing() -> Rule:
-    """Rule cls-nothing2: no resource is a member of owl:Nothing."""
-    return member(X, NOTHING).violation("cls-nothing2", "owl:Nothing has no members", X)
-
-
-def different() -> list[Rule]:
-    """Rule eq-diff1, in both directions of owl:sameAs, and what is different from itself (eq-ref)."""
-    said = "owl:differentFrom"
-    apart = TriplePattern(X, DIFFERENT, Y)
-    return [
-        Body((TriplePattern(X, SAME, Y), apart)).violation("eq-diff1", said, X),
-        Body((TriplePattern(Y, SAME, X), apart)).violation("eq-diff1", said, X),
-        Body((TriplePattern(X, DIFFERENT, X),)).violation("eq-diff1", said, X),
-    ]
-
-
 def equality() -> Iterator[Rule]:
     """Rules eq-sym, eq-trans, eq-rep-s, eq-rep-p and eq-rep-o; eq-ref is left to whoever asks."""
     same, fact = TriplePattern(X, SAME, Y), TriplePattern(X, _P, _Z)
@@ -248,7 +214,7 @@ def read_rules(
         rules |= dict.fromkeys(reader.unnamed())
         rules |= dict.fromkeys(_things([*rules]))
     if same_as:
-        rules |= dict.fromkeys(properties.equality())
+        rules |= dict.fromkeys(equality())
     kept = _read_somewhere(rule for rule in rules if rule.head not in rule.body)
     aside = (LeftOut(axiom, EQUALITY) for axiom in classes.aside)
     return Rules(kept, tuple(classes.silent), (*left.axioms, *aside), tuple(dict.fromkeys(reader.imports)))
@@ -296,9 +262,12 @@ class _Reader:
             raise OntologyError(f"{error}; {_LENIENT}") from error
         mentioned = {term for triple in self._triples for term in triple}
         if NOTHING in mentioned:
-            yield properties.nothing()
+            yield member(X, NOTHING).violation("cls-nothing2", "owl:Nothing has no members", X)
         if self.classes.same_as or {SAME, DIFFERENT} & mentioned:
-            yield from properties.different()
+            apart = TriplePattern(X, DIFFERENT, Y)
+            same = TriplePattern(X, SAME, Y), TriplePattern(Y, SAME, X)
+            for patterns in (*((each, apart) for each in same), (TriplePattern(X, DIFFERENT, X),)):
+                yield Body(patterns).violation("eq-diff1", "owl:differentFrom", X)
 
     def _attempt(self, triple: Triple) -> list[Rule]:
         """The rules of a triple of the ontology; OntologyError with its axiom unless the reader is lenient."""
@@ -322,21 +291,21 @@ class _Reader:
             case "equivalentClass":
                 return self._both_ways(subject, end, axiom)
             case "subPropertyOf" | "equivalentProperty" as kind:
-                return properties.hierarchy(classes, kind, subject, end, axiom)
+                return hierarchy(classes, kind, subject, end, axiom)
             case "inverseOf":
-                return [] if is_blank(subject) else properties.hierarchy(classes, "inverseOf", subject, end, axiom)
-            case "domain":
-                return properties.domain(classes, subject, end, axiom)
-            case "range":
-                return properties.range_(classes, subject, end, axiom)
+                return [] if is_blank(subject) else hierarchy(classes, "inverseOf", subject, end, axiom)
+            case "domain":  # prp-dom
+                return classes.conclusions(end, Body((self._graph.pair(subject, X, Y),)), axiom)
+            case "range":  # prp-rng; of a datatype, dt-not-type
+                return classes.conclusions(end, Body((self._graph.pair(subject, Y, X),)), axiom, X, Y)
             case "propertyChainAxiom":
-                return properties.chain(classes, subject, list(self._graph.items(end)), axiom)
+                return chain(classes, subject, list(self._graph.items(end)), axiom)
             case "hasKey":
-                return properties.key(classes, subject, list(self._graph.items(end)), axiom)
+                return key(classes, subject, list(self._graph.items(end)), axiom)
             case "disjointWith":
-                return properties.disjoint_classes(classes, (subject, end), "cax-dw", axiom)
+                return disjoint_classes(classes, (subject, end), "cax-dw", axiom)
             case "propertyDisjointWith":
-                return properties.disjoint_properties(classes, (subject, end), "prp-pdw", axiom)
+                return disjoint_properties(classes, (subject, end), "prp-pdw", axiom)
             case _:
                 return self._other(subject, predicate, end, axiom)
 
@@ -367,7 +336,7 @@ class _Reader:
         if end in (*_KINDS, THING) or self._graph.has_type(subject, "Ontology"):
             return []
         if name in CHARACTERISTICS:
-            return properties.characteristic(self.classes, name, subject, axiom)
+            return characteristic(self.classes, name, subject, axiom)
         if name in ("AllDisjointClasses", "AllDisjointProperties", "AllDifferent"):
             return self._all_apart(name, subject)
         if end.startswith(VOCABULARY) and end != NOTHING:
@@ -380,17 +349,18 @@ class _Reader:
         lists = [f"<{OWL}members>", f"<{OWL}distinctMembers>"]
         several = [each for part in lists if graph.values(subject, part) for each in graph.members(subject, part)]
         if name == "AllDisjointClasses":
-            return properties.disjoint_classes(self.classes, several, "cax-adc", said)
+            return disjoint_classes(self.classes, several, "cax-adc", said)
         if name == "AllDisjointProperties":
-            return properties.disjoint_properties(self.classes, several, "prp-adp", said)
-        return properties.all_different(several, said)
+            return disjoint_properties(self.classes, several, "prp-adp", said)
+        return all_different(several, said)
 
     def _denied(self, axiom: Term, subject: Term) -> list[Rule]:
+        """Rules prp-npa1 and -2: a pair is not in a property."""
         graph, on = self._graph, self._graph.one(axiom, f"<{OWL}assertionProperty>")
         parts = (f"<{OWL}targetIndividual>", f"<{OWL}targetValue>")
         values = [value for part in parts for value in graph.values(axiom, part)]
         said = graph.text(axiom)
-        return [rule for each in values for rule in properties.denied(self.classes, subject, on, each, said)]
+        return [Body((graph.pair(on, subject, each),)).violation("prp-npa1", said, subject) for each in values]
 
     def unnamed(self) -> Iterator[Rule]:
         """The rules by which resources become members of the ontology's unnamed classes."""

@@ -1,14 +1,147 @@
-"""Rules as data: Horn clauses over triple patterns, with tests of literals."""
+"""Rules as data: Horn clauses over triple patterns, with tests of literals, and those of one triple as steps.
 
-from collections.abc import Callable, Iterator, Mapping
+Literals are in a datatype or outside (OWL 2 Profiles, table 8; XML Schema 1.1 Datatypes, 3.3). Value spaces of
+primitive datatypes are disjoint (OWL 2 Structural Specification, 4): a string is no number, a float no decimal. A
+datatype that is not known has no answer.
+
+Steps go from one fact to others: hierarchies of classes and properties, inverses, domains and ranges, all at once.
+Transitive properties are derived edge by edge. The rule p(x, y), p(y, z) -> p(x, z) derives the pair from one end of a
+chain of n to the other n - 1 times, once for each place at which the chain can be parted, so that a chain costs
+n ** 3 / 6. Where the second pair has to be an edge, a pair that something other than this rule brings, it is derived
+once for each edge that it can end with:
+
+    p(x, y), base(y, z) -> chain(x, z)
+
+``base`` is a hidden property: a pair of p that is explicit, that a step brings, or that another rule derives, is one of
+it. ``chain`` brings pairs of p and all that p brings, but no edges of p (of another transitive property, it does).
+Both rules have the same closure: p is the transitive closure of its edges (Bancilhon and Ramakrishnan, SIGMOD 1986).
+
+A worked example: a p b. b p c. c p d. The quadratic rule derives a p d twice, from a p b, b p d and from a p c, c p d;
+here it is derived once, from a p c and the edge c p d.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from streamgauge.incremental.facts.facts import HIDDEN
+from streamgauge.incremental.facts.facts import HIDDEN, Class, Facts, Property
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.mistake import MistakeError
-from streamgauge.model.terms import RDF_TYPE, Term, Triple, is_iri, is_literal
-from streamgauge.reasoning import literals
+from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple, is_iri, is_literal
+from streamgauge.sparql.comparison import equal
+from streamgauge.sparql.values import DECIMAL, ILL, INTEGER, LANG_STRING, TAGGED, lexical, read
+
+RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+RDFS: Final = "http://www.w3.org/2000/01/rdf-schema#"
+LITERAL: Final = f"<{RDFS}Literal>"
+_NAME: Final = r"[^\W\d][\w.\-·]*"
+_TEXTS: Final = {
+    "string": re.compile(r".*", re.DOTALL),
+    "normalizedString": re.compile(r"[^\t\n\r]*"),
+    "token": re.compile(r"(?:[^\s]+(?: [^\s]+)*)?"),
+    "language": re.compile(r"[a-zA-Z]{1,8}(?:-[a-zA-Z0-9]{1,8})*"),
+    "Name": re.compile(rf"[:]?{_NAME}(?::[\w.\-·]*)*"),
+    "NCName": re.compile(_NAME),
+    "NMTOKEN": re.compile(r"[\w.\-:·]+"),
+}
+_WHOLE: Final[dict[str, tuple[int | None, int | None]]] = {
+    "integer": (None, None),
+    "nonNegativeInteger": (0, None),
+    "nonPositiveInteger": (None, 0),
+    "positiveInteger": (1, None),
+    "negativeInteger": (None, -1),
+    **{name: (-(1 << bits - 1), (1 << bits - 1) - 1) for name, bits in (("long", 64), ("int", 32), ("short", 16))},
+    "byte": (-128, 127),
+    **{f"unsigned{name}": (0, (1 << bits) - 1) for name, bits in (("Long", 64), ("Int", 32), ("Short", 16))},
+    "unsignedByte": (0, 255),
+}
+_ALONE: Final = (
+    "float", "double", "boolean", "date", "time", "gYear", "gYearMonth", "gMonth", "gMonthDay", "gDay", "hexBinary",
+    "base64Binary", "anyURI", "duration",
+)  # fmt: skip
+_FAMILIES: Final = {
+    **{XSD + name: "string" for name in _TEXTS},
+    **{XSD + name: "decimal" for name in (*_WHOLE, "decimal")},
+    **{XSD + name: "dateTime" for name in ("dateTime", "dateTimeStamp")},
+    **{XSD + name: "duration" for name in ("yearMonthDuration", "dayTimeDuration")},
+    **{XSD + name: name for name in _ALONE},
+    **{RDF + name: name for name in ("XMLLiteral", "HTML")},
+    LANG_STRING: "langString",
+}
+"""Datatypes, each with the primitive one whose values it has."""
+
+
+def is_datatype(term: Term) -> bool:
+    """Whether a class is a datatype whose values are known, or all literals."""
+    return term in (LITERAL, f"<{RDF}PlainLiteral>") or term[1:-1] in _FAMILIES
+
+
+def inside(literal: Term, datatype: Term) -> bool:
+    """Whether a term is a literal whose value the datatype has (rule dt-type2)."""
+    return is_literal(literal) and _has(literal, datatype) is True
+
+
+def outside(literal: Term, datatype: Term) -> bool:
+    """Whether a term is a literal whose value the datatype has not (rule dt-not-type)."""
+    return is_literal(literal) and _has(literal, datatype) is False
+
+
+def unequal(one: Term, other: Term) -> bool:
+    """Whether two terms are literals of different values (rule dt-diff); values that are not known are no reason."""
+    if one == other or not (is_literal(one) and is_literal(other)):
+        return False
+    families = _family(one), _family(other)
+    if None in families or ILL in (read(one).kind, read(other).kind):
+        return False
+    if families[0] != families[1]:
+        return True
+    if families[0] == "string":
+        return lexical(one) != lexical(other)
+    return equal(one, other) is not True
+
+
+def _has(literal: Term, datatype: Term) -> bool | None:
+    """Whether a datatype has a literal's value; ``None`` where one of the two is not known."""
+    family = _family(literal)
+    if datatype == LITERAL:
+        return True
+    if read(literal).kind == ILL:
+        return False
+    if datatype == f"<{RDF}PlainLiteral>":
+        return None if family is None else family in ("string", "langString")
+    wanted = _FAMILIES.get(datatype[1:-1])
+    if wanted is None or family is None:
+        return None
+    return wanted == family and _within(literal, datatype.removeprefix(f"<{XSD}")[:-1])
+
+
+def _within(literal: Term, name: str) -> bool:
+    """Whether a value of the right primitive datatype is in the derived one."""
+    value = read(literal)
+    if name in _TEXTS:
+        return _TEXTS[name].fullmatch(lexical(literal)) is not None
+    if name in _WHOLE:
+        least, most = _WHOLE[name]
+        if value.kind not in (INTEGER, DECIMAL) or value.value != int(value.value):
+            return False
+        return (least is None or least <= value.value) and (most is None or value.value <= most)
+    if name == "dateTimeStamp":
+        return re.search(r"(?:Z|[+-]\d\d:\d\d)$", lexical(literal)) is not None
+    return True
+
+
+def _family(literal: Term) -> str | None:
+    """The primitive datatype of a literal's value."""
+    if literal[-1] == '"':
+        return "string"
+    if read(literal).kind == TAGGED:
+        return "langString"
+    return _FAMILIES.get(literal[literal.rindex('"') + 4 : -1])
+
+
+LITERAL_TESTS: Final = {"inside": inside, "outside": outside, "unequal": unequal}
+"""The tests of literals by name."""
 
 SAME: Final[Term] = "<http://www.w3.org/2002/07/owl#sameAs>"
 VIOLATES: Final[Term] = "<urn:streamgauge:violates>"
@@ -21,7 +154,7 @@ class OntologyError(MistakeError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LiteralTest:
-    """A condition on the terms that variables stand for: ``kind`` is a function of ``literals``, by its name."""
+    """A condition on the terms that variables stand for: ``kind`` is a key of ``LITERAL_TESTS``."""
 
     kind: str
     nodes: tuple[Node, Node]
@@ -29,7 +162,7 @@ class LiteralTest:
     @property
     def holds(self) -> Callable[[Term, Term], bool]:
         """The function of the two terms."""
-        found: Callable[[Term, Term], bool] = getattr(literals, self.kind)
+        found: Callable[[Term, Term], bool] = LITERAL_TESTS[self.kind]
         return found
 
 
@@ -145,3 +278,167 @@ def _ends(pattern: TriplePattern) -> tuple[Var, ...] | None:
 
 def _nodes(pattern: TriplePattern) -> Iterator[Node]:
     yield from (pattern.subject, predicate_of(pattern), pattern.object)
+
+
+def base_of(name: Term) -> Term:
+    """The hidden property of a transitive property's edges."""
+    return f"{HIDDEN}edge {name}"
+
+
+def chain_of(name: Term) -> Term:
+    """The name of what the rule derives, of which no pairs are kept."""
+    return f"{HIDDEN}chain {name}"
+
+
+def transitive(rule: Rule) -> Term | None:
+    """The property that a rule makes transitive; ``None`` for other rules, and for owl:sameAs."""
+    name = rule.head.predicate
+    if not isinstance(name, str) or name in (RDF_TYPE, SAME) or rule.tests or len(rule.body) != 2:
+        return None
+    start, end = rule.head.subject, rule.head.object
+    for one, two in (rule.body, rule.body[::-1]):
+        middle = one.object
+        if (
+            one == TriplePattern(start, name, middle)
+            and two == TriplePattern(middle, name, end)
+            and not isinstance(middle, str)
+            and len({start, middle, end}) == 3
+            and not (isinstance(start, str) or isinstance(end, str))
+        ):
+            return name
+    return None
+
+
+def edge_by_edge(rule: Rule, name: Term) -> tuple[TriplePattern, TriplePattern]:
+    """The body of the rule that takes the place of one that is ``transitive``."""
+    one, two = rule.body if rule.body[0].subject == rule.head.subject else rule.body[::-1]
+    return one, TriplePattern(two.subject, base_of(name), two.object)
+
+
+Brought = tuple[str, Term]
+"""Of a fact: ``same`` or ``turned`` and a property, ``subject`` or ``object`` and a class that it is a member of."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PropertyLinks:
+    """A property, and what each of its pairs brings: pairs of others, turned ones, classes of its subject and object.
+
+    ``lone`` is true when nothing is brought and nothing brings it; ``literal`` is what a pair with a literal brings,
+    which is the subject of nothing on the way.
+    """
+
+    property: Property
+    same: tuple[Property, ...]
+    turned: tuple[Property, ...]
+    of_subject: tuple[Class, ...]
+    of_object: tuple[Class, ...]
+    lone: bool
+    literal: "PropertyLinks | None" = None
+
+
+class FactSteps:
+    """The rules with one triple in their body, closed under each other.
+
+    Pairs of ``transitive`` properties bring edges too, as ``chains`` says.
+    """
+
+    def __init__(
+        self, rules: Iterable[Rule], heads: Iterable[TriplePattern], facts: Facts, transitive: Iterable[Term] = ()
+    ) -> None:
+        self._facts = facts
+        self._chains = {chain_of(name): name for name in transitive}
+        self._next: dict[Brought, set[Brought]] = {}
+        for rule in rules:
+            for start, end in _step(rule):
+                self._next.setdefault(start, set()).add(end)
+        listed = list(heads)
+        self._open = any(isinstance(head.predicate, Var) for head in listed)
+        derived = {_of(head) for head in listed if isinstance(head.predicate, str)}
+        self._brought = {each for ends in self._next.values() for each in ends} | derived
+        self._links: dict[Term, PropertyLinks] = {}
+        self._above: dict[Term, tuple[Class, ...]] = {}
+
+    def link(self, name: Term) -> PropertyLinks:
+        """The facts that the pairs of a property, or of a chain, bring."""
+        found = self._links.get(name)
+        if found is None:
+            literal = self._link(name, ("same", "subject"), None)
+            found = self._links[name] = self._link(name, tuple(_TURN), literal)
+        return found
+
+    def above(self, name: Term) -> tuple[Class, ...]:
+        """The classes that members of a class are in, itself first."""
+        found = self._above.get(name)
+        if found is None:
+            reached = [term for kind, term in self._reach(("subject", name)) if kind == "subject" and term != name]
+            found = self._above[name] = tuple(map(self._facts.class_of, (name, *sorted(reached))))
+        return found
+
+    def _link(self, name: Term, kinds: tuple[str, ...], literal: PropertyLinks | None) -> PropertyLinks:
+        chained = self._chains.get(name)
+        start = ("same", name if chained is None else chained)
+        brought_by = self._reach(start, kinds)
+        edges = {(kind, base_of(term)) for kind, term in brought_by if self._has_edges(kind, term, chained)}
+        reached = sorted((brought_by - ({start} if chained is None else set())) | edges)
+
+        def properties(kind: str) -> tuple[Property, ...]:
+            return tuple(self._facts.property_of(term) for one, term in reached if one == kind)
+
+        def classes(kind: str) -> tuple[Class, ...]:
+            return tuple(self._facts.class_of(term) for one, term in reached if one == kind)
+
+        lone = not (reached or self._open or self._brought & {start, ("turned", name)})
+        own, brought = self._facts.property_of(name), (properties("same"), properties("turned"))
+        return PropertyLinks(own, *brought, classes("subject"), classes("object"), lone, literal)
+
+    def _has_edges(self, kind: str, term: Term, chained: Term | None) -> bool:
+        """Whether a pair that is brought is an edge: one of a transitive property, unless its own chain brings it."""
+        return kind in ("same", "turned") and term != chained and chain_of(term) in self._chains
+
+    def _reach(self, start: Brought, kinds: Iterable[str] = ("subject",)) -> set[Brought]:
+        """All that follows by steps, on the way through these kinds only."""
+        reached, waiting = {start}, [start]
+        while waiting:
+            for there in self._from(waiting.pop()):
+                if there not in reached and there[0] in kinds:
+                    reached.add(there)
+                    waiting.append(there)
+        return reached
+
+    def _from(self, brought: Brought) -> Iterable[Brought]:
+        """One step on, with subject and object exchanged where the pair is turned."""
+        kind, term = brought
+        if kind in ("turned", "object"):
+            stem = "same" if kind == "turned" else "subject"
+            return [(_TURN[each], name) for each, name in self._next.get((stem, term), ())]
+        return self._next.get(brought, ())
+
+
+_TURN = {"same": "turned", "turned": "same", "subject": "object", "object": "subject"}
+
+
+def _step(rule: Rule) -> Iterable[tuple[Brought, Brought]]:
+    """A rule as a step: from a pair to a pair or to the class of one of its ends, or from a class to a class."""
+    (body,), head = rule.body, rule.head
+    if is_class(body):
+        yield ("subject", _name(body.object)), ("subject", _name(head.object))
+    elif is_class(head):
+        yield (
+            ("same", _name(body.predicate)),
+            ("subject" if head.subject == body.subject else "object", _name(head.object)),
+        )
+    else:
+        yield (
+            ("same", _name(body.predicate)),
+            ("same" if head.subject == body.subject else "turned", _name(head.predicate)),
+        )
+
+
+def _of(head: TriplePattern) -> Brought:
+    return ("subject", _name(head.object)) if head.predicate == RDF_TYPE else ("same", _name(head.predicate))
+
+
+def _name(node: object) -> Term:
+    if not isinstance(node, str):
+        raise TypeError("a rule names its properties and classes")
+    return node

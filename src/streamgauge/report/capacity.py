@@ -18,9 +18,8 @@ from streamgauge.report.plots import HALF, PHONE, SHARE, Figure, draw
 from streamgauge.report.points import Bin
 from streamgauge.report.sections import PageSection, PageStyle, PageTable, TableLine, render, rich_table
 from streamgauge.report.series import Judged
-from streamgauge.suites.experiments.capacity import Capacity
+from streamgauge.suites.experiments.capacity import Capacity, Harder, Limit, LoadProbe
 from streamgauge.suites.experiments.capacity import CapacityAxis as Varied
-from streamgauge.suites.experiments.capacity_search import Harder, Limit, LoadProbe
 
 WORDS = {True: "carried", False: "not carried", None: ""}
 LEAST_MS = 0.1

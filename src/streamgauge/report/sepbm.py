@@ -17,9 +17,9 @@ from streamgauge.report.numbers import NOTHING, duration, number, percent
 from streamgauge.report.plots import FULL, PHONE, Figure, draw
 from streamgauge.report.points import Point
 from streamgauge.report.sections import PageSection, PageStyle, PageTable, TableLine, render, rich_table
+from streamgauge.suites.sepbm import SepbmRecording
 from streamgauge.suites.sepbm.analysis import SLOW, ChangeKind, NotificationScore, TimeStatistics, by_channel, score
 from streamgauge.suites.sepbm.characteristics import MEANING, ChannelCharacter, RankedTrait
-from streamgauge.suites.sepbm.contract import SepbmRecording
 from streamgauge.suites.sepbm.recordings import JudgedRecording
 
 WORDS: Final = {True: "right", False: "not right", None: "not judged"}

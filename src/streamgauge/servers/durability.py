@@ -1,14 +1,13 @@
-"""Files that must survive: the note of the last acknowledged change, damage, disks that refuse, lost pages.
+"""Files that must survive: the witness of the last acknowledged change, damage, disks that refuse, unreadable pages.
 
 A log whose end was cut off looks like a log whose last record was never finished. The witness tells the two apart. It
 is written after a change is on the disk and before the change is acknowledged, in place and without a synchronisation
 of its own: a witness survives kill -9, and may lag behind after a loss of power, but is never ahead.
 
-A page of a mapped file may get lost: the kernel tells a process by SIGBUS, in the midst of a read, of a file that was
-cut short while it is mapped and of a disk that fails under it. There is no answer to that: neither can the read be
-undone nor its thread go on. CPython's own handlers of signals would run after the read, which never ends, so this one
-is set in C. It runs on the thread that reads, takes the interpreter's lock, writes, and ends the process; all that was
-acknowledged is on the disk.
+The kernel tells a process by SIGBUS, in the midst of a read, that a page of a mapped file is lost: the file was cut
+short, or the disk fails. Neither can the read be undone nor its thread go on, and CPython's own handlers of signals
+would run after the read, which never ends. So the handler here is set in C. It runs on the thread that reads, takes the
+interpreter's lock, writes a sentence and ends the process; all that was acknowledged is on the disk.
 """
 
 import ctypes
@@ -23,6 +22,62 @@ from struct import Struct
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, Final, NamedTuple
 from zlib import crc32
+
+UNREADABLE: Final = "the disk cannot read it: it reports an input/output error (EIO)"
+_BLOCK: Final = 1 << 20
+_SECTOR: Final = 4096
+
+
+def copy_readable(source: Path, to: Path) -> list[tuple[int, int]]:
+    """Copy a file; the ranges of bytes (from, to) that the disk could not read, which are zeros in the copy.
+
+    A block that fails is read again in pieces of 4,096 bytes. OSError for any other error.
+    """
+    lost: list[tuple[int, int]] = []
+    descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(descriptor).st_size
+        with to.open("wb") as file:
+            for start in range(0, size, _BLOCK):
+                length = min(_BLOCK, size - start)
+                file.write(_read(descriptor, start, length) or _pieces(descriptor, start, length, lost))
+    finally:
+        os.close(descriptor)
+    return lost
+
+
+def unreadable(source: Path) -> str:
+    """The first bytes of a file that the disk cannot read, and that it cannot; empty where all can be read."""
+    lost = copy_readable(source, Path(os.devnull))
+    return f"bytes {lost[0][0]:,} to {lost[0][1]:,}: {UNREADABLE}" if lost else ""
+
+
+def _pieces(descriptor: int, start: int, length: int, lost: list[tuple[int, int]]) -> bytes:
+    """A block piece by piece; those that fail are noted."""
+    found = bytearray()
+    for at in range(start, start + length, _SECTOR):
+        wanted = min(_SECTOR, start + length - at)
+        piece = _read(descriptor, at, wanted)
+        if piece is None:
+            _note(lost, at, at + wanted)
+        found += piece or bytes(wanted)
+    return bytes(found)
+
+
+def _read(descriptor: int, start: int, length: int) -> bytes | None:
+    try:
+        return os.pread(descriptor, length, start)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        return None
+
+
+def _note(lost: list[tuple[int, int]], start: int, end: int) -> None:
+    if lost and lost[-1][1] == start:
+        start, _ = lost.pop()
+    lost.append((start, end))
+
 
 _MAGIC: Final = b"SGWITNS1"
 _BODY: Final = Struct(">8s16sQQ")

@@ -68,7 +68,7 @@ def _plan(name: str, aggregate: Aggregate, inner: Relation) -> AggregatePlan:
         given = value(aggregate.argument, inner).alias(name)
         return AggregatePlan((given,), (fn.min(name).alias(name),), fn.col(name))
     if aggregate.function == "GROUP_CONCAT":
-        return _concatenated(name, aggregate, inner)
+        return _collected(name, aggregate, inner)
     assert aggregate.argument is not None
     typed = fast(aggregate.argument, inner)
     if typed is None or typed.kind == "boolean":
@@ -88,17 +88,12 @@ def _count(name: str, aggregate: Aggregate, inner: Relation) -> AggregatePlan:
         given = fn.lit(1)
     counted = fn.count_distinct(fn.col(name)) if aggregate.distinct else fn.count(name)
     count = fn.coalesce(fn.col(name), fn.lit(0)).cast("bigint")
-    return AggregatePlan((given.alias(name),), (counted.alias(name),), term_of_count(count), count)
+    return AggregatePlan((given.alias(name),), (counted.alias(name),), integer_term(count), count)
 
 
 def shown(variables: Iterable[str]) -> tuple[str, ...]:
     """The variables that ``*`` means: not a query's blank nodes, nor the middles of its paths (18.3.1)."""
     return tuple(name for name in variables if not name.startswith(("_:", ".")))
-
-
-def term_of_count(count: Column) -> Column:
-    """The term of COUNT."""
-    return integer_term(count)
 
 
 def _extreme(name: str, aggregate: Aggregate, typed: Typed, term: Column) -> AggregatePlan:
@@ -134,24 +129,14 @@ def term_of_total(name: str, function: str, kind: str) -> Column:
 
 
 def _collected(name: str, aggregate: Aggregate, inner: Relation) -> AggregatePlan:
-    """Any aggregate of terms of any kinds, group by group."""
-    once = aggregate.distinct or aggregate.function in ("MIN", "MAX")
-    return _gathered(name, aggregate, inner, once, partial(aggregated, aggregate.function))
-
-
-def _concatenated(name: str, aggregate: Aggregate, inner: Relation) -> AggregatePlan:
-    """GROUP_CONCAT in the order of the terms: SPARQL leaves the order open."""
-    return _gathered(name, aggregate, inner, aggregate.distinct, partial(concatenated, aggregate.separator))
-
-
-def _gathered(
-    name: str,
-    aggregate: Aggregate,
-    inner: Relation,
-    once: bool,
-    evaluate: Callable[[list[list[Term]]], list[Term | None]],
-) -> AggregatePlan:
+    """Any aggregate of terms of any kinds, group by group; GROUP_CONCAT in the order of the terms."""
     assert aggregate.argument is not None
+    once = aggregate.distinct or aggregate.function in ("MIN", "MAX")
+    evaluate: Callable[[list[list[Term]]], list[Term | None]]
+    if aggregate.function == "GROUP_CONCAT":
+        evaluate = partial(concatenated, aggregate.separator)
+    else:
+        evaluate = partial(aggregated, aggregate.function)
     given = fn.coalesce(value(aggregate.argument, inner), fn.lit(_ERROR)).alias(name)
     gathered = fn.collect_set(name) if once else fn.collect_list(name)
 
@@ -443,7 +428,7 @@ def _running_plan(prefix: str, name: str, aggregate: Aggregate, inner: Relation)
         count = fn.col(f"{prefix}_count")
         term = _counted(aggregate, inner)
         kind = TallyKind("count", aggregate.distinct)
-        return _RunningPlan(name, kind, term, fn.lit(None).cast("string"), term_of_count(count), count)
+        return _RunningPlan(name, kind, term, fn.lit(None).cast("string"), integer_term(count), count)
     typed = fast(aggregate.argument, inner) if aggregate.argument is not None else None
     if typed is None or typed.kind == "boolean" or aggregate.argument is None:
         return None

@@ -19,10 +19,9 @@ from streamgauge.query.graphs import spread
 from streamgauge.query.rebuild import every_pattern
 from streamgauge.query.stamps import stamped
 from streamgauge.spark.compiler import Compiler
-from streamgauge.spark.facts import FactsReader
+from streamgauge.spark.exists import refuse
+from streamgauge.spark.facts import FactsReader, Profile, numeric_variables, reads
 from streamgauge.spark.intervals import merged
-from streamgauge.spark.profile import Profile, numeric_variables, reads
-from streamgauge.spark.refusal import refuse
 from streamgauge.spark.relation import Relation, column, refine
 
 _PLACES = ("subject", "predicate", "object")
@@ -147,10 +146,12 @@ def answers(
     query's; without any, one over every element. ValueError names what Spark does not evaluate, or due reports that are
     out of order.
     """
-    names = _columns(query)
+    _check(query)
+    names = columns(query)
     if not due:
         return spark.createDataFrame([], _schema("report int", names))
-    found = refine(_rows(_reader(spark, stream, due, query, windows, means), query, static, many, means.empty), 1)
+    reader = FactsReader(spark, stream, due, windows, means.counting, means.known, not _has_paths(query))
+    found = refine(_rows(reader, query, static, many, means.empty), 1)
     return found.frame.select("lo", *map(found.value, names)).toDF("report", *names)
 
 
@@ -168,10 +169,12 @@ def changes(
 
     The bag of the report before the first is empty. Costs as much as there are solutions, however many reports.
     """
-    names = _columns(query)
+    _check(query)
+    names = columns(query)
     if not due:
         return spark.createDataFrame([], _schema("report int, net bigint", names))
-    found = _rows(_reader(spark, stream, due, query, windows, means), query, static, many, means.empty)
+    reader = FactsReader(spark, stream, due, windows, means.counting, means.known, not _has_paths(query))
+    found = _rows(reader, query, static, many, means.empty)
     terms = [found.value(name).alias(f"t{index}") for index, name in enumerate(names)]
     come = found.frame.select(fn.col("lo").alias("report"), fn.lit(1).alias("net"), *terms)
     go = found.frame.select((fn.col("hi") + 1).alias("report"), fn.lit(-1).alias("net"), *terms)
@@ -191,30 +194,18 @@ def columns(query: QueryForm) -> tuple[str, ...]:
             return TRIPLE_COLUMNS
 
 
-def _columns(query: QueryForm) -> tuple[str, ...]:
+def _check(query: QueryForm) -> None:
     if (reason := refuse(query)) is not None:
         raise ValueError(reason)
-    return columns(query)
 
 
 def _schema(first: str, names: Sequence[str]) -> str:
     return ", ".join([first, *(f"`{name}` string" for name in names)])
 
 
-def _reader(
-    spark: SparkSession,
-    stream: DataFrame,
-    due: Sequence[DueReport],
-    query: QueryForm,
-    windows: Sequence[StreamWindow],
-    means: ContentChoices,
-) -> FactsReader:
-    plain = not any(isinstance(part, BGP) and _has_path(part) for part in every_pattern(query.pattern))
-    return FactsReader(spark, stream, due, windows, means.counting, means.known, plain)
-
-
-def _has_path(pattern: BGP) -> bool:
-    return any(not isinstance(triple.predicate, str | Var) for triple in pattern.patterns)
+def _has_paths(query: QueryForm) -> bool:
+    blocks = [part for part in every_pattern(query.pattern) if isinstance(part, BGP)]
+    return any(not isinstance(triple.predicate, str | Var) for each in blocks for triple in each.patterns)
 
 
 def _rows(

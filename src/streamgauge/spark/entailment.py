@@ -24,9 +24,8 @@ from pyspark.sql import functions as fn
 from streamgauge.incremental.facts.facts import HIDDEN, Facts
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term
-from streamgauge.reasoning import Rule, Rules, literals
-from streamgauge.reasoning.rules import SAME, instance, is_unnamed, passes
-from streamgauge.reasoning.steps import FactSteps, PropertyLinks
+from streamgauge.reasoning import Rule, Rules
+from streamgauge.reasoning.rules import LITERAL_TESTS, SAME, FactSteps, PropertyLinks, instance, is_unnamed, passes
 from streamgauge.spark.intervals import TRIPLE, islands, merged
 
 Slots = tuple[int | None, int | None, int | None]
@@ -42,7 +41,7 @@ _RULE = "rule"
 class RuleShape:
     """The rules with these variables in their body and head; ``constants`` of each rule, pattern by pattern.
 
-    ``tests`` are of literals: a function of ``reasoning.literals`` by its name, variables by number, other terms.
+    ``tests`` are of literals: a key of ``LITERAL_TESTS``, variables by number, other terms.
     """
 
     body: tuple[Slots, ...]
@@ -146,7 +145,7 @@ def _place(node: Node, numbers: dict[Var, int]) -> int | Term:
 
 def _tested(kind: str, nodes: Sequence[int | Term]) -> Column:
     """A test of literals over the variables' columns; Python decides it."""
-    holds = getattr(literals, kind)
+    holds = LITERAL_TESTS[kind]
 
     def decide(*columns: pa.Array) -> pa.Array:
         values = iter([column.to_pylist() for column in columns])

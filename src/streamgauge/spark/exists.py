@@ -4,7 +4,8 @@ Over single reports (width 1) these are Spark's own joins; over intervals, rows 
 
 SPARQL 1.1 puts the values of an outer row for its variables everywhere in the pattern of EXISTS
 (https://www.w3.org/TR/sparql11-query/#defn_substitute); here every leaf of the pattern is joined with all distinct
-outer rows at once, so that each of its solutions knows which outer rows it belongs to.
+outer rows at once, so that each of its solutions knows which outer rows it belongs to. ``refuse`` names the parts of
+queries that the Spark evaluator does not do.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,12 +13,13 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Literal
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import XSD
-from streamgauge.query.rebuild import children, every_expression, expressions
+from streamgauge.query.rebuild import children, every_expression, every_pattern, expressions
+from streamgauge.spark.intervals import merged as joined_intervals
 from streamgauge.spark.relation import (
     Relation,
     block,
@@ -33,6 +35,54 @@ from streamgauge.spark.relation import (
     union,
 )
 
+_CHANGING = frozenset({"RAND", "UUID", "STRUUID", "BNODE", "NOW"})
+"""Functions whose value is another one each time; no recorded answer can be compared with ours."""
+
+
+def refuse(query: al.QueryForm) -> str | None:
+    """``None``, or the sentence that says which part of the query Spark does not evaluate."""
+    part = next(_unsupported(query.pattern), None)
+    return None if part is None else f"spark does not evaluate {part}"
+
+
+def conjuncts(condition: al.Expression) -> tuple[al.Expression, ...]:
+    """The parts of a condition that must all hold."""
+    if isinstance(condition, al.Call) and condition.operator == "&&":
+        return tuple(part for argument in condition.arguments for part in conjuncts(argument))
+    return (condition,)
+
+
+def negated(condition: al.Expression) -> al.Exists | None:
+    """The EXISTS of a NOT EXISTS."""
+    match condition:
+        case al.Call("!", (al.Exists() as exists,)):
+            return exists
+        case _:
+            return None
+
+
+def _unsupported(pattern: al.Pattern) -> Iterator[str]:
+    for part in every_pattern(pattern):
+        for tree in expressions(part):
+            for call in every_expression(tree):
+                if isinstance(call, al.Call) and call.operator in _CHANGING:
+                    yield f"{call.operator}()"
+    for name in _assigned_outside(pattern, frozenset()):
+        yield f"EXISTS that assigns ?{name}, a variable of the pattern around it"
+
+
+def _assigned_outside(pattern: al.Pattern, around: frozenset[al.Var]) -> Iterator[str]:
+    """The outer variables that an EXISTS computes anew: what SPARQL means by that is not defined."""
+    below = children(pattern)
+    outer = around.union(*map(al.pattern_variables, below))
+    for part in (part for tree in expressions(pattern) for part in every_expression(tree)):
+        if isinstance(part, al.Exists):
+            yield from (var.name for var in assigned(part.pattern) if var in outer)
+            yield from _assigned_outside(part.pattern, outer)
+    for child in below:
+        yield from _assigned_outside(child, around)
+
+
 How = Literal["left_semi", "left_anti"]
 Narrow = Callable[[Relation], Relation]
 
@@ -47,14 +97,8 @@ def distinct(relation: Relation) -> Relation:
     names = [*map(column, relation.variables), *map(number, relation.numbers)]
     if relation.width == 1:
         return replace(relation, frame=relation.frame.dropDuplicates(["lo", *map(column, relation.variables)]))
-    ordered = Window.partitionBy(*names, block("lo", relation.width)).orderBy("lo", "hi")
-    before = fn.max("hi").over(ordered.rowsBetween(Window.unboundedPreceding, -1))
-    starts = fn.when(fn.col("lo") > fn.coalesce(before, fn.lit(-2)) + 1, 1).otherwise(0)
-    islands = relation.frame.withColumn("start", starts).withColumn("island", fn.sum("start").over(ordered))
-    keys = [*names, block("lo", relation.width).alias("block"), fn.col("island")]
-    found = islands.groupBy(*keys).agg(fn.min("lo").alias("first"), fn.max("hi").alias("last"))
-    frame = found.select(fn.col("first").alias("lo"), fn.col("last").alias("hi"), *names)
-    return replace(relation, frame=frame)
+    found = joined_intervals(relation.frame.withColumn("block", block("lo", relation.width)), [*names, "block"])
+    return replace(relation, frame=found.select("lo", "hi", *names))
 
 
 def settled(relation: Relation) -> Relation:
@@ -149,16 +193,13 @@ def _equal(names: list[str]) -> Column:
     return reduce(Column.__and__, [fn.col(name).eqNullSafe(fn.col("r_" + name)) for name in names])
 
 
-def _same(relation: Relation) -> Relation:
-    return relation
-
-
 def semi_join(left: Relation, right: Relation, reports: int, how: How, narrow: Narrow | None = None) -> Relation:
     """The left rows where some (``left_semi``) or no (``left_anti``) right row makes a pair that ``narrow`` keeps."""
     if left.width == right.width == 1 and narrow is None:
         return replace(left, frame=left.frame.join(other(right), compatible(left, right, reports), how))
     known, names = _told_apart(left, right)
-    pairs = (narrow or _same)(join(known, right, reports))
+    pairs = join(known, right, reports)
+    pairs = pairs if narrow is None else narrow(pairs)
     return kept(known, pairs.project(names), how).project(left.variables)
 
 
@@ -168,7 +209,8 @@ def left_join(left: Relation, right: Relation, reports: int, narrow: Narrow | No
         paired = left.frame.join(other(right), compatible(left, right, reports), "left")
         return merged(paired, left, right, (fn.col("lo"), fn.col("hi")), left.certain)
     known, names = _told_apart(left, right)
-    pairs = (narrow or _same)(join(known, right, reports))
+    pairs = join(known, right, reports)
+    pairs = pairs if narrow is None else narrow(pairs)
     alone = kept(known, pairs.project(names), "left_anti").project(left.variables)
     return union(pairs.project(tuple(dict.fromkeys(left.variables + right.variables))), alone)
 

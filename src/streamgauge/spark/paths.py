@@ -13,9 +13,8 @@ from pyspark.sql import functions as fn
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term
 from streamgauge.spark.exists import distinct
-from streamgauge.spark.facts import GraphFactsTable
+from streamgauge.spark.facts import ANY, GraphFactsTable
 from streamgauge.spark.intervals import swept
-from streamgauge.spark.profile import ANY
 from streamgauge.spark.relation import Relation, always, block, column, join, union
 
 Span = tuple[int, int]

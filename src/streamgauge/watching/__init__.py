@@ -12,7 +12,7 @@ from streamgauge.formats.streams.format import Reading
 from streamgauge.model.answer import Answer
 from streamgauge.model.engine import Emit
 from streamgauge.model.semantics import Semantics
-from streamgauge.servers.queries.sessions import Asking, SessionQuery, as_declared, moved
+from streamgauge.servers.queries.sessions import EngineSession, SessionQuery, as_declared, moved
 from streamgauge.sources.decoders import TIMING, OwnDataOptions
 from streamgauge.sources.named import by_time
 from streamgauge.watching.arrivals import MergedStreams
@@ -144,7 +144,7 @@ def _watch(
     each = [SessionQuery(one.query, one.semantics, _emit(one.name, ready, wake)) for one in asked]
     moves = moved if options.get("t0") is None else as_declared
     try:
-        asking = Asking(load(options.get("engine", "live")), each, moves, _failed(arrivals))
+        asking = EngineSession(load(options.get("engine", "live")), each, moves, _failed(arrivals))
     except Exception:
         leave()
         raise

@@ -12,7 +12,7 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 
 from streamgauge.formats.lines import Advance, Input
 from streamgauge.model.answer import Answer, AnswerTable
-from streamgauge.servers.queries.sessions import Asking
+from streamgauge.servers.queries.sessions import EngineSession
 from streamgauge.watching.arrivals import MergedStreams, Place
 from streamgauge.watching.inputs import StreamFeed, Understood
 
@@ -45,7 +45,7 @@ class Watch(Generic[Said]):
     def __init__(
         self,
         asked: Sequence[Understood],
-        asking: Asking,
+        asking: EngineSession,
         ready: deque[Said],
         items: Iterable[Input | None],
         passing: Passing,

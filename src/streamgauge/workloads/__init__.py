@@ -1,6 +1,6 @@
 """Workloads: a stream and its queries, a module or folder each; another package adds one by an entry point."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -12,6 +12,8 @@ from streamgauge.workloads.parameters import Parameter, resolve
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from streamgauge.workloads.plan import TablePlan
 
 GROUP = "streamgauge.workloads"
 
@@ -35,8 +37,25 @@ class Workload(Protocol):
     def generate(
         self, spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object
     ) -> "DataFrame":
-        """The stream table (wire.stream.SCHEMA); the same seed and parameters give the same rows."""
+        """The stream table (formats.stream.SCHEMA); the same seed and parameters give the same rows."""
         ...
+
+
+def on_spark(plan: "Callable[..., TablePlan | None]", tasks: int | None = None) -> "Callable[..., DataFrame | None]":
+    """``generate`` or ``static`` of a workload by its plan: the same rows for every number of partitions.
+
+    Without a number there are at most ``tasks``, one for each id, or as many as Spark has by default.
+    """
+
+    def table(
+        spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object
+    ) -> "DataFrame | None":
+        from streamgauge.workloads.distributed import frame
+
+        made = plan(seed, **given)
+        return None if made is None else frame(spark, made, partitions or tasks)
+
+    return table
 
 
 def names() -> tuple[str, ...]:

@@ -1,9 +1,9 @@
 """Typed parameters of workloads: what a user writes becomes a value, or an error that names the parameter."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.spelling import meant
@@ -84,3 +84,10 @@ def _value(owner: str, name: str, parameter: Parameter, given: Mapping[str, obje
         return parameter.type(given[name]) if name in given else parameter.default
     except ValueError as error:
         raise ParameterError(f"{owner}: {name} is {given[name]!r}: {error}") from error
+
+
+def check_range(owner: str, values: Mapping[str, Any], names: Sequence[str], least: int = 1) -> None:
+    """ParameterError for a parameter whose value is not from ``least`` to 2^31 - 1."""
+    for name in names:
+        if not least <= values[name] < 1 << 31:
+            raise ParameterError(f"{owner}: {name} is {values[name]}: it must be from {least} to 2147483647")

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from streamgauge.engines.spark.batches import Batches
-from streamgauge.engines.spark.micro_batches import Emitted
+from streamgauge.engines.spark.micro_batches import Batches, Emitted
 from streamgauge.engines.spark.panes import ROWS
 from streamgauge.formats.stream import to_table
 from streamgauge.model.answer import Answer

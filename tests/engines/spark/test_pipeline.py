@@ -118,7 +118,7 @@ class Kept:
 def done_of(*rows):
     import pyarrow as pa
 
-    from streamgauge.engines.spark.batches import BatchAnswers
+    from streamgauge.engines.spark.micro_batches import BatchAnswers
     from streamgauge.model.report import DueReport, View
 
     due = DueReport(1000, (View(0, 1000, 0, 999, 9),))

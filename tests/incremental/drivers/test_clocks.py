@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.incremental.drivers.frames import Clocks, Hand
-from streamgauge.incremental.drivers.instants import NEVER, Ticking
+from streamgauge.incremental.drivers.frames import NEVER, Clocks, Hand, Ticking
 from streamgauge.model.semantics import Due
 
 

@@ -1,7 +1,6 @@
 """What is kept is told by the sizes of tables: near what is there, and gone with it."""
 
-from streamgauge.incremental.drivers.landmark import Landmark
-from streamgauge.incremental.facts.queries import answer_bytes, fact_bytes, terms
+from streamgauge.incremental.drivers.landmark import Landmark, answer_bytes, fact_bytes, terms
 from streamgauge.model.terms import RDF_TYPE
 from streamgauge.query import parse_sparql
 

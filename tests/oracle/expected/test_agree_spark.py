@@ -29,7 +29,7 @@ from streamgauge.semantics.order import Arrivals, Head, admit, arrivals, by_trip
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.stream import streamed
 from streamgauge.spark import answers as by_spark
-from streamgauge.spark.contents import contents
+from streamgauge.spark.intervals import contents
 from tests.examples import examples
 from tests.semantics.draw import asked, semantics, streams, window, windows
 from tests.spark.conftest import tiny

@@ -10,7 +10,7 @@ from streamgauge.oracle.judging.expectation import expected_reports
 from streamgauge.oracle.judging.judge import Means
 from streamgauge.query import fill, parse
 from streamgauge.semantics.profiles import YABENCH
-from streamgauge.workloads.tables import Maker
+from streamgauge.workloads.plan import Maker
 
 WINDOW = {"WSIZE": "5s", "WSLIDE": "5s"}
 STREAMS = {

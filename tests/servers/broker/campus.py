@@ -3,8 +3,7 @@
 from importlib.resources import files
 
 from streamgauge.reasoning import read_rules
-from streamgauge.workloads.university.departments import descriptions, words
-from streamgauge.workloads.university.tables import extended
+from streamgauge.workloads.university import descriptions, extended, words
 from tests.reasoning.ontology import triples
 
 UB = "http://www.lehigh.edu/~zhp2/2004/0401/univ-bench.owl#"

@@ -3,10 +3,8 @@
 import pytest
 
 from streamgauge.incremental.drivers.landmark import Landmark
-from streamgauge.incremental.facts.queries import StandingQueries
 from streamgauge.query import parse_sparql
 from streamgauge.query.updates import TooManySolutionsError
-from streamgauge.reasoning.closure import NO_RULES, Closure
 from streamgauge.servers.broker.graphs import BYTES_EACH, DENSE, Graphs, read_changes
 from streamgauge.servers.broker.limits import LimitError, Limits
 from streamgauge.servers.broker.sqlite import SqliteJournal
@@ -290,8 +288,8 @@ def test_a_query_that_cost_too_much_to_create_is_forgotten() -> None:
 
 
 def test_a_query_that_fails_and_ends_in_one_turn_is_not_asked_again() -> None:
-    pool = StandingQueries(Closure(NO_RULES).facts)
-    standing = pool.ask(parse_sparql("SELECT * { ?s ?p ?o }"))
-    pool.fail(standing)
+    landmark = Landmark()
+    standing = landmark.ask(parse_sparql("SELECT * { ?s ?p ?o }"))
+    standing.fail()
     standing.end()
-    assert list(pool.touched()) == []
+    assert list(landmark.touched()) == []

@@ -9,7 +9,7 @@ from threading import Event, Thread
 import httpx
 import pytest
 
-from streamgauge.incremental.facts import entry
+from streamgauge.incremental.facts import graphs
 from streamgauge.servers.broker.limits import LimitError, Limits
 from streamgauge.servers.broker.turns import Turns
 from tests.servers.broker.served import TURTLE, Client
@@ -29,7 +29,7 @@ def people(count):
 
 def test_publications_are_acknowledged_between_the_turns_of_a_channel_that_begins(monkeypatch):
     """Before each turn another publication is made, with another thread's right to the lock."""
-    monkeypatch.setattr(entry, "TURN", 50)
+    monkeypatch.setattr(graphs, "TURN", 50)
     made = broker()
     made.load(people(500))
     later, numbers = made._evaluating.later, []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamgauge.servers.http.conditions import (
+from streamgauge.servers.http.headers import (
     ConditionError,
     PreconditionError,
     entity_tag,

@@ -7,9 +7,8 @@ from random import Random
 import pytest
 
 from streamgauge.servers.http import fanout
-from streamgauge.servers.http.events import Signal
+from streamgauge.servers.http.events import Answers, End, Signal
 from streamgauge.servers.http.fanout import Fanouts, Member, chunk, frames
-from streamgauge.servers.http.numbered_answers import Answers, End
 
 
 @dataclass

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from streamgauge.servers.broker.limits import Limits
 from streamgauge.servers.http.access import TokenError, check_tokens
-from streamgauge.servers.http.events import EventError, Signal, event, last_event
+from streamgauge.servers.http.events import Answers, End, EventError, Numbered, Signal, event, last_event
 from streamgauge.servers.http.fanout import PIECE, as_events
 from streamgauge.servers.http.limits import Rate
 from streamgauge.servers.http.metrics import Metric, exposition
-from streamgauge.servers.http.numbered_answers import Answers, End, Numbered
 
 TOKEN = "sixteen-letters-or-more"
 

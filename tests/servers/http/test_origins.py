@@ -13,7 +13,7 @@ from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application as fragments_application
 from streamgauge.servers.fragments.store.indexed import MemoryStore
 from streamgauge.servers.http.access import CrossOrigin, OriginError, Origins, read_origins
-from streamgauge.servers.queries.face import application as queries_application
+from streamgauge.servers.queries.http import application as queries_application
 from streamgauge.servers.queries.registry import Queries
 from tests.servers.broker.served import GRAPH, TURTLE
 from tests.servers.broker.test_access import converse

@@ -7,7 +7,7 @@ import pytest
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.element import StreamElement
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.servers.queries.wishes import Wish
+from streamgauge.servers.queries.requests import QueryRegistration
 from tests.servers.queries.asks import IN, element, select, service
 
 WINDOW = f"FROM NAMED WINDOW <urn:w> ON <{IN}> [RANGE PT2S STEP PT2S]"
@@ -36,12 +36,12 @@ def crowd(time, count=3000):
 )
 def test_a_product_in_a_window_is_stopped_and_others_go_on(pattern, limits, why):
     queries = service(**limits)
-    heavy, calm = queries.register(Wish(asked(pattern))), queries.register(Wish(select()))
+    heavy, calm = queries.register(QueryRegistration(asked(pattern))), queries.register(QueryRegistration(select()))
     assert queries.publish(IN, [crowd(0), element(3000), element(6000)]) == 2
     assert queries.settle(60)
     assert heavy.fault in {f"its evaluation {each}: ask for less, or of smaller windows" for each in (why, SLOW, MANY)}
     assert heavy.state == "failed"
-    assert heavy.work._asking._session is None
+    assert heavy.work._session._session is None
     assert (calm.state, calm.answers.number > 0) == ("running", True)
     queries.close("over")
 
@@ -49,7 +49,7 @@ def test_a_product_in_a_window_is_stopped_and_others_go_on(pattern, limits, why)
 @pytest.mark.slow
 def test_reports_without_end_are_stopped():
     queries = service(seconds=0.2)
-    running = queries.register(Wish(asked("?a ?b ?c", WINDOW.replace("PT2S", "PT0.001S"))))
+    running = queries.register(QueryRegistration(asked("?a ?b ?c", WINDOW.replace("PT2S", "PT0.001S"))))
     queries.publish(IN, [element(0), element(10**12)])
     assert queries.settle(60)
     assert "takes longer than it may" in running.fault
@@ -59,7 +59,7 @@ def test_reports_without_end_are_stopped():
 @pytest.mark.slow
 def test_a_jump_in_time_takes_no_memory():
     queries = service(seconds=0.5, growth=2**24)
-    running = queries.register(Wish(asked("?a ?b ?c", WINDOW.replace("PT2S", "PT0.001S"))))
+    running = queries.register(QueryRegistration(asked("?a ?b ?c", WINDOW.replace("PT2S", "PT0.001S"))))
     queries.publish(IN, [element(0), element(10**12)])
     assert queries.settle(60)
     assert "takes longer than it may" in running.fault
@@ -75,10 +75,10 @@ def test_a_query_that_takes_long_to_understand_is_refused(monkeypatch):
     monkeypatch.setattr("streamgauge.servers.queries.registry.understand", understand)
     queries = service(seconds=0.02)
     with pytest.raises(TooMuchError, match="takes longer than it may"):
-        queries.register(Wish(asked("?a ?b ?c")))
+        queries.register(QueryRegistration(asked("?a ?b ?c")))
     assert queries.queries() == []
 
 
 def test_a_pattern_that_is_too_large_is_refused_by_name():
     with pytest.raises(RefusedError, match="counted repetitions within counted ones"):
-        service().register(Wish(asked("?a ?b ?c FILTER REGEX(?c, '((a{1,99}){1,99}){1,99}')")))
+        service().register(QueryRegistration(asked("?a ?b ?c FILTER REGEX(?c, '((a{1,99}){1,99}){1,99}')")))

@@ -19,7 +19,7 @@ from streamgauge.engines import load
 from streamgauge.formats.lines import encode_advance, encode_element
 from streamgauge.formats.streams import stream_formats
 from streamgauge.servers.http.server import Serving
-from streamgauge.servers.queries.face import application
+from streamgauge.servers.queries.http import application
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimits
 from streamgauge.servers.queries.registry import Queries
 from tests.servers.programs import DYING
@@ -167,7 +167,7 @@ def test_limits_are_told_by_status():
 
 
 def test_a_publisher_is_told_to_come_again(monkeypatch):
-    monkeypatch.setattr("streamgauge.servers.queries.face.PATIENCE_S", 0.2)
+    monkeypatch.setattr("streamgauge.servers.queries.http.PATIENCE_S", 0.2)
     stuck = Stuck()
     queries = Queries(lambda name: stuck, ("stuck",), QueryLimits(waiting=1))
     ask = Client(queries)

@@ -14,10 +14,10 @@ from streamgauge.engines import load
 from streamgauge.formats.lines import Advance, decode_answer, encode_answer
 from streamgauge.query import QueryError, parse
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.servers.http.numbered_answers import End
+from streamgauge.servers.http.events import End
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError, QueryLimits
 from streamgauge.servers.queries.registry import ConflictError, Queries, UnknownQueryError
-from streamgauge.servers.queries.wishes import Wish, WishError, read_wish
+from streamgauge.servers.queries.requests import QueryRegistration, RequestError, read_registration
 from streamgauge.watching import watch
 from tests.servers.programs import DYING, PROGRAM
 from tests.servers.queries.asks import IN, OUT, construct, element, select, service
@@ -41,7 +41,7 @@ def answers(subscription):
 
 
 def test_a_query_from_registration_to_its_end(queries):
-    running = queries.register(Wish(select()))
+    running = queries.register(QueryRegistration(select()))
     subscription = running.answers.subscribe(None, nothing)
     assert queries.publish(IN, [element(time) for time in (0, 1000, 2500, 3000, 4000)]) == 1
     assert queries.settle(WAIT)
@@ -54,8 +54,8 @@ def test_a_query_from_registration_to_its_end(queries):
 
 
 def test_the_output_of_one_query_is_the_stream_of_another(queries):
-    queries.register(Wish(construct()))
-    second = queries.register(Wish(select(OUT, 4)))
+    queries.register(QueryRegistration(construct()))
+    second = queries.register(QueryRegistration(select(OUT, 4)))
     queries.publish(IN, [element(time, f"s{time} p o.") for time in range(0, 13_000, 1000)])
     assert queries.settle(WAIT)
     found = answers(second.answers.subscribe(0, nothing))
@@ -64,12 +64,12 @@ def test_the_output_of_one_query_is_the_stream_of_another(queries):
 
 
 def test_no_stream_has_two_writers_and_no_query_feeds_itself(queries):
-    queries.register(Wish(construct("urn:b", "urn:a")))
-    queries.register(Wish(construct("urn:c", "urn:b")))
+    queries.register(QueryRegistration(construct("urn:b", "urn:a")))
+    queries.register(QueryRegistration(construct("urn:c", "urn:b")))
     with pytest.raises(ConflictError, match="its own input"):
-        queries.register(Wish(construct("urn:a", "urn:c")))
+        queries.register(QueryRegistration(construct("urn:a", "urn:c")))
     with pytest.raises(ConflictError, match="is the output of q1"):
-        queries.register(Wish(construct("urn:b", "urn:x")))
+        queries.register(QueryRegistration(construct("urn:b", "urn:x")))
     with pytest.raises(ConflictError, match="publish on another"):
         queries.publish("urn:b", [element(0)])
     queries.deregister("q1")
@@ -82,11 +82,11 @@ def test_static_data_of_a_query_and_shared(queries):
         .replace("FROM NAMED WINDOW", "FROM <urn:static> FROM NAMED WINDOW")
         .replace("WINDOW <urn:w> { ?s ?p ?o }", "WINDOW <urn:w> { ?s <urn:p> ?q } ?q <urn:in> ?o .")
     )
-    with pytest.raises(WishError, match="<urn:static>"):
-        queries.register(Wish(text))
-    own = queries.register(Wish(text, static="<urn:b> <urn:in> <urn:own> ."))
+    with pytest.raises(RequestError, match="<urn:static>"):
+        queries.register(QueryRegistration(text))
+    own = queries.register(QueryRegistration(text, static="<urn:b> <urn:in> <urn:own> ."))
     queries.share("urn:static", (("<urn:b>", "<urn:in>", "<urn:shared>"),))
-    shared = queries.register(Wish(text))
+    shared = queries.register(QueryRegistration(text))
     queries.publish(IN, [element(0), element(2000)])
     assert queries.settle(WAIT)
     for running, says in ((own, "<urn:own>"), (shared, "<urn:shared>")):
@@ -97,8 +97,8 @@ def test_time_passes_where_the_streams_say_so(queries):
     text = """SELECT ?s FROM NAMED WINDOW <urn:w> ON <urn:in> [RANGE PT2S STEP PT2S]
     FROM NAMED WINDOW <urn:v> ON <urn:other> [RANGE PT2S STEP PT2S]
     WHERE { { WINDOW <urn:w> { ?s ?p ?o } } UNION { WINDOW <urn:v> { ?s ?p ?o } } }"""
-    both = queries.register(Wish(text))
-    one = queries.register(Wish(select()))
+    both = queries.register(QueryRegistration(text))
+    one = queries.register(QueryRegistration(select()))
     queries.publish(IN, [element(0), Advance(5000)])
     assert queries.settle(WAIT)
     assert (both.answers.number, one.answers.number) == (0, 2)
@@ -113,7 +113,7 @@ def test_time_passes_where_the_streams_say_so(queries):
 def test_time_passes_by_the_wall_clock():
     now = [0]
     queries = Queries(load, ("live",), clock=lambda: now[0])
-    running = queries.register(Wish(select(), advance="wall"))
+    running = queries.register(QueryRegistration(select(), advance="wall"))
     queries.publish(IN, [element(100)])
     assert queries.settle(WAIT)
     now[0] = 2001
@@ -124,7 +124,7 @@ def test_time_passes_by_the_wall_clock():
 
 
 def test_an_element_that_goes_back_is_late_and_ends_nothing(queries):
-    running = queries.register(Wish(select()))
+    running = queries.register(QueryRegistration(select()))
     queries.publish(IN, [element(3000), element(1000), element(4000)])
     assert queries.settle(WAIT)
     assert (running.work.late, running.fault, running.answers.number) == (1, "", 2)
@@ -135,34 +135,34 @@ def test_an_element_that_goes_back_is_late_and_ends_nothing(queries):
     [
         ({"query": "SELECT * { ?s ?p ?o }"}, QueryError, "names no stream"),
         ({"query": select() + "}"}, QueryError, "line 1"),
-        ({"query": 7}, WishError, "query"),
-        ({"text": select()}, WishError, "text is unknown"),
-        ([], WishError, "JSON object"),
-        ({"query": select(), "engine": "csparql"}, WishError, "there is live"),
-        ({"query": select(), "dialect": "sql"}, WishError, "expected one of"),
-        ({"query": select(), "advance": "never"}, WishError, "expected one of wall"),
+        ({"query": 7}, RequestError, "query"),
+        ({"text": select()}, RequestError, "text is unknown"),
+        ([], RequestError, "JSON object"),
+        ({"query": select(), "engine": "csparql"}, RequestError, "there is live"),
+        ({"query": select(), "dialect": "sql"}, RequestError, "expected one of"),
+        ({"query": select(), "advance": "never"}, RequestError, "expected one of wall"),
         ({"query": select(), "semantics": "mine"}, ValueError, "no semantics named"),
         ({"query": select(), "semantics": {"name": "x", "tick": "never"}}, ValueError, "tick"),
-        ({"query": select(), "semantics": 7}, WishError, "semantics is 7"),
+        ({"query": select(), "semantics": 7}, RequestError, "semantics is 7"),
         ({"query": select(), "semantics": "cqels-1.x"}, RefusedError, "clock"),
-        ({"query": select(), "lateness": -1}, WishError, "lateness is -1"),
-        ({"query": select(), "static": "<a"}, WishError, "static, line 1"),
+        ({"query": select(), "lateness": -1}, RequestError, "lateness is -1"),
+        ({"query": select(), "static": "<a"}, RequestError, "static, line 1"),
         ({"query": select() + "#" * 70_000}, QueryLimitError, "longer than 65536 bytes"),
     ],
 )
 def test_wishes_that_are_refused(queries, wish, error, says):
     with pytest.raises(error, match=says):
-        queries.register(read_wish(wish))
+        queries.register(read_registration(wish))
     assert queries.queries() == []
 
 
 def test_limits_on_queries_and_static_data():
     queries = service(queries=1, static_triples=1, shared_triples=2)
     with pytest.raises(QueryLimitError, match="more than 1 static"):
-        queries.register(Wish(select(), static="<urn:a> <urn:b> 1, 2 ."))
-    queries.register(Wish(select()))
+        queries.register(QueryRegistration(select(), static="<urn:a> <urn:b> 1, 2 ."))
+    queries.register(QueryRegistration(select()))
     with pytest.raises(QueryLimitError, match="1 queries are registered"):
-        queries.register(Wish(select()))
+        queries.register(QueryRegistration(select()))
     queries.share("urn:a", (("a", "b", "c"),) * 2)
     queries.share("urn:a", (("a", "b", "c"),))
     with pytest.raises(QueryLimitError, match="more than 2 shared"):
@@ -171,14 +171,14 @@ def test_limits_on_queries_and_static_data():
     with pytest.raises(ConflictError, match="ending"):
         queries.publish(IN, [element(0)])
     with pytest.raises(ConflictError, match="ending"):
-        queries.register(Wish(select()))
+        queries.register(QueryRegistration(select()))
 
 
 def test_limits_on_time_memory_streams_and_rate():
     now = [0.0]
     limits = QueryLimits(lifetime=10, memory=4000, elements_per_second=10, streams=1)
     queries = Queries(load, ("live",), limits, clock=lambda: 0, steady=lambda: now[0])
-    old, big = queries.register(Wish(select())), queries.register(Wish(select("urn:big")))
+    old, big = queries.register(QueryRegistration(select())), queries.register(QueryRegistration(select("urn:big")))
     queries.publish("urn:big", [element(time) for time in range(10)])
     with pytest.raises(QueriesBusyError, match="10 elements a second") as busy:
         queries.publish("urn:big", [element(10)])
@@ -221,7 +221,7 @@ class Stuck:
 def test_a_publisher_is_slowed_and_a_failure_is_told():
     stuck = Stuck()
     queries = Queries(lambda name: stuck, ("stuck",), QueryLimits(waiting=2))
-    running = queries.register(Wish(select()))
+    running = queries.register(QueryRegistration(select()))
     subscription = running.answers.subscribe(None, nothing)
     while not running.work.full:
         queries.publish(IN, [element(0)])
@@ -238,7 +238,7 @@ def test_a_publisher_is_slowed_and_a_failure_is_told():
 @pytest.mark.server
 def test_a_program_answers_beside_the_service():
     queries = Queries(lambda _name: PROGRAM, ("program",))
-    running = queries.register(Wish(select()))
+    running = queries.register(QueryRegistration(select()))
     queries.publish(IN, [element(0), element(1000), element(2500)])
     end = time.monotonic() + WAIT
     while not running.answers.number:
@@ -252,7 +252,7 @@ def test_a_program_answers_beside_the_service():
 @pytest.mark.server
 def test_a_program_that_dies_while_nothing_comes_is_noticed():
     queries = Queries(lambda _name: DYING, ("dying",))
-    running = [queries.register(Wish(select())) for _ in range(2)]
+    running = [queries.register(QueryRegistration(select())) for _ in range(2)]
     woken = threading.Event()
     subscription = running[1].answers.subscribe(None, woken.set)
     queries.publish(IN, [element(0)])
@@ -271,14 +271,14 @@ def test_a_query_is_asked_under_what_its_engine_has():
         PROFILES = ("csparql", "cqels")
 
     queries = Queries(lambda _name: Other(), ("other",))
-    assert queries.register(Wish(select())).question.semantics.name == "csparql"
-    assert queries.register(Wish(select(), semantics="cqels")).question.semantics.name == "cqels"
+    assert queries.register(QueryRegistration(select())).question.semantics.name == "csparql"
+    assert queries.register(QueryRegistration(select(), semantics="cqels")).question.semantics.name == "cqels"
     queries.close("over")
 
 
 def test_a_slow_subscriber_is_left_and_resumes():
     queries = service(kept=6, lag=3)
-    running = queries.register(Wish(select()))
+    running = queries.register(QueryRegistration(select()))
     slow, quick = running.answers.subscribe(None, nothing), running.answers.subscribe(None, nothing)
     seen = []
     for at in range(0, 12_000, 2000):
@@ -301,7 +301,7 @@ def test_a_slow_subscriber_is_left_and_resumes():
 
 def test_kept_answers_are_bounded_in_bytes():
     queries = service(kept_bytes=200)
-    running = queries.register(Wish(select()))
+    running = queries.register(QueryRegistration(select()))
     queries.publish(IN, [element(time) for time in range(0, 40_000, 2000)])
     assert queries.settle(WAIT)
     assert running.answers.bytes <= 200
@@ -311,7 +311,7 @@ def test_kept_answers_are_bounded_in_bytes():
 
 def test_subscribers_beside_a_publisher_get_each_answer_once_and_in_order():
     queries = service(kept=100_000, lag=100_000)
-    running = queries.register(Wish(select(size=1), t0=0))
+    running = queries.register(QueryRegistration(select(size=1), t0=0))
     done = threading.Event()
     got: dict[int, list[int]] = {which: [] for which in range(4)}
 
@@ -360,7 +360,7 @@ def test_whatever_happens_in_between_every_subscriber_gets_each_answer_once_and_
         for _ in range(data.draw(st.integers(1, 25))):
             act = data.draw(st.sampled_from(["publish", "publish", "publish", "register", "subscribe", "leave", "end"]))
             if act == "register" and len(live) < 4:
-                running = queries.register(Wish(select(size=data.draw(st.integers(1, 3))), t0=0))
+                running = queries.register(QueryRegistration(select(size=data.draw(st.integers(1, 3))), t0=0))
                 live[running.name], published[running.name] = [], []
             elif act == "publish":
                 batch = []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from streamgauge.engines import load
 from streamgauge.formats.lines import Advance
 from streamgauge.servers.queries.registry import Queries
-from streamgauge.servers.queries.wishes import Wish
+from streamgauge.servers.queries.requests import QueryRegistration
 from tests.servers.programs import PROGRAM
 from tests.servers.queries.asks import IN, construct, element, select, service
 
@@ -37,10 +37,10 @@ def counted(engine):
 
 def test_one_session_answers_all_that_ask_the_same_from_the_same_element_on():
     queries, started = counted(load("live"))
-    same = [queries.register(Wish(text)) for text in (select(), f"# in other words\n{select()}")]
-    other = queries.register(Wish(select(size=4)))
+    same = [queries.register(QueryRegistration(text)) for text in (select(), f"# in other words\n{select()}")]
+    other = queries.register(QueryRegistration(select(size=4)))
     queries.publish(IN, [element(0, "c p d.")])
-    later = queries.register(Wish(select()))
+    later = queries.register(QueryRegistration(select()))
     queries.publish(IN, [element(1000), element(4000)])
     assert queries.settle(WAIT)
     assert sorted(started.values()) == [1, 2]
@@ -57,7 +57,7 @@ def test_one_session_answers_all_that_ask_the_same_from_the_same_element_on():
 @pytest.mark.server
 def test_a_program_is_started_once_for_those_that_share_it():
     queries, started = counted(PROGRAM)
-    running = [queries.register(Wish(select())) for _ in range(3)]
+    running = [queries.register(QueryRegistration(select())) for _ in range(3)]
     queries.publish(IN, [element(0), element(2500)])
     assert queries.settle(WAIT)
     queries.close("over")
@@ -68,16 +68,16 @@ def test_a_program_is_started_once_for_those_that_share_it():
 def test_queries_whose_answers_are_streams_have_sessions_of_their_own():
     queries, _ = counted(load("live"))
     unnamed = construct().partition(" AS ")[2]
-    first, second = queries.register(Wish(unnamed)), queries.register(Wish(unnamed))
+    first, second = queries.register(QueryRegistration(unnamed)), queries.register(QueryRegistration(unnamed))
     assert first.work is not second.work
     queries.close("over")
 
 
 def test_one_that_ended_is_joined_by_nobody():
     queries, _ = counted(load("live"))
-    first = queries.register(Wish(select()))
+    first = queries.register(QueryRegistration(select()))
     first.end("enough")
-    second = queries.register(Wish(select()))
+    second = queries.register(QueryRegistration(select()))
     queries.publish(IN, [element(0), element(2000)])
     assert queries.settle(WAIT)
     assert (first.answers.number, second.answers.number) == (0, 1)
@@ -85,7 +85,9 @@ def test_one_that_ended_is_joined_by_nobody():
 
 
 def asked(r2s, size, **options):
-    return Wish(f"REGISTER {r2s} <urn:out> AS {select(size=size)}", semantics="rspql", dialect="rspql", **options)
+    return QueryRegistration(
+        f"REGISTER {r2s} <urn:out> AS {select(size=size)}", semantics="rspql", dialect="rspql", **options
+    )
 
 
 wishes = st.sampled_from(
@@ -114,7 +116,7 @@ def test_however_queries_come_and_go_each_is_answered_as_if_it_were_alone(acts):
     seen, asked, begun = {}, {}, set()
     try:
         for place, act in enumerate(acts):
-            if isinstance(act, Wish):
+            if isinstance(act, QueryRegistration):
                 running = queries.register(act)
                 asked[running], seen[running] = act, []
             elif isinstance(act, list):

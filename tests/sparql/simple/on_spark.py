@@ -10,8 +10,8 @@ from streamgauge.formats.stream import SCHEMA
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.terms import Row
 from streamgauge.spark.answers import MANY, answers, refuse
+from streamgauge.spark.compiler import AMBIGUOUS
 from streamgauge.spark.session import JOB_ERRORS
-from streamgauge.spark.slices import AMBIGUOUS
 from tests.spark.together import together
 from tests.sparql.simple.agreement import windows
 from tests.sparql.simple.drawn import Case

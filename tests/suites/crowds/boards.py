@@ -6,7 +6,7 @@ from streamgauge.formats.stream import write
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import XSD
 from streamgauge.suites.crowds.systems import CrowdData
-from streamgauge.workloads.trains.stream import STREAM, TD, T
+from streamgauge.workloads.trains import STREAM, TD, T
 
 DEPARTURES = 4
 NOW = f'"PT0S"^^<{XSD}duration>'

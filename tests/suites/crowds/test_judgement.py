@@ -1,12 +1,14 @@
 """Answers judged by what the server held; freshness; digests; scenarios as JSON."""
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
+import msgspec
 import pytest
 
 from streamgauge.oracle.expected.valid import Valid
 from streamgauge.semantics.profiles import FRAGMENTS
-from streamgauge.suites.crowds import judgement
+from streamgauge.suites.crowds import scenario as judgement
 from streamgauge.suites.crowds.clients import digest
 from streamgauge.suites.crowds.scenario import (
     SYSTEMS,
@@ -14,9 +16,7 @@ from streamgauge.suites.crowds.scenario import (
     ReceivedAnswer,
     Scenario,
     continuous,
-    from_json,
     over_all,
-    to_json,
 )
 from streamgauge.suites.crowds.updates import updates
 from tests.suites.crowds.boards import LATE, NOW, elements, static
@@ -100,6 +100,8 @@ def test_every_system_has_its_query_and_distinct_clients_ask_distinct_things():
 def test_an_outcome_is_kept_as_it_was():
     served = ReceivedAnswer(0, 5, 10, 3, 2, 1, 100, True)
     outcome = CrowdOutcome(ASKED, ((1.0, 50.0),), ((1.0, 5.0),), 0.5, 0.05, 2.0, 7, (8, 9), (served,), ("once",), 1.5)
-    assert from_json(to_json(outcome)) == outcome
+    before = json.dumps(asdict(outcome)).encode()  # as files of earlier versions were written
+    for text in (before, msgspec.json.encode(outcome)):
+        assert msgspec.json.decode(text, type=CrowdOutcome) == outcome
     assert (outcome.server_percent, outcome.client_percent) == (25.0, 1.25)
     assert replace(ASKED, proxy=True).name != ASKED.name != replace(ASKED, seed=2).name

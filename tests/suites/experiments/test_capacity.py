@@ -7,9 +7,18 @@ import pytest
 import streamgauge.engines
 from streamgauge.model.query import Window
 from streamgauge.query import parse
-from streamgauge.suites.experiments.capacity import CapacitySearch, at, axis, capacities, varied, with_engines
-from streamgauge.suites.experiments.capacity_search import Bound, Limit, SearchRange
-from streamgauge.suites.experiments.experiment import ExperimentError
+from streamgauge.suites.experiments import ExperimentError
+from streamgauge.suites.experiments.capacity import (
+    Bound,
+    CapacitySearch,
+    Limit,
+    SearchRange,
+    at,
+    axis,
+    capacities,
+    varied,
+    with_engines,
+)
 from streamgauge.suites.experiments.runner import ExperimentContext
 from tests.suites.experiments import dropping_engine
 
@@ -51,7 +60,7 @@ def engines(monkeypatch):
 
 @pytest.fixture
 def experiment(tmp_path):
-    from streamgauge.suites.experiments.experiment import read
+    from streamgauge.suites.experiments import read
 
     (tmp_path / "drops.toml").write_text(TOML)
     return read(tmp_path / "drops.toml")

@@ -10,7 +10,7 @@ from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
 from streamgauge.oracle.judging.metrics import percentile
 from streamgauge.oracle.judging.oracle import unknown
 from streamgauge.semantics.profiles import RSPQL
-from streamgauge.suites.experiments.capacity_search import Bound, Limit, feeder_p99, probed, rate, slowest
+from streamgauge.suites.experiments.capacity import Bound, Limit, feeder_p99, probed, rate, slowest
 from tests.oracle.runs import right_run
 
 LIMIT = Limit(delay=100, feeder=20, lasting=1000)

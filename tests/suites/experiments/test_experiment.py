@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamgauge.suites.experiments.experiment import ExperimentError, read
+from streamgauge.suites.experiments import ExperimentError, read
 
 GOOD = """name = "e"
 seeds = [1, 2]

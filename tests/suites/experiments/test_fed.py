@@ -5,9 +5,8 @@ import time
 import pytest
 
 from streamgauge.formats.written import Written
-from streamgauge.suites.experiments.experiment import read
-from streamgauge.suites.experiments.fed import FEEDING, FedSoFar, told
-from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
+from streamgauge.suites.experiments import read
+from streamgauge.suites.experiments.runner import FEEDING, ExperimentContext, FedSoFar, run_experiment, told
 
 TIMES = (500, 12_400, 29_000, 61_000)
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from streamgauge.suites.experiments import runner
-from streamgauge.suites.experiments.experiment import Experiment
+from streamgauge.suites.experiments import Experiment, runner
 from streamgauge.suites.experiments.plan import plan_query
 from streamgauge.suites.experiments.runner import ExperimentContext
 

@@ -8,8 +8,7 @@ from streamgauge.formats.lines import LineError
 from streamgauge.formats.run import read_run
 from streamgauge.formats.static import StaticFile
 from streamgauge.query import parse
-from streamgauge.suites.experiments import streams
-from streamgauge.suites.experiments.experiment import Experiment, ExperimentError
+from streamgauge.suites.experiments import Experiment, ExperimentError, plan
 from streamgauge.suites.experiments.plan import plan_query
 from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
 
@@ -79,17 +78,17 @@ def test_a_program_that_reads_no_files_gets_triples_or_is_told_how_many(tmp_path
     file = tmp_path / "static.nt"
     file.write_text(FILE)
     found = StaticFile(file)
-    assert streams.as_taken("live", found) is found
+    assert plan.as_taken("live", found) is found
     program = type("Program", (), {"command": staticmethod(list)})()
-    monkeypatch.setattr(streams, "load_engine", lambda _name: program)
-    assert streams.as_taken("other", found) == TRIPLES
-    monkeypatch.setattr(streams, "LINE_LIMIT", 1)
+    monkeypatch.setattr(plan, "load_engine", lambda _name: program)
+    assert plan.as_taken("other", found) == TRIPLES
+    monkeypatch.setattr(plan, "LINE_LIMIT", 1)
     with pytest.raises(
         ExperimentError, match=r"other does not read static data from a file: .* is 2, give it at most 1"
     ):
-        streams.as_taken("other", found)
+        plan.as_taken("other", found)
     program.STATIC_FILE = True
-    assert streams.as_taken("other", found) is found
+    assert plan.as_taken("other", found) is found
 
 
 def test_a_file_of_triples_is_a_collection(tmp_path: Path):

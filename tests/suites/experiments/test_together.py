@@ -3,8 +3,7 @@
 import pytest
 
 from streamgauge.formats.stream import write
-from streamgauge.suites.experiments import runner
-from streamgauge.suites.experiments.experiment import Experiment
+from streamgauge.suites.experiments import Experiment, runner
 from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
 from tests.notation import stream
 from tests.prove.killed import QUERY, TEXT, Killed

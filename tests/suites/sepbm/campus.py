@@ -3,9 +3,8 @@
 import random
 
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm.configuration import About, read, triples_text, write
-from streamgauge.suites.sepbm.contract import SepbmChannel
-from streamgauge.suites.sepbm.shapes import selected, varied
+from streamgauge.suites.sepbm import About, SepbmChannel, read, triples_text, write
+from streamgauge.suites.sepbm.selection import selected, varied
 from tests.reasoning.ontology import triples
 
 ONTOLOGY = triples(

@@ -2,9 +2,8 @@
 
 from itertools import takewhile
 
-from streamgauge.suites.sepbm.configuration import triples_text
-from streamgauge.workloads.university.departments import UB
-from streamgauge.workloads.university.tables import described
+from streamgauge.suites.sepbm import triples_text
+from streamgauge.workloads.university import UB, described
 from tests.reasoning.ontology import triples
 
 ONTOLOGY = [

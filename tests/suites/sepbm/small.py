@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm.contract import DueRows, SepbmChannel
+from streamgauge.suites.sepbm import DueRows, SepbmChannel
 from tests.servers.broker.world import BASE, ONTOLOGY, QUERIES, RULES, answers, fact, select, student
 
 NAMES = tuple(sorted(QUERIES))

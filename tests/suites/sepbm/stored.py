@@ -1,6 +1,6 @@
 """The small configuration in a folder."""
 
-from streamgauge.suites.sepbm.configuration import About, read, triples_text, write, write_due
+from streamgauge.suites.sepbm import About, read, triples_text, write, write_due
 from tests.servers.broker.world import BASE, ONTOLOGY
 from tests.suites.sepbm.small import Small
 

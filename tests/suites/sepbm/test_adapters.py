@@ -12,9 +12,9 @@ import pytest
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.servers.broker.strategies import begin
+from streamgauge.suites.sepbm import UnusableSystemError
 from streamgauge.suites.sepbm.adapters import adapters, broker_http, start
 from streamgauge.suites.sepbm.adapters.sepa import read_notification
-from streamgauge.suites.sepbm.contract import UnusableSystemError
 from streamgauge.suites.sepbm.runner import RunPlan, run
 from tests.servers.broker.served import serving
 from tests.servers.broker.world import RULES, student

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from streamgauge.suites.sepbm import DueRows, PublicationRecord, ReceivedNotification, SepbmRecording
 from streamgauge.suites.sepbm.analysis import Analysis, ChangeKind, analyse, by_channel, in_effect, score, throughput
-from streamgauge.suites.sepbm.contract import DueRows, PublicationRecord, ReceivedNotification, SepbmRecording
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.toml"))
 MS = 1_000_000

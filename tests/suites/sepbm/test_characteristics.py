@@ -8,6 +8,7 @@ from streamgauge import workloads
 from streamgauge.model.terms import RDF_TYPE
 from streamgauge.query import parse_sparql
 from streamgauge.reasoning import read_rules
+from streamgauge.suites.sepbm import SepbmChannel
 from streamgauge.suites.sepbm.characteristics import (
     MEANING,
     ChangeTraits,
@@ -23,8 +24,7 @@ from streamgauge.suites.sepbm.characteristics import (
     ranked,
     spearman,
 )
-from streamgauge.suites.sepbm.contract import SepbmChannel
-from streamgauge.suites.sepbm.shapes import selected
+from streamgauge.suites.sepbm.selection import selected
 from tests.suites.sepbm.campus import ONTOLOGY
 
 UNIVERSITY = workloads.load("university")

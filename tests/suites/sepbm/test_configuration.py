@@ -9,8 +9,17 @@ from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE
 from streamgauge.reasoning import Rule
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm.configuration import About, ConfigurationError, Stored, read, write, write_due
-from streamgauge.suites.sepbm.contract import Configuration, DueRows, SepbmChannel
+from streamgauge.suites.sepbm import (
+    About,
+    Configuration,
+    ConfigurationError,
+    DueRows,
+    SepbmChannel,
+    Stored,
+    read,
+    write,
+    write_due,
+)
 
 SUB = "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"
 ONTOLOGY = (("<urn:A>", SUB, "<urn:B>"), ("_:x", RDF_TYPE, "<http://www.w3.org/2002/07/owl#Ontology>"))

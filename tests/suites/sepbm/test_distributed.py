@@ -6,7 +6,7 @@ import pytest
 
 from streamgauge.formats.stream import elements, to_table
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm.configuration import ConfigurationError, spans
+from streamgauge.suites.sepbm import ConfigurationError, spans
 from streamgauge.suites.sepbm.distributed import due, history, states
 from streamgauge.suites.sepbm.local import closed, due_in_memory, sequential
 from tests.suites.sepbm.campus import drawn
@@ -54,7 +54,7 @@ def test_an_order_has_all_publications(tmp_path):
 
 
 def test_the_history_of_facts_is_what_holds_after_each_publication(spark, tmp_path):
-    made = drawn(tmp_path, 4, 12)
+    made = drawn(tmp_path, 4, 6)
     found = list(history(spark, made))
     assert list(elements(to_table(found))) == found
     facts = set(made.base())

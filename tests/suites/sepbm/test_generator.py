@@ -6,12 +6,10 @@ from collections import Counter
 import pytest
 
 from streamgauge import workloads
-from streamgauge.suites.sepbm.configuration import ConfigurationError, read, triples_text
-from streamgauge.suites.sepbm.contract import SepbmChannel
+from streamgauge.suites.sepbm import ConfigurationError, SepbmChannel, read, triples_text
 from streamgauge.suites.sepbm.generator import ConfigurationRequest, Reference, generate, on_spark, own_data, university
 from streamgauge.suites.sepbm.local import answers, asked, sequential
-from streamgauge.suites.sepbm.selection import SelectionRule
-from streamgauge.suites.sepbm.shapes import selected
+from streamgauge.suites.sepbm.selection import SelectionRule, selected
 from tests.suites.sepbm import department
 from tests.suites.sepbm.test_distributed import as_sets
 

@@ -3,8 +3,7 @@
 import pytest
 
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm.configuration import About, read, triples_text, write
-from streamgauge.suites.sepbm.contract import SepbmChannel
+from streamgauge.suites.sepbm import About, SepbmChannel, read, triples_text, write
 from streamgauge.suites.sepbm.local import due_in_memory, sequential
 from tests.suites.sepbm.campus import ONTOLOGY, drawn
 from tests.suites.sepbm.test_distributed import as_sets

@@ -15,13 +15,13 @@ from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import parse
-from streamgauge.suites.sepbm import recordings
-from streamgauge.suites.sepbm.contract import (
+from streamgauge.suites.sepbm import (
     STREAM,
     CountedNotification,
     PublicationRecord,
     ReceivedNotification,
     SepbmRecording,
+    recordings,
 )
 from streamgauge.suites.sepbm.recordings import RecordingError
 from streamgauge.suites.sepbm.runner import RunPlan, run

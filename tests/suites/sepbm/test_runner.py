@@ -8,9 +8,8 @@ from itertools import pairwise
 import pytest
 
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm import adapters, runner
+from streamgauge.suites.sepbm import ReceivedNotification, SepbmChannel, UnusableSystemError, adapters, runner
 from streamgauge.suites.sepbm.analysis import SLOW
-from streamgauge.suites.sepbm.contract import ReceivedNotification, SepbmChannel, UnusableSystemError
 from streamgauge.suites.sepbm.runner import RunnerClock, RunPlan, run
 from tests.suites.sepbm.small import NAMES, Small, net
 

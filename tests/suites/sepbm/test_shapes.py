@@ -7,9 +7,9 @@ from streamgauge.model import algebra as al
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.reasoning import read_rules
-from streamgauge.suites.sepbm.contract import SepbmChannel
+from streamgauge.suites.sepbm import SepbmChannel
 from streamgauge.suites.sepbm.local import closed
-from streamgauge.suites.sepbm.shapes import selected, varied
+from streamgauge.suites.sepbm.selection import selected, varied
 from tests.suites.sepbm.campus import CHANNELS, ONTOLOGY, pool
 
 UNIVERSITY = workloads.load("university")

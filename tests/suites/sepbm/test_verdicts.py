@@ -9,9 +9,8 @@ from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.diagnosis.diagnose import diagnose
 from streamgauge.query import parse
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.suites.sepbm import recordings
+from streamgauge.suites.sepbm import PublicationRecord, recordings
 from streamgauge.suites.sepbm.analysis import score
-from streamgauge.suites.sepbm.contract import PublicationRecord
 from streamgauge.suites.sepbm.recordings import JudgingMeans, another_order, judge, outcome
 from streamgauge.suites.sepbm.runner import RunPlan, run
 from tests.suites.sepbm.small import NAMES, Small

@@ -20,9 +20,9 @@ from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.strategies import begin
 from streamgauge.spark.answers import ContentChoices, answers
 from streamgauge.spark.entailment import entailed
-from streamgauge.spark.profile import profiled
+from streamgauge.spark.facts import profiled
 from streamgauge.workloads import load, queries, query_text
-from streamgauge.workloads.university.tables import described
+from streamgauge.workloads.university import described
 from tests.reasoning.naive import closure
 from tests.servers.broker.world import Clock
 

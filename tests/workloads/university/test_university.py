@@ -14,8 +14,7 @@ from streamgauge.cli.main import app
 from streamgauge.model.terms import is_iri
 from streamgauge.workloads import load
 from streamgauge.workloads.parameters import ParameterError
-from streamgauge.workloads.university.departments import foaf, seed_of, ub
-from streamgauge.workloads.university.tables import Chosen, described
+from streamgauge.workloads.university import Chosen, described, foaf, seed_of, ub
 
 WRITTEN = {1: 103_074, 2: 237_142, 5: 645_649, 10: 1_316_322}
 HASHES = {
@@ -148,7 +147,7 @@ def test_the_census_says_what_to_install(monkeypatch):
     def absent(package):
         raise ModuleNotFoundError(package)
 
-    lists = import_module("streamgauge.workloads.university.departments")
+    lists = import_module("streamgauge.workloads.university")
     own = lists.words("own")
     real = lists.resources.files
     monkeypatch.setattr(lists.resources, "files", lambda name: absent(name) if name == "names" else real(name))

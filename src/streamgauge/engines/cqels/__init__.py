@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from streamgauge.engines import EngineUnavailableError, on_the_pipe
-from streamgauge.formats.jvm import JvmError, jars, java_command, prepared
+from streamgauge.engines import java_program, on_the_pipe
+from streamgauge.formats.jvm import prepared
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
@@ -72,14 +72,5 @@ def deviations() -> str:
     return "deviations-citybench.toml" if city else "deviations.toml"
 
 
-def command() -> list[str]:
-    """Its program on the pipe; EngineUnavailableError says how to get the jars, or a JDK."""
-    try:
-        return java_command(
-            jars(HOME, HOW, "cqels"), (Path(__file__).parent / "Cqels.java",), "streamgauge.cqels.Cqels"
-        )
-    except JvmError as error:
-        raise EngineUnavailableError(str(error)) from error
-
-
+command = java_program("cqels", HOME, HOW, Path(__file__).parent / "Cqels.java")
 start = on_the_pipe(refuse, command, DIALECT)

@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-from streamgauge.engines import EngineUnavailableError, on_the_pipe
-from streamgauge.formats.jvm import JvmError, jars, java_command
+from streamgauge.engines import java_program, on_the_pipe, unprintable
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
-from streamgauge.query import print_query
 from streamgauge.semantics.profiles import makes_choices_of
 from streamgauge.semantics.refusal import meaningless
 
@@ -31,21 +29,8 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     timed = (each.window for each in query.windows if each.window.kind == "time")
     if any(window.size % TIME_UNIT_MS or window.slide % TIME_UNIT_MS for window in timed):
         return "C-SPARQL's parser knows no unit below the second: take a RANGE and STEP in whole seconds"
-    try:
-        print_query(query, DIALECT)
-    except ValueError as error:
-        return str(error)
-    return None
+    return unprintable(query, DIALECT)
 
 
-def command() -> list[str]:
-    """Its program on the pipe; EngineUnavailableError says how to get the jars, or a JDK."""
-    try:
-        return java_command(
-            jars(HOME, HOW, "csparql"), (Path(__file__).parent / "CSparql.java",), "streamgauge.csparql.CSparql"
-        )
-    except JvmError as error:
-        raise EngineUnavailableError(str(error)) from error
-
-
+command = java_program("csparql", HOME, HOW, Path(__file__).parent / "CSparql.java")
 start = on_the_pipe(refuse, command, DIALECT)

@@ -4,11 +4,10 @@ import os
 import shutil
 from pathlib import Path
 
-from streamgauge.engines import EngineUnavailableError, on_the_pipe
+from streamgauge.engines import EngineUnavailableError, on_the_pipe, unprintable
 from streamgauge.model.algebra import Select
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Semantics
-from streamgauge.query import print_query
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.semantics.profiles import RSPJS
 from streamgauge.semantics.refusal import meaningless
@@ -34,11 +33,7 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
         return "rsp-js has time-based windows only"
     if (query.r2s or semantics.r2s) is not R2S.RSTREAM:
         return "rsp-js has Rstream only"
-    try:
-        print_query(query, DIALECT)
-    except ValueError as error:
-        return str(error)
-    return None
+    return unprintable(query, DIALECT)
 
 
 def command() -> list[str]:

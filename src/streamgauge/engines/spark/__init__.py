@@ -59,7 +59,7 @@ def _refuse_semantics(semantics: Semantics) -> str | None:
 def _refuse_form(query: ContinuousQuery) -> str | None:
     from streamgauge.query.graphs import spread
     from streamgauge.query.stamps import stamped
-    from streamgauge.spark.refusal import refuse as refuse_form
+    from streamgauge.spark.exists import refuse as refuse_form
 
     names = tuple(f"<{each.name}>" for each in query.windows if each.name is not None)
     try:

@@ -20,8 +20,8 @@ from streamgauge.model.terms import Term
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.spark.answers import ContentChoices, answers, changes
 from streamgauge.spark.compiler import lasting
+from streamgauge.spark.facts import Looked, PredicateCounts, Profile
 from streamgauge.spark.intervals import intervals, sources
-from streamgauge.spark.profile import Looked, PredicateCounts, Profile
 from streamgauge.spark.scalars import OTHER_KIND
 from streamgauge.spark.session import JOB_ERRORS
 

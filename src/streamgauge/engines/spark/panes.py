@@ -1,6 +1,8 @@
 """The rows that later windows need: the source's own files, or copies of them without late elements.
 
 A batch answers on a frame that stays the same: a folder of links to files, listed anew for each batch.
+The driver reads the narrow columns of a batch's files without a Spark job; an element is late by the lateness bound,
+element by element, however batches fall.
 """
 
 import re
@@ -9,19 +11,173 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple, TypeAlias
 from urllib.parse import unquote, urlparse
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from streamgauge.engines.spark.arrivals import BatchArrivals, arrived
-from streamgauge.engines.spark.state import Pane, State
-from streamgauge.formats.stream import SCHEMA
+from streamgauge.engines.spark.state import Closes, Pane, State
+from streamgauge.formats.stream import SCHEMA, UNTIL, StreamError
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.spark.locations import location
-from streamgauge.spark.profile import PredicateCounts, counts_for
+from streamgauge.model.terms import Term
+from streamgauge.semantics.refusal import OutOfOrderError
+from streamgauge.spark.facts import PredicateCounts, counts_for
+from streamgauge.spark.files import location
+
+Numbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
+
+_NARROW = ("stream", "time", "sequence")
+
+
+@dataclass(frozen=True)
+class Heads:
+    """The elements of a batch without their triples, by ``sequence``; ``time`` in ms."""
+
+    sequence: Numbers
+    time: Numbers
+
+    @classmethod
+    def of(cls, sequence: Numbers, time: Numbers) -> "Heads":
+        """From a row per triple, in any order."""
+        once, places = np.unique(sequence, return_index=True)
+        return cls(once, time[places])
+
+
+class _Came(NamedTuple):
+    """The rows of one file that are of the query's streams; ``stream`` is that of all its rows if there is one."""
+
+    file: str
+    stream: str | None
+    ends: bool
+    sequence: Numbers
+    time: Numbers
+    counted: tuple[int, ...]
+
+
+@dataclass
+class BatchArrivals:
+    """The rows of a micro-batch of the query's streams, file by file, at least one row in each.
+
+    ``rows`` are how many, ``first`` and ``last`` their earliest and latest time, ``begin`` that of the first element
+    (ms), ``lowest`` and ``highest`` sequence numbers. ``counted`` has how many triples there are at most of each
+    predicate that was asked for. ``ends`` says whether elements may end by themselves, ``stream`` which one all rows
+    are of, if there is one.
+    """
+
+    came: tuple[_Came, ...]
+
+    def __post_init__(self) -> None:
+        """Count the rows."""
+        came, streams = self.came, {each.stream for each in self.came}
+        first = min(came, key=lambda each: int(each.sequence.min()))
+        self.rows = sum(len(each.time) for each in came)
+        self.first, self.last = min(int(each.time.min()) for each in came), max(int(each.time.max()) for each in came)
+        self.begin = int(first.time[first.sequence.argmin()])
+        self.lowest, self.highest = int(first.sequence.min()), max(int(each.sequence.max()) for each in came)
+        self.files = tuple(each.file for each in came)
+        self.counted = tuple(map(sum, zip(*(each.counted for each in came), strict=True)))
+        self.ends = any(each.ends for each in came)
+        self.stream = streams.pop() if len(streams) == 1 else None
+
+    def heads(self) -> Heads:
+        """Each element once."""
+        sequences, times = ([getattr(each, name) for each in self.came] for name in ("sequence", "time"))
+        return Heads.of(np.concatenate(sequences), np.concatenate(times))
+
+
+def arrived(files: Sequence[str], streams: frozenset[str], predicates: Sequence[Term]) -> BatchArrivals | None:
+    """The rows of some streams in these stream tables; ``None`` for none.
+
+    StreamError names a file that is no stream table.
+    """
+    came = [_came(file, streams, predicates) for file in sorted(files)]
+    found = tuple(each for each in came if len(each.time))
+    return BatchArrivals(found) if found else None
+
+
+def _came(file: str, streams: frozenset[str], predicates: Sequence[Term]) -> _Came:
+    with pq.ParquetFile(file, read_dictionary=["stream", "predicate"]) as opened:
+        names = opened.schema_arrow.names
+        _check(file, names)
+        table = opened.read([*_NARROW, "predicate"] if predicates else list(_NARROW))
+    found = {name for chunk in table.column("stream").chunks for name in chunk.dictionary.to_pylist()}
+    own = table if found <= streams else _own(table, streams)
+    sequence, time = (own.column(name).to_numpy() for name in ("sequence", "time"))
+    counts = _counts(table.column("predicate"), predicates) if predicates else ()
+    return _Came(file, found.pop() if len(found) == 1 else None, UNTIL.name in names, sequence, time, counts)
+
+
+def _check(file: str, names: Sequence[str]) -> None:
+    """StreamError names the column that a file lacks."""
+    for name in SCHEMA.names:
+        if name not in names:
+            raise StreamError(f"{file}: column {name} is missing: expected are {', '.join(SCHEMA.names)}")
+
+
+def _own(table: pa.Table, streams: frozenset[str]) -> pa.Table:
+    return table.filter(pc.is_in(table.column("stream").cast(pa.string()), pa.array(sorted(streams))))
+
+
+def _counts(column: pa.ChunkedArray, predicates: Sequence[Term]) -> tuple[int, ...]:
+    """How many of the values are each of these predicates."""
+    counts = dict.fromkeys(predicates, 0)
+    for chunk in column.chunks:
+        found = np.bincount(chunk.indices.to_numpy(), minlength=len(chunk.dictionary))
+        for name, count in zip(chunk.dictionary.to_pylist(), found, strict=True):
+            if name in counts:
+                counts[name] += int(count)
+    return tuple(counts.values())
+
+
+_EARLY = -(2**62)
+
+
+def surely_in_time(first: int, last: int, state: State, closes: Closes) -> bool:
+    """Whether no element of a batch that spans these times (ms) can be late; never sure without a lateness bound."""
+    lateness = closes.semantics.lateness
+    if lateness is None:
+        return False
+    greatest = max(last, state.greatest if state.greatest is not None else last)
+    return bool(first >= _frontier(np.array([greatest - lateness]), state, closes)[0])
+
+
+def late(heads: Heads, state: State, closes: Closes) -> list[int]:
+    """The sequence numbers of the late elements; OutOfOrderError for disorder without a lateness bound."""
+    times = heads.time
+    before = np.maximum.accumulate(np.concatenate([[_EARLY if state.greatest is None else state.greatest], times]))[:-1]
+    lateness = closes.semantics.lateness
+    if lateness is None:
+        _refuse_disorder(heads, before)
+        return []
+    found = (times < before) & (times < _frontier(before - lateness, state, closes))
+    return [int(sequence) for sequence in heads.sequence[found]]
+
+
+def _refuse_disorder(heads: Heads, before: Numbers) -> None:
+    back = np.flatnonzero(heads.time < before)
+    if len(back):
+        at = back[0]
+        raise OutOfOrderError(
+            f"element {heads.sequence[at]} goes back from {before[at]} to {heads.time[at]} ms: sort the stream or "
+            "declare a lateness bound (a watermark)"
+        )
+
+
+def _frontier(watermarks: Numbers, state: State, closes: Closes) -> Numbers:
+    """The times (ms) below which nothing may come any more when the watermark is at these."""
+    closed = 0 if closes.half_open else 1
+    limits = watermarks - closed if state.passed is None else np.maximum(watermarks - closed, state.passed)
+    found = np.full(len(watermarks), _EARLY)
+    for first, step in closes.steps():
+        passed = first + (limits - first) // step * step
+        found = np.maximum(found, np.where(limits >= first, passed + closed, _EARLY))
+    return found
+
 
 ROWS = (
     "stream string, time long, sequence long, position int, subject string, predicate string, object string, until long"

@@ -24,9 +24,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from streamgauge.engines.spark import refuse, topic
-from streamgauge.engines.spark.batches import BatchAnswers, Batches, BatchSink
 from streamgauge.engines.spark.evaluation import ReportRows
-from streamgauge.engines.spark.micro_batches import configured, kind_of
+from streamgauge.engines.spark.micro_batches import BatchAnswers, Batches, BatchSink, configured, kind_of
 from streamgauge.engines.spark.panes import streaming
 from streamgauge.engines.spark.state import State
 from streamgauge.formats import observed, tables
@@ -130,17 +129,7 @@ class Landing:
         return number + 1
 
 
-BATCHES = pa.schema(
-    [
-        ("batch", pa.int64()),
-        ("watermark", pa.int64()),
-        ("late", pa.int64()),
-        ("rows", pa.int64()),
-        ("closed", pa.int64()),
-        ("began", pa.int64()),
-        ("ended", pa.int64()),
-    ]
-)
+BATCHES = pa.schema([(name, pa.int64()) for name in ("batch", "watermark", "late", "rows", "closed", "began", "ended")])
 """A row a batch: ``watermark`` in ms, ``late`` counts elements, ``rows`` triples, ``closed`` reports; clock in ns."""
 
 _ADVANCE = -1
@@ -191,15 +180,8 @@ class RunFolder:
 
     def _batch(self, done: BatchAnswers, ended: int) -> pa.Table:
         before, after = done.before, done.after
-        row = (
-            after.batch,
-            after.passed,
-            after.late - before.late,
-            after.rows - before.rows,
-            len(done.said),
-            self._began,
-            ended,
-        )
+        late, rows = after.late - before.late, after.rows - before.rows
+        row = (after.batch, after.passed, late, rows, len(done.said), self._began, ended)
         return pa.table([[value] for value in row], schema=BATCHES)
 
     def _part(self, name: str, part: int, table: pa.Table) -> None:

@@ -1,15 +1,152 @@
 """The state of the engine after each micro-batch: one JSON file a batch, written whole or not at all.
 
 A batch that is done again after a crash starts from the record of the batch before it, so it does the same again.
+``Closes`` gives the reports that are due when event time has come to an instant, and the contents of their windows.
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from heapq import merge
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from streamgauge.formats.tables import not_written
+from streamgauge.incremental.drivers.frames import (
+    LandmarkLooks,
+    Ticking,
+    WindowLook,
+    WindowLooks,
+    clock_of,
+    closes_of,
+    closing,
+)
+from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.report import DueReport, View
+from streamgauge.model.semantics import Borders, Semantics
+from streamgauge.semantics.refusal import RefusedError
+
+EVERY = 1 << 62
+"""A view's ``seen``: everything that came in its times."""
+
+MOST = 100_000
+"""How many reports one step may make due before it is refused."""
+
+
+class GapError(RefusedError):
+    """Event time went on so far at once that too many reports would be due."""
+
+
+@dataclass(frozen=True)
+class Closes:
+    """The instants at which a query reports when its first window starts at ``t0`` (ms), and its windows at each."""
+
+    query: ContinuousQuery
+    semantics: Semantics
+    t0: int
+
+    def between(self, after: int | None, upto: int) -> tuple[DueReport, ...]:
+        """The reports due later than ``after`` (ms; ``None``: from the start) and up to ``upto``; GapError."""
+        return tuple(
+            DueReport(instant, tuple(self._view(each, instant) for each in self.query.windows))
+            for instant in self._instants(after, upto)
+            if self._reports(instant)
+        )
+
+    def after(self, passed: int | None) -> int:
+        """The earliest instant (ms) later than ``passed`` at which a clock ticks."""
+        return min(t.next if passed is None else self._next(t, step, passed) for t, step in self._clocks())
+
+    def come_to(self, time: int) -> int:
+        """The latest instant that is due when an element of ``time`` (ms) has come, others of that time to follow."""
+        return time if self.half_open else time - 1
+
+    def steps(self) -> list[tuple[int, int]]:
+        """First instant (ms) and step of each clock."""
+        return [(ticking.next, step) for ticking, step in self._clocks()]
+
+    @property
+    def half_open(self) -> bool:
+        """Whether a window that closes at an instant does not hold what comes at it."""
+        return self.semantics.borders is Borders.CLOSED_OPEN
+
+    def wanted_from(self, after: int) -> int:
+        """The earliest time (ms) that a report later than ``after`` may hold."""
+        nexts = [self._next(ticking, step, after) for ticking, step in self._clocks()]
+        if not closing(self.semantics):
+            return min(self._looks(each).clock(at).first for each in self.query.windows for at in nexts)
+        own = zip(self.query.windows, nexts, strict=True)
+        latest = (view.first for each in self.query.windows for view in [self._view(each, after)])
+        return min([*(self._looks(each).close(at).first for each, at in own), *self._shown(latest)])
+
+    def last_holding(self, time: int) -> int:
+        """The last instant at which some window still holds what came at ``time`` (ms)."""
+        reach = time if self.half_open else time - (self.semantics.borders is Borders.OPEN_CLOSED)
+        found = [self._last_of(each, ticking, step, reach) for each, (ticking, step) in self._by_window()]
+        return max(found)
+
+    def _shown(self, latest: Iterator[int]) -> list[int]:
+        """With several windows each is shown as of its latest close whenever another one closes."""
+        return list(latest) if len(self.query.windows) > 1 else []
+
+    def _last_of(self, each: StreamWindow, ticking: Ticking, step: int, reach: int) -> int:
+        holding = step if each.window.kind == "landmark" else each.window.size
+        limit = max(ticking.next, reach + holding)
+        return limit - (limit - ticking.next) % step
+
+    def _by_window(self) -> list[tuple[StreamWindow, tuple[Ticking, int]]]:
+        clocks = self._clocks()
+        return list(zip(self.query.windows, clocks * (len(self.query.windows) // len(clocks)), strict=True))
+
+    def _clocks(self) -> list[tuple[Ticking, int]]:
+        """A clock for each window's closes, or the one that drives the reports."""
+        if closing(self.semantics):
+            return [(closes_of(each.window, self.semantics, self.t0), each.window.slide) for each in self.query.windows]
+        ticking = clock_of(self.semantics, self.t0)
+        assert ticking is not None
+        return [(ticking, self.semantics.period or self.semantics.time_unit)]
+
+    def _next(self, ticking: Ticking, step: int, after: int) -> int:
+        return ticking.next if after < ticking.next else after + step - (after - ticking.next) % step
+
+    def _instants(self, after: int | None, upto: int) -> Iterator[int]:
+        given = []
+        for ticking, step in self._clocks():
+            first = ticking.next if after is None else self._next(ticking, step, after)
+            given.append(range(first, upto + 1, step))
+        if (many := sum(map(len, given))) > MOST:
+            raise GapError(
+                f"time goes on to {upto} ms at once, which makes {many:,} reports due, more than {MOST:,}: start "
+                "nearer to the stream (another t0) or take a larger slide"
+            )
+        return (instant for instant, _ in groupby(merge(*given)))
+
+    def _reports(self, instant: int) -> bool:
+        semantics = self.semantics
+        if closing(semantics):
+            since = instant - self.t0
+            return semantics.period is None or (since > 0 and since % semantics.period == 0)
+        whole = any(instant >= self._looks(each).whole_from() for each in self.query.windows)
+        return instant >= self.t0 and (semantics.partial_head or whole)
+
+    def _view(self, each: StreamWindow, instant: int) -> View:
+        looks = self._looks(each)
+        if not closing(self.semantics):
+            return _seen(looks.clock(instant))
+        first = closes_of(each.window, self.semantics, self.t0).next
+        if instant < first:
+            return View(self.t0, self.t0, self.t0, self.t0 - 1, 0)
+        return _seen(looks.close(instant - (instant - first) % each.window.slide))
+
+    def _looks(self, each: StreamWindow) -> WindowLooks:
+        kind = LandmarkLooks if each.window.kind == "landmark" else WindowLooks
+        return kind(each.window, self.semantics, self.t0)
+
+
+def _seen(look: WindowLook) -> View:
+    return View(look.start, look.end, look.first, look.last, EVERY)
+
 
 KEPT = 100
 """How many batches' records stay, as many as Spark keeps of its own."""

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from streamgauge.engines import EngineUnavailableError, on_the_pipe
-from streamgauge.formats.jvm import JvmError, jars, java_command
+from streamgauge.engines import java_program, on_the_pipe
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
@@ -67,14 +66,5 @@ def _arguments(condition: al.Expression) -> tuple[al.Expression, ...]:
     return condition.arguments if isinstance(condition, al.Call) else ()
 
 
-def command() -> list[str]:
-    """Its program on the pipe; EngineUnavailableError says how to get the jars, or a JDK."""
-    try:
-        return java_command(
-            jars(HOME, HOW, "yasper"), (Path(__file__).parent / "Yasper.java",), "streamgauge.yasper.Yasper"
-        )
-    except JvmError as error:
-        raise EngineUnavailableError(str(error)) from error
-
-
+command = java_program("yasper", HOME, HOW, Path(__file__).parent / "Yasper.java")
 start = on_the_pipe(refuse, command, DIALECT)

@@ -1,26 +1,295 @@
-"""Importing what others recorded: every module here with ``recognises`` is a format; adding one edits nothing.
+"""Import of runs that others recorded: each becomes a run folder that ``check`` judges.
 
-Each run becomes a run folder that ``check`` judges.
+Every module here with ``recognises`` is a format; adding one edits nothing. Errors name the file and the line or field.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
+
+import pyoxigraph as ox
 
 from streamgauge.formats.atomic import made_folder, making, put
+from streamgauge.formats.canonical import parse_term, to_term
 from streamgauge.formats.run import write_run
 from streamgauge.formats.stream import StreamError, write
-from streamgauge.harness.importing.foreign import AnswerTimes, ForeignError, ImportedRun, ImportRequest
+from streamgauge.formats.streams import Reading
+from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.obstacles import obstacle
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.run import Run, RunHeader, Sample
+from streamgauge.model.semantics import Report, Semantics
 from streamgauge.model.spelling import offered, spelled
+from streamgauge.model.terms import Row, Term
+from streamgauge.oracle.expected.background import beside
+from streamgauge.query import detect, fill, parse
 from streamgauge.semantics.origin import near
-from streamgauge.sources.named import recorded
+from streamgauge.sources.named import NamedSource, recorded, refuse_names
 
-__all__ = ["AnswerTimes", "ForeignError", "ImportRequest", "ImportedRun", "formats", "import_runs"]
+NS = 1_000_000
+"""Nanoseconds of a millisecond."""
+
+
+class ForeignError(MistakeError, ValueError):
+    """A foreign file that cannot be imported; the sentence names the file, and the line or field."""
+
+
+class AnswerTimes(StrEnum):
+    """The meaning of the time written beside an answer."""
+
+    COUNT = "count"  # the report's number times the slide: no clock at all
+    RECEIVED = "received"  # when it came, ms since the feed began
+    INSTANT = "instant"  # the application time that it speaks of, ms
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRequest:
+    """The options beside the sources: the query's text and parameters, the stream and its reading, the semantics, ...
+
+    ``advance_to`` (ms) is how far time came, ``times`` what the answers' times are, ``test`` one test of a folder.
+    """
+
+    query: str | None = None
+    stream: Path | NamedSource | None = None
+    semantics: Semantics | None = None
+    engine: str | None = None
+    samples: Path | None = None
+    static: Path | None = None
+    advance_to: int | None = None
+    times: AnswerTimes | None = None
+    test: str | None = None
+    values: Mapping[str, str] = field(default_factory=dict)
+    reading: Reading = field(default_factory=lambda: Reading(checked=True))
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignAnswers:
+    """The content of a foreign file of answers.
+
+    ``started`` (ns) is when the feed began on the clock of the answers; ``factor`` the pace, ``None`` when unknown;
+    ``notes`` name what was odd in the file, ``workload`` is kept in the run's header.
+    """
+
+    answers: tuple[Answer, ...]
+    engine: str
+    started: int = 0
+    factor: float | None = None
+    samples: tuple[Sample, ...] = ()
+    notes: tuple[str, ...] = ()
+    workload: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRun:
+    """One run to be written: its name, its stream's file, and the run once the stream's last time is known.
+
+    ``streams`` are those that the query reads, ``files`` texts to put beside the run, by name.
+    """
+
+    name: str
+    stream: NamedSource
+    streams: tuple[str, ...]
+    reading: Reading
+    run: Callable[[int], Run]
+    files: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def assemble(
+    answers: Path,
+    form: str,
+    recorded: ForeignAnswers,
+    request: ImportRequest,
+    advance: Callable[[ContinuousQuery, int], int],
+) -> ImportedRun:
+    """The run of recorded answers; ``advance`` gives how far time came from the query and the stream's last time.
+
+    ForeignError says what has to be named on the command line.
+    """
+    if request.query is None:
+        raise ForeignError(f"{answers}: which query was asked? Name it with --query FILE")
+    if request.stream is None:
+        raise ForeignError(f"{answers}: which stream was it asked on? Name it with --stream FILE")
+    if request.semantics is None:
+        raise ForeignError(f"{answers}: under which semantics did the engine run? Name it with --semantics NAME")
+    text = fill(request.query, request.values)
+    query = beside(parse(text), request.static)
+    source = request.stream if isinstance(request.stream, NamedSource) else NamedSource(str(request.stream))
+    refuse_names((source,), query.streams)
+
+    def run(last: int) -> Run:
+        until = request.advance_to if request.advance_to is not None else advance(query, last)
+        return Run(
+            _header(answers, form, recorded, request, (text, query, until)), recorded.answers, (), recorded.samples
+        )
+
+    notes = (*recorded.notes, *query.notes)
+    return ImportedRun(_name(answers), source, query.streams, request.reading, run, notes=notes)
+
+
+def _header(
+    source: Path, form: str, recorded: ForeignAnswers, request: ImportRequest, asked: tuple[str, ContinuousQuery, int]
+) -> RunHeader:
+    text, query, until = asked
+    assert request.semantics is not None
+    return RunHeader(
+        engine=request.engine or recorded.engine,
+        query=query,
+        query_text=text,
+        dialect=detect(text),
+        semantics=request.semantics,
+        advanced_to=until,
+        started=recorded.started,
+        factor=recorded.factor,
+        workload={
+            "imported_from": str(source),
+            "format": form,
+            "stream": request.stream.address if isinstance(request.stream, NamedSource) else str(request.stream),
+            **recorded.workload,
+            **({"notes": list(recorded.notes)} if recorded.notes else {}),
+        },
+    )
+
+
+def _name(source: Path) -> str:
+    return source.name.removesuffix(".gz").removesuffix(".json")
+
+
+def after_last(query: ContinuousQuery, last: int) -> int:
+    """Time went on for a window's size after the last element (ms), so that every window that holds one closed."""
+    return last + max((each.window.size for each in query.windows if each.window.kind != "count"), default=0)
+
+
+def by_answers(
+    answers: Iterable[Answer], started: int, semantics: Semantics | None
+) -> Callable[[ContinuousQuery, int], int]:
+    """Time came as far as the last element, or as the last answer of a window that closed; ms."""
+    closes = semantics is not None and Report.WINDOW_CLOSE in semantics.report
+    heard = max((answer.received for answer in answers), default=started) if closes else started
+    return lambda _query, last: max(last, (heard - started) // NS)
+
+
+def read_json(path: Path) -> Any:
+    """The JSON in a file; ForeignError names file, line and column."""
+    try:
+        return json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise ForeignError(f"{path}, line {error.lineno}, column {error.colno}: not JSON") from error
+    except RecursionError as error:
+        raise ForeignError(f"{path}: no JSON that can be read: nested too deeply") from error
+
+
+def read_text(path: Path) -> str:
+    """A file's text (UTF-8); ForeignError when it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ForeignError(f"{path}: {obstacle(error)}") from error
+    except OSError as error:
+        raise ForeignError(f"{path}: cannot be read: {obstacle(error)}") from error
+
+
+class Fields:
+    """Reads the fields of one file's JSON objects; every error is a ForeignError with the file and the field."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    def fail(self, where: str, what: str) -> ForeignError:
+        """The error for a field."""
+        return ForeignError(f"{self._file}: {where or 'the document'} {what}")
+
+    def member(self, value: Any, where: str, name: str, kind: type) -> Any:
+        """A member of an object, of that type."""
+        if not isinstance(value, Mapping):
+            raise self.fail(where, f"is {_short(value)}: an object is expected")
+        place = f"{where}.{name}" if where else name
+        if name not in value:
+            raise self.fail(place, "is missing")
+        found = value[name]
+        if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
+            raise self.fail(place, f"is {_short(found)}: {_KINDS[kind]} is expected")
+        return found
+
+    def variables(self, document: Any, where: str) -> tuple[str, ...]:
+        """``head.vars`` of a result."""
+        head = self.member(document, where, "head", dict)
+        place = f"{where}.head" if where else "head"
+        found = self.member(head, place, "vars", list)
+        if any(not isinstance(name, str) for name in found) or len(set(found)) < len(found):
+            raise self.fail(f"{place}.vars", f"is {_short(found)}: distinct names are expected")
+        return tuple(found)
+
+    def row(self, binding: Any, variables: tuple[str, ...], where: str) -> Row:
+        """One solution; a variable without a value is unbound, one that ``head.vars`` does not name is refused."""
+        if not isinstance(binding, Mapping):
+            raise self.fail(where, f"is {_short(binding)}: an object of variables is expected")
+        for name in binding:
+            if name not in variables:
+                raise self.fail(f"{where}.{name}", f"is no variable of head.vars ({', '.join(variables)})")
+        return tuple(self._term(binding[name], f"{where}.{name}") if name in binding else None for name in variables)
+
+    def _term(self, value: Any, where: str) -> Term:
+        kind = self.member(value, where, "type", str)
+        text = self.member(value, where, "value", str)
+        try:
+            return to_term(_term(kind, text, value))
+        except (ValueError, TypeError) as error:
+            raise self.fail(where, f"is no RDF term: {error}") from error
+
+
+_KINDS = {int: "a whole number", str: "text", list: "a list", dict: "an object", bool: "true or false"}
+
+
+def _short(value: object) -> str:
+    return repr(value)[:60]
+
+
+def _term(kind: str, text: str, value: Mapping[str, Any]) -> ox.NamedNode | ox.BlankNode | ox.Literal:
+    match kind:
+        case "uri":
+            return parse_term(f"<{text}>")
+        case "bnode":
+            return ox.BlankNode(text.removeprefix("_:"))
+        case "literal" | "typed-literal":
+            if "xml:lang" in value:
+                return ox.Literal(text, language=str(value["xml:lang"]))
+            if value.get("datatype") is not None:
+                return ox.Literal(text, datatype=ox.NamedNode(str(value["datatype"])))
+            return ox.Literal(text)
+    raise ValueError(f"its type is {kind!r}: uri, bnode or literal is expected")
+
+
+HEADER = "time,rss_mem,cpu_percent,mem_percent,threads"
+MIB = 1 << 20
+
+
+def read_samples(path: Path, started: int) -> tuple[str | None, tuple[Sample, ...]]:
+    """The engine's name when the file has it, and its samples from ``started`` (ns) on; ForeignError names the line."""
+    lines = list(enumerate(read_text(path).splitlines(), 1))
+    name = None
+    if lines and lines[0][1].strip() != HEADER:
+        name = lines.pop(0)[1].strip() or None
+    if not lines or lines[0][1].strip() != HEADER:
+        number = lines[0][0] if lines else 1
+        raise ForeignError(f"{path}, line {number}: the line {HEADER!r} is expected, after at most an engine's name")
+    return name, tuple(_sample(path, number, line, started) for number, line in lines[1:] if line.strip())
+
+
+def _sample(path: Path, number: int, line: str, started: int) -> Sample:
+    try:
+        time, rss, cpu, memory, threads = map(float, line.split(","))
+        return Sample(started + round(time * 1e9), round(rss * MIB), memory, cpu, round(threads))
+    except (ValueError, OverflowError) as error:
+        raise ForeignError(f"{path}, line {number}: five numbers ({HEADER}) are expected: {line[:80]}") from error
 
 
 class Importer(Protocol):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from streamgauge.harness.importing.foreign import (
+from streamgauge.harness.importing import (
     NS,
     AnswerTimes,
     Fields,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from streamgauge.harness.importing.foreign import (
+from streamgauge.harness.importing import (
     NS,
     AnswerTimes,
     Fields,

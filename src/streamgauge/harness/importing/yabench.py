@@ -12,7 +12,7 @@ from pathlib import Path
 import pyoxigraph as ox
 
 from streamgauge.formats.canonical import to_term
-from streamgauge.harness.importing.foreign import (
+from streamgauge.harness.importing import (
     NS,
     ForeignAnswers,
     ForeignError,

@@ -11,14 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from streamgauge.harness.importing import yabench
-from streamgauge.harness.importing.foreign import (
+from streamgauge.harness.importing import (
     ForeignError,
     ImportedRun,
     ImportRequest,
     assemble,
     by_answers,
     read_text,
+    yabench,
 )
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.query import QueryError, fill, parse, parse_sparql, print_query

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import TracebackType
 from typing import IO, Final, Self
 
 from streamgauge.engines import command as command_of
@@ -25,7 +24,7 @@ from streamgauge.formats.written import Written
 from streamgauge.harness.pace import PacedFeeder, RunPace, StoppedError, Write, feed_fast
 from streamgauge.harness.process import ChildProcess, write_all
 from streamgauge.harness.resources import ResourceSampler, reaped, spent
-from streamgauge.harness.system import Clock, RunLimits, SystemUnderTest
+from streamgauge.harness.systems import Clock, RunLimits, SystemUnderTest
 from streamgauge.model.answer import Answer
 from streamgauge.model.counts import counted
 from streamgauge.model.element import StreamElement
@@ -185,9 +184,7 @@ class PipeProgram:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property

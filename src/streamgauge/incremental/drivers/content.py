@@ -5,18 +5,56 @@ whether the content has changed between two looks, exactly or as far as an answe
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import count
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
-from streamgauge.incremental.window_joins import Feed, Follow
+from streamgauge.incremental.plan import Feed, Follow
 from streamgauge.model import algebra as al
+from streamgauge.model.fact import Fact
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Changes, Report, Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.query.rebuild import every_pattern
 from streamgauge.query.stamps import stamp, time_fact, uses_timestamp
+
+
+class Holding:
+    """The triples that hold among the facts of sources, each at the time (ms) that its source showed.
+
+    A triple that several sources have enters for each of them.
+    """
+
+    def __init__(self, enter: Feed, leave: Feed) -> None:
+        self._enter, self._leave = enter, leave
+        self._facts: dict[Hashable, tuple[tuple[Fact, ...], int]] = {}
+        self._holding: dict[Hashable, set[Triple]] = {}
+
+    def fetched(self, source: Hashable, facts: Iterable[Fact], at: int) -> None:
+        """A source has these facts now, at its time: what does not hold leaves, what holds enters."""
+        known = tuple(facts)
+        self._facts[source] = known, at
+        now = {fact.triple for fact in known if fact.holds(at)}
+        before = self._holding.get(source, set())
+        self._leave(before - now)
+        self._enter(now - before)
+        self._holding[source] = now
+
+    def border(self, source: Hashable) -> int | None:
+        """When a fact of the source begins or ends to hold next (ms of its clock); ``None`` when none will."""
+        facts, at = self._facts[source]
+        return border(facts, at)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._holding.values()))
+
+
+def border(facts: Iterable[Fact], at: int) -> int | None:
+    """When one of the facts begins or ends to hold next after ``at`` (ms); ``None`` when none will."""
+    times = (time for fact in facts for time in (fact.initial, fact.final) if time is not None and time > at)
+    return min(times, default=None)
+
 
 Arrival: TypeAlias = tuple[int, tuple[Triple, ...], int]
 """Time (ms), the triples that arrived at it, and a number when they end (0 when they do not)."""
@@ -59,27 +97,6 @@ class Latest:
     def _move(self, triple: Triple, before: int, now: int) -> None:
         self._leave((time_fact(triple, before),))
         self._enter((time_fact(triple, now),))
-
-
-class ChangeDetector(Protocol):
-    """Follows the moves of a content and says at each look whether it has changed."""
-
-    @property
-    def none(self) -> bool:
-        """Whether nothing that counts has happened since the last look."""
-        ...
-
-    def came(self, triples: Sequence[Triple]) -> None:
-        """Triples entered."""
-        ...
-
-    def went(self, triples: Sequence[Triple]) -> None:
-        """Triples left."""
-        ...
-
-    def settle(self, held: object) -> bool:
-        """Whether the content has changed since the last look; ``held`` is true when it holds any triple."""
-        ...
 
 
 class SetChanges:
@@ -161,7 +178,11 @@ class AnyChange:
         return changed
 
 
-def change_detector(queries: Sequence[ContinuousQuery], semantics: Semantics) -> SetChanges | AnyChange | None:
+ChangeDetector: TypeAlias = SetChanges | AnyChange
+"""Follows the moves of a content and says at each look whether it has changed."""
+
+
+def change_detector(queries: Sequence[ContinuousQuery], semantics: Semantics) -> ChangeDetector | None:
     """The change detector of one content of queries, ``None`` where changes are no reason to report.
 
     An answer tells a change by itself when only its own changes are sent, every move counts, and it follows from the
@@ -200,6 +221,7 @@ class WindowContent:
         self._enter, self._leave, self._latest = enter, leave, latest
         self._follow = follow if isinstance(change_detector, AnyChange) and latest is None else None
         self._live: deque[Arrival] = deque()
+        self._waiting: list[tuple[int, tuple[Triple, ...], int | None]] = []
         self._ends: list[tuple[int, int, Arrival]] = []
         self._running: set[int] = set()
         self._numbers = count(1)
@@ -281,7 +303,7 @@ class WindowContent:
         return True
 
     def show(self) -> None:
-        """Waiting arrivals enter; here none waits."""
+        """Arrivals that wait for a look enter; here none waits."""
 
     def drop(self, first: int) -> None:
         """Arrivals before ``first`` (ms) leave."""
@@ -338,17 +360,6 @@ class WindowContent:
 
 class BufferedContent(WindowContent):
     """A content that stands still between the looks of its window: what arrives waits for the next."""
-
-    def __init__(
-        self,
-        enter: Feed,
-        leave: Feed,
-        change_detector: ChangeDetector | None = None,
-        latest: Latest | None = None,
-        _follow: Follow | None = None,
-    ) -> None:
-        super().__init__(enter, leave, change_detector, latest)
-        self._waiting: list[tuple[int, tuple[Triple, ...], int | None]] = []
 
     @property
     def still(self) -> bool:

@@ -1,6 +1,7 @@
 """One window of a query as it moves over its stream: its content, the scope that it names, when it closes.
 
-The clocks of a query are merged: which instants come up to a time, what moves there, which of them may report.
+Queries are evaluated by changes as they come or by snapshots of contents (``evaluators``). The clocks of a query are
+merged: which instants come up to a time, what moves there, which of them may report.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -8,24 +9,155 @@ from dataclasses import dataclass
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
-from typing import TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from streamgauge.incremental.drivers.content import BufferedContent, Latest, WindowContent, change_detector
-from streamgauge.incremental.drivers.evaluators import Leaves
-from streamgauge.incremental.drivers.instants import (
-    NEVER,
-    LandmarkLooks,
-    Ticking,
-    WindowLook,
-    WindowLooks,
-    clock_of,
-    closes_of,
-    closing,
-)
+from streamgauge.incremental.evaluator import KeptAnswer
+from streamgauge.incremental.plan import JoinPool
+from streamgauge.incremental.snapshot import SnapshotContents, Snapshots
+from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import Borders, Due, Semantics
+from streamgauge.model.semantics import Borders, Due, Report, Scope, Semantics, Tick
 from streamgauge.model.terms import Term, Triple
 from streamgauge.query.stamps import stamps_graph, uses_timestamp
+
+NEVER = 2**62
+"""A time (ms) after everything."""
+
+
+class WindowLook(NamedTuple):
+    """One look at a window: the scope that is named (ms), the first and last time it holds."""
+
+    start: int
+    end: int
+    first: int
+    last: int
+
+
+class WindowLooks:
+    """Where a time-based window's content starts, by its borders and by how its scope moves."""
+
+    def __init__(self, window: Window, semantics: Semantics, t0: int) -> None:
+        self._size, self._slide, self._t0 = window.size, window.slide, t0
+        self._range = semantics.scope is Scope.RANGE
+        self._half_open = semantics.borders is Borders.CLOSED_OPEN
+        self._skip = 1 if semantics.borders is Borders.OPEN_CLOSED else 0
+        self._back = window.size if semantics.borders is Borders.CLOSED else window.size - 1
+
+    def close(self, instant: int) -> WindowLook:
+        """The window that closes at an instant; what came before t0 is clipped."""
+        start = instant - self._size
+        last = instant - 1 if self._half_open else instant
+        return WindowLook(max(start, self._t0), instant, max(start + self._skip, self._t0), last)
+
+    def clock(self, instant: int) -> WindowLook:
+        """The open scope at an instant of the clock: a half-open one speaks of what came before."""
+        return self._open(instant, instant - 1 if self._half_open else instant)
+
+    def tick(self, time: int) -> WindowLook:
+        """The open scope when what is at ``time`` has entered."""
+        return self._open(time, time)
+
+    def whole_from(self) -> int:
+        """When the first full window has come, ms."""
+        return self._t0 + self._size
+
+    def _open(self, instant: int, last: int) -> WindowLook:
+        if self._range:
+            first = max(last - self._back, self._t0)
+            return WindowLook(max(first - self._skip, self._t0), instant, first, last)
+        reach = last + 1 if self._half_open else last
+        late = reach - self._t0 - self._size
+        start = self._t0 + (-(-late // self._slide) * self._slide if late > 0 else 0)
+        return WindowLook(start, instant, start + self._skip, last)
+
+
+class LandmarkLooks(WindowLooks):
+    """A landmark window: everything from t0 on, whatever the left border."""
+
+    def close(self, instant: int) -> WindowLook:
+        """The look at all arrivals when the window closes at an instant."""
+        return self.clock(instant)
+
+    def whole_from(self) -> int:
+        """It is never partial."""
+        return self._t0
+
+    def _open(self, instant: int, last: int) -> WindowLook:
+        return WindowLook(self._t0, instant, self._t0, last)
+
+
+class Ticking:
+    """Equally spaced instants, each given once."""
+
+    def __init__(self, first: int, step: int) -> None:
+        self.next, self._step, self._first = first, step, first
+
+    @property
+    def passed(self) -> int | None:
+        """The last instant that was given or left out, ``None`` before the first."""
+        return self.next - self._step if self.next > self._first else None
+
+    def up_to(self, limit: int) -> range:
+        """The instants up to ``limit`` (ms) that were not given before."""
+        given = range(self.next, limit + 1, self._step)
+        self.next += len(given) * self._step
+        return given
+
+
+def clock_of(semantics: Semantics, t0: int) -> Ticking | None:
+    """The clock that drives reports when no close does: periods or time units; ``None`` for element-driven ticks."""
+    if semantics.period is not None:
+        return Ticking(t0 + semantics.period, semantics.period)
+    return Ticking(t0 + semantics.time_unit, semantics.time_unit) if semantics.tick is Tick.TIME else None
+
+
+def closes_of(window: Window, semantics: Semantics, t0: int) -> Ticking:
+    """The closes of a time-based or landmark window."""
+    return Ticking(t0 + (window.slide if semantics.partial_head else window.size), window.slide)
+
+
+def closing(semantics: Semantics) -> bool:
+    """Whether closes drive the reports."""
+    return Report.WINDOW_CLOSE in semantics.report
+
+
+OVERLAP: Final = 3
+"""How many looks may see one triple for it to be worth looking at contents whole: measured, a star costs the same at 3
+to 4 looks either way, a self-join at more than 5 (benchmarks/RESULTS.md)."""
+
+
+QueryEvaluator: TypeAlias = KeptAnswer | Snapshots
+"""The answer of a query over contents that move."""
+
+
+def evaluators(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tuple[JoinPool, list[QueryEvaluator]]:
+    """Evaluators for queries with the same windows and static data, and what they have in common.
+
+    ValueError for what they do not do.
+    """
+    first, empty = queries[0], semantics.empty_aggregate
+    names = [f"<{each.name}>" for each in first.windows if each.name is not None]
+    if all(looks_rarely(query, semantics) for query in queries):
+        contents = SnapshotContents()
+        return contents, [Snapshots(query.form, contents, empty, names) for query in queries]
+    pool = WindowJoins(first.static)
+    kept: list[QueryEvaluator] = [KeptAnswer(query.form, pool.leaf, empty, names) for query in queries]
+    pool.feeds(None)
+    return pool, kept
+
+
+def looks_rarely(query: ContinuousQuery, semantics: Semantics) -> bool:
+    """Whether only closes (or periods) are looked at, few of which see the same triple, and nothing else is to join."""
+    if query.static or uses_timestamp(query.form) or any(each.window.kind != "time" for each in query.windows):
+        return False
+    if closing(semantics):
+        step = min(each.window.slide for each in query.windows)
+    elif semantics.period is not None:
+        step = semantics.period
+    else:
+        return False
+    return max(each.window.size for each in query.windows) <= OVERLAP * step
 
 
 class TimeFrame:
@@ -133,7 +265,7 @@ Frame: TypeAlias = TimeFrame | CountFrame
 """One window of a query."""
 
 
-def frames(queries: Sequence[ContinuousQuery], semantics: Semantics, leaves: Leaves, t0: int) -> tuple[Frame, ...]:
+def frames(queries: Sequence[ContinuousQuery], semantics: Semantics, pool: JoinPool, t0: int) -> tuple[Frame, ...]:
     """The windows of queries that have the same, each feeding its graph of the evaluator or seen by it whole.
 
     Several that close each for itself are shown as of their latest closes, so what arrives waits for them.
@@ -142,14 +274,12 @@ def frames(queries: Sequence[ContinuousQuery], semantics: Semantics, leaves: Lea
     held = BufferedContent if closing(semantics) and len(windows) > 1 else WindowContent
     timed = any(uses_timestamp(query.form) for query in queries)
     names = dict.fromkeys(each.name for each in windows)
-    latest = {name: Latest(*leaves.feeds(stamps_graph(name))) if timed else None for name in names}
+    latest = {name: Latest(*pool.feeds(stamps_graph(name))) if timed else None for name in names}
     made = []
     for each in windows:
         graph = _graph(each)
-        content = held(
-            *leaves.feeds(graph), change_detector(queries, semantics), latest[each.name], leaves.follow(graph)
-        )
-        leaves.see(graph, content.graphs)
+        content = held(*pool.feeds(graph), change_detector(queries, semantics), latest[each.name], pool.follow(graph))
+        pool.see(graph, content.graphs)
         made.append(_frame(each, content, semantics, t0))
     return tuple(made)
 
@@ -204,7 +334,8 @@ class Clocks:
         ordered = merge(*(_marked(hand, instants) for hand, instants in given), key=itemgetter(0))
         for instant, group in groupby(ordered, key=itemgetter(0)):
             if still():
-                _move_to_last(given)
+                for move, last in [(move, instants[-1]) for hand, instants in given if instants for move in hand.moves]:
+                    move(last)
                 return
             found = list(group)
             moves = [move for _, hand, _ in found for move in hand.moves]
@@ -218,14 +349,6 @@ def _marked(hand: Hand, instants: range) -> Iterator[tuple[int, Hand, bool]]:
     """The instants of a clock, and whether each is the last."""
     final = instants[-1] if instants else 0
     return ((instant, hand, instant == final) for instant in instants)
-
-
-def _move_to_last(given: Sequence[tuple[Hand, range]]) -> None:
-    """Everything moves to the last of its instants."""
-    for hand, instants in given:
-        if instants:
-            for move in hand.moves:
-                move(instants[-1])
 
 
 def clocks(query: ContinuousQuery, frames: Sequence[Frame], semantics: Semantics, t0: int) -> Clocks | None:

@@ -1,15 +1,45 @@
-"""Facts that stand from when they are published until they are deleted, and what each change does to answers."""
+"""Queries over facts that stand from when they are published until they are deleted.
+
+A query begins in three steps: it is built (``StandingQuery``), its patterns enter (``Landmark.enter``, in turns between
+which facts may change), and its operators are evaluated (``StandingQuery.settle``, which touches nothing that others
+have). From ``Landmark.begin`` on it takes part in each change.
+
+Memory is estimated by the sizes of tables, without going through them (``fact_bytes``, ``answer_bytes``).
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from sys import getsizeof
 from typing import Final, NamedTuple
 
-from streamgauge.incremental.budget import BOUNDLESS, TooMuchError
-from streamgauge.incremental.facts.graphs import NamedGraphs, Quad
-from streamgauge.incremental.facts.queries import StandingQueries, StandingQuery
+from streamgauge.incremental.budget import BOUNDLESS, ChangeBudget, EvaluationBudget, TooMuchError
+from streamgauge.incremental.evaluator import KeptAnswer
+from streamgauge.incremental.facts.facts import Facts
+from streamgauge.incremental.facts.graphs import GraphEntry, NamedGraphs, PatternEntry, Quad
+from streamgauge.incremental.facts.shapes import ShapePool
+from streamgauge.incremental.operators import Take
+from streamgauge.incremental.plan import BgpRequest
+from streamgauge.incremental.rewrite import UnsupportedError
+from streamgauge.incremental.row_joins import Index
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.terms import Row, Triple
+from streamgauge.query.rebuild import every_pattern
+from streamgauge.query.stamps import calls_timestamp
 from streamgauge.reasoning.closure import LARGE, NO_RULES, Closure
 from streamgauge.reasoning.rules import Rules
+
+PATTERNS: Final = 64
+"""Basic graph patterns that a query may have: each is told of every change."""
+
+KEPT: Final = 8
+"""The number of facts that a row counts for that is kept when a query begins: it takes about 100 bytes."""
+
+PER_ROW: Final = 100
+"""How many more facts and rows a query may look at, when it begins, for each row that changed while it was answered."""
+
+OPERATORS: Final = 8
+"""Operators of a query through which a row goes for one that counts."""
 
 PER_TRIPLE: Final = 100
 """How many more facts and rows a query may look at for each triple that a change has."""
@@ -25,13 +55,87 @@ class Difference(NamedTuple):
     removed: tuple[Row, ...]
 
 
+class StandingQuery:
+    """A query over standing facts; ``kept`` is its answer.
+
+    UnsupportedError names what of it is not kept incrementally, TooMuchError says that it costs too much.
+    """
+
+    def __init__(self, form: QueryForm, landmark: "Landmark") -> None:
+        self.form, self._landmark = form, landmark
+        patterns = tuple(every_pattern(form.pattern))
+        if any(map(calls_timestamp, patterns)):
+            raise UnsupportedError("timestamp(): facts stand until they are deleted, they have no times of their own")
+        self.effort = EvaluationBudget(landmark.most_to_begin, KEPT)
+        self.failed, self.begun = False, False
+        self.entries: list[PatternEntry | GraphEntry] = []
+        self.touch = partial(landmark.touches.append, self)
+        self._weight = len(patterns) // OPERATORS
+        self.kept = KeptAnswer(form, self.leaf, names=None, effort=self.effort, ranked=True)
+
+    def leaf(self, asked: BgpRequest) -> Take:
+        """Request the solutions of a pattern."""
+        if len(self.entries) >= PATTERNS:
+            raise TooMuchError(f"it asks for the solutions of more than {PATTERNS} groups of triple patterns")
+        pools = self._landmark
+        entry = PatternEntry(asked, self, pools.pool) if asked.graph is None else GraphEntry(asked, self, pools.graphs)
+        self.entries.append(entry)
+        return entry.take
+
+    @property
+    def share(self) -> int:
+        """Among how many patterns it parts what may be looked at."""
+        return len(self.entries)
+
+    def fail(self) -> None:
+        """Its change would cost too much."""
+        self.failed = True
+        self.touch()
+
+    def settle(self) -> None:
+        """Evaluate what its patterns found; TooMuchError. Nothing is touched that others have."""
+        self._spend()
+        self.kept.settle()
+
+    def turn(self) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+        """The change of the answer as a set; TooMuchError when it would cost too much, and from then on."""
+        if self.failed:
+            raise self._landmark.budget.too_much
+        if not self.begun:
+            return (), ()
+        effort = self.effort
+        effort.most = effort.left = self._landmark.budget.most
+        if self._weight:
+            self._spend()
+        return self.kept.turn()
+
+    def _spend(self) -> None:
+        """Every operator is gone through by what was found."""
+        self.effort.spend(self._weight * sum(each.waiting for each in self.entries))
+
+    def end(self) -> None:
+        """It is asked no more."""
+        for entry in self.entries:
+            entry.leave()
+        self.entries.clear()
+        touches = self._landmark.touches
+        if self in touches:
+            touches[:] = [each for each in touches if each is not self]
+
+
 class Landmark:
-    """A knowledge base under rules, and the answers of queries on it as sets of rows."""
+    """A knowledge base under rules, and the answers of queries on it as sets of rows.
+
+    ``graphs`` are its named graphs, to which rules do not apply. ``touches`` are the queries whose patterns found
+    something in this turn.
+    """
 
     def __init__(self, rules: Rules = NO_RULES) -> None:
-        self.closure = Closure(rules)
-        self._queries = StandingQueries(self.closure.facts)
-        self._change = BOUNDLESS
+        self.closure, self.budget = Closure(rules), ChangeBudget()
+        self.pool = ShapePool(self.closure.facts, self.budget)
+        self.graphs = NamedGraphs(self.budget)
+        self.touches: list[StandingQuery] = []
+        self.most_to_begin = self._change = BOUNDLESS
         self._failed: dict[StandingQuery, TooMuchError] = {}
 
     def limit(self, effort: int, derived: int, change: int | None = None) -> None:
@@ -40,28 +144,49 @@ class Landmark:
         For a change that is ``change``, ``effort`` unless said, and ``PER_TRIPLE`` more for each of its triples, up to
         ``MOST_TIMES`` as much and ``PER_TRIPLE`` for each triple beyond ``LARGE``, at most ``effort``.
         """
-        self._queries.most_to_begin, self.closure.most = effort, derived
+        self.most_to_begin, self.closure.most = effort, derived
         self._change = effort if change is None else change
-        self._queries.most = min(effort, self._change)
+        self.budget.most = min(effort, self._change)
 
     def ask(self, form: QueryForm) -> StandingQuery:
         """A query, answered at once until its ``end``.
 
         UnsupportedError names what of it is not kept incrementally, TooMuchError says that it costs too much.
         """
-        return self._queries.ask(form)
+        standing = StandingQuery(form, self)
+        try:
+            for _ in self.enter(standing):
+                pass
+            standing.settle()
+            self.begin(standing)
+        except BaseException:
+            standing.end()
+            raise
+        return standing
 
-    def built(self, form: QueryForm) -> StandingQuery:
-        """A query that has found nothing yet: ``entering``, ``StandingQuery.settle`` and ``begin`` come next."""
-        return StandingQuery(form, self._queries)
+    def enter(self, standing: StandingQuery) -> Iterator[None]:
+        """Find the solutions of a query's patterns, a part at each step; facts may change between two steps.
 
-    def entering(self, standing: StandingQuery) -> Iterator[None]:
-        """Find the solutions of its patterns, a part at each step; facts may change between two. TooMuchError."""
-        return self._queries.enter(standing)
+        TooMuchError. The query is still to be settled, and to begin.
+        """
+        for entry in standing.entries:
+            yield from entry.steps(standing.effort)
+            if standing.failed:
+                raise self.budget.too_much
+        for entry in standing.entries:
+            entry.hand_over()
 
     def begin(self, standing: StandingQuery) -> None:
-        """It is told of changes from now on, those since its patterns were entered are taken in; TooMuchError."""
-        self._queries.begin(standing)
+        """A query that is settled takes in what changed since its patterns entered; TooMuchError."""
+        for entry in standing.entries:
+            entry.open()
+        standing.effort.weight = 1
+        rows = sum(each.waiting for each in standing.entries)
+        standing.effort.renew(min(self.most_to_begin, self.budget.most + PER_ROW * rows))
+        if standing.failed:
+            raise self.budget.too_much
+        standing.begun = True
+        standing.settle()
 
     @property
     def has_failed(self) -> bool:
@@ -76,13 +201,8 @@ class Landmark:
     def load(self, triples: Iterable[Triple]) -> None:
         """Many facts are published, before anything is asked or without anybody being told."""
         self.closure.load(triples)
-        for standing in self._queries.touched():
+        for standing in self.touched():
             standing.kept.settle()
-
-    @property
-    def graphs(self) -> NamedGraphs[StandingQuery]:
-        """The named graphs, to which rules do not apply."""
-        return self._queries.graphs
 
     def change(
         self,
@@ -95,25 +215,32 @@ class Landmark:
         ``named`` are facts of named graphs that come and that go.
         Read the iterator to its end before the next change. Publishing what is there, and deleting what is
         not, changes nothing. TooMuchError, at once, when too much would be derived or there would be too many graphs:
-        then nothing is changed. StandingQueries whose change would cost too much have ``failed``.
+        then nothing is changed. Queries whose change would cost too much have ``failed``.
         """
         came, went = tuple(added), tuple(removed)
         size = len(came) + len(went)
         if named is not None:
             size += len(named[0]) + len(named[1])
             self.graphs.check(named[0])
-        self._queries.most = self._most(size)
+        self.budget.most = self._most(size)
         self.closure.apply(came, went)
         if named is not None:
             self.graphs.change(*named)
-        return self._changed(self._queries.touched())
+        return self._changed(self.touched())
+
+    def touched(self) -> Iterable[StandingQuery]:
+        """Queries whose answers may have changed, each once and none that has ended; a turn ends."""
+        self.budget.turn += 1
+        found = dict.fromkeys(self.touches)
+        self.touches.clear()
+        return found
 
     def _most(self, size: int) -> int:
         """How much each query may look at for a change of so many triples."""
         usual, most = self._change + PER_TRIPLE * size, MOST_TIMES * self._change
         if usual > most:
             usual = min(usual, most + PER_TRIPLE * max(0, size - LARGE))
-        return min(self._queries.most_to_begin, usual)
+        return min(self.most_to_begin, usual)
 
     def _changed(self, touched: Iterable[StandingQuery]) -> Iterator[tuple[StandingQuery, Difference]]:
         for each in touched:
@@ -124,3 +251,55 @@ class Landmark:
                 continue
             if added or removed:
                 yield each, Difference(added, removed)
+
+
+ROW: Final = 96
+"""About how many bytes a row takes of which the terms are kept elsewhere: a tuple of a few, and its count."""
+
+SOME: Final = 32
+"""Bags of an index that are looked at for its size."""
+
+_PAIRS: Final = getsizeof(("", ""))
+
+
+def terms(facts: Facts) -> int:
+    """How many different terms are subjects and objects of facts; CPython interns each of them.
+
+    Goes through all of them, some milliseconds for 100,000 facts; facts may change meanwhile.
+    """
+    found: set[str] = set()
+    for of in list(facts.properties.values()):
+        found.update(of.out)
+        if of.into is None:
+            found.update(*tuple(of.out.values()))
+        else:
+            found.update(of.into)
+    for each in list(facts.classes.values()):
+        found.update(each.members)
+    return len(found)
+
+
+def fact_bytes(facts: Facts) -> int:
+    """About how many bytes the tables of facts take, without the terms in them."""
+    found = 0
+    for of in list(facts.properties.values()):
+        tables = (of.out, of.into) if of.into is not None else (of.out,)
+        found += sum(getsizeof(each) + _PAIRS * len(each) for each in tables) + getsizeof(of.states)
+    return found + sum(getsizeof(each.members) for each in list(facts.classes.values()))
+
+
+def answer_bytes(asked: Iterable[StandingQuery]) -> int:
+    """About how many bytes answers take, and the rows that operators remember for them, without terms."""
+    found = 0
+    for each in asked:
+        tables = (each.kept.solutions(), *each.kept.tables())
+        for table in tables:
+            found += _index_bytes(table) if isinstance(table, Index) else getsizeof(table) + ROW * len(table)
+    return found
+
+
+def _index_bytes(index: Index) -> int:
+    """By some of its bags."""
+    some = list(islice(index.bags.values(), SOME))
+    each = sum(getsizeof(bag) + ROW * len(bag) for bag in some) // (len(some) or 1)
+    return getsizeof(index.bags) + each * len(index.bags)

@@ -2,17 +2,24 @@
 
 ``RelationToStream`` sends Rstream, Istream, Dstream or both changes of one query (CQL) from the exact changes of its
 solutions. Queries with the same windows, semantics and static data share one driver; others are driven side by side.
+``Admission`` guards a session: the elements that it takes, by their stream and by the order of time.
 """
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import TypeAlias
 
-from streamgauge.incremental.drivers.admission import Admission, disorder
-from streamgauge.incremental.drivers.evaluators import QueryEvaluator, evaluators, looks_rarely
-from streamgauge.incremental.drivers.frames import CountFrame, Frame, clocks, frames
-from streamgauge.incremental.drivers.instants import closing
+from streamgauge.incremental.drivers.frames import (
+    CountFrame,
+    Frame,
+    QueryEvaluator,
+    clocks,
+    closing,
+    evaluators,
+    frames,
+    looks_rarely,
+)
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer, AnswerKind
 from streamgauge.model.element import StreamElement
@@ -21,6 +28,37 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Borders, Counting, Grain, Origin, Report, Semantics, Tick
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query.stamps import uses_timestamp
+from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError
+
+
+class Admission:
+    """The streams of a query; elements of others are left out, and named at the end if none of its own came."""
+
+    def __init__(self, streams: Collection[str]) -> None:
+        self.streams, self.heard = frozenset(streams), False
+        self._foreign: str | None = None
+
+    def takes(self, element: StreamElement) -> bool:
+        """Whether an element is of the query's streams."""
+        if element.stream in self.streams:
+            self.heard = True
+            return True
+        self._foreign = element.stream
+        return False
+
+    def close(self) -> None:
+        """No more input; StreamNameError when elements came, but none of a stream that the query names."""
+        if self._foreign is not None and not self.heard:
+            raise StreamNameError(self.streams, self._foreign)
+
+
+def disorder(element: StreamElement, greatest: int) -> OutOfOrderError:
+    """The error for an element that is earlier than one before it, of ``greatest`` (ms), without a lateness bound."""
+    return OutOfOrderError(
+        f"element {element.sequence} goes back from {greatest} to {element.time} ms: "
+        "sort the stream or declare a lateness bound"
+    )
+
 
 Rows: TypeAlias = tuple[Row, ...]
 
@@ -109,7 +147,7 @@ class WindowDriver:
 
     def __init__(self, asked: Sequence[tuple[ContinuousQuery, Emit]], semantics: Semantics) -> None:
         self._queries, self._semantics = [query for query, _ in asked], semantics
-        self._leaves, answers = evaluators(self._queries, semantics)
+        self._pool, answers = evaluators(self._queries, semantics)
         self._streamings = [
             RelationToStream(query.form, answer, query.r2s or semantics.r2s, semantics, emit)
             for (query, emit), answer in zip(asked, answers, strict=True)
@@ -134,7 +172,7 @@ class WindowDriver:
     def _begin(self, t0: int) -> None:
         query, semantics = self._queries[0], self._semantics
         self._begun, self._t0 = True, t0
-        self._frames = frames(self._queries, semantics, self._leaves, t0)
+        self._frames = frames(self._queries, semantics, self._pool, t0)
         pairs = list(zip(query.windows, self._frames, strict=True))
         self._of = {stream: tuple(frame for each, frame in pairs if each.stream == stream) for stream in self._of}
         self._clocks = clocks(query, self._frames, semantics, t0)
@@ -253,7 +291,7 @@ class WindowDriver:
             self._tick(time, [(time, held, triples[:1], until)])
             triples = triples[1:]
         takers = [frame for frame in held if frame.takes(time)]
-        leaves, counts = self._leaves, self._counts(time)
+        pool, counts = self._pool, self._counts(time)
         if counts and len(takers) == 1 and takers[0].content.follows:
             for _ in takers[0].content.follow(time, triples, until):
                 self._look(time)
@@ -261,7 +299,7 @@ class WindowDriver:
         for triple in triples:
             for frame in takers:
                 frame.arrive(time, (triple,), until)
-            if counts and leaves.moved:
+            if counts and pool.moved:
                 self._look(time)
 
     def _count(self, time: int, held: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
@@ -336,10 +374,10 @@ class WindowDriver:
         if any(changed) and (not self._non_empty or any(frame.content.held for frame in self._frames)):
             scopes = [frame.scope for frame in self._frames]
             scope = min(start for start, _ in scopes), max(end for _, end in scopes)
-            self._leaves.look()
+            self._pool.look()
             for streaming in self._streamings:
                 streaming.report(instant, scope)
-            self._leaves.release()
+            self._pool.release()
 
 
 DriverRequest: TypeAlias = tuple[ContinuousQuery, Semantics, Emit]

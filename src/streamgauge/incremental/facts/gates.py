@@ -13,11 +13,13 @@ of the fact. It has the other two in a table of the values that a subject has of
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from streamgauge.incremental.facts.facts import Class, Facts, Property, Terms
 from streamgauge.incremental.facts.joins import kind_of, parameters
+from streamgauge.incremental.ir import Do, Module, Nested, Scan, Test
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.terms import Term
 
@@ -257,7 +259,8 @@ class TriggerGate:
         self._ends = (_End(), _End())
         self.laid: _Laid | None = None
         self._size = 0
-        self._enter, self._leave = _CALLS[type(kind) if isinstance(kind, Class | Property) else Facts](self)
+        calls = _CALLS[type(kind) if isinstance(kind, Class | Property) else Facts]
+        self._enter, self._leave = partial(calls[0], self), partial(calls[1], self)
         self._told: tuple[_Pair, ...] = ()
 
     def add(self, trigger: JoinTrigger, asked: Condition | None, term: Term | None) -> None:
@@ -334,70 +337,22 @@ def _discard(table: dict[Any, Triggers], key: object, trigger: JoinTrigger) -> N
             del table[key]
 
 
-def _of_members(gate: TriggerGate) -> _Pair:
-    def enter(member: Term) -> None:
-        always, one, two = gate.laid or gate.lay_out()
-        for each in always:
-            each.enter(member)
-        if one is not None or two is not None:
-            for each in _found(one, member, two, None):
-                each.enter(member)
-
-    def leave(member: Term) -> None:
-        always, one, two = gate.laid or gate.lay_out()
-        for each in always:
-            each.leave(member)
-        if one is not None or two is not None:
-            for each in _found(one, member, two, None):
-                each.leave(member)
-
+def _calls(*fact: str) -> _Pair:
+    """Functions that are given a gate and a fact, of which one calls ``enter`` of triggers and one ``leave``."""
+    module, subject, end = Module({"found": _found}), fact[0], fact[-1] if len(fact) > 1 else "None"
+    for name in ("enter", "leave"):
+        call = Do(f"each.{name}({', '.join(fact)})")
+        module.function(name, ["gate", *fact])
+        module.add(Do("always, one, two = gate.laid or gate.lay_out()"), Nested([Scan("each", "always"), call]))
+        module.add(Test("one is not None or two is not None"), Scan("each", f"found(one, {subject}, two, {end})"), call)
+    enter, leave = module.built()
     return enter, leave
 
 
-def _of_pairs(gate: TriggerGate) -> _Pair:
-    def enter(subject: Term, end: Term) -> None:
-        always, one, two = gate.laid or gate.lay_out()
-        for each in always:
-            each.enter(subject, end)
-        if one is not None or two is not None:
-            for each in _found(one, subject, two, end):
-                each.enter(subject, end)
-
-    def leave(subject: Term, end: Term) -> None:
-        always, one, two = gate.laid or gate.lay_out()
-        for each in always:
-            each.leave(subject, end)
-        if one is not None or two is not None:
-            for each in _found(one, subject, two, end):
-                each.leave(subject, end)
-
-    return enter, leave
-
-
-def _of_triples(gate: TriggerGate) -> _Pair:
-    def enter(subject: Term, predicate: Term, end: Term) -> None:
-        always, one, two = gate.laid or gate.lay_out()
-        for each in always:
-            each.enter(subject, predicate, end)
-        if one is not None or two is not None:
-            for each in _found(one, subject, two, end):
-                each.enter(subject, predicate, end)
-
-    def leave(subject: Term, predicate: Term, end: Term) -> None:
-        always, one, two = gate.laid or gate.lay_out()
-        for each in always:
-            each.leave(subject, predicate, end)
-        if one is not None or two is not None:
-            for each in _found(one, subject, two, end):
-                each.leave(subject, predicate, end)
-
-    return enter, leave
-
-
-_CALLS: Final[Mapping[type, Callable[[TriggerGate], _Pair]]] = {
-    Class: _of_members,
-    Property: _of_pairs,
-    Facts: _of_triples,
+_CALLS: Final[Mapping[type, _Pair]] = {
+    Class: _calls("member"),
+    Property: _calls("subject", "end"),
+    Facts: _calls("subject", "predicate", "end"),
 }
 
 

@@ -1,26 +1,151 @@
-"""Named graphs of facts that stand, and the solutions of triple patterns in one of them or in each.
+"""Patterns of queries over standing facts: their entry into a shape, over the default graph and over named graphs.
 
-A graph is there while a fact is in it. Facts of named graphs are as they were published: rules do not apply to them.
-Patterns over a graph are joined as those over the default graph are, within the same bounds (``shapes``, ``entry``);
-one with a variable for the graph is joined in each graph that has all its predicates.
+Existing solutions are found in turns, between which facts change. Few are found in one turn. Many are parted by the
+value of one variable, the anchor. Solutions whose anchor was not looked at yet are found when its turn comes, so their
+changes before are passed over; changes of all others count at once.
+
+A worked example: ``?x :in ?g . ?x :name ?n``, anchor ``?x``, facts about a, b and c. The first turn finds what has
+``?x`` = a; b and c wait. Now ``c :name "C"`` is published: the change is a row with ``?x`` = c, which waits, so the row
+is dropped. ``a :name "A"`` is published: a does not wait, so the row counts. ``d :in g`` and ``d :name "D"`` are
+published: d is new and does not wait, so its row counts. The next turn finds b and c, the one that was dropped too.
+
+A named graph is there while a fact is in it. Its facts are as they were published: rules do not apply to them. A
+pattern with a variable for the graph is joined in each graph that has all its predicates.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import Generic, TypeAlias, TypeVar
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
 
-from streamgauge.incremental.bags import Bag, add_all
-from streamgauge.incremental.budget import EvaluationBudget, TooMuchError
-from streamgauge.incremental.facts.entry import PatternEntry
+from streamgauge.incremental.budget import ChangeBudget, EvaluationBudget, TooMuchError
 from streamgauge.incremental.facts.facts import Facts
-from streamgauge.incremental.facts.shapes import TOO_LARGE, ChangeBounds, PatternShape, ShapeJoins, Taker, shape
-from streamgauge.incremental.ir import JoinError
+from streamgauge.incremental.facts.shapes import PatternOwner, ShapeJoins, ShapePool, Taker, original
+from streamgauge.incremental.operators import Bag, add, add_all
 from streamgauge.incremental.plan import BgpRequest
-from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
 
-Owner = TypeVar("Owner")
+TURN: Final = 10_000
+"""Facts that are looked at in one turn, some milliseconds."""
+
+SINGLE: Final = 50_000
+"""Facts that are looked at beyond a turn's for one value of an anchor, which has one turn."""
+
+_Told = tuple[ShapeJoins, Taker, tuple[Term, ...]]
+
+
+class PatternEntry:
+    """One pattern of a query: what was found of it and not taken yet.
+
+    ``steps`` and ``hand_over`` are for one thread at a time, as changes of the facts are; the first ``take`` after
+    ``hand_over`` touches nothing that changes, the later ones are again for one thread at a time.
+    """
+
+    def __init__(self, asked: BgpRequest, owner: PatternOwner, pool: ShapePool) -> None:
+        self._asked, self._owner, self._pool = asked, owner, pool
+        self._found: Bag = {}
+        self._first: Bag | None = None
+        self._closed = False
+        self._width = len(asked.output)
+        self._wide = False
+        self._told: _Told | None = None
+
+    @property
+    def waiting(self) -> int:
+        """How many rows were found and not taken."""
+        return len(self._found if self._first is None else self._first)
+
+    def take(self) -> Bag:
+        """The change since it was taken last: first the solutions that there were, then what changed."""
+        if self._first is not None:
+            change, self._first = self._first, None
+        elif self._closed:
+            return {}
+        else:
+            found = self._found
+            change = found.copy()
+            found.clear()
+        return _narrowed(change, self._width) if self._wide else change
+
+    def steps(self, effort: EvaluationBudget) -> Iterator[None]:
+        """Find what there is, a part at each step, and be told of changes from the first on; TooMuchError."""
+        running, constants = self._pool.joins(self._asked)
+        self._enter(running, Taker(self._found, self._owner), constants)
+        most = min(TURN, effort.left)
+        left = running.find(Taker(self._found, self._owner), constants, most)
+        if left >= 0:
+            effort.spend(most - left + len(self._found) * effort.weight)
+            return
+        self._found.clear()
+        effort.spend(most if most == TURN else most + 1)
+        yield from self._parts(running, effort)
+
+    def hand_over(self) -> None:
+        """Solutions found by now are taken first, and nothing after them until ``open``."""
+        self._first, self._closed = self._found.copy(), True
+        self._found.clear()
+
+    def open(self) -> None:
+        """Changes since ``hand_over`` are taken too."""
+        self._closed = False
+
+    def leave(self) -> None:
+        """Be told no more."""
+        if self._told is not None:
+            told, self._told = self._told, None
+            self._pool.leave(*told)
+
+    def _enter(self, running: ShapeJoins, taker: Taker, constants: tuple[Term, ...]) -> None:
+        before, self._told = self._told, (running, taker, constants)
+        running.enter(taker, constants)
+        if before is not None:
+            self._pool.leave(*before)
+
+    def _parts(self, running: ShapeJoins, effort: EvaluationBudget) -> Iterator[None]:
+        """Find it value by value of the anchor, which the rows have as one more column where they had none."""
+        anchor = running.anchor
+        if anchor is None:
+            raise effort.too_much
+        name = original(self._asked, anchor.name)
+        if name not in self._asked.output:
+            self._asked = replace(self._asked, output=(*self._asked.output, name))
+            self._wide = True
+        at, news = self._asked.output.index(name), Bag()
+        running, constants = self._pool.joins(self._asked)
+        self._enter(running, Taker(news, self._owner), constants)
+        assert running.anchor is not None
+        waiting = dict.fromkeys(running.anchor.values(*constants))
+        while waiting:
+            self._part(running, constants, waiting, effort)
+            yield
+            for row, count in news.items():
+                if row[at] not in waiting:
+                    add(self._found, row, count)
+            news.clear()
+        self._enter(running, Taker(self._found, self._owner), constants)
+
+    def _part(
+        self,
+        running: ShapeJoins,
+        constants: tuple[Term, ...],
+        waiting: dict[Term, None],
+        effort: EvaluationBudget,
+    ) -> None:
+        """One turn."""
+        most, before = min(TURN + SINGLE, effort.left), len(self._found)
+        left = running.find_parts(Taker(self._found, self._owner), constants, most, TURN, waiting)
+        if left < 0:
+            raise effort.too_much
+        effort.spend(most - left + (len(self._found) - before) * effort.weight)
+
+
+def _narrowed(change: Bag, width: int) -> Bag:
+    """The rows without the columns beyond a width."""
+    found: Bag = {}
+    for row, count in change.items():
+        add(found, row[:width], count)
+    return found
+
 
 Quad: TypeAlias = tuple[Term, Triple]
 """The name of a graph, and a fact in it."""
@@ -89,67 +214,22 @@ class GraphFacts(Facts):
             del self.properties[predicate]
 
 
-@dataclass(eq=False)
-class _Graph(Generic[Owner]):
-    """One named graph: its facts, and the patterns over it by shape. Bounds are those of the default graph."""
+class _Graph:
+    """One named graph: its facts, and the patterns over it. The budget is that of the default graph."""
 
-    name: Term
-    owners: ChangeBounds[Owner]
-    facts: GraphFacts = field(default_factory=GraphFacts)
-    shapes: dict[PatternShape, "ShapeJoins[GraphEntry[Owner]]"] = field(default_factory=dict)
-
-    @property
-    def most(self) -> int:
-        """How many facts a change may look at for a query."""
-        return self.owners.most
-
-    @property
-    def turn(self) -> int:
-        """The number of the turn."""
-        return self.owners.turn
-
-    def touch(self, owner: "GraphEntry[Owner]") -> None:
-        """A pattern has found something here."""
-        owner.found_in(self.name)
-
-    def fail(self, owner: "GraphEntry[Owner]") -> None:
-        """A pattern would look at too much here."""
-        self.owners.fail(owner.owner)
-
-    def share(self, owner: "GraphEntry[Owner]") -> int:
-        """Among how many patterns its query parts what may be looked at."""
-        return self.owners.share(owner.owner)
-
-    def running(self, asked: BgpRequest) -> "tuple[ShapeJoins[GraphEntry[Owner]], tuple[Term, ...]]":
-        """The joins that find a pattern's solutions, and the constants of its taker."""
-        kind, constants = shape(asked)
-        running = self.shapes.get(kind)
-        if running is None:
-            try:
-                running = self.shapes[kind] = ShapeJoins(kind, self.facts, self)
-            except JoinError as error:
-                raise UnsupportedError(TOO_LARGE) from error
-        return running, constants
-
-    def leave(
-        self,
-        running: "ShapeJoins[GraphEntry[Owner]]",
-        taker: "Taker[GraphEntry[Owner]]",
-        constants: tuple[Term, ...],
-    ) -> None:
-        """A pattern is asked no more."""
-        if running.leave(taker, constants):
-            del self.shapes[running.shape]
+    def __init__(self, name: Term, budget: ChangeBudget) -> None:
+        self.name, self.facts = name, GraphFacts()
+        self.pool = ShapePool(self.facts, budget)
 
 
-class NamedGraphs(Generic[Owner]):
+class NamedGraphs:
     """Facts by the graph that they are in, and the patterns over them."""
 
-    def __init__(self, owners: ChangeBounds[Owner]) -> None:
-        self._owners = owners
-        self._graphs: dict[Term, _Graph[Owner]] = {}
+    def __init__(self, budget: ChangeBudget) -> None:
+        self.budget = budget
+        self._graphs: dict[Term, _Graph] = {}
         self._there: dict[Term, None] = {}
-        self._entries: dict[Term | None, dict[GraphEntry[Owner], None]] = {}
+        self._entries: dict[Term | None, dict[GraphEntry, None]] = {}
         self.explicit = 0
 
     @property
@@ -157,11 +237,11 @@ class NamedGraphs(Generic[Owner]):
         """The graphs that have a fact."""
         return tuple(self._there)
 
-    def graph(self, name: Term) -> _Graph[Owner]:
+    def graph(self, name: Term) -> _Graph:
         """A graph, empty when it is new."""
         found = self._graphs.get(name)
         if found is None:
-            found = self._graphs[name] = _Graph(name, self._owners)
+            found = self._graphs[name] = _Graph(name, self.budget)
         return found
 
     def check(self, added: Iterable[Quad]) -> None:
@@ -186,7 +266,7 @@ class NamedGraphs(Generic[Owner]):
     def _has(self, name: Term, triple: Triple) -> bool:
         return name in self._there and self._graphs[name].facts.has(triple)
 
-    def _move(self, graph: _Graph[Owner], came: list[Triple], went: list[Triple]) -> None:
+    def _move(self, graph: _Graph, came: list[Triple], went: list[Triple]) -> None:
         predicates = {triple[1] for triple in came}
         for entry in self._entries.get(None, ()):
             entry.appear(graph, predicates)
@@ -203,9 +283,9 @@ class NamedGraphs(Generic[Owner]):
             entry.vanish(graph.name)
         self.release(graph)
 
-    def release(self, graph: _Graph[Owner]) -> None:
+    def release(self, graph: _Graph) -> None:
         """Forget a graph that has no facts and that no pattern is over."""
-        if not graph.facts.size and not graph.shapes:
+        if not graph.facts.size and not graph.pool.shapes:
             self._graphs.pop(graph.name, None)
 
     def match(
@@ -217,37 +297,43 @@ class NamedGraphs(Generic[Owner]):
             if name in self._there:
                 yield from ((name, triple) for triple in self._graphs[name].facts.match(subject, predicate, end))
 
-    def enter(self, entry: "GraphEntry[Owner]") -> None:
+    def enter(self, entry: "GraphEntry") -> None:
         """A pattern is told of changes from now on."""
         self._entries.setdefault(entry.name, {})[entry] = None
 
-    def leave(self, entry: "GraphEntry[Owner]") -> None:
+    def leave(self, entry: "GraphEntry") -> None:
         """It is no more."""
         told = self._entries.get(entry.name, {})
         told.pop(entry, None)
         if not told:
             self._entries.pop(entry.name, None)
 
-    def touch(self, entry: "GraphEntry[Owner]") -> None:
-        """A pattern whose solutions have changed."""
-        self._owners.touch(entry.owner)
 
-    def most(self) -> int:
-        """How many facts a change may look at for a query."""
-        return self._owners.most
+@dataclass(frozen=True, slots=True)
+class _InGraph:
+    """The owner of a pattern's solutions in one graph."""
 
-    def fail(self, entry: "GraphEntry[Owner]") -> None:
-        """A pattern that would look at too much."""
-        self._owners.fail(entry.owner)
+    entry: "GraphEntry"
+    graph: Term
+
+    @property
+    def share(self) -> int:
+        return self.entry.owner.share
+
+    def touch(self) -> None:
+        self.entry.found_in(self.graph)
+
+    def fail(self) -> None:
+        self.entry.owner.fail()
 
 
-class GraphEntry(Generic[Owner]):
+class GraphEntry:
     """Triple patterns over one named graph, or with a variable for its name over each: what was found and not taken.
 
     The same steps as of an ``PatternEntry``. A pattern without triples has one solution in each graph that is there.
     """
 
-    def __init__(self, asked: BgpRequest, owner: Owner, graphs: NamedGraphs[Owner]) -> None:
+    def __init__(self, asked: BgpRequest, owner: PatternOwner, graphs: NamedGraphs) -> None:
         self.owner, self._graphs = owner, graphs
         self.name = asked.graph if isinstance(asked.graph, str) else None
         self._place = _column(asked)
@@ -257,8 +343,8 @@ class GraphEntry(Generic[Owner]):
         self._predicates = (
             frozenset(map(str, predicates)) if all(isinstance(each, str) for each in predicates) else None
         )
-        self._inner: dict[Term, PatternEntry[GraphEntry[Owner]]] = {}
-        self._dirty: dict[tuple[Term, PatternEntry[GraphEntry[Owner]]], None] = {}
+        self._inner: dict[Term, PatternEntry] = {}
+        self._dirty: dict[tuple[Term, PatternEntry], None] = {}
         self._found: Bag = {}
         self._first: Bag | None = None
         self._closed = False
@@ -279,16 +365,16 @@ class GraphEntry(Generic[Owner]):
                 yield from self._begin(self._graphs.graph(name), effort)
                 yield
 
-    def _begin(self, graph: _Graph[Owner], effort: EvaluationBudget) -> Iterator[None]:
+    def _begin(self, graph: _Graph, effort: EvaluationBudget) -> Iterator[None]:
         """Find what there is in one graph."""
-        inner = self._inner[graph.name] = PatternEntry(self._asked, self, graph)
+        inner = self._inner[graph.name] = PatternEntry(self._asked, _InGraph(self, graph.name), graph.pool)
         if self._asked.bgp.patterns:
             yield from inner.steps(effort)
             self._dirty[graph.name, inner] = None
         else:
             self._add(graph.name, {(): 1})
 
-    def appear(self, graph: _Graph[Owner], predicates: set[Term]) -> None:
+    def appear(self, graph: _Graph, predicates: set[Term]) -> None:
         """Facts with these predicates are about to come to a graph, which is followed once it has all predicates."""
         if graph.name in self._inner or not predicates:
             return
@@ -296,10 +382,10 @@ class GraphEntry(Generic[Owner]):
         if not all(map(graph.facts.knows, missing)):
             return
         try:
-            for _ in self._begin(graph, EvaluationBudget(self._graphs.most())):
+            for _ in self._begin(graph, EvaluationBudget(self._graphs.budget.most)):
                 pass
         except TooMuchError:
-            self._graphs.fail(self)
+            self.owner.fail()
 
     def vanish(self, name: Term) -> None:
         """No fact is in a graph any more."""
@@ -315,7 +401,7 @@ class GraphEntry(Generic[Owner]):
         """Something was found in a graph."""
         if name in self._inner:
             self._dirty[name, self._inner[name]] = None
-        self._graphs.touch(self)
+        self.owner.touch()
 
     def hand_over(self) -> None:
         """Solutions found by now are taken first, and nothing after them until ``open``."""
@@ -351,7 +437,7 @@ class GraphEntry(Generic[Owner]):
 
     def _add(self, name: Term, rows: Bag) -> None:
         self._collect(name, rows)
-        self._graphs.touch(self)
+        self.owner.touch()
 
     def _collect(self, name: Term, rows: Bag) -> None:
         """Rows found in a graph, with its name in their column."""

@@ -21,59 +21,58 @@ A worked example: the rows of ``?x :in ?g . ?x :name ?n`` for takers with a cons
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from typing import Final
 
 from streamgauge.incremental.conditions import PARTS, size_of, test, variables_of
 from streamgauge.incremental.facts.facts import Class, Facts, Property
-from streamgauge.incremental.ir import POSITIONS, Do, Locals, Module, Probe, Scan, Test
+from streamgauge.incremental.ir import (
+    POSITIONS,
+    Do,
+    JoinCondition,
+    Locals,
+    Module,
+    Nodes,
+    PatternJoin,
+    Probe,
+    Scan,
+    Test,
+)
 from streamgauge.incremental.plan import nodes_of
 from streamgauge.model.algebra import Expression, Node, TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term
 
 
-class Finish(Protocol):
-    """The operations that take solutions."""
+class Finish:
+    """The operations that take solutions; those that are not overridden do nothing."""
 
     @property
     def keys(self) -> tuple[str, ...]:
         """Variables whose values are known to begin with."""
-        ...
+        return ()
+
+    def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
+        """Begin the function of a fact that comes or goes; the locals that hold ``keys`` that are known already."""
+        module.function("run", given)
+        return {}
+
+    def begun(self, module: Module) -> None:
+        """Begin the body of the function that finds all existing solutions."""
 
     def bound(self, module: Module, where: Locals) -> None:
         """All of ``keys`` are known; may open blocks."""
-        ...
 
     def looked(self, module: Module, count: str) -> None:
         """So many facts are about to be looked at; may end the function."""
-        ...
 
     def found(self, module: Module, where: Locals, sign: int) -> None:
         """Count a solution that came (1) or went (-1)."""
-        ...
-
-
-class ChangeFinish(Finish, Protocol):
-    """A finish of the solutions that change with a fact."""
-
-    def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
-        """Begin a function ``run`` that is given a fact; the locals that hold ``keys`` that are known already."""
-        ...
-
-
-class SearchFinish(Finish, Protocol):
-    """A finish of all existing solutions, which may stop between two values of an anchor."""
-
-    def begun(self, module: Module) -> None:
-        """Begin the body of the function."""
-        ...
-
-    def ended(self, module: Module) -> None:
-        """All solutions are found."""
-        ...
+        raise NotImplementedError
 
     def parted(self, module: Module) -> None:
-        """All solutions with one value are found; may end the function."""
-        ...
+        """All existing solutions with one value of the anchor are found; may end the function."""
+
+    def ended(self, module: Module) -> None:
+        """All existing solutions are found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ class FactListener:
     leave: Callable[..., None]
 
 
-def readers(facts: Facts, patterns: Sequence[TriplePattern], finish: ChangeFinish) -> Iterator[FactListener]:
+def readers(facts: Facts, patterns: Sequence[TriplePattern], finish: Finish) -> Iterator[FactListener]:
     """One reader for each pattern: together they find the solutions that come and go with facts."""
     joins = fact_joins(facts, patterns, ())
     for at, pattern in enumerate(patterns):
@@ -107,14 +106,14 @@ def readers(facts: Facts, patterns: Sequence[TriplePattern], finish: ChangeFinis
 
 def fact_joins(facts: Facts, patterns: Sequence[TriplePattern], conditions: Sequence[Expression]) -> "FactJoins":
     """The joins of patterns whose predicates are constants or variables, under conditions on solutions."""
-    return FactJoins(facts, tuple(patterns), tuple((each, test(each, variables_of(each))) for each in conditions))
+    tests = [(variables_of(each), size_of(each) // PARTS, each) for each in conditions]
+    waiting = tuple(JoinCondition(names, test(each, names), weight) for names, weight, each in tests)
+    return FactJoins(facts, tuple(patterns), waiting)
 
 
 _DEEP: Final = 80
 _GUESS: Final = 4.0
 """Subjects of an object, as long as nobody has counted objects."""
-
-_Condition: TypeAlias = tuple[Expression, Callable[..., bool]]
 
 
 def _drained(waiting: dict[Term, None]) -> Iterator[Term]:
@@ -132,7 +131,7 @@ class FactJoins:
 
     facts: Facts
     patterns: tuple[TriplePattern, ...]
-    conditions: tuple[_Condition, ...]
+    conditions: tuple[JoinCondition, ...]
 
     @property
     def is_deep(self) -> bool:
@@ -143,31 +142,41 @@ class FactJoins:
         """Whether a fact that matches pattern ``at`` gives all these variables their values."""
         return variables_in(self.patterns[at]).issuperset(names)
 
-    def trigger(self, at: int, sign: int, finish: ChangeFinish) -> Callable[..., None]:
+    def trigger(self, at: int, sign: int, finish: Finish) -> Callable[..., None]:
         """Given a fact that matches pattern ``at`` (``parameters``): finds what comes (``sign`` 1) or goes (-1)."""
         pattern, module = self.patterns[at], Module()
         where = finish.headed(module, parameters(pattern))
         _admit(module, pattern, where)
         steps = self._order([each for each in range(len(self.patterns)) if each != at], set(where))
-        self._joins(module, where, steps, sign, at, finish)
+        self._join(module, where, finish).join(steps, at)
+        finish.found(module, where, sign)
         run: Callable[..., None] = module.built()[0]
         return run
 
-    def begin(self, finish: SearchFinish) -> Callable[..., None]:
-        """Finds all solutions for values of the keys."""
-        module, where = Module(), _key_locals(finish.keys)
-        module.function("begin", list(where.values()))
+    def begin(self, finish: Finish, anchor: str | None = None) -> Callable[..., None]:
+        """Finds all solutions for values of the keys; those with values of the ``anchor`` that wait, value by value."""
+        module, where = Module(), {name: f"k{number}" for number, name in enumerate(finish.keys)}
+        module.function("begin", [*(() if anchor is None else ("waiting",)), *where.values()])
         finish.begun(module)
         with module.branch():
-            self._all(module, where, finish)
+            if anchor is not None:
+                where[anchor] = "a"
+                module.add(Scan("a", f"{module.use(_drained)}(waiting)"))
+                finish.looked(module, "1")
+            with module.branch():
+                self._join(module, where, finish).join(self._order(list(range(len(self.patterns))), set(where)))
+                finish.found(module, where, 1)
+            if anchor is not None:
+                finish.parted(module)
         finish.ended(module)
         begin: Callable[..., None] = module.built()[0]
         return begin
 
-    def _all(self, module: Module, where: dict[str, str], finish: Finish) -> None:
-        self._joins(module, where, self._order(list(range(len(self.patterns))), set(where)), 1, None, finish)
+    def _join(self, module: Module, where: dict[str, str], finish: Finish) -> "_FactJoin":
+        nodes = tuple(map(nodes_of, self.patterns))
+        return _FactJoin(module, nodes, where, list(self.conditions), self.facts, self.patterns, finish)
 
-    def anchor(self, finish: SearchFinish) -> Anchor | None:
+    def anchor(self, finish: Finish) -> Anchor | None:
         """Parts by the first variable that the joins would bind: by a subject before an object; ``None``: none is open.
 
         ``begin`` takes values out of the dict that it is given.
@@ -179,23 +188,8 @@ class FactJoins:
             free = [node for node in nodes if isinstance(node, Var) and node.name not in keys]
             if free:
                 name = free[0].name
-                return Anchor(name, self._values(pattern, name, keys), self._begin_parts(name, finish))
+                return Anchor(name, self._values(pattern, name, keys), self.begin(finish, name))
         return None
-
-    def _begin_parts(self, name: str, finish: SearchFinish) -> Callable[..., None]:
-        """Finds the solutions with the values of a variable that wait, value by value."""
-        module, where = Module(), _key_locals(finish.keys)
-        module.function("begin", ["waiting", *where.values()])
-        finish.begun(module)
-        with module.branch():
-            module.add(Scan("a", f"{module.use(_drained)}(waiting)"))
-            finish.looked(module, "1")
-            with module.branch():
-                self._all(module, {name: "a", **where}, finish)
-            finish.parted(module)
-        finish.ended(module)
-        begin: Callable[..., None] = module.built()[0]
-        return begin
 
     def _values(self, pattern: TriplePattern, name: str, keys: Sequence[str]) -> Callable[..., Iterable[Term]]:
         """All values that an open variable may have in a pattern, and maybe others, for values of the keys.
@@ -221,30 +215,11 @@ class FactJoins:
 
         return values
 
-    def _joins(
-        self,
-        module: Module,
-        where: dict[str, str],
-        steps: Iterable[int],
-        sign: int,
-        trigger: int | None,
-        finish: Finish,
-    ) -> None:
-        waiting = list(self.conditions)
-        told = _test(module, where, waiting, False, finish)
-        for number, at in enumerate(steps):
-            self._step(module, self.patterns[at], number, where, finish)
-            if trigger is not None and at < trigger:
-                earlier, own = nodes_of(self.patterns[at]), nodes_of(self.patterns[trigger])
-                module.skip_same(earlier, own, where, (None, None, None))
-            told = _test(module, where, waiting, told, finish)
-        finish.found(module, where, sign)
-
     def _order(self, left: list[int], bound: set[str]) -> list[int]:
         """Most-bound patterns first; among those that begin, the one with the fewest facts."""
         order, bound = [], set(bound)
         while left:
-            chosen = max(left, key=lambda at: self._rank(self.patterns[at], bound))
+            chosen = max(left, key=lambda at: self._rank(self.patterns[at], bound)) if len(left) > 1 else left[0]
             left.remove(chosen)
             order.append(chosen)
             bound |= variables_in(self.patterns[chosen])
@@ -275,46 +250,92 @@ class FactJoins:
             return len(self.facts.property_of(pattern.predicate).out)
         return 1 << 40
 
-    def _step(self, module: Module, pattern: TriplePattern, number: int, where: dict[str, str], finish: Finish) -> None:
-        """Look the pattern up by what is bound; its other variables become locals."""
-        kind = kind_of(self.facts, pattern)
+
+@dataclass
+class _FactJoin(PatternJoin):
+    """The joins with facts; ``finish`` counts what is looked at, and may end a search once its keys are known."""
+
+    facts: Facts
+    of: tuple[TriplePattern, ...]
+    finish: Finish
+    told: bool = False
+
+    def looked(self, count: str) -> None:
+        """Count facts that are about to be looked at."""
+        self.finish.looked(self.module, count)
+
+    def test(self) -> None:
+        """Take the keys where they are known, then test the conditions whose variables are."""
+        if not self.told and all(name in self.where for name in self.finish.keys):
+            self.told = True
+            self.finish.bound(self.module, self.where)
+        super().test()
+
+    def look_up(self, number: int, at: int) -> None:
+        """Look the pattern up by what is bound."""
+        kind = kind_of(self.facts, self.of[at])
         if isinstance(kind, Class):
-            _member(module, kind, pattern, number, where, finish)
+            self._member(kind, self.patterns[at][0], number)
         elif isinstance(kind, Property):
-            _pair(module, kind, pattern, number, where, finish)
+            self._pair(kind, self.patterns[at], number)
         else:
-            self._any(module, pattern, number, where, finish)
+            self._any(self.patterns[at], number)
 
-    def _any(self, module: Module, pattern: TriplePattern, number: int, where: dict[str, str], finish: Finish) -> None:
+    def _member(self, kind: Class, subject: Node, number: int) -> None:
+        members = self.module.use(kind.members)
+        if self._is_open(subject):
+            self._scan(subject, f"v{number}s", members)
+        else:
+            self.module.add(Probe(members, self.module.term(subject, self.where)))
+
+    def _pair(self, kind: Property, nodes: Nodes, number: int) -> None:
+        """A pattern of one property: by both ends, by one of them, or all pairs."""
+        (subject, _, end), module, values = nodes, self.module, f"x{number}"
+        out = module.use(kind.out)
+        match self._is_open(subject), self._is_open(end):
+            case False, False:
+                one, two = module.term(subject, self.where), module.term(end, self.where)
+                module.add(Test(f"{two} in {out}.get({one}, ())"))
+            case False, True:
+                module.add(Do(f"{values} = {out}.get({module.term(subject, self.where)}, ())"))
+                self._scan(end, f"v{number}o", values)
+            case True, False:
+                into = module.use(kind.backward())
+                module.add(Do(f"{values} = {into}.get({module.term(end, self.where)}, ())"))
+                self._scan(subject, f"v{number}s", values)
+            case _:
+                one = self._bind(subject, f"v{number}s")
+                self.looked(f"len({out})")
+                module.add(Scan(f"{one}, {values}", f"{out}.items()"))
+                if subject == end:
+                    self.looked(f"len({values})")
+                    module.add(Probe(values, one))
+                else:
+                    self._scan(end, f"v{number}o", values)
+
+    def _any(self, nodes: Nodes, number: int) -> None:
         """A pattern over several classes or properties."""
-        nodes, use = nodes_of(pattern), module.use
-        given = ["None" if _is_open(node, where) else module.term(node, where) for node in nodes]
+        use = self.module.use
+        given = ["None" if self._is_open(node) else self.module.term(node, self.where) for node in nodes]
         locals_ = [f"v{number}{position}" for position in POSITIONS]
-        finish.looked(module, f"len({use(self.facts.classes)}) + len({use(self.facts.properties)})")
-        module.add(Scan(", ".join(locals_), f"{use(self.facts.match)}({', '.join(given)})"))
-        finish.looked(module, "1")
+        self.looked(f"len({use(self.facts.classes)}) + len({use(self.facts.properties)})")
+        self.module.add(Scan(", ".join(locals_), f"{use(self.facts.match)}({', '.join(given)})"))
+        self.looked("1")
         for node, local in zip(nodes, locals_, strict=True):
-            if isinstance(node, Var) and where.setdefault(node.name, local) in set(locals_) - {local}:
-                module.add(Test(f"{where[node.name]} == {local}"))
+            if isinstance(node, Var) and self.where.setdefault(node.name, local) in set(locals_) - {local}:
+                self.module.add(Test(f"{self.where[node.name]} == {local}"))
 
+    def _scan(self, node: Node, local: str, values: str) -> None:
+        self.looked(f"len({values})")
+        self.module.add(Scan(self._bind(node, local), values))
 
-def _key_locals(keys: Sequence[str]) -> dict[str, str]:
-    return {name: f"k{number}" for number, name in enumerate(keys)}
+    def _bind(self, node: Node, local: str) -> str:
+        if isinstance(node, Var):
+            self.where[node.name] = local
+        return local
 
-
-def _test(module: Module, where: Locals, waiting: list[_Condition], told: bool, finish: Finish) -> bool:
-    """Test the conditions whose variables are bound; whether the keys are known."""
-    known = told or all(name in where for name in finish.keys)
-    if known and not told:
-        finish.bound(module, where)
-    for condition, tested in list(waiting):
-        names = variables_of(condition)
-        if all(name in where for name in names):
-            waiting.remove((condition, tested))
-            if weight := size_of(condition) // PARTS:
-                finish.looked(module, str(weight))
-            module.add(Test(f"{module.use(tested)}({', '.join(where[name] for name in names)})"))
-    return known
+    def _is_open(self, node: Node) -> bool:
+        return isinstance(node, Var) and node.name not in self.where
 
 
 def kind_of(facts: Facts, pattern: TriplePattern) -> Class | Property | None:
@@ -343,57 +364,6 @@ def _admit(module: Module, pattern: TriplePattern, where: dict[str, str]) -> Non
             where[node.name] = local
         else:
             module.add(Test(f"{local} == {module.term(node, where)}"))
-
-
-def _member(
-    module: Module, kind: Class, pattern: TriplePattern, number: int, where: dict[str, str], finish: Finish
-) -> None:
-    members = module.use(kind.members)
-    if _is_open(pattern.subject, where):
-        local = _bind(pattern.subject, f"v{number}s", where)
-        finish.looked(module, f"len({members})")
-        module.add(Scan(local, members))
-    else:
-        module.add(Probe(members, module.term(pattern.subject, where)))
-
-
-def _pair(
-    module: Module, kind: Property, pattern: TriplePattern, number: int, where: dict[str, str], finish: Finish
-) -> None:
-    """A pattern of one property: by both ends, by one of them, or all pairs."""
-    out, values = module.use(kind.out), f"x{number}"
-    match _is_open(pattern.subject, where), _is_open(pattern.object, where):
-        case False, False:
-            one, two = module.term(pattern.subject, where), module.term(pattern.object, where)
-            module.add(Test(f"{two} in {out}.get({one}, ())"))
-        case False, True:
-            module.add(Do(f"{values} = {out}.get({module.term(pattern.subject, where)}, ())"))
-            finish.looked(module, f"len({values})")
-            module.add(Scan(_bind(pattern.object, f"v{number}o", where), values))
-        case True, False:
-            into, two = module.use(kind.backward()), module.term(pattern.object, where)
-            module.add(Do(f"{values} = {into}.get({two}, ())"))
-            finish.looked(module, f"len({values})")
-            module.add(Scan(_bind(pattern.subject, f"v{number}s", where), values))
-        case _:
-            one = _bind(pattern.subject, f"v{number}s", where)
-            finish.looked(module, f"len({out})")
-            module.add(Scan(f"{one}, {values}", f"{out}.items()"))
-            finish.looked(module, f"len({values})")
-            if pattern.subject == pattern.object:
-                module.add(Probe(values, one))
-            else:
-                module.add(Scan(_bind(pattern.object, f"v{number}o", where), values))
-
-
-def _bind(node: Node, local: str, where: dict[str, str]) -> str:
-    if isinstance(node, Var):
-        where[node.name] = local
-    return local
-
-
-def _is_open(node: Node, where: Locals) -> bool:
-    return isinstance(node, Var) and node.name not in where
 
 
 def variables_in(pattern: TriplePattern) -> set[str]:

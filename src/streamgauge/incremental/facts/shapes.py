@@ -9,19 +9,36 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Final, Protocol, TypeAlias
 
-from streamgauge.incremental.bags import Bag
+from streamgauge.incremental.budget import ChangeBudget
 from streamgauge.incremental.facts.facts import Facts
 from streamgauge.incremental.facts.gates import JoinTrigger
-from streamgauge.incremental.facts.joins import Anchor, fact_joins
-from streamgauge.incremental.ir import Do, Emit, Locals, Module, Scan, Test, row_of, tuple_of
+from streamgauge.incremental.facts.joins import Anchor, Finish, fact_joins
+from streamgauge.incremental.ir import Do, Emit, JoinError, Locals, Module, Scan, Test, row_of, tuple_of
+from streamgauge.incremental.operators import Bag
 from streamgauge.incremental.plan import BgpRequest
+from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.model.algebra import Call, Expression, Node, TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term
 
-Owner = TypeVar("Owner")
-Told = TypeVar("Told", contravariant=True)
+
+class PatternOwner(Protocol):
+    """Who asks for the solutions of patterns."""
+
+    @property
+    def share(self) -> int:
+        """Among how many patterns what may be looked at is parted."""
+        ...
+
+    @property
+    def touch(self) -> Callable[[], None]:
+        """Called when the first solution is found."""
+        ...
+
+    def fail(self) -> None:
+        """More would have to be looked at than may be: what was found is not all."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,24 +99,24 @@ def original(asked: BgpRequest, name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Taker(Generic[Owner]):
+class Taker:
     """Where the solutions for some constants go; ``owner`` is touched when the first one comes."""
 
     found: Bag
-    owner: Owner
+    owner: PatternOwner
 
 
-class Takers(list[tuple[Bag, Owner]]):
+class Takers(list[tuple[Bag, PatternOwner]]):
     """The takers with the same constants; ``left`` is how many facts may be looked at for them in ``turn``."""
 
     __slots__ = ("left", "turn")
 
-    def __init__(self, takers: Sequence[tuple[Bag, Owner]] = ()) -> None:
+    def __init__(self, takers: Sequence[tuple[Bag, PatternOwner]] = ()) -> None:
         super().__init__(takers)
         self.left, self.turn = 0, -1
 
 
-Asking: TypeAlias = dict[object, Takers[Owner]]
+Asking: TypeAlias = dict[object, Takers]
 
 TOO_LARGE: Final = "a group of that many triple patterns and conditions: put some of them into a group"
 """A pattern whose joins CPython does not compile."""
@@ -108,48 +125,46 @@ FEW: Final = 4
 """Constants, or rows of them, with which joins of a changed fact begin, one after the other."""
 
 
-class ChangeBounds(Protocol[Told]):
-    """How much is looked at for one turn, a change of the facts, and who is told of it."""
+class ShapePool:
+    """Patterns over the facts of one graph, by their shapes."""
 
-    @property
-    def most(self) -> int:
-        """How many facts, because of this change."""
-        ...
+    def __init__(self, facts: Facts, budget: ChangeBudget) -> None:
+        self.shapes: dict[PatternShape, ShapeJoins] = {}
+        self._facts, self._budget = facts, budget
 
-    @property
-    def turn(self) -> int:
-        """The number of the turn."""
-        ...
+    def joins(self, asked: BgpRequest) -> "tuple[ShapeJoins, tuple[Term, ...]]":
+        """The joins that find a pattern's solutions, and the constants of its taker; UnsupportedError."""
+        kind, constants = shape(asked)
+        found = self.shapes.get(kind)
+        if found is None:
+            try:
+                found = self.shapes[kind] = ShapeJoins(kind, self._facts, self._budget)
+            except JoinError as error:
+                raise UnsupportedError(TOO_LARGE) from error
+        return found, constants
 
-    def share(self, owner: Told) -> int:
-        """Of how many patterns it asks for the solutions."""
-        ...
-
-    def touch(self, owner: Told) -> None:
-        """Something was found."""
-        ...
-
-    def fail(self, owner: Told) -> None:
-        """More would have to be looked at than may be: what was found is not all."""
-        ...
+    def leave(self, joins: "ShapeJoins", taker: Taker, constants: tuple[Term, ...]) -> None:
+        """A taker asks no more."""
+        if joins.leave(taker, constants):
+            del self.shapes[joins.shape]
 
 
-class ShapeJoins(Generic[Owner]):
-    """A shape over facts: its takers by their constants. In a turn it looks at ``bounds.most`` facts, at most twice.
+class ShapeJoins:
+    """A shape over facts: its takers by their constants. In a turn it looks at ``budget.most`` facts, at most twice.
 
     A query of several patterns parts that among them; where others ask for the shape too, the one with fewest counts.
     """
 
-    def __init__(self, shape: PatternShape, facts: Facts, bounds: ChangeBounds[Owner]) -> None:
+    def __init__(self, shape: PatternShape, facts: Facts, budget: ChangeBudget) -> None:
         self.shape = shape
-        self._bounds = bounds
+        self._budget = budget
         self._left, self._turn, self._asking = [0, 0], -1, 0
         self._finding_for: list[Bag] = [{}]
         self._shares: Counter[int] = Counter()
-        self._takers: Asking[Owner] = {}
+        self._takers: Asking = {}
         self._few = True
         self._plan = fact_joins(facts, shape.patterns, shape.conditions)
-        self._late = _Late(shape, self._takers, self._left, bounds.touch, self._over)
+        self._late = _Late(shape, self._takers, self._left, self._over)
         self._all = _All(shape, self._finding_for, self._left)
         self._triggers = [
             JoinTrigger(facts, shape.patterns, shape.keys, at, self._compiled) for at in range(len(shape.patterns))
@@ -163,13 +178,13 @@ class ShapeJoins(Generic[Owner]):
         """The function that finds the solutions that come or go with a fact."""
         if not self._few or self._plan.binds(at, self.shape.keys):
             return self._plan.trigger(at, sign, self._late)
-        return self._plan.trigger(at, sign, _Early(self.shape, self._takers, self._bounds.touch, self._exceeded))
+        return self._plan.trigger(at, sign, _Early(self.shape, self._takers, self._exceeded))
 
     def functions(self) -> tuple[Callable[..., None], ...]:
         """The generated functions: all solutions, then those that come with a fact of each pattern."""
         return self._begin, *(self._compiled(at, 1) for at in range(len(self.shape.patterns)))
 
-    def enter(self, taker: Taker[Owner], constants: Sequence[Term]) -> None:
+    def enter(self, taker: Taker, constants: Sequence[Term]) -> None:
         """A taker asks with these constants: changes of its solutions come from now on."""
         self._asking += 1
         key = _key(constants)
@@ -183,9 +198,9 @@ class ShapeJoins(Generic[Owner]):
                 for each in self._triggers:
                     each.compile_again()
         takers.append((taker.found, taker.owner))
-        self._shares[self._bounds.share(taker.owner)] += 1
+        self._shares[taker.owner.share] += 1
 
-    def find(self, taker: Taker[Owner], constants: Sequence[Term], most: int) -> int:
+    def find(self, taker: Taker, constants: Sequence[Term], most: int) -> int:
         """All solutions there are for these constants.
 
         How many facts of ``most`` may still be looked at; where that is negative the solutions are not all.
@@ -193,7 +208,7 @@ class ShapeJoins(Generic[Owner]):
         return self._found(taker, most, 0, lambda: self._begin(*constants))
 
     def find_parts(
-        self, taker: Taker[Owner], constants: Sequence[Term], most: int, stop: int, waiting: dict[Term, None]
+        self, taker: Taker, constants: Sequence[Term], most: int, stop: int, waiting: dict[Term, None]
     ) -> int:
         """As ``find``, for values of the anchor that wait: they are taken until ``stop`` facts were looked at."""
         anchor = self.anchor
@@ -201,14 +216,14 @@ class ShapeJoins(Generic[Owner]):
             raise ValueError("no variable is open: find everything at once")
         return self._found(taker, most, most - stop, lambda: anchor.begin(waiting, *constants))
 
-    def _found(self, taker: Taker[Owner], most: int, floor: int, begin: Callable[[], None]) -> int:
+    def _found(self, taker: Taker, most: int, floor: int, begin: Callable[[], None]) -> int:
         self._left[:], self._finding_for[0] = (most, floor), taker.found
         try:
             begin()
         finally:
             left, self._left[0], self._turn, self._finding_for[0] = self._left[0], 0, -1, {}
         if taker.found:
-            self._bounds.touch(taker.owner)
+            taker.owner.touch()
         return left
 
     @cached_property
@@ -216,32 +231,32 @@ class ShapeJoins(Generic[Owner]):
         """The anchor that parts the solutions, compiled when it is first needed."""
         return self._plan.anchor(self._all)
 
-    def _over(self, takers: Takers[Owner] | None) -> bool:
+    def _over(self, takers: Takers | None) -> bool:
         """All that may be looked at was; whether that was in this turn, which ends it for those who ask for it."""
-        if self._turn != self._bounds.turn:
-            self._left[0], self._turn = self._bounds.most // min(self._shares), self._bounds.turn
+        if self._turn != self._budget.turn:
+            self._left[0], self._turn = self._budget.most // min(self._shares), self._budget.turn
             return False
         for each in self._takers.values() if takers is None else [takers]:
             self._fail(each)
         if takers is not None:
-            self._left[0] = self._bounds.most
+            self._left[0] = self._budget.most
         return True
 
-    def _exceeded(self, takers: Takers[Owner]) -> bool:
+    def _exceeded(self, takers: Takers) -> bool:
         """The same where the joins began with the constants of these takers."""
-        if takers.turn != self._bounds.turn:
-            takers.turn = self._bounds.turn
-            takers.left = self._bounds.most // min(self._bounds.share(owner) for _, owner in takers)
+        if takers.turn != self._budget.turn:
+            takers.turn = self._budget.turn
+            takers.left = self._budget.most // min(owner.share for _, owner in takers)
             return False
         self._fail(takers)
         return True
 
-    def _fail(self, takers: Takers[Owner]) -> None:
+    def _fail(self, takers: Takers) -> None:
         for _, owner in takers:
-            self._bounds.fail(owner)
+            owner.fail()
         takers.clear()
 
-    def leave(self, taker: Taker[Owner], constants: Sequence[Term]) -> bool:
+    def leave(self, taker: Taker, constants: Sequence[Term]) -> bool:
         """A taker asks no more; whether nobody does."""
         key = _key(constants)
         takers = self._takers.get(key)
@@ -252,7 +267,7 @@ class ShapeJoins(Generic[Owner]):
                 for each in self._triggers:
                     each.close(constants)
         self._asking -= 1
-        share = self._bounds.share(taker.owner)
+        share = taker.owner.share
         self._shares[share] -= 1
         if not self._shares[share]:
             del self._shares[share]
@@ -263,38 +278,41 @@ def _key(constants: Sequence[Term]) -> object:
     return constants[0] if len(constants) == 1 else tuple(constants)
 
 
-def _names(shape: PatternShape, where: Locals) -> str:
-    """The key of the takers, of locals."""
-    return tuple_of([where[name] for name in shape.keys]) if shape.keys else "()"
-
-
-def _count(module: Module, shape: PatternShape, where: Locals, sign: int, touch: Callable[[Owner], None]) -> None:
-    """Count the row for every taker."""
-    module.add(
-        row_of(shape.output, where),
-        Scan("found, owner", "takers"),
-        Do(f"if not found: {module.use(touch)}(owner)"),
-        Emit("found", f"+ {module.use(sign)}"),
-    )
-
-
 @dataclass(frozen=True)
-class _Late(Generic[Owner]):
-    """Solutions go to those that ask with their constants; where nobody does, the rest is not joined."""
+class _ShapeFinish(Finish):
+    """Solutions of a shape go to its takers with the same constants."""
 
     shape: PatternShape
-    takers: Asking[Owner]
-    left: list[int]
-    touch: Callable[[Owner], None]
-    over: Callable[[Takers[Owner] | None], bool]
+    takers: Asking
 
     @property
     def keys(self) -> tuple[str, ...]:
         return self.shape.keys
 
+    def key(self, where: Locals) -> str:
+        """The key of takers, of locals."""
+        return tuple_of([where[name] for name in self.keys]) if self.keys else "()"
+
+    def found(self, module: Module, where: Locals, sign: int) -> None:
+        """Count the row for every taker."""
+        module.add(
+            row_of(self.shape.output, where),
+            Scan("found, owner", "takers"),
+            Do("if not found: owner.touch()"),
+            Emit("found", f"+ {module.use(sign)}"),
+        )
+
+
+@dataclass(frozen=True)
+class _Late(_ShapeFinish):
+    """The joins come to the constants of the takers; where there are none with these, the rest is not joined."""
+
+    left: list[int]
+    over: Callable[[Takers | None], bool]
+
     def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
         """Begin without a known taker."""
-        module.function("run", given)
+        super().headed(module, given)
         module.add(Do("takers = None"))
         return {}
 
@@ -305,15 +323,38 @@ class _Late(Generic[Owner]):
 
     def bound(self, module: Module, where: Locals) -> None:
         """Go on where there are takers."""
-        module.add(Do(f"takers = {module.use(self.takers)}.get({_names(self.shape, where)})"), Test("takers"))
-
-    def found(self, module: Module, where: Locals, sign: int) -> None:
-        """Count the row for every taker."""
-        _count(module, self.shape, where, sign, self.touch)
+        module.add(Do(f"takers = {module.use(self.takers)}.get({self.key(where)})"), Test("takers"))
 
 
 @dataclass(frozen=True)
-class _All:
+class _Early(_ShapeFinish):
+    """The joins begin with the constants of the takers, one after the other."""
+
+    over: Callable[[Takers], bool]
+
+    def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
+        """A function that goes through the constants, and one for each of them."""
+        where = {name: f"k{number}" for number, name in enumerate(self.keys)}
+        known = [*where.values(), *given]
+        super().headed(module, given)
+        key = self.key(where) if where else "_"
+        module.add(
+            Scan(f"{key}, takers", f"{module.use(self.takers)}.items()"), Do(f"join({', '.join(('takers', *known))})")
+        )
+        module.function("join", ["takers", *known])
+        return where
+
+    def looked(self, module: Module, count: str) -> None:
+        """Stop where it is too much."""
+        module.add(Do(f"takers.left -= {count}"), Do(f"if takers.left < 0 and {module.use(self.over)}(takers): return"))
+
+    def bound(self, module: Module, where: Locals) -> None:  # noqa: ARG002
+        """Go on where there are takers."""
+        module.add(Test("takers"))
+
+
+@dataclass(frozen=True)
+class _All(Finish):
     """All solutions for some constants go to one bag, the first of ``bags`` during a search."""
 
     shape: PatternShape
@@ -334,16 +375,13 @@ class _All:
         """Stop where it is too much."""
         module.add(Do(f"left -= {count}"), Do(f"if left < 0: {module.use(self.left)}[0] = left; return"))
 
-    def ended(self, module: Module) -> None:
-        """Note how much may still be looked at."""
-        module.add(Do(f"{module.use(self.left)}[0] = left"))
-
-    def bound(self, module: Module, where: Locals) -> None:
-        """The taker is known from the beginning."""
-
     def parted(self, module: Module) -> None:
         """Stop where enough was looked at."""
         module.add(Do(f"if left < floor: {module.use(self.left)}[0] = left; return"))
+
+    def ended(self, module: Module) -> None:
+        """Note how much may still be looked at."""
+        module.add(Do(f"{module.use(self.left)}[0] = left"))
 
     def found(self, module: Module, where: Locals, sign: int) -> None:  # noqa: ARG002
         """A row that has all variables is found once, any other as often as it has solutions."""
@@ -358,41 +396,3 @@ class _All:
         """Whether a row tells the solution: the others are constants."""
         nodes = {node for each in self.shape.patterns for node in (each.subject, each.predicate, each.object)}
         return {node.name for node in nodes if isinstance(node, Var)} <= {*self.shape.output, *self.shape.keys}
-
-
-@dataclass(frozen=True)
-class _Early(Generic[Owner]):
-    """The joins begin with the constants of those that ask, one after the other."""
-
-    shape: PatternShape
-    takers: Asking[Owner]
-    touch: Callable[[Owner], None]
-    over: Callable[[Takers[Owner]], bool]
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return self.shape.keys
-
-    def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
-        """A function that goes through the constants, and one for each of them."""
-        where = {name: f"k{number}" for number, name in enumerate(self.shape.keys)}
-        known = [*where.values(), *given]
-        module.function("run", given)
-        key = _names(self.shape, where) if where else "_"
-        module.add(
-            Scan(f"{key}, takers", f"{module.use(self.takers)}.items()"), Do(f"join({', '.join(('takers', *known))})")
-        )
-        module.function("join", ["takers", *known])
-        return where
-
-    def looked(self, module: Module, count: str) -> None:
-        """Stop where it is too much."""
-        module.add(Do(f"takers.left -= {count}"), Do(f"if takers.left < 0 and {module.use(self.over)}(takers): return"))
-
-    def bound(self, module: Module, where: Locals) -> None:  # noqa: ARG002
-        """Go on where there are takers."""
-        module.add(Test("takers"))
-
-    def found(self, module: Module, where: Locals, sign: int) -> None:
-        """Count the row for every taker."""
-        _count(module, self.shape, where, sign, self.touch)

@@ -31,10 +31,10 @@ from streamgauge.semantics.order import Arrivals, Head, admit, arrivals, by_trip
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.stream import CAME, WENT, signed, told
 from streamgauge.spark.answers import ContentChoices, answers, changes
-from streamgauge.spark.contents import contents
-from streamgauge.spark.locations import location
+from streamgauge.spark.compiler import AMBIGUOUS
+from streamgauge.spark.files import location
+from streamgauge.spark.intervals import contents
 from streamgauge.spark.session import JOB_ERRORS
-from streamgauge.spark.slices import AMBIGUOUS
 
 
 class SparkReports:

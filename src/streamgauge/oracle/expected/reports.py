@@ -136,7 +136,7 @@ def inspected(admitted: Sequence[StreamElement], query: ContinuousQuery, semanti
 
 def refuse_spark(query: ContinuousQuery, semantics: Semantics) -> str | None:
     """Why Spark cannot compute the expected answers, or ``None``; what it refuses the definition may do."""
-    from streamgauge.spark.refusal import refuse as refuse_query
+    from streamgauge.spark.exists import refuse as refuse_query
 
     try:
         form = spread(stamped(query.form), graph_names(query.windows))

@@ -17,9 +17,8 @@ from streamgauge.reasoning import read_rules
 from streamgauge.report.numbers import NOTHING, number
 from streamgauge.report.sections import TableLine
 from streamgauge.report.sepbm import fine
-from streamgauge.suites.sepbm import runner
+from streamgauge.suites.sepbm import ABOUT, Stored, read, runner
 from streamgauge.suites.sepbm.analysis import SLOW, NotificationScore, score
-from streamgauge.suites.sepbm.configuration import ABOUT, Stored, read
 from streamgauge.suites.sepbm.generator import ConfigurationRequest, generate, small
 from streamgauge.suites.sepbm.generator import university as world
 from streamgauge.suites.sepbm.recordings import JudgedRecording, JudgingMeans, judge, outcome

@@ -13,10 +13,9 @@ from streamgauge.papers.tpf import plan
 from streamgauge.papers.tpf.plan import FULL, QUICK, TpfExtent, scaled
 from streamgauge.report.numbers import NOTHING, duration
 from streamgauge.report.sections import PageTable, TableLine
-from streamgauge.suites.crowds.judgement import freshness
 from streamgauge.suites.crowds.runs import ScenarioRunner
-from streamgauge.suites.crowds.scenario import CrowdOutcome, Scenario
-from streamgauge.suites.experiments.capacity_search import Bracket, SearchRange, search
+from streamgauge.suites.crowds.scenario import CrowdOutcome, Scenario, freshness
+from streamgauge.suites.experiments.capacity import Bracket, SearchRange, search
 
 PAPER: Final = paper("tpf")
 CLAIMS: Final = PAPER.claims

@@ -6,7 +6,7 @@ from itertools import product
 from typing import Final
 
 from streamgauge.suites.crowds.scenario import BROKER, PAPER, SERVICES, Scenario
-from streamgauge.workloads.trains.stream import PROPERTIES
+from streamgauge.workloads.trains import PROPERTIES
 
 CACHES: Final = {
     "streamer": "with cache",

@@ -29,7 +29,7 @@ from streamgauge.papers.yabench.results import (
 from streamgauge.query import fill, parse
 from streamgauge.report.sections import PageTable, TableLine
 from streamgauge.semantics.profiles import YABENCH, YABENCH_CHANGE
-from streamgauge.workloads.tables import Maker
+from streamgauge.workloads.plan import Maker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from streamgauge.harness.importing.foreign import MIB, ForeignError, read_samples, read_text
+from streamgauge.harness.importing import MIB, ForeignError, read_samples, read_text
 from streamgauge.papers.claims import paper
 from streamgauge.papers.yabench.oracle_files import OracleLine, parse
 from streamgauge.report.numbers import percent

@@ -24,7 +24,7 @@ from streamgauge.query import fill
 from streamgauge.query import parse as parse_query
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.suites.experiments.experiment import Experiment, ExperimentError
+from streamgauge.suites.experiments import Experiment, ExperimentError
 from streamgauge.suites.experiments.runner import STREAM, ExperimentContext, run_experiment
 from streamgauge.workloads import load as load_workload
 from streamgauge.workloads import query_text

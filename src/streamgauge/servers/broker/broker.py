@@ -28,8 +28,8 @@ from streamgauge.servers.broker.texts import check_texts
 from streamgauge.servers.broker.turns import Turns
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.deadlines import DEADLINES
+from streamgauge.servers.http.events import End
 from streamgauge.servers.http.limits import load_parsers
-from streamgauge.servers.http.numbered_answers import End
 from streamgauge.servers.http.retries import KeyReuseError, RetryKey, RetryMemory, request_digest
 
 

@@ -13,7 +13,7 @@ from streamgauge.formats.results import rows
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import Row
-from streamgauge.servers.http.dates import retry_after
+from streamgauge.servers.http.headers import retry_after
 from streamgauge.servers.http.outgoing_requests import TRANSIENT
 from streamgauge.sources.sse_events import EventParser
 

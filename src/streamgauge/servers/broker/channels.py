@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from streamgauge.model.algebra import Ask, Construct, QueryForm
 from streamgauge.servers.broker.contract import AnswerEntry, Notification
 from streamgauge.servers.http.access import OPEN
-from streamgauge.servers.http.numbered_answers import Answers, End, Subscription
+from streamgauge.servers.http.events import Answers, End, Subscription
 
 FormKind: TypeAlias = Literal["SELECT", "ASK", "CONSTRUCT"]
 """The query forms of channels (SPARQL 1.1, 16)."""

@@ -8,7 +8,7 @@ from sys import getsizeof
 import pyoxigraph as ox
 
 from streamgauge.formats.canonical import parse_term
-from streamgauge.incremental.facts.queries import ROW, fact_bytes, terms
+from streamgauge.incremental.drivers.landmark import ROW, fact_bytes, terms
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.query.printer import sparql

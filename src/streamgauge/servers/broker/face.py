@@ -44,17 +44,15 @@ from streamgauge.servers.broker.sepa import PREFIX, Conversation, SharedChannels
 from streamgauge.servers.broker.status import metrics, status, subscriber_status
 from streamgauge.servers.http import events
 from streamgauge.servers.http.access import OPEN, CrossOrigin, Guard, Origins, given
-from streamgauge.servers.http.conditions import (
+from streamgauge.servers.http.fanout import CONNECTION, PUSH, Fanouts, Member, as_events, chunk, converse, frames
+from streamgauge.servers.http.headers import (
     ConditionError,
     PreconditionError,
-    json_tag,
     read_conditions,
-    tagged_json,
 )
-from streamgauge.servers.http.fanout import CONNECTION, PUSH, Fanouts, Member, as_events, chunk, converse, frames
 from streamgauge.servers.http.limits import STATUS, CrowdedError, Gate, load_parsers, read_body, text
 from streamgauge.servers.http.metrics import MEDIA_TYPE, exposition
-from streamgauge.servers.http.replies import problem
+from streamgauge.servers.http.replies import json_tag, problem, tagged_json
 from streamgauge.servers.http.retries import BadKeyError, KeyReuseError, RetryKey, read_key
 
 FREE: Final = ("/", "/health", "/openapi.json")

@@ -20,7 +20,7 @@ from streamgauge.servers.broker.notification_json import Telling, key_of
 from streamgauge.servers.broker.registry import HOOK_NAME, OPERATOR
 from streamgauge.servers.broker.sqlite import JournalError
 from streamgauge.servers.http import events
-from streamgauge.servers.http.addresses import names_private
+from streamgauge.servers.http.outgoing_requests import names_private
 from streamgauge.sources.backoff import Backoff
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from streamgauge.formats.results import results
-from streamgauge.incremental.outer_joins import TRUE
+from streamgauge.incremental.row_joins import TRUE
 from streamgauge.model.terms import Row
 from streamgauge.servers.broker.channels import Channel, FormKind
 from streamgauge.servers.broker.contract import Notification

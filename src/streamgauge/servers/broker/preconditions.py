@@ -3,7 +3,8 @@
 from streamgauge.servers.broker.channels import Channel
 from streamgauge.servers.broker.registry import Require
 from streamgauge.servers.broker.status import status, subscriber_status
-from streamgauge.servers.http.conditions import Conditions, json_tag
+from streamgauge.servers.http.headers import Conditions
+from streamgauge.servers.http.replies import json_tag
 
 
 def channel_demands(conditions: Conditions, name: str) -> Require:

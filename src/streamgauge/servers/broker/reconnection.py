@@ -10,7 +10,7 @@ import httpx
 
 from streamgauge.model.obstacles import obstacle
 from streamgauge.servers.broker.calls import AwayError, BrokerError
-from streamgauge.servers.http.dates import retry_after
+from streamgauge.servers.http.headers import retry_after
 from streamgauge.servers.http.outgoing_requests import permanent_failure, unknown_host
 from streamgauge.sources.backoff import Backoff
 

@@ -23,8 +23,7 @@ from streamgauge.servers.broker.soundness import (
     refuse_vanished,
 )
 from streamgauge.servers.broker.sqlite import SqliteJournal
-from streamgauge.servers.durability import Inspection, Saved, Witness, unpack
-from streamgauge.servers.readable import UNREADABLE, copy_readable
+from streamgauge.servers.durability import UNREADABLE, Inspection, Saved, Witness, copy_readable, unpack
 
 _HEADER: Final = 100
 """Bytes of the header of page 1 (SQLite file format, section 1.3)."""

@@ -28,7 +28,7 @@ from streamgauge.servers.broker.journal import (
 )
 from streamgauge.servers.broker.limits import LimitError, Limits
 from streamgauge.servers.http.access import OPEN
-from streamgauge.servers.http.numbered_answers import Answers, End
+from streamgauge.servers.http.events import Answers, End
 from streamgauge.servers.http.retries import RetryKey
 
 Lock: TypeAlias = AbstractContextManager[object]

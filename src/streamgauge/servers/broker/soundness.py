@@ -9,8 +9,7 @@ from typing import Final
 
 from streamgauge.servers.broker.journal import JournalError
 from streamgauge.servers.broker.seal import Sealed, read_name, read_seal, row_sum
-from streamgauge.servers.durability import Inspection, Witness
-from streamgauge.servers.readable import unreadable
+from streamgauge.servers.durability import Inspection, Witness, unreadable
 
 VERSION: Final = 3
 TABLES: Final = {

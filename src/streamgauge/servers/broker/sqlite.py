@@ -28,10 +28,9 @@ from streamgauge.servers.broker.journal import (
 from streamgauge.servers.broker.seal import Seal, Sealed, fact_sum, new_name, packed, row_sum
 from streamgauge.servers.broker.soundness import TABLES, VERSION, advice, checked, log_of, mark_of, refuse_vanished
 from streamgauge.servers.broker.upgrade import BEFORE_SUMS, make, upgrade
-from streamgauge.servers.durability import Witness, WitnessFile, explained, open_beside
+from streamgauge.servers.durability import Witness, WitnessFile, explained, open_beside, unreadable
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.retries import RetryKey
-from streamgauge.servers.readable import unreadable
 
 __all__ = ["JournalError", "SqliteJournal"]
 

@@ -1,8 +1,11 @@
-"""Changing Linked Data at low server cost: fragments with time, and a client that keeps its answer current."""
+"""Changing Linked Data at low server cost: fragments with time, and a client that keeps its answer current.
+
+Quads, patterns, and names that server and client share are here.
+"""
 
 import re
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
@@ -45,6 +48,9 @@ CHANGES: Final[Term] = "<urn:streamgauge:changes>"
 Accepting ``text/event-stream``, a stream of events for each change; ``since`` may then be absent.
 """
 
+PATCH_TYPE: Final = "application/rdf-patch"
+"""The media type of what changed in a fragment: an RDF Patch."""
+
 Quad: TypeAlias = tuple[Term, Term, Term, Term]
 """Subject, predicate, object, graph."""
 
@@ -73,6 +79,10 @@ class QuadPattern:
     def variables(self) -> tuple[Var, ...]:
         """The distinct variables of the pattern, in order of position."""
         return tuple(dict.fromkeys(node for node in self.nodes if isinstance(node, Var) and node != ANYWHERE))
+
+    def bound(self, values: Mapping[Var, Term]) -> "QuadPattern":
+        """The pattern with terms in the places of variables that have values."""
+        return QuadPattern(*(values.get(node, node) if isinstance(node, Var) else node for node in self.nodes))
 
     @property
     def match(self) -> Match:

@@ -1,4 +1,4 @@
-"""Time labels as quads: written, read and matched, on whatever subject (Taelman et al., ESWC 2016, 5.1)."""
+"""Time labels: how time is written beside facts, and labels as quads (Taelman et al., ESWC 2016, 4 and 5.1)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

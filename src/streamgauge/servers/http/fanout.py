@@ -21,8 +21,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from streamgauge.servers.http import events
-from streamgauge.servers.http.events import LoopCall, Signal
-from streamgauge.servers.http.numbered_answers import End
+from streamgauge.servers.http.events import End, LoopCall, Signal
 
 PIECE: Final = 64 * 2**10
 """Bytes above which no more are written to a connection at once."""

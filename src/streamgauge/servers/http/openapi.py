@@ -1,7 +1,10 @@
-"""Pieces of OpenAPI 3.1 descriptions."""
+"""Descriptions of servers in OpenAPI 3.1, made from their routes: a route carries the description of its operation."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import version
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from starlette.routing import BaseRoute, Route
 
 Json: TypeAlias = dict[str, Any]
 
@@ -14,15 +17,63 @@ ERROR: Final[Json] = {
 """The body that ``replies.problem`` sends."""
 
 TOKEN: Final[Json] = {"token": {"type": "http", "scheme": "bearer"}}
-"""The security scheme of bearer tokens."""
-
 _REFERENCE: Final[Json] = {"schema": {"$ref": "#/components/schemas/Error"}}
 
 
-def operation(summary: str, success: str = "200", body: Mapping[str, Any] | None = None) -> Json:
+class DescribedRoute(Route):
+    """A route for one method, with the description of its operation; a plain ``Route`` is not described."""
+
+    def __init__(self, method: str, path: str, endpoint: Callable[..., Any], operation: Json) -> None:
+        super().__init__(path, endpoint, methods=[method])
+        self.method, self.operation = method, operation
+
+
+class DescribedOperation(NamedTuple):
+    """An operation at a path template (``/channels/{name}``)."""
+
+    method: str
+    path: str
+    operation: Json
+
+
+def operations(routes: Iterable[BaseRoute]) -> Iterator[DescribedOperation]:
+    """The operations of the described routes among these."""
+    for route in routes:
+        if isinstance(route, DescribedRoute):
+            yield DescribedOperation(route.method, route.path_format, route.operation)
+
+
+def description(
+    title: str,
+    described: Iterable[DescribedOperation],
+    path_parameters: Mapping[str, Json],
+    schemas: Mapping[str, Json] | None = None,
+    security: Sequence[Mapping[str, list[str]]] = ({}, {"token": []}),
+) -> Json:
+    """The document of a server: its operations by path, each path with those of ``path_parameters`` that it names.
+
+    ``security`` is what every operation asks for that does not say so itself: by default a token where there are any.
+    """
+    paths: dict[str, Json] = {}
+    for method, path, operation in described:
+        item = paths.setdefault(path, {})
+        if named := [each for name, each in path_parameters.items() if f"{{{name}}}" in path]:
+            item["parameters"] = named
+        item[method.lower()] = operation
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": title, "version": version("streamgauge")},
+        "paths": paths,
+        "components": {"securitySchemes": TOKEN, "schemas": {**(schemas or {}), "Error": ERROR}},
+        **({"security": [*security]} if security else {}),
+    }
+
+
+def operation(summary: str, success: str = "200", body: Json | None = None, parameters: Sequence[Json] = ()) -> Json:
     """An operation that answers with one status, or with an error."""
     responses = {success: {"description": "Done."}, "default": refused("Refused.")}
-    return {"summary": summary, "responses": responses, **({"requestBody": body} if body else {})}
+    sent = {"requestBody": body} if body else {}
+    return {"summary": summary, "responses": responses, **sent, **({"parameters": [*parameters]} if parameters else {})}
 
 
 def refused(why: str) -> Json:
@@ -41,3 +92,15 @@ def body(kinds: str | Sequence[str], schema: Json) -> Json:
 def parameter(name: str, about: str, schema: Json | None = None) -> Json:
     """A parameter of the query string."""
     return {"name": name, "in": "query", "description": about, "schema": schema or {"type": "string"}}
+
+
+def path_parameter(name: str, about: str = "", schema: Json | None = None) -> Json:
+    """A parameter of the path."""
+    said = {"description": about} if about else {}
+    return {"name": name, "in": "path", "required": True, **said, "schema": schema or {"type": "string"}}
+
+
+def retry_key(about: str) -> Json:
+    """The header Idempotency-Key, and what a key does."""
+    schema = {"type": "string", "minLength": 1, "maxLength": 200}
+    return {"name": "Idempotency-Key", "in": "header", "description": about, "schema": schema}

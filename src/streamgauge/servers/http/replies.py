@@ -1,4 +1,4 @@
-"""Replies of servers: an error as a sentence in JSON, and a reply of a plain ASGI application, sent within a time."""
+"""Replies that all servers give alike: errors as sentences in JSON, data with its entity tag, plain ASGI replies."""
 
 import asyncio
 import json
@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.types import Send
 
 from streamgauge.servers.http.events import in_time
+from streamgauge.servers.http.headers import Conditions, entity_tag
 
 LONGEST: Final = 1_000
 """Characters of a sentence: what it quotes of a request may be long."""
@@ -18,6 +19,28 @@ LONGEST: Final = 1_000
 def problem(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """``{"error": sentence}``, the sentence cut after ``LONGEST`` characters."""
     return JSONResponse({"error": clipped(sentence)}, status, dict(headers or {}))
+
+
+def json_tag(data: Mapping[str, object]) -> str:
+    """The entity tag of data as ``tagged_json`` sends it."""
+    return entity_tag(bytes(JSONResponse(data).body))
+
+
+def tagged_json(
+    data: Mapping[str, object],
+    conditions: Conditions | None = None,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """The data with its tag; for a read, 304 when the client has it; PreconditionError when If-Match does not hold."""
+    response = JSONResponse(data, status, dict(headers or {}))
+    tag = entity_tag(bytes(response.body))
+    response.headers["ETag"] = tag
+    if conditions is not None:
+        Conditions(conditions.match).require((tag,), "what is read")
+        if conditions.names((tag,)):
+            return Response(status_code=304, headers={"ETag": tag})
+    return response
 
 
 def clipped(sentence: str) -> str:

@@ -1,11 +1,12 @@
-"""The core of the query service: which queries run, on which streams, and where their answers go. No web in here."""
+"""The core of the query service, without HTTP: the registered queries, their streams, static data and sources."""
 
 import time
 from collections.abc import Callable, Sequence
 from itertools import count
-from threading import RLock
+from threading import Event, RLock, Thread
 
 from streamgauge.formats.lines import Advance, Input
+from streamgauge.formats.streams import Reading
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
@@ -15,13 +16,14 @@ from streamgauge.model.terms import Triple
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.deadlines import DEADLINES
+from streamgauge.servers.http.events import End
 from streamgauge.servers.http.limits import Rate, load_parsers, refused_patterns
-from streamgauge.servers.http.numbered_answers import End
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError, QueryLimits
-from streamgauge.servers.queries.outputs import as_element, makes_triples
-from streamgauge.servers.queries.query import Running
-from streamgauge.servers.queries.session_worker import Question, Work
-from streamgauge.servers.queries.wishes import Wish, WishError, understand
+from streamgauge.servers.queries.requests import QueryRegistration, RequestError, understand
+from streamgauge.servers.queries.sessions import as_element, makes_triples
+from streamgauge.servers.queries.worker import QueryWorker, Question, RegisteredQuery
+from streamgauge.sources import Source, SourceError, open_source
+from streamgauge.sources.address import parse_address
 
 RETRY_S = 1.0
 PATIENCE_S = 0.1
@@ -56,7 +58,7 @@ class Queries:
         self.limits, self.engines = limits or QueryLimits(), tuple(engines)
         self._load, self._clock, self._steady = load, clock, steady
         self._lock, self._understanding = RLock(), RLock()
-        self._running: dict[str, Running] = {}
+        self._running: dict[str, RegisteredQuery] = {}
         self._since: dict[str, float] = {}
         self._outputs: dict[str, str] = {}
         self._shared: dict[str, tuple[Triple, ...]] = {}
@@ -68,46 +70,46 @@ class Queries:
         self._owners: dict[str, str] = {}
         self._closed = False
 
-    def register(self, wish: Wish, owner: str = OPEN) -> Running:
+    def register(self, request: QueryRegistration, owner: str = OPEN) -> RegisteredQuery:
         """Begin to answer a query of an identity; it sees what is published from now on.
 
-        QueryError, WishError, RefusedError, LimitError, TooMuchError or ConflictError say why not.
+        QueryError, RequestError, RefusedError, LimitError, TooMuchError or ConflictError say why not.
         """
-        if wish.engine is not None and wish.engine not in self.engines:
-            raise WishError(f"engine is {wish.engine!r}: there is {', '.join(self.engines)}")
+        if request.engine is not None and request.engine not in self.engines:
+            raise RequestError(f"engine is {request.engine!r}: there is {', '.join(self.engines)}")
         with self._understanding:
             self._admit(owner)
-            engine = wish.engine or self.engines[0]
+            engine = request.engine or self.engines[0]
             loaded = self._load(engine)
             load_parsers()
             with DEADLINES.within(self.limits.seconds, self.limits.growth):
-                query, semantics = understand(wish, loaded, self.limits)
+                query, semantics = understand(request, loaded, self.limits)
                 if reason := refused_patterns(query.form) or loaded.refuse(query, semantics):
                     raise RefusedError(reason)
             query = self._beside(query)
             name = f"q{next(self._names)}"
             output = (query.name or f"urn:streamgauge:answers:{name}") if makes_triples(query) else None
-            question = Question(wish.query, query, semantics, engine, output, wish.t0, wish.advance == "wall")
+            question = Question(request.query, query, semantics, engine, output, request.t0, request.advance == "wall")
             try:
                 running = self._start(name, question)
             except (RecursionError, TooMuchError) as error:
-                raise WishError(f"the query is too large or too deep to be evaluated: {error}") from None
+                raise RequestError(f"the query is too large or too deep to be evaluated: {error}") from None
             with self._lock:
                 self._owners[name] = owner
             return running
 
-    def _start(self, name: str, question: Question) -> Running:
+    def _start(self, name: str, question: Question) -> RegisteredQuery:
         with self._lock:
             self._refuse_output(question)
-        running = Running(name, question, self.limits, lambda answer: self._pass(name, answer))
+        running = RegisteredQuery(name, question, self.limits, lambda answer: self._pass(name, answer))
         if self._join(running):
             return running
-        running.begin(Work(name, question, self._load(question.engine), self.limits))
+        running.begin(QueryWorker(name, question, self._load(question.engine), self.limits))
         with self._lock:
             self._enter(running)
         return running
 
-    def _join(self, running: Running) -> bool:
+    def _join(self, running: RegisteredQuery) -> bool:
         """Whether another asks the same and has seen nothing yet, so that both are answered together."""
         with self._lock:
             same = (each.work for each in self._running.values() if each.question == running.question)
@@ -116,7 +118,7 @@ class Queries:
                 self._enter(running)
             return joined
 
-    def _enter(self, running: Running) -> None:
+    def _enter(self, running: RegisteredQuery) -> None:
         self._running[running.name], self._since[running.name] = running, self._steady()
         if running.question.output is not None:
             self._outputs[running.question.output] = running.name
@@ -134,7 +136,7 @@ class Queries:
         with self._lock:
             unknown = [name for name in query.background if name not in self._shared]
             if unknown and not query.static:
-                raise WishError(f"the query reads <{unknown[0]}>: bring its triples as static, or share them first")
+                raise RequestError(f"the query reads <{unknown[0]}>: bring its triples as static, or share them first")
             shared = [triple for name in query.background for triple in self._shared.get(name, ())]
         return query.with_static((*query.static, *shared)) if shared else query
 
@@ -154,7 +156,7 @@ class Queries:
                 open_streams += self._running[self._outputs[stream]].work.streams
             seen.add(stream)
 
-    def deregister(self, name: str, require: Callable[[Running], None] = lambda _: None) -> None:
+    def deregister(self, name: str, require: Callable[[RegisteredQuery], None] = lambda _: None) -> None:
         """End a query; its subscribers are told. UnknownQueryError, or what ``require`` raises of the query."""
         with self._lock:
             running = self.query(name)
@@ -166,14 +168,14 @@ class Queries:
             self._outputs = {stream: by for stream, by in self._outputs.items() if by != name}
         running.end("deregistered")
 
-    def query(self, name: str) -> Running:
+    def query(self, name: str) -> RegisteredQuery:
         """A query by its name; UnknownQueryError."""
         with self._lock:
             if name not in self._running:
                 raise UnknownQueryError(name)
             return self._running[name]
 
-    def queries(self) -> list[Running]:
+    def queries(self) -> list[RegisteredQuery]:
         """All queries in the order in which they were registered."""
         with self._lock:
             return list(self._running.values())
@@ -247,10 +249,10 @@ class Queries:
         if self._closed:
             raise ConflictError("the service is ending: publish again when it is back")
 
-    def _readers(self, stream: str) -> list[Running]:
+    def _readers(self, stream: str) -> list[RegisteredQuery]:
         return [running for running in self._running.values() if stream in running.work.streams]
 
-    def _hand_out(self, stream: str, items: Sequence[Input], readers: Sequence[Running]) -> None:
+    def _hand_out(self, stream: str, items: Sequence[Input], readers: Sequence[RegisteredQuery]) -> None:
         self._counts[stream] = self._counts.get(stream, 0) + sum(isinstance(item, StreamElement) for item in items)
         numbered = [self._numbered(stream, item) for item in items]
         for work in _works(readers):
@@ -314,6 +316,120 @@ class Queries:
             running.end(why)
 
 
-def _works(queries: Sequence[Running]) -> list[Work]:
+def _works(queries: Sequence[RegisteredQuery]) -> list[QueryWorker]:
     """The workers of the queries, each once."""
     return list(dict.fromkeys(running.work for running in queries))
+
+
+BATCH = 500
+WAIT_S = 0.05
+LEAVE_S = 5.0
+
+
+class AttachError(PermissionError):
+    """A source that the service was not told to allow."""
+
+
+class AttachedSources:
+    """The attached sources by their streams; ``allowed`` are URLs: a source lies at one or below it. Thread-safe."""
+
+    def __init__(
+        self,
+        queries: Queries,
+        allowed: Sequence[str],
+        open_: Callable[[str, Reading], Source] = open_source,
+    ) -> None:
+        self._queries, self._allowed, self._open = queries, tuple(allowed), open_
+        self._lock = RLock()
+        self._feeding: dict[str, _Feeding] = {}
+
+    def attach(self, stream: str, url: str) -> None:
+        """Feed a stream from a source. AttachError, ConflictError or SourceError say why not."""
+        if not any(_below(url, one) for one in self._allowed):
+            raise AttachError(
+                f"{parse_address(url).text}: sources there are not allowed: start the service with --attach"
+            )
+        with self._lock:
+            running = self._feeding.get(stream)
+            if running is not None and not running.ended:
+                raise ConflictError(f"<{stream}> is fed from {running.url}: detach it first")
+            source = self._open(url, Reading(stream=stream, lateness=_ANY_LATENESS))
+            self._feeding[stream] = _Feeding(self._queries, stream, url, source)
+
+    def detach(self, stream: str) -> None:
+        """Let the source of a stream go; ConflictError when it has none."""
+        with self._lock:
+            running = self._feeding.pop(stream, None)
+        if running is None:
+            raise ConflictError(f"<{stream}> has no source attached")
+        running.close()
+
+    def status(self) -> dict[str, dict[str, object]]:
+        """Stream -> its source, whether it has ended, and why."""
+        with self._lock:
+            return {stream: running.status() for stream, running in self._feeding.items()}
+
+    def close(self) -> None:
+        """Let all sources go."""
+        with self._lock:
+            feeding, self._feeding = list(self._feeding.values()), {}
+        for running in feeding:
+            running.close()
+
+
+_ANY_LATENESS = 2**53
+"""Lateness is judged by each query, not by the reader."""
+
+
+def _below(url: str, allowed: str) -> bool:
+    """Whether a URL is the allowed one or lies below it: same scheme, user, host and port, path in its folder."""
+    asked, known = parse_address(url), parse_address(allowed)
+    same = (asked.scheme, asked.host, asked.port, asked.user) == (known.scheme, known.host, known.port, known.user)
+    if not same or ".." in asked.path.split("/"):
+        return False
+    return asked.path == known.path or asked.path.startswith(known.path.rstrip("/") + "/")
+
+
+class _Feeding:
+    """A source on its way into a stream; its thread waits while queries cannot keep up."""
+
+    def __init__(self, queries: Queries, stream: str, url: str, source: Source) -> None:
+        self.url, self.ended, self.fault = parse_address(url).text, False, ""
+        self._queries, self._stream, self._source, self._leaving = queries, stream, source, Event()
+        self._thread = Thread(target=self._run, name="streamgauge-attached", daemon=True)
+        self._thread.start()
+
+    def status(self) -> dict[str, object]:
+        """The source's identity and state."""
+        found: dict[str, object] = {"source": self.url, "ended": self.ended, "refused": self._source.refused}
+        return found | ({"fault": self.fault} if self.fault else {})
+
+    def close(self) -> None:
+        """Stop."""
+        self._leaving.set()
+        self._source.close()
+        self._thread.join(LEAVE_S)
+
+    def _run(self) -> None:
+        try:
+            batch: list[Input] = []
+            began = time.monotonic()
+            for item in self._source.items():
+                batch.append(item)
+                if len(batch) >= BATCH or time.monotonic() - began > WAIT_S:
+                    self._publish(batch)
+                    batch, began = [], time.monotonic()
+            self._publish(batch)
+        except (SourceError, ConflictError, ValueError) as error:
+            self.fault = str(error)
+        finally:
+            self.ended = True
+
+    def _publish(self, batch: Sequence[Input]) -> None:
+        while batch and not self._leaving.is_set():
+            try:
+                self._queries.publish(self._stream, batch)
+            except QueriesBusyError:
+                self._leaving.wait(WAIT_S)
+            else:
+                return

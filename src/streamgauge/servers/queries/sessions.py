@@ -1,9 +1,10 @@
-"""Queries being answered by an engine from wherever the time of their streams is now."""
+"""Sessions: queries answered by an engine from the present time of their streams, and answers as a stream."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, cast
 
+from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Emit, Engine, Session
@@ -11,6 +12,23 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Origin, Semantics
 from streamgauge.semantics.origin import Beginning, beginning
 from streamgauge.semantics.refusal import RefusedError
+
+
+def makes_triples(query: ContinuousQuery) -> bool:
+    """Whether the query's answers are graphs."""
+    return isinstance(query.form, al.Construct)
+
+
+def as_element(answer: Answer, stream: str, sequence: int) -> StreamElement:
+    """The graph of one report as an element at its instant (ms); ValueError for rows and for reports without a time."""
+    if answer.kind != "triples":
+        raise ValueError("only the answers of a CONSTRUCT query are graphs: ask for a graph, or take the rows")
+    time = answer.instant if answer.instant is not None else answer.scope[1] if answer.scope is not None else None
+    if time is None:
+        raise ValueError("the engine does not say of which instant its reports are, so they are no stream")
+    added = tuple([(str(s), str(p), str(o)) for s, p, o in answer.added])
+    removed = tuple([(str(s), str(p), str(o)) for s, p, o in answer.removed])
+    return StreamElement(stream, time, sequence, added, removed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +48,7 @@ def fixed(semantics: Semantics, t0: int) -> Semantics:
     return replace(semantics, origin=Origin.FIXED, t0=t0)
 
 
-class Asking:
+class EngineSession:
     """A session of several queries; it begins with the first element or advance, from where t0 is moved on to.
 
     ``moves`` says how a query begins at a time (ms): ``beginning``, or ``as_declared`` to keep t0. ``late`` counts the

@@ -59,15 +59,8 @@ class ConformanceCase:
     def scaled(self, unit: int) -> "ConformanceCase":
         """The same case with ``unit`` ms for each of its own; stated answers are left out, ``timestamp()`` moves."""
         chosen = self.semantics
-        period, lateness, since = chosen.period, chosen.lateness, chosen.since
-        semantics = replace(
-            chosen,
-            t0=chosen.t0 * unit,
-            time_unit=chosen.time_unit * unit,
-            period=None if period is None else period * unit,
-            lateness=None if lateness is None else lateness * unit,
-            since=None if since is None else since * unit,
-        )
+        timed = {name: getattr(chosen, name) for name in ("t0", "time_unit", "period", "lateness", "since")}
+        semantics = replace(chosen, **{name: ms * unit for name, ms in timed.items() if ms is not None})
         windows = tuple(_scaled(each, unit) for each in self.query.windows)
         stream = tuple(_later(element, unit) for element in self.stream)
         query = replace(self.query, windows=windows)

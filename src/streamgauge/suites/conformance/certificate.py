@@ -289,24 +289,17 @@ def certificate(
 def _stood(
     outcome: ConformanceOutcome, deviation: Deviation | None, explain: Callable[[ConformanceOutcome], Sequence[str]]
 ) -> CertifiedTask:
-    if deviation is None:
-        standing = {
-            TaskResult.PASSED: TaskStanding.PASSED,
-            TaskResult.REFUSED: TaskStanding.REFUSED,
-            TaskResult.WRONG: TaskStanding.FAILING,
-        }
-    elif deviation.flaky:
-        standing = {
-            TaskResult.PASSED: TaskStanding.FLAKY,
-            TaskResult.REFUSED: TaskStanding.STALE,
-            TaskResult.WRONG: TaskStanding.FLAKY,
-        }
-    elif outcome.kind is TaskResult.WRONG and not shown((deviation,), found := tuple(explain(outcome))):
-        return CertifiedTask(outcome, TaskStanding.OTHERWISE, deviation, found)
-    else:
-        standing = {
-            TaskResult.PASSED: TaskStanding.STALE,
-            TaskResult.REFUSED: TaskStanding.STALE,
-            TaskResult.WRONG: TaskStanding.DEVIATING,
-        }
+    if deviation is not None and not deviation.flaky and outcome.kind is TaskResult.WRONG:
+        found = tuple(explain(outcome))
+        if not shown((deviation,), found):
+            return CertifiedTask(outcome, TaskStanding.OTHERWISE, deviation, found)
+    standing = _STANDING[None if deviation is None else bool(deviation.flaky)]
     return CertifiedTask(outcome, standing[outcome.kind], deviation)
+
+
+_STANDING: Mapping[bool | None, Mapping[TaskResult, TaskStanding]] = {
+    None: dict(zip(TaskResult, (TaskStanding.PASSED, TaskStanding.REFUSED, TaskStanding.FAILING), strict=True)),
+    True: dict(zip(TaskResult, (TaskStanding.FLAKY, TaskStanding.STALE, TaskStanding.FLAKY), strict=True)),
+    False: dict(zip(TaskResult, (TaskStanding.STALE, TaskStanding.STALE, TaskStanding.DEVIATING), strict=True)),
+}
+"""How a task that passed, was refused or is wrong stands: not listed, listed as flaky, listed."""

@@ -22,7 +22,7 @@ from streamgauge.formats.endings import set_up_wrongly
 from streamgauge.formats.stream import write
 from streamgauge.formats.task import TaskRefusedError
 from streamgauge.harness.process import ChildProcess
-from streamgauge.harness.system import RunLimits
+from streamgauge.harness.systems import RunLimits
 from streamgauge.harness.systems.pipe import PipeProgram, last_words, program, task_of
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery

@@ -1,6 +1,5 @@
 """Runs of scenarios: both sides' CPU while a crowd is served, every answer judged, outcomes kept."""
 
-import json
 import os
 import subprocess
 import time
@@ -11,15 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
+import msgspec
 
 from streamgauge import workloads
 from streamgauge.harness.process import ProgramError
 from streamgauge.harness.resources import ResourceSampler
 from streamgauge.harness.trial import RunStore, made_once
-from streamgauge.suites.crowds.scenario import CrowdOutcome, ReceivedAnswer, Scenario, from_json, to_json
+from streamgauge.suites.crowds.scenario import CrowdOutcome, ReceivedAnswer, Scenario
 from streamgauge.suites.crowds.systems import CrowdData, Findings, Line, system_of
 from streamgauge.suites.crowds.updates import wall_ms
-from streamgauge.workloads.tables import Maker
+from streamgauge.workloads.plan import Maker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,9 +39,7 @@ class ScenarioRunner:
         if (kept := self.store.finished(scenario.name)) is not None:
             return kept
         found = run(scenario, self.data(scenario), self.folder)
-        with self.store.stage(scenario.name) as place:
-            place.write_text(json.dumps(to_json(found)), encoding="utf-8")
-            return self.store.keep(place, scenario.name) or found
+        return self.store.add(scenario.name, lambda place: place.write_bytes(msgspec.json.encode(found))) or found
 
     def kept(self, scenario: Scenario) -> bool:
         """Whether the outcome is kept."""
@@ -70,7 +68,7 @@ class ScenarioRunner:
 
 
 def _read(file: Path) -> CrowdOutcome | None:
-    return from_json(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else None
+    return msgspec.json.decode(file.read_bytes(), type=CrowdOutcome) if file.exists() else None
 
 
 def run(scenario: Scenario, data: CrowdData, folder: Path) -> CrowdOutcome:

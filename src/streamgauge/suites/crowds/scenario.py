@@ -1,15 +1,29 @@
 """Scenarios: which system serves how many clients, with which data and queries; and the measures of one."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha1
-from typing import Any, Final
+from json import dumps
+from typing import Any, Final, TypeAlias
 
 from streamgauge import workloads
+from streamgauge.formats.lines import decode_answer
+from streamgauge.model.answer import Answer
+from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.terms import Triple
+from streamgauge.model.run import Fed, Run, RunHeader
+from streamgauge.model.terms import Row, Triple
+from streamgauge.model.verdict import Judgement
+from streamgauge.oracle.expected.reports import definition
+from streamgauge.oracle.expected.valid import Valid
+from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import fill, parse
+from streamgauge.semantics.profiles import FRAGMENTS, profile
+from streamgauge.servers.fragments.labels import Label
+from streamgauge.suites.crowds.clients import digest
+from streamgauge.suites.crowds.updates import FactRenewal, Update, updates
 
 PAPER: Final[Mapping[str, object]] = {"per_hour": 100, "ahead": "1h", "update": "10s"}
 """300 static and 200 dynamic triples that the train query reads, renewed every 10 s (section 7)."""
@@ -145,25 +159,6 @@ class CrowdOutcome:
         return 100 * self.clients_cpu / self.lasted / self.scenario.clients
 
 
-def to_json(outcome: CrowdOutcome) -> dict[str, Any]:
-    """The outcome as JSON."""
-    return asdict(outcome)
-
-
-def from_json(data: Mapping[str, Any]) -> CrowdOutcome:
-    """The outcome that ``to_json`` wrote; TypeError or KeyError for something else."""
-    scenario = dict(data["scenario"])
-    scenario["workload"] = tuple((name, value) for name, value in scenario["workload"])
-    fields = dict(data)
-    fields["scenario"] = Scenario(**scenario)
-    fields["answers"] = tuple(ReceivedAnswer(**each) for each in data["answers"])
-    for name in ("server", "clients"):
-        fields[name] = tuple((at, percent) for at, percent in data[name])
-    for name in ("updates", "failures"):
-        fields[name] = tuple(data[name])
-    return CrowdOutcome(**fields)
-
-
 def continuous(scenario: Scenario, client: int) -> tuple[ContinuousQuery, str]:
     """A client's query with windows, and its text (RSP-QL)."""
     name = "head-sign" if scenario.distinct else scenario.query
@@ -190,3 +185,137 @@ def registration(scenario: Scenario, client: int) -> dict[str, Any]:
     service = SERVICES[scenario.system]
     text = continuous(scenario, client)[1]
     return {"query": text, "dialect": "rspql", "semantics": service.semantics}
+
+
+WITNESSES: Final = 10
+"""The most clients with queries of their own whose answers are judged."""
+
+Right: TypeAlias = Callable[[Mapping[str, Any]], bool | None]
+"""Whether an answer (a client's line) is right, ``None`` where that cannot be said."""
+
+
+class ServerHistory:
+    """Answers over what a server held: right when they are those of some instant between its time and reception.
+
+    A fragments server's Date has whole seconds, so an answer may be of any instant of that second or later, until it
+    was there. The server held an update from when it applied it until it applied the next. ``answer`` is what an answer
+    is of a bag of rows: ``set`` for a broker.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        elements: Sequence[StreamElement],
+        static: Sequence[Triple],
+        applied: Sequence[tuple[int, int]],
+        answer: Callable[[Iterable[Row]], Collection[Row]] = list,
+    ) -> None:
+        self._scenario, self._static, self._answer = scenario, tuple(static), answer
+        by_time = {update.time: update for update in updates(elements, scenario.slack)}
+        held = [(at, by_time[time]) for at, time in applied]
+        adds = scenario.renewal == FactRenewal.PUBLISHED and scenario.label == Label.INTERVAL
+        self._history = history(held, elements[0].stream, adds)
+        self._valid: dict[str, Valid] = {}
+        self._digests: dict[int, str] = {}
+
+    def right(self, line: Mapping[str, Any]) -> bool | None:
+        """Whether an answer is right."""
+        query, text = continuous(self._scenario, line["client"])
+        if text not in self._valid:
+            self._valid[text] = Valid(over_all(query, self._static), FRAGMENTS, self._history)
+        found = self._valid[text].within(line["instant"], line["received"])
+        return any(self._digest(rows) == line["rows"] for rows in found)
+
+    def _digest(self, rows: tuple[Row, ...]) -> str:
+        """Made once for the rows of a query at an instant, which stay as long as this does."""
+        if id(rows) not in self._digests:
+            self._digests[id(rows)] = digest(self._answer(rows))
+        return self._digests[id(rows)]
+
+
+def history(applied: Sequence[tuple[int, Update]], stream: str, adds: bool = False) -> list[StreamElement]:
+    """The facts of a server, from when (ms) it had applied an update until it had applied the next, or it ended.
+
+    A server that only ``adds`` facts has each until its own end: those of the next update overlap.
+    """
+    ends = [at + update.until - update.time for at, update in applied]
+    if not adds:
+        ends[:-1] = [at for at, _ in applied[1:]]
+    return [
+        StreamElement(stream, at, number, update.triples, (), end)
+        for number, ((at, update), end) in enumerate(zip(applied, ends, strict=True))
+    ]
+
+
+def witnesses(scenario: Scenario) -> list[int]:
+    """The clients whose answers are judged: the first, and where queries are distinct some more."""
+    return list(range(min(WITNESSES, scenario.clients) if scenario.distinct else 1))
+
+
+def service_verdict(
+    scenario: Scenario, elements: Sequence[StreamElement], lines: Sequence[Mapping[str, Any]], begins: int
+) -> tuple[str, Right]:
+    """The common judge's word on the witnesses' answers, and whether others had the same at each instant.
+
+    The verdict is that of the first witness that is not right, or else of the first that was told something. Where
+    queries are distinct, or answers name no instant, other clients' answers are not judged.
+    """
+    told = [line for line in lines if "answer" in line]
+    if not told:
+        return "no answer", lambda _line: None
+    advanced = max(line["received"] - begins for line in told)
+    fed = [each for each in elements if each.time <= advanced]
+    answers = {client: [line for line in told if line["client"] == client] for client in witnesses(scenario)}
+    words = [(own, _word(scenario, client, fed, own, begins)) for client, own in answers.items()]
+    wrong = [word for _, (right, word) in words if not right]
+    word = wrong[0] if wrong else next(word for own, (_, word) in words if own)
+    many = f" ({len(words) - len(wrong)} of {len(words)} queries are right)" if len(words) > 1 else ""
+    known: dict[int, set[str]] = {}
+    for line in told:
+        known.setdefault(line["instant"], set()).add(line["rows"])
+
+    def same(line: Mapping[str, Any]) -> bool | None:
+        return None if scenario.distinct or line["instant"] not in known else line["rows"] in known[line["instant"]]
+
+    return word + many, same
+
+
+def _word(
+    scenario: Scenario, client: int, fed: Sequence[StreamElement], told: Sequence[Mapping[str, Any]], begins: int
+) -> tuple[bool, str]:
+    """Whether a client was told what its query gives over what was fed, and how far."""
+    service = SERVICES[scenario.system]
+    query, text = continuous(scenario, client)
+    header = RunHeader(
+        service.engine, query, text, "rspql", profile(service.semantics), fed[-1].time, begins * 1_000_000, factor=1.0,
+        evaluator="changes" if service.engine == "live" else None,
+    )  # fmt: skip
+    hands = [Fed(each.sequence, each.time, (begins + each.time) * 1_000_000, (begins + each.time) * 1_000_000,
+                 len(each.added)) for each in fed]  # fmt: skip
+    verdict = check(Run(header, tuple(map(_answer, told)), tuple(hands)), definition(fed), 0, JudgingRules())
+    said = f"{verdict.judgement}, precision {verdict.precision:.3f}, recall {verdict.recall:.3f}"
+    right = verdict.judgement in {Judgement.RIGHT, Judgement.LATE}
+    return right, f"{said} ({verdict.reason})" if verdict.reason else said
+
+
+def _answer(line: Mapping[str, Any]) -> Answer:
+    return replace(decode_answer(dumps(line["answer"])), received=line["received"] * 1_000_000)
+
+
+def freshness(answers: Sequence[tuple[int, int, int]], applied: Sequence[int]) -> list[int]:
+    """How long (ms) after each change each client had an answer that was asked for after it.
+
+    ``answers`` are (client, received, took), ``applied`` when the server changed; ms.
+    """
+    found: list[int] = []
+    by_client: dict[int, list[tuple[int, int]]] = {}
+    for client, received, took in answers:
+        by_client.setdefault(client, []).append((received - took, received))
+    for asked in by_client.values():
+        asked.sort()
+        begun = [at for at, _ in asked]
+        for change in applied:
+            place = bisect_right(begun, change)
+            if change >= begun[0] and place < len(asked):
+                found.append(asked[place][1] - change)
+    return found

@@ -13,18 +13,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
 import httpx
 
 from streamgauge.formats.stream import elements
 from streamgauge.harness.process import ChildProcess, JsonProgram, ProgramError, ServerProcess, ServiceError
-from streamgauge.harness.system import SystemUnderTest
+from streamgauge.harness.systems import SystemUnderTest
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Triple
-from streamgauge.suites.crowds import judgement
-from streamgauge.suites.crowds.scenario import BROKER, PLANS, SERVICES, Scenario, continuous, registration
+from streamgauge.suites.crowds.scenario import (
+    BROKER,
+    PLANS,
+    SERVICES,
+    Right,
+    Scenario,
+    ServerHistory,
+    continuous,
+    registration,
+    service_verdict,
+    witnesses,
+)
 from streamgauge.suites.crowds.updates import (
     PATIENCE_S,
     Publisher,
@@ -76,7 +85,7 @@ class Findings:
     """
 
     updates: Sequence[int]
-    right: judgement.Right
+    right: Right
     late: Callable[[Line], int | None] = lambda _line: None
     verdict: str = ""
 
@@ -99,10 +108,8 @@ class CrowdSystem:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
+    def __exit__(self, *failure: Any) -> None:
+        self._stack.__exit__(*failure)
 
     @property
     def processes(self) -> Sequence[int]:
@@ -232,7 +239,7 @@ class FragmentsSystem(CrowdSystem):
     def judged(self, publisher: Publisher, lines: Sequence[Line]) -> Findings:  # noqa: ARG002 (lines judge themselves)
         """By the facts that the server held."""
         applied = [(line["at"], line["applied"]) for line in self._renewed.said if "applied" in line]
-        judge = judgement.ServerHistory(self.scenario, self._data.elements, self._data.triples, applied)
+        judge = ServerHistory(self.scenario, self._data.elements, self._data.triples, applied)
         return Findings([at for at, _ in applied], judge.right)
 
 
@@ -254,7 +261,7 @@ class EngineService(CrowdSystem):
 
     def task(self) -> dict[str, Any]:
         """Where, and which clients are judged row by row."""
-        return {**super().task(), "witnesses": judgement.witnesses(self.scenario)}
+        return {**super().task(), "witnesses": witnesses(self.scenario)}
 
     def begin(self, receive: Callable[[Line], object]) -> Publisher:
         """Engines start with the first update, which is sent before measuring begins."""
@@ -282,7 +289,7 @@ class EngineService(CrowdSystem):
 
     def judged(self, publisher: Publisher, lines: Sequence[Line]) -> Findings:
         """By the common oracle, for the witnesses."""
-        verdict, right = judgement.services(self.scenario, self._stream, lines, publisher.begins)
+        verdict, right = service_verdict(self.scenario, self._stream, lines, publisher.begins)
         return Findings([each.acknowledged for each in publisher.taken], right, verdict=verdict)
 
 
@@ -312,7 +319,7 @@ class BrokerCrowd(CrowdSystem):
         """By the facts that the broker held; how late a notification is counts from the sending of its publication."""
         sent = {each.known_as: each.sent for each in publisher.taken}
         applied = [(each.sent, each.time) for each in publisher.taken]
-        judge = judgement.ServerHistory(self.scenario, self._data.elements, self._data.triples, applied, set)
+        judge = ServerHistory(self.scenario, self._data.elements, self._data.triples, applied, set)
 
         def late(line: Line) -> int:
             return int(line["received"]) - sent[line["publications"][0]]

@@ -1,1 +1,347 @@
-"""Experiments: the declared file, the plan of its runs, doing them."""
+"""Experiment files: one TOML says workload, query, engines, semantics, pace, repetitions and seeds.
+
+The errors of a file are sentences that name the file, the line and the key.
+"""
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from streamgauge import engines
+from streamgauge.model.expectations import expectation
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.obstacles import obstacle
+from streamgauge.model.spelling import meant, spelled
+from streamgauge.semantics.profiles import PROFILES
+from streamgauge.sources.address import parse_address
+from streamgauge.sources.decoders import TIMING
+from streamgauge.sources.named import NamedSource, named_source
+from streamgauge.workloads.parameters import duration
+
+Allowed: TypeAlias = Callable[[Sequence[str]], list[str]]
+"""The keys that the table of this path may have."""
+
+_OF_UNIONS = ("literal[", "float", "constrained", "int", "str", "function-")
+_MISSING = {
+    "semantics": ': write semantics = "csparql", or a list (`streamgauge engines --semantics` lists them)',
+    "engine": ": write [[engine]], and below it name and semantics (`streamgauge engines` lists them)",
+    "workload": ": write [workload], and below it name (`streamgauge workloads` lists them) or file, your stream",
+    "query": ": write [query], and below it file, or name, a query of the workload",
+}
+"""Keys that are missing, with how they are written."""
+
+_KEY = re.compile(r"\s*([\w.-]+)\s*=")
+
+
+def not_toml(path: Path, text: str, error: tomllib.TOMLDecodeError) -> str:
+    """The sentence for a text that is no TOML: the line where reading ended, and how lines are written."""
+    found = re.search(r"line (\d+)", str(error))
+    lines = text.splitlines()
+    number = min(int(found[1]) if found else len(lines), max(1, len(lines)))
+    shown = lines[number - 1].strip()[:80] if lines else ""
+    return f"{path}:{number}: not TOML: {shown!r}: a line is [table], or key = value, where text is in quotes"
+
+
+def complaints(error: ValidationError, path: Path, text: str, allowed: Allowed) -> Iterator[str]:
+    """A sentence for each key that is wrong; several problems of one key are one sentence.
+
+    A key that is missing is not told of where one that is like it was written in its place, nor is a list that is
+    empty because its entries are wrong.
+    """
+    by_key: dict[tuple[str, ...], list[Any]] = {}
+    for problem in error.errors():
+        keys = tuple(str(key) for key in problem["loc"] if not str(key).startswith(_OF_UNIONS))
+        by_key.setdefault(keys, []).append(problem)
+    for keys, problems in by_key.items():
+        if not _follows(keys, problems, by_key, allowed):
+            line = line_of(text, keys)
+            where = f"{path}:{line}" if line else str(path)
+            yield f"{where}: {'.'.join(keys) or 'the file'}{_said(keys, problems, allowed)}"
+
+
+def _follows(
+    keys: tuple[str, ...], problems: Sequence[Any], by_key: Mapping[tuple[str, ...], Any], allowed: Allowed
+) -> bool:
+    """Whether a problem is there only because of another one."""
+    kind = problems[0]["type"]
+    if kind == "too_short":
+        return any(other[: len(keys)] == keys and other != keys for other in by_key)
+    written = (other for other, found in by_key.items() if found[0]["type"] == "extra_forbidden")
+    return kind == "missing" and any(
+        other[:-1] == keys[:-1] and meant(other[-1], allowed(other[:-1])).endswith(f" {keys[-1]}?") for other in written
+    )
+
+
+def _said(keys: Sequence[str], problems: Sequence[Any], allowed: Allowed) -> str:
+    kind = problems[0]["type"]
+    if kind == "missing":
+        return f" is missing{_MISSING.get(keys[-1], '') if keys else ''}"
+    if kind == "extra_forbidden":
+        known = allowed(keys[:-1])
+        return f": there is no such key; allowed here: {', '.join(known)}{meant(keys[-1], known)}"
+    if list(keys) == ["engine"] and isinstance(problems[0].get("input"), dict):
+        return ": write [[engine]], as there may be several"
+    first, *others = map(expectation, problems)
+    more = [other.partition(": expected ")[2] for other in others]
+    return f": {' or '.join([first, *filter(None, more)])}"
+
+
+def line_of(text: str, keys: Sequence[str]) -> int | None:
+    """The line (from 1) of a key in a TOML text: its own, else its table's; ``None`` when neither is written."""
+    table, found = "", None
+    wanted = [key for key in keys if not key.isdigit()]
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := re.match(r"\s*\[+\s*([\w.\"-]+)\s*\]+", line):
+            table = header[1]
+            if table == ".".join(wanted[: table.count(".") + 1]):
+                found = found or number
+        elif key := _KEY.match(line):
+            full = f"{table}.{key[1]}".strip(".")
+            if full == ".".join(wanted):
+                return number
+    return found
+
+
+Milliseconds = Annotated[int, BeforeValidator(duration)]
+"""A duration: ``30s``, ``500ms``, ``5m``, ``1h``, or a number of ms."""
+
+
+class ExperimentError(MistakeError, ValueError):
+    """An experiment file that cannot be used; the sentence names the file, the line and the allowed values."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _listed_files(value: object) -> tuple[str, ...]:
+    files = value if isinstance(value, list | tuple) else [value]
+    if not (files or isinstance(value, tuple)) or not all(isinstance(each, str | Path) and str(each) for each in files):
+        raise ValueError("expected the name of a file, or a list of them")
+    return tuple(map(str, files))
+
+
+def _named_streams(value: object) -> str | dict[str, str] | None:
+    if isinstance(value, dict) and value and all(isinstance(file, str | Path) for file in value.values()):
+        return {str(iri).strip("<>"): str(file) for iri, file in value.items()}
+    if value is None or (isinstance(value, str) and value):
+        return value.strip("<>") if value else None
+    raise ValueError('expected the IRI of the stream, or a table from IRI to file: { "http://a.example/s" = "a.nq" }')
+
+
+class WorkloadPart(_Part):
+    """Which workload makes the stream: its name and parameters, or the files of a recorded stream.
+
+    ``stream`` is the IRI of which the file is (of a workload: a parameter), or a table from IRI to file.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    name: str | None = None
+    file: Annotated[tuple[str, ...], BeforeValidator(_listed_files)] = ()
+    stream: Annotated[str | dict[str, str] | None, BeforeValidator(_named_streams)] = None
+    time_property: str | None = None
+    time_in: str | None = None
+    time_zone: str | None = None
+    parts: str | None = None
+    csv_mapping: str | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> "WorkloadPart":
+        table = isinstance(self.stream, dict)
+        if (self.name is None) == (not self.file and not table):
+            raise ValueError("give either name (a workload) or file (a recorded stream)")
+        if table and self.file:
+            raise ValueError("give the files once: under stream, by the IRI of each, or as file")
+        if self.name is not None and (wrong := ["stream"] if table else list(self.timing)):
+            raise ValueError(f"{wrong[0]} is for a recorded stream (file), not for a workload")
+        if self.name is None and self.model_extra:
+            known = ", ".join(("file", "stream", *TIMING))
+            raise ValueError(f"{next(iter(self.model_extra))} is nothing that a recorded stream has: there are {known}")
+        return self
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        """The other keys of the table; checked by the workload."""
+        beside = {"stream": self.stream} if self.name is not None and self.stream is not None else {}
+        return {**(self.model_extra or {}), **beside}
+
+    @property
+    def sources(self) -> tuple[NamedSource, ...]:
+        """Where a recorded stream comes from; nothing for a workload."""
+        if isinstance(self.stream, dict):
+            return tuple(NamedSource(address, iri) for iri, address in self.stream.items())
+        named = map(named_source, self.file)
+        return tuple(each if each.iri or not self.stream else NamedSource(each.address, self.stream) for each in named)
+
+    @property
+    def timing(self) -> dict[str, Any]:
+        """How the times of a recorded stream are read, as far as it is said."""
+        return {name: value for name in TIMING if (value := getattr(self, name)) is not None}
+
+
+class QueryPart(_Part):
+    """Which query: one of the workload's by name, or a file, or a text; and the values of its parameters."""
+
+    name: str | None = None
+    file: Path | None = None
+    text: str | None = None
+    static: Path | None = None
+    parameters: dict[str, str | int | float] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one(self) -> "QueryPart":
+        if sum(value is not None for value in (self.name, self.file, self.text)) != 1:
+            raise ValueError("give exactly one of name, file and text")
+        return self
+
+
+class EnginePart(_Part):
+    """An engine, the semantics, by name, under which it runs and is judged, and the engine's own options.
+
+    ``time_unit`` takes the place of the one that the semantics have.
+    """
+
+    name: str
+    semantics: tuple[str, ...] = Field(min_length=1)
+    options: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    time_unit: Annotated[Milliseconds, Field(ge=1)] | None = None
+
+    @field_validator("name", mode="after")
+    @classmethod
+    def _named(cls, name: str) -> str:
+        """The name as it is written; one that is none is refused where the engine is looked for."""
+        return spelled(name, engines.names()) or name
+
+    @field_validator("semantics", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        """A list of names as they are written; one that is none is refused where the semantics are looked for."""
+        listed = [value] if isinstance(value, str) else value
+        if not isinstance(listed, list | tuple):
+            return value
+        return tuple(spelled(each, PROFILES) or each if isinstance(each, str) else each for each in listed)
+
+
+class FeedPart(_Part):
+    """How the stream is fed: ``pace`` is ``fast``, ``real time`` or a factor of it; bounds on the engine's run."""
+
+    pace: Literal["fast", "real time"] | Annotated[float, Field(gt=0)] = "fast"
+    time_limit: Milliseconds = 600_000
+    output_limit_mb: Annotated[int, Field(gt=0)] = 1024
+    lateness: Milliseconds | None = None
+    advance_to: Milliseconds | None = None
+
+    @property
+    def factor(self) -> float | None:
+        """Event time over wall time; ``None`` as fast as the engine takes it."""
+        if self.pace == "fast":
+            return None
+        return 1.0 if self.pace == "real time" else float(self.pace)
+
+
+class Experiment(_Part):
+    """A whole experiment; ``seeds`` times ``repetitions`` runs for each engine and semantics."""
+
+    name: str = "experiment"
+    workload: WorkloadPart
+    query: QueryPart
+    engine: tuple[EnginePart, ...] = Field(min_length=1)
+    feed: FeedPart = FeedPart()
+    seeds: tuple[int, ...] = Field(default=(0,), min_length=1)
+    repetitions: Annotated[int, Field(ge=1)] = 1
+    memory_limit_mb: Annotated[int, Field(gt=0)] = 8192
+    max_delay: Milliseconds | None = None
+
+
+def read(path: Path, overrides: Sequence[str] = ()) -> Experiment:
+    """The experiment of a TOML file, with ``key.path=value`` overrides; ExperimentError names line and field."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ExperimentError(f"{path}: {obstacle(error)}") from error
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ExperimentError(not_toml(path, text, error)) from error
+    for override in overrides:
+        _set(data, override)
+    try:
+        return Experiment.model_validate(_near(data, path.parent))
+    except ValidationError as error:
+        raise ExperimentError("\n".join(complaints(error, path, text, _allowed))) from error
+
+
+def _set(data: dict[str, Any], override: str) -> None:
+    """Apply one ``a.b=value``; the value is TOML where it parses as such, a string otherwise."""
+    key, equals, value = override.partition("=")
+    if not equals or not key:
+        raise ExperimentError(f"-D {override}: write key=value, as in -D workload.stations=50")
+    try:
+        parsed = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        parsed = value
+    *tables, last = key.split(".")
+    at: Any = data
+    for table in tables:
+        at = _table(at, table, override)
+    if isinstance(at, list):
+        _table(at, last, override)
+        at[int(last)] = parsed
+    else:
+        at[last] = parsed
+
+
+def _table(at: Any, name: str, override: str) -> Any:
+    """The table or list of that name in a table, or the entry of that number (from 0) in a list."""
+    if isinstance(at, list):
+        if not name.isdecimal() or int(name) >= len(at):
+            raise ExperimentError(f"-D {override}: {name} is no entry of this list: they are 0 to {len(at) - 1}")
+        return at[int(name)]
+    found = at.setdefault(name, {})
+    if not isinstance(found, dict | list):
+        raise ExperimentError(f"-D {override}: {name} is a value, not a table")
+    return found
+
+
+def _near(data: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Paths in the file are relative to it."""
+    for table, key in (("workload", "csv_mapping"), ("query", "file"), ("query", "static")):
+        part = data.get(table)
+        if isinstance(part, dict) and isinstance(part.get(key), str):
+            part[key] = str(folder / part[key])
+    workload = data.get("workload")
+    if isinstance(workload, dict):
+        files, streams = workload.get("file"), workload.get("stream")
+        if isinstance(files, list):
+            workload["file"] = [_source_near(file, folder) for file in files]
+        elif files is not None:
+            workload["file"] = _source_near(files, folder)
+        if isinstance(streams, dict):
+            workload["stream"] = {iri: _source_near(file, folder) for iri, file in streams.items()}
+    return data
+
+
+def _source_near(text: Any, folder: Path) -> Any:
+    """``[IRI=]FILE`` with the file relative to a folder; URLs, and what is no text, as they are."""
+    if not isinstance(text, str):
+        return text
+    source = named_source(text)
+    if parse_address(source.address).scheme != "file" or source.address.startswith("file:"):
+        return text
+    near = str(folder / source.address)
+    return near if source.iri is None else f"<{source.iri}>={near}"
+
+
+def _allowed(tables: Sequence[str]) -> list[str]:
+    parts: dict[str, type[BaseModel]] = {
+        "workload": WorkloadPart,
+        "query": QueryPart,
+        "engine": EnginePart,
+        "feed": FeedPart,
+    }
+    part = parts.get(tables[0], Experiment) if tables else Experiment
+    return sorted(part.model_fields)

@@ -1,23 +1,250 @@
 """Sustainable load: the hardest value of an axis at which an engine is right, in time, and fed on schedule.
 
-An axis is varied in the experiment: the load, the window's size or slide, the time unit.
+An axis is varied in the experiment: the load, the window's size or slide, the time unit. Steps of a factor of two lead
+to a bracket, which is bisected; each value is scored by a probe, a paced run.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum, StrEnum
+from pathlib import Path
 from typing import Any
 
 from streamgauge.engines import EngineError, named, profiles
 from streamgauge.engines import load as load_engine
-from streamgauge.model.query import Window
+from streamgauge.model.query import ContinuousQuery, Window
+from streamgauge.model.run import Run
+from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
+from streamgauge.oracle.judging.clock import ADVANCE
+from streamgauge.oracle.judging.metrics import percentile
 from streamgauge.query import print_query
 from streamgauge.semantics.profiles import profile
-from streamgauge.suites.experiments.capacity_search import Bound, Harder, Limit, LoadProbe, SearchRange, probed, search
-from streamgauge.suites.experiments.experiment import EnginePart, Experiment, ExperimentError
-from streamgauge.suites.experiments.plan import plan_query, plan_runs
+from streamgauge.suites.experiments import EnginePart, Experiment, ExperimentError
+from streamgauge.suites.experiments.plan import parameters_of, plan_query, plan_runs
 from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
-from streamgauge.workloads import load as load_workload
-from streamgauge.workloads import parameters as check_parameters
+
+DIGITS = 4
+"""Significant digits of a value that is not whole: the same search asks for the same values again."""
+
+
+class Harder(Enum):
+    """Which way an axis gets harder for an engine."""
+
+    GREATER = "greater"
+    SMALLER = "smaller"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRange:
+    """Where to look: ``start`` first, never outside ``least`` to ``most``, until the bracket is narrow.
+
+    That is a relative width of ``precision``; ``whole`` values are integers, and neighbours end the search.
+    """
+
+    start: float
+    least: float
+    most: float
+    harder: Harder = Harder.GREATER
+    whole: bool = False
+    precision: float = 0.05
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be searched."""
+        if not 0 < self.least <= self.start <= self.most:
+            raise ValueError(
+                f"the search begins at {self.start:g}: that must be within {self.least:g} to {self.most:g}, above 0"
+            )
+        if not 0 < self.precision < 1:
+            raise ValueError(f"precision is {self.precision:g}: it must be between 0 and 1")
+
+    def step(self, value: float, harder: bool) -> float | None:
+        """Twice as hard, or half as hard, as ``value``; ``None`` when that is the end of the reach."""
+        greater = harder == (self.harder is Harder.GREATER)
+        end = self.most if greater else self.least
+        if value == end:
+            return None
+        stepped = self._rounded(value * 2 if greater else value / 2)
+        return min(stepped, end) if greater else max(stepped, end)
+
+    def between(self, one: float, other: float) -> float | None:
+        """The geometric middle of a bracket; ``None`` when it is narrow enough."""
+        low, high = sorted((one, other))
+        if high / low <= 1 + self.precision:
+            return None
+        middle = self._rounded(math.sqrt(low * high))
+        return middle if low < middle < high else None
+
+    @property
+    def fewest(self) -> int:
+        """How many values a search that finds a border asks for at least: a bracket of two, and its bisection.
+
+        A precision of 5% takes 4 bisections, as 2 ** (1/16) is the first root below 1.05; whole values may take none.
+        """
+        if self.least == self.most:
+            return 1
+        return 2 if self.whole else 2 + max(0, math.ceil(math.log2(math.log(2) / math.log1p(self.precision))))
+
+    def _rounded(self, value: float) -> float:
+        return max(1.0, float(round(value))) if self.whole else float(f"{value:.{DIGITS}g}")
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """The hardest value that passed and the easiest that did not, ``None`` where the reach had none."""
+
+    passed: float | None
+    failed: float | None
+
+
+def search(passes: Callable[[float], bool], reach: SearchRange) -> Bracket:
+    """The bracket around the border between what passes and what does not, asked as few times as that takes."""
+    found = _bracket(passes, reach)
+    passed, failed = found.passed, found.failed
+    while passed is not None and failed is not None and (middle := reach.between(passed, failed)) is not None:
+        if passes(middle):
+            passed = middle
+        else:
+            failed = middle
+    return Bracket(passed, failed)
+
+
+def _bracket(passes: Callable[[float], bool], reach: SearchRange) -> Bracket:
+    """Steps of a factor of two from the start, harder while it passes, easier while it does not."""
+    first, last = passes(reach.start), reach.start
+    while (value := reach.step(last, harder=first)) is not None:
+        if passes(value) != first:
+            return Bracket(last, value) if first else Bracket(value, last)
+        last = value
+    return Bracket(last, None) if first else Bracket(None, last)
+
+
+class Bound(StrEnum):
+    """The reason why an engine failed at a load that it does not carry."""
+
+    WRONG = "wrong windows"
+    DELAY = "delay"
+    FEEDER = "the feeder"
+    FAILED = "the engine failed"
+    UNKNOWN = "no verdict"
+    SHORT = "stream too short"
+    REFUSED = "not tried"
+
+    @property
+    def of_engine(self) -> bool:
+        """Whether the engine itself failed by it; the others say nothing of how much more the engine carries."""
+        return self in {Bound.WRONG, Bound.DELAY, Bound.FAILED}
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The limits of a run: the 99th percentile of the delays in every window, and of the feeder's lateness (ms).
+
+    A paced run that is shorter than ``lasting`` (wall ms) tells nothing: any engine can buffer it.
+    """
+
+    delay: float
+    feeder: float
+    lasting: int = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProbe:
+    """The score of one value: triples a second of wall time, windows and right ones, delays and lateness in ms.
+
+    ``slowest`` is the greatest 99th percentile of the delays within a window; ``bound`` is ``None`` when the value is
+    carried, and ``reason`` says in a sentence why it is not.
+    """
+
+    value: float
+    rate: float = 0.0
+    windows: int = 0
+    right: int = 0
+    precision: float = 0.0
+    recall: float = 0.0
+    p50: float | None = None
+    p99: float | None = None
+    slowest: float | None = None
+    feeder: float = 0.0
+    bound: Bound | None = None
+    reason: str = ""
+    folders: tuple[Path, ...] = ()
+
+    @property
+    def carried(self) -> bool:
+        """Whether every window was right, the delay bounded and the feeder on schedule."""
+        return self.bound is None
+
+
+def probed(value: float, runs: Sequence[tuple[Path, Run, Verdict]], limit: Limit) -> LoadProbe:
+    """The score of a value from all of its runs: a value is carried when each of them is."""
+    windows = [window for _, _, verdict in runs for window in verdict.windows]
+    delays = [window.delay for window in windows if window.delay is not None]
+    failed = (found for _, run, verdict in runs if (found := _failed(run, verdict, limit)) is not None)
+    bound, reason = next(failed, (None, ""))
+    return LoadProbe(
+        value=value,
+        rate=min(rate(run) for _, run, _ in runs),
+        windows=len(windows),
+        right=sum(window.right for window in windows),
+        precision=min(verdict.precision for _, _, verdict in runs),
+        recall=min(verdict.recall for _, _, verdict in runs),
+        p50=percentile(delays, 50),
+        p99=percentile(delays, 99),
+        slowest=max((slowest(run.header.query, verdict.windows) for _, run, verdict in runs), default=0.0),
+        feeder=max(feeder_p99(run) for _, run, _ in runs),
+        bound=bound,
+        reason=reason,
+        folders=tuple(folder for folder, _, _ in runs),
+    )
+
+
+def _failed(run: Run, verdict: Verdict, limit: Limit) -> tuple[Bound, str] | None:
+    """The bound that the run fails by, the gravest first: failure, no verdict, wrong windows, feeder, delay."""
+    late, slow = feeder_p99(run), slowest(run.header.query, verdict.windows)
+    wrong = sum(not window.right for window in verdict.windows)
+    if run.header.failure is not None:
+        return Bound.FAILED, run.header.failure
+    if verdict.judgement is Judgement.UNKNOWN:
+        return Bound.UNKNOWN, verdict.reason
+    if wrong:
+        return Bound.WRONG, f"{wrong:,} of {len(verdict.windows):,} windows or reports are wrong"
+    if (lasted := lasting(run)) < limit.lasting:
+        return Bound.SHORT, f"at this pace the stream lasts {lasted:,.0f} ms, {limit.lasting:,} are asked: lengthen it"
+    if late > limit.feeder:
+        return (
+            Bound.FEEDER,
+            f"the harness itself fed {late:,.0f} ms late (99th percentile), {limit.feeder:,.0f} allowed",
+        )
+    if slow > limit.delay:
+        return Bound.DELAY, f"a window's answers came {slow:,.0f} ms late (99th percentile), {limit.delay:,.0f} allowed"
+    return None
+
+
+def slowest(query: ContinuousQuery, windows: Iterable[WindowVerdict]) -> float:
+    """The greatest 99th percentile (ms) of the delays of the reports within a window's slide; 0 without any."""
+    slide = min((each.window.slide for each in query.windows if each.window.kind != "count"), default=1)
+    delays: dict[int, list[float]] = {}
+    for window in windows:
+        if window.delay is not None:
+            delays.setdefault((window.instant or 0) // slide, []).append(window.delay)
+    return max((percentile(values, 99) or 0.0 for values in delays.values()), default=0.0)
+
+
+def feeder_p99(run: Run) -> float:
+    """How late the feeder handed elements over, 99th percentile in ms."""
+    return percentile([(fed.handed - fed.planned) / 1e6 for fed in run.fed if fed.sequence != ADVANCE], 99) or 0.0
+
+
+def lasting(run: Run) -> float:
+    """How long the run's stream takes at its pace, wall ms."""
+    return (run.header.advanced_to - run.header.begin) / (run.header.factor or 1.0)
+
+
+def rate(run: Run) -> float:
+    """Triples a second of wall time, as the pace plans it."""
+    return sum(fed.size for fed in run.fed) * 1000 / max(1.0, lasting(run))
+
 
 PACE = "feed.pace"
 AXES = ("load", "window", "slide", "time-unit")
@@ -54,7 +281,14 @@ def axis(name: str, experiment: Experiment, load: str = PACE) -> CapacityAxis:
     if name == "window":
         return CapacityAxis("window", "ms", _window(experiment).size, Harder.SMALLER, True, _sized)
     if name == "slide":
-        return CapacityAxis("slide", "ms", _window(experiment).slide, Harder.SMALLER, True, _slid)
+        return CapacityAxis(
+            "slide",
+            "ms",
+            _window(experiment).slide,
+            Harder.SMALLER,
+            True,
+            lambda at, to: _with_window(at, Window(_window(at).size, int(to))),
+        )
     if name == "time-unit":
         unit = max(profile(each).time_unit for part in experiment.engine for each in part.semantics)
         return CapacityAxis("time unit", "ms", max(2, unit), Harder.SMALLER, True, _with_unit)
@@ -62,7 +296,9 @@ def axis(name: str, experiment: Experiment, load: str = PACE) -> CapacityAxis:
         raise ExperimentError(f"--axis {name}: choose from {', '.join(AXES)}")
     if load == PACE:
         pace = experiment.feed.factor or 1.0
-        return CapacityAxis("pace", "times real time", pace, Harder.GREATER, False, _paced)
+        return CapacityAxis(
+            "pace", "times real time", pace, Harder.GREATER, False, lambda at, to: varied(at, {PACE: to})
+        )
     return _parameter(experiment, load)
 
 
@@ -75,15 +311,11 @@ def _parameter(experiment: Experiment, load: str) -> CapacityAxis:
     if table == "workload":
         if experiment.workload.name is None:
             raise ExperimentError(f"--load {load}: a recorded stream has no parameters: the load is {PACE}")
-        given = check_parameters(load_workload(experiment.workload.name), experiment.workload.parameters)
+        given = parameters_of(experiment)
     value = given.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ExperimentError(f"--load {load}: its value is {value!r}: a load is a whole number of at least 1")
-
-    def set_to(at: Experiment, to: float) -> Experiment:
-        return varied(at, {load: int(to)})
-
-    return CapacityAxis(name, "", value, Harder.GREATER, True, set_to)
+    return CapacityAxis(name, "", value, Harder.GREATER, True, lambda at, to: varied(at, {load: int(to)}))
 
 
 def varied(experiment: Experiment, values: Mapping[str, object]) -> Experiment:
@@ -96,10 +328,6 @@ def varied(experiment: Experiment, values: Mapping[str, object]) -> Experiment:
             at = at[table]
         at[last] = value
     return Experiment.model_validate(data)
-
-
-def _paced(experiment: Experiment, value: float) -> Experiment:
-    return varied(experiment, {PACE: value})
 
 
 def _with_unit(experiment: Experiment, value: float) -> Experiment:
@@ -120,10 +348,6 @@ def _sized(experiment: Experiment, value: float) -> Experiment:
     own = _window(experiment)
     size = int(value)
     return _with_window(experiment, Window(size, size if own.size == own.slide else own.slide))
-
-
-def _slid(experiment: Experiment, value: float) -> Experiment:
-    return _with_window(experiment, Window(_window(experiment).size, int(value)))
 
 
 def _with_window(experiment: Experiment, window: Window) -> Experiment:
@@ -154,9 +378,7 @@ class CapacitySearch:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """The load that an engine carries under a semantics: every probe by its value; ``absent`` says why there is none:
-    the engine is not there, or refuses the query.
-    """
+    """The load that an engine carries under a semantics, every probe by its value; ``absent``: why there is none."""
 
     engine: str
     semantics: str
@@ -191,28 +413,19 @@ def capacities(experiment: Experiment, asked: CapacitySearch, doing: ExperimentC
     for number, (part, semantics) in enumerate(all_of):
         only = part.model_copy(update={"semantics": (semantics,)})
         try:
-            yield _capacity(experiment, only, asked, _part_of(shared, number, len(all_of)))
+            yield _capacity(experiment, only, asked, shared.part(number, len(all_of)))
         except EngineError as error:
             yield Capacity(part.name, semantics, absent=str(error))
 
 
-def _part_of(doing: ExperimentContext, number: int, of: int) -> ExperimentContext:
-    """The same, whose shares are those of one of ``of`` equal parts."""
-    return replace(doing, tell=lambda what, share: doing.tell(what, (number + share) / of))
-
-
 def with_engines(experiment: Experiment, names: tuple[str, ...]) -> Experiment:
     """The experiment for these engines only; one that it does not name has its own first profile, or the first's."""
-    parts = tuple(
-        next((part for part in experiment.engine if part.name == name), _added(experiment, name))
-        for name in map(named, names)
-    )
-    return experiment.model_copy(update={"engine": parts})
-
-
-def _added(experiment: Experiment, name: str) -> EnginePart:
-    own = profiles(load_engine(name))
-    return EnginePart(name=name, semantics=own[:1] if own else experiment.engine[0].semantics[:1])
+    there = {part.name: part for part in reversed(experiment.engine)}
+    for name in map(named, names):
+        if name not in there:
+            own = profiles(load_engine(name)) or experiment.engine[0].semantics
+            there[name] = EnginePart(name=name, semantics=own[:1])
+    return experiment.model_copy(update={"engine": tuple(there[name] for name in map(named, names))})
 
 
 def _capacity(experiment: Experiment, part: EnginePart, asked: CapacitySearch, doing: ExperimentContext) -> Capacity:
@@ -228,18 +441,14 @@ def _capacity(experiment: Experiment, part: EnginePart, asked: CapacitySearch, d
     def passes(value: float) -> bool:
         share = len(found) / (len(found) + 6)
         title = f"{part.name} as {part.semantics[0]}, {asked.axis.name} {asked.axis.written(value)}"
-        found[value] = _probe(alone, value, asked, _told(doing, title, share), first=not found)
+        doing.tell(title, share)
+        told = replace(doing, tell=lambda what, _share: doing.tell(f"{title}: {what}", share))
+        found[value] = _probe(alone, value, asked, told, first=not found)
         return found[value].carried
 
     bracket = search(passes, asked.reach)
     probes = tuple(found[value] for value in sorted(found))
     return Capacity(part.name, part.semantics[0], probes, bracket.passed, bracket.failed)
-
-
-def _told(doing: ExperimentContext, title: str, share: float) -> ExperimentContext:
-    """The same, told under a title."""
-    doing.tell(title, share)
-    return replace(doing, tell=lambda what, _share: doing.tell(f"{title}: {what}", share))
 
 
 def _probe(
@@ -280,10 +489,7 @@ def _long_enough(experiment: Experiment, lasting: int) -> Experiment:
 
 def _duration(experiment: Experiment) -> int | None:
     """How long (ms) a workload's stream is; ``None`` for a recorded one and a workload without that parameter."""
-    if experiment.workload.name is None:
-        return None
-    given = check_parameters(load_workload(experiment.workload.name), experiment.workload.parameters)
-    own = given.get("duration")
+    own = parameters_of(experiment).get("duration")
     return own if isinstance(own, int) and own > 0 else None
 
 

@@ -1,6 +1,8 @@
 """Runs of an experiment: streams made once, each run recorded, judged and kept; finished runs are not done again."""
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,9 +13,9 @@ from streamgauge.engines import load as load_engine
 from streamgauge.formats.run import RunError, read_run, write_run
 from streamgauge.formats.streams.format import Note, logged
 from streamgauge.formats.verdict import read_verdict, write_verdict
-from streamgauge.formats.written import read_written
+from streamgauge.formats.written import Written, read_written
 from streamgauge.harness.resources import machine, versions
-from streamgauge.harness.system import RunLimits
+from streamgauge.harness.systems import RunLimits
 from streamgauge.harness.systems.pipe import program, record, task_of
 from streamgauge.harness.trial import PlannedQuery, RunStore, Trial, made_once
 from streamgauge.model.run import Run, RunHeader
@@ -24,35 +26,99 @@ from streamgauge.semantics.due import refuse_clock
 from streamgauge.semantics.order import origins
 from streamgauge.semantics.origin import near
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.suites.experiments.experiment import Experiment, ExperimentError
-from streamgauge.suites.experiments.fed import FedSoFar, told
-from streamgauge.suites.experiments.plan import RunEstimate, plan_query, plan_runs, refuse_window
-from streamgauge.suites.experiments.streams import (
+from streamgauge.suites.experiments import Experiment, ExperimentError
+from streamgauge.suites.experiments.plan import (
+    RunEstimate,
     StreamFacts,
     ahead,
     as_taken,
     link,
+    parameters_of,
+    plan_query,
+    plan_runs,
     refuse_streams,
+    refuse_window,
     static_data,
     stream_facts,
     stream_folder,
     write_recorded,
     write_workload,
 )
-from streamgauge.workloads import load as load_workload
-from streamgauge.workloads import parameters as check_parameters
-from streamgauge.workloads.tables import Maker
+from streamgauge.workloads.plan import Maker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+Tell = Callable[[str, float], object]
+"""Called with the current step and the share that is done, 0 to 1."""
+
+EVERY_S: Final = 1.0
+"""Seconds between two words about a run."""
+
+FEEDING: Final = 0.9
+"""The share of a run that feeding has; its last answers and the verdict have the rest."""
+
+
+class FedSoFar:
+    """A stream that is being fed, and where it is; ``begin`` and ``end`` of its time in ms.
+
+    The feeder's thread only notes the element that it takes, so that no word delays an element.
+    """
+
+    def __init__(self, stream: Iterator[Written], begin: int, end: int) -> None:
+        self._stream, self._begin, self._end = stream, begin, end
+        self._last: Written | None = None
+        self._over = False
+
+    def __iter__(self) -> Iterator[Written]:
+        for each in self._stream:
+            self._last = each
+            yield each
+        self._over = True
+
+    def place(self) -> tuple[str, float]:
+        """Where it is in words, and as a share of the run from 0 to 1.
+
+        Example: ``("fed to 12 s of 60 s, element 1,200", 0.18)``.
+        """
+        last, span = self._last, self._end - self._begin
+        if self._over:
+            return "all is fed, the engine is at its last answers", FEEDING
+        if last is None:
+            return "the engine gets ready", 0.0
+        if span <= 0:
+            return f"fed to element {last.sequence + 1:,}", 0.0
+        come = min(max(0, last.time - self._begin), span)
+        return f"fed to {_seconds(come)} of {_seconds(span)}, element {last.sequence + 1:,}", FEEDING * come / span
+
+
+def _seconds(ms: int) -> str:
+    return f"{ms / 1000:,.0f} s" if ms >= 10_000 or ms % 1000 == 0 else f"{ms / 1000:.1f} s"
+
+
+@contextmanager
+def told(fed: FedSoFar, tell: Tell, every: float = EVERY_S) -> Iterator[Iterator[Written]]:
+    """The stream, of which another thread tells where it is, every so many seconds."""
+    ended = threading.Event()
+    thread = threading.Thread(target=_tell, args=(fed, tell, every, ended), daemon=True, name="fed")
+    thread.start()
+    try:
+        yield iter(fed)
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _tell(fed: FedSoFar, tell: Tell, every: float, ended: threading.Event) -> None:
+    while not ended.wait(every):
+        tell(*fed.place())
+
 
 Judged: TypeAlias = tuple[Run, Verdict]
 
 STREAM: Final = "stream"
 """The folder of the stream table inside a run folder."""
-
-Tell = Callable[[str, float], None]
-"""Called with the current step and the share that is done, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +138,10 @@ class ExperimentContext:
     on_spark: bool = False
     note: Note = logged
     foretell: Callable[[RunEstimate], object] = lambda _estimate: None
+
+    def part(self, number: int, of: int) -> "ExperimentContext":
+        """The same, whose shares are those of one of ``of`` equal parts, by its number from 0."""
+        return replace(self, tell=lambda what, share: self.tell(what, (number + share) / of))
 
     @property
     def tables(self) -> Maker:
@@ -106,13 +176,8 @@ def run_experiment(experiment: Experiment, context: ExperimentContext) -> Iterat
             _beside_static(experiment, trial, stream, context),
             semantics=near(planned.query.windows, trial.semantics, facts.first),
         )
-        yield folder, *_do(experiment, begun, stream, facts, _one(context, number, len(trials)))
+        yield folder, *_do(experiment, begun, stream, facts, context.part(number, len(trials)))
     context.tell("done", 1.0)
-
-
-def _one(context: ExperimentContext, number: int, of: int) -> ExperimentContext:
-    """The context of one run, whose shares are of that run."""
-    return replace(context, tell=lambda what, share: context.tell(what, (number + share) / of))
 
 
 def finished(folder: Path) -> Judged | None:
@@ -163,11 +228,8 @@ def _duration(experiment: Experiment, facts: StreamFacts) -> int:
     """How far the stream's time comes (ms): as stated, else the workload's duration, else as its file says."""
     if experiment.feed.advance_to is not None:
         return experiment.feed.advance_to
-    if experiment.workload.name is not None:
-        given = check_parameters(load_workload(experiment.workload.name), experiment.workload.parameters)
-        if isinstance(duration := given.get("duration"), int):
-            return max(duration, facts.last)
-    return facts.advanced_to
+    duration = parameters_of(experiment).get("duration")
+    return max(duration, facts.last) if isinstance(duration, int) else facts.advanced_to
 
 
 def _estimate(

@@ -1,5 +1,375 @@
 """SEP-BM: semantic publish/subscribe measured (Murth, Winkler, Biffl, Kühn and Moser, 2010).
 
-``configuration`` is what is published and what is due, ``adapters/`` the systems under test, a file each; a recording
-of one on the other is judged by the common oracle, as a channel is a continuous query over landmark facts.
+A configuration, a folder that is written once, is what is published and what is due; ``adapters/`` are the systems
+under test, a file each. A recording of one on the other is judged by the common oracle, as a channel is a continuous
+query over landmark facts. State 0 of a configuration is its base load, state k what holds after the k-th publication.
 """
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from json.encoder import encode_basestring_ascii
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyoxigraph as ox
+
+from streamgauge.formats import tables
+from streamgauge.formats.atomic import made_folder
+from streamgauge.formats.canonical import to_triples
+from streamgauge.formats.lines import LineError
+from streamgauge.formats.static import StaticFile
+from streamgauge.formats.streams import FormatError, read_triples
+from streamgauge.harness.systems import SystemUnderTest
+from streamgauge.model.algebra import Select
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.obstacles import obstacle
+from streamgauge.model.run import Sample
+from streamgauge.model.terms import Row, Term, Triple
+from streamgauge.query import parse_sparql
+from streamgauge.reasoning import OntologyError, Rules, read_rules
+from streamgauge.servers.broker.contract import Publication
+
+STREAM: Final = "http://ex.org/streams/publications"
+"""The stream that a channel's continuous query is over: time is the place of a publication, as ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class SepbmChannel:
+    """A channel: its name and its SELECT query."""
+
+    name: str
+    query: str
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables of its rows, in their order; ValueError says why its query cannot be a channel's."""
+        form = parse_sparql(self.query)
+        if not isinstance(form, Select):
+            raise ValueError(f"channel {self.name}: its query is no SELECT: only rows can come and go")
+        return form.variables
+
+
+class DueRows(NamedTuple):
+    """The rows of a channel's answer that a publication, by its number, lets come and go: sets, in no order."""
+
+    channel: str
+    publication: int
+    added: tuple[Row, ...]
+    removed: tuple[Row, ...] = ()
+
+
+class Configuration(Protocol):
+    """A folder: base load, ontology, channels, sequence, and what is due (section 4.2).
+
+    ``configuration.json`` says how it was made; ``base.nt`` and ``ontology.nt`` are N-Triples; ``channels/NAME.rq`` are
+    the queries; ``sequence.jsonl`` has a publication a line (``n``, ``add``, ``remove``: N-Triples text), numbered from
+    1; ``due.parquet`` has the columns channel, n, sign (1 or -1) and row (a list of terms).
+    """
+
+    folder: Path
+    channels: tuple[SepbmChannel, ...]
+
+    def rules(self) -> Rules:
+        """The ontology's rules."""
+        ...
+
+    def base(self) -> Iterator[Triple]:
+        """The explicit facts that are loaded before there are channels."""
+        ...
+
+    def sequence(self) -> Iterator[Publication]:
+        """The publications in order."""
+        ...
+
+    def due(self) -> Iterator[DueRows]:
+        """The rows that are due when the sequence is published one by one, by publication."""
+        ...
+
+
+class ReceivedNotification(NamedTuple):
+    """A notification as a subscriber received it; ``received`` and ``made`` (``None``: not said) are monotonic ns.
+
+    ``causes`` are the publications that caused it by the numbers that the system gave them, empty when it is silent.
+    """
+
+    channel: str
+    causes: tuple[int, ...]
+    added: tuple[Row, ...]
+    removed: tuple[Row, ...]
+    received: int
+    made: int | None = None
+
+
+Receive = Callable[[ReceivedNotification], None]
+
+
+class SepbmSystem(SystemUnderTest[Configuration, SepbmChannel, Publication, ReceivedNotification], Protocol):
+    """A system under test; operations come from any thread, UnusableSystemError says what failed.
+
+    ``start`` loads the rules and the base load, ``subscribe`` creates a channel with its first subscriber, ``feed``
+    publishes or deletes a graph, ``advance`` to the end evaluates what was put off; ``unsubscribe`` deletes a channel.
+
+    An adapter is a module of ``adapters`` with ``start(options, clock) -> SepbmSystem``, ``OPTIONS`` (what each means),
+    and ``ABOUT``, a sentence. ``clock`` is monotonic, in ns.
+    """
+
+
+class PublicationRecord(NamedTuple):
+    """A publication of the sequence: called and acknowledged (monotonic ns), the system's number for it if any."""
+
+    number: int
+    called: int
+    acknowledged: int
+    known_as: int | None = None
+
+
+class CountedNotification(NamedTuple):
+    """A notification to a subscriber of a channel beside the first: how many rows, and when (monotonic ns)."""
+
+    channel: str
+    subscriber: int
+    causes: tuple[int, ...]
+    rows: int
+    received: int
+
+
+@dataclass(frozen=True, slots=True)
+class SepbmRecording:
+    """A configuration run on a system: everything observed. ``started`` (monotonic ns) is when the sequence began.
+
+    ``publishers`` is how many published at once, ``rate`` publications a second (``None``: each waits for completion;
+    otherwise ``called`` is when it was planned); ``channels`` are those that were there, which may be fewer than the
+    configuration's. ``heard`` is what the first subscriber of each channel was told, in the order of reception, and
+    ``beside`` what its others were, of whom ``subscribers`` counts all.
+    """
+
+    system: str
+    options: dict[str, str]
+    channels: tuple[str, ...]
+    published: tuple[PublicationRecord, ...]
+    heard: tuple[ReceivedNotification, ...]
+    samples: tuple[Sample, ...]
+    started: int
+    loading_s: float
+    publishers: int = 1
+    rate: float | None = None
+    failure: str | None = None
+    subscribers: int = 1
+    beside: tuple[CountedNotification, ...] = ()
+    evaluator: str | None = None
+
+
+class UnusableSystemError(MistakeError, RuntimeError):
+    """A system that is not there, refuses or failed; the sentence says which and what to do."""
+
+
+ABOUT, BASE, ONTOLOGY, CHANNELS, SEQUENCE, DUE = (
+    "configuration.json",
+    "base.nt",
+    "ontology.nt",
+    "channels",
+    "sequence.jsonl",
+    "due.parquet",
+)
+VERSION: Final = 1
+_DUE: Final = pa.schema(
+    [
+        pa.field("channel", pa.string(), nullable=False),
+        pa.field("n", pa.int64(), nullable=False),
+        pa.field("sign", pa.int8(), nullable=False),
+        pa.field("row", pa.list_(pa.string()), nullable=False),
+    ]
+)
+_ROWS: Final = 50_000
+
+
+class ConfigurationError(MistakeError, ValueError):
+    """A configuration that cannot be read or made; the sentence names file and line, or what was asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """The content of ``configuration.json``: how it was made; each channel made from another, with its value."""
+
+    made: Mapping[str, Any]
+    alike: Mapping[str, tuple[str, Term]] = field(default_factory=dict)
+
+
+@dataclass
+class Stored:
+    """A configuration in its folder; only the channels and what it says of itself are held in memory."""
+
+    folder: Path
+    channels: tuple[SepbmChannel, ...]
+    about: About
+
+    def rules(self) -> Rules:
+        """The ontology's rules; ConfigurationError names the axiom that is outside the supported ones."""
+        try:
+            return read_rules(self.ontology())
+        except OntologyError as error:
+            raise ConfigurationError(f"{self.folder / ONTOLOGY}: {error}") from error
+
+    def ontology(self) -> tuple[Triple, ...]:
+        """The ontology's triples; ConfigurationError names file and line."""
+        try:
+            return tuple(read_triples(self.folder / ONTOLOGY))
+        except FormatError as error:
+            raise ConfigurationError(str(error)) from error
+        except OSError as error:
+            raise ConfigurationError(f"{self.folder / ONTOLOGY}: {obstacle(error)}") from error
+
+    def base(self) -> Iterator[Triple]:
+        """The explicit facts that are loaded before there are channels; ConfigurationError names file and line."""
+        try:
+            yield from StaticFile(self.folder / BASE)
+        except LineError as error:
+            raise ConfigurationError(str(error)) from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"{self.folder / BASE}: {obstacle(error)}") from error
+
+    def sequence(self) -> Iterator[Publication]:
+        """The publications in order; ConfigurationError names file and line."""
+        file = self.folder / SEQUENCE
+        for number, line in enumerate(_lines(file), 1):
+            try:
+                yield _publication(json.loads(line), number)
+            except (ValueError, SyntaxError, KeyError, TypeError, AttributeError) as error:
+                raise ConfigurationError(f"{file}:{number}: no publication with n, add, remove: {error}") from error
+
+    def due(self) -> Iterator[DueRows]:
+        """The rows due, by publication and channel; ConfigurationError when it is not there."""
+        try:
+            table = tables.read(self.folder / DUE, _DUE)
+        except tables.TableError as error:
+            raise ConfigurationError(f"{error}; `streamgauge sepbm generate` writes it") from error
+        rows = zip(*(table.column(name).to_pylist() for name in ("n", "channel", "sign", "row")), strict=True)
+        for (number, channel), found in groupby(rows, lambda row: row[:2]):
+            signed = [(sign, tuple(row)) for _, _, sign, row in found]
+            yield DueRows(
+                channel, number, *(tuple(row for sign, row in signed if sign == wanted) for wanted in (1, -1))
+            )
+
+
+def read(folder: Path) -> Stored:
+    """The configuration of a folder; ConfigurationError says what is missing or wrong, and where."""
+    file = folder / ABOUT
+    try:
+        said = json.loads("".join(_lines(file)))
+        alike = {name: (str(of), str(value)) for name, (of, value) in said["alike"].items()}
+        version, made = said["version"], said["made"]
+    except ConfigurationError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigurationError(f"{file}: not what `streamgauge sepbm generate` writes: make it again") from error
+    if version != VERSION:
+        raise ConfigurationError(f"{file}: version {version}: this is read as {VERSION}, generate it again")
+    channels = tuple(
+        SepbmChannel(each.stem, "".join(_lines(each))) for each in sorted((folder / CHANNELS).glob("*.rq"))
+    )
+    if not channels:
+        raise ConfigurationError(f"{folder / CHANNELS}: there is no channel: queries are expected here, as NAME.rq")
+    return Stored(folder, channels, About(made, alike))
+
+
+def write(
+    folder: Path,
+    about: About,
+    ontology: Iterable[Triple],
+    channels: Iterable[SepbmChannel],
+    sequence: Iterable[Publication],
+) -> None:
+    """All but the base load and what is due; the same values give the same bytes. OSError as the disk has it."""
+    made_folder(folder / CHANNELS)
+    said = {"version": VERSION, "made": about.made, "alike": about.alike}
+    _put(folder / ABOUT, json.dumps(said, indent=2) + "\n")
+    _put(folder / ONTOLOGY, triples_text(sorted(set(ontology))))
+    for channel in channels:
+        _put(folder / CHANNELS / f"{channel.name}.rq", channel.query)
+    with (folder / SEQUENCE).open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(map(_line, sequence))
+
+
+def write_due(folder: Path, due: Iterable[DueRows]) -> None:
+    """Write the rows due, by publication, channel, sign and row."""
+    rows = sorted(
+        (each.publication, each.channel, -sign, tuple(cell or "" for cell in row), sign, row)
+        for each in due
+        for sign, found in ((1, each.added), (-1, each.removed))
+        for row in found
+    )
+    with pq.ParquetWriter(folder / DUE, _DUE, compression="zstd") as writer:
+        for first in range(0, len(rows), _ROWS):
+            part = rows[first : first + _ROWS]
+            columns = zip(
+                *((channel, number, sign, list(row)) for number, channel, _, _, sign, row in part), strict=True
+            )
+            writer.write_table(
+                pa.table([pa.array(*each) for each in zip(columns, _DUE.types, strict=True)], schema=_DUE)
+            )
+
+
+def triples_text(triples: Iterable[Triple]) -> str:
+    """Triples as N-Triples."""
+    return "".join([f"{s} {p} {o} .\n" for s, p, o in triples])
+
+
+def changes(due: Iterable[DueRows]) -> dict[tuple[int, str], tuple[frozenset[Row], frozenset[Row]]]:
+    """The rows due by publication and channel, as sets, on which two ways of finding them must agree."""
+    return {(each.publication, each.channel): (frozenset(each.added), frozenset(each.removed)) for each in due}
+
+
+def _line(publication: Publication) -> str:
+    add, remove = (encode_basestring_ascii(triples_text(part)) for part in (publication.added, publication.removed))
+    return f'{{"n": {publication.number}, "add": {add}, "remove": {remove}}}\n'
+
+
+def _publication(said: dict[str, Any], number: int) -> Publication:
+    if said["n"] != number:
+        raise ValueError(f"its number is {said['n']}, publications are numbered from 1")
+    added, removed = (to_triples(ox.parse(said[name], format=ox.RdfFormat.N_TRIPLES)) for name in ("add", "remove"))
+    return Publication(number, added, removed)
+
+
+def _lines(file: Path) -> Iterator[str]:
+    try:
+        with file.open(encoding="utf-8", newline="\n") as opened:
+            yield from opened
+    except (OSError, UnicodeDecodeError) as error:
+        why = obstacle(error)
+        raise ConfigurationError(f"{file}: cannot be read: {why}; `streamgauge sepbm generate` makes it") from error
+
+
+def _put(file: Path, text: str) -> None:
+    file.write_text(text, encoding="utf-8", newline="\n")
+
+
+Span = tuple[int, int]
+"""The first and the last state of an interval."""
+
+
+def in_order(sequence: Iterable[Publication], order: Sequence[int]) -> list[Publication]:
+    """The publications in the order in which they took effect; ConfigurationError when it is not one of all of them."""
+    listed = list(sequence)
+    if order and sorted(order) != [each.number for each in listed]:
+        raise ConfigurationError(f"an order of {len(order)} publications: it must have each of {len(listed)} once")
+    return [listed[number - 1] for number in order] if order else listed
+
+
+def spans(publications: Sequence[Publication], there: Iterable[Triple]) -> Mapping[Triple, list[Span]]:
+    """In which states each fact stands that is in ``there`` or that a publication adds: first and last, inclusive."""
+    begun = dict.fromkeys(there, 0)
+    found: dict[Triple, list[Span]] = {}
+    for state, each in enumerate(publications, 1):
+        for triple in dict.fromkeys(each.removed):
+            if triple not in each.added and triple in begun:
+                found.setdefault(triple, []).append((begun.pop(triple), state - 1))
+        for triple in each.added:
+            begun.setdefault(triple, state)
+    for triple, first in begun.items():
+        found.setdefault(triple, []).append((first, len(publications)))
+    return found

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from streamgauge.model.terms import Row
 from streamgauge.oracle.judging.metrics import percentile
-from streamgauge.suites.sepbm.contract import DueRows, PublicationRecord, ReceivedNotification, SepbmRecording
+from streamgauge.suites.sepbm import DueRows, PublicationRecord, ReceivedNotification, SepbmRecording
 
 SLOW: Final = ("q02", "q06", "q09", "q14", "q15", "q16", "q17", "q18", "q19", "q20")
 """The ten slow channels (section 4.1 names C14-C17, C19 and C20; the other four are deduced, docs/sepbm.md)."""

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import reduce
 from itertools import pairwise
+from statistics import StatisticsError, correlation
 from typing import Final, NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -20,9 +21,9 @@ from streamgauge.reasoning import Rule, Rules
 from streamgauge.servers.broker.strategies.graphss import main_subject
 from streamgauge.servers.broker.strategies.stringrs import blocks, written
 from streamgauge.spark.intervals import TRIPLE
-from streamgauge.suites.sepbm.configuration import ABOUT, ConfigurationError, Stored
+from streamgauge.suites.sepbm import ABOUT, ConfigurationError, Stored
 from streamgauge.suites.sepbm.distributed import standing
-from streamgauge.suites.sepbm.shapes import selected
+from streamgauge.suites.sepbm.selection import selected
 
 
 def patterns_of(form: al.QueryForm) -> list[al.TriplePattern]:
@@ -224,9 +225,10 @@ def ranked(characters: Sequence[ChannelCharacter], times: Mapping[str, Mapping[s
 
 def spearman(one: Sequence[float], two: Sequence[float]) -> float | None:
     """The correlation of ranks, equal values sharing their mean rank; ``None`` where one side is all equal."""
-    ours, theirs = (_centred(_ranks(values)) for values in (one, two))
-    size = (sum(a * a for a in ours) * sum(b * b for b in theirs)) ** 0.5
-    return sum(a * b for a, b in zip(ours, theirs, strict=True)) / size if size else None
+    try:
+        return correlation(_ranks(one), _ranks(two))
+    except StatisticsError:
+        return None
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
@@ -236,11 +238,6 @@ def _ranks(values: Sequence[float]) -> list[float]:
         rank[value] = below + (counts[value] + 1) / 2
         below += counts[value]
     return [rank[value] for value in values]
-
-
-def _centred(ranks: Sequence[float]) -> list[float]:
-    mean = (len(ranks) + 1) / 2
-    return [rank - mean for rank in ranks]
 
 
 def asks(form: al.Select) -> ChannelQueryTraits:

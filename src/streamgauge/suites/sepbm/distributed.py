@@ -25,16 +25,21 @@ from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.reasoning import Rules
 from streamgauge.spark.answers import ContentChoices, answers, changes
 from streamgauge.spark.entailment import entailed
+from streamgauge.spark.facts import Profile, profiled
+from streamgauge.spark.files import LINE, location, write_lines
 from streamgauge.spark.intervals import TRIPLE
-from streamgauge.spark.lines import LINE, write_lines
-from streamgauge.spark.locations import location
-from streamgauge.spark.profile import Profile, profiled
-from streamgauge.suites.sepbm.configuration import BASE, ConfigurationError, Span, Stored, in_order, spans
-from streamgauge.suites.sepbm.contract import Configuration, DueRows
-from streamgauge.suites.sepbm.selection import SelectionRule
-from streamgauge.suites.sepbm.shapes import ChannelShape, shapes
-
-STREAM = "http://ex.org/streams/publications"
+from streamgauge.suites.sepbm import (
+    BASE,
+    STREAM,
+    Configuration,
+    ConfigurationError,
+    DueRows,
+    Span,
+    Stored,
+    in_order,
+    spans,
+)
+from streamgauge.suites.sepbm.selection import ChannelShape, SelectionRule, shapes
 
 _END = " ."
 

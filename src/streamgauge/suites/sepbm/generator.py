@@ -15,12 +15,20 @@ from streamgauge.harness.trial import made_once
 from streamgauge.model.algebra import Select
 from streamgauge.model.terms import Term, Triple
 from streamgauge.reasoning import OntologyError, Rules, read_rules
-from streamgauge.suites.sepbm import selection
-from streamgauge.suites.sepbm.configuration import BASE, About, ConfigurationError, Stored, read, write, write_due
-from streamgauge.suites.sepbm.contract import DueRows, SepbmChannel
+from streamgauge.suites.sepbm import (
+    BASE,
+    About,
+    ConfigurationError,
+    DueRows,
+    SepbmChannel,
+    Stored,
+    read,
+    selection,
+    write,
+    write_due,
+)
 from streamgauge.suites.sepbm.local import LOCAL_STATEMENTS, LocalData, LocalRows, due_in_memory, sequential
-from streamgauge.suites.sepbm.selection import SelectionRule
-from streamgauge.suites.sepbm.shapes import VariedQuery, as_set, selected, varied
+from streamgauge.suites.sepbm.selection import SelectionRule, VariedQuery, as_set, selected, varied
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -32,10 +32,16 @@ from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.pyoxigraph_gaps import volatile
 from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.dataset import Dataset, IndexedGraph
-from streamgauge.suites.sepbm.configuration import Stored, in_order, spans, triples_text
-from streamgauge.suites.sepbm.contract import Configuration, DueRows, SepbmChannel
-from streamgauge.suites.sepbm.selection import SelectionRule
-from streamgauge.suites.sepbm.shapes import ChannelShape, shapes
+from streamgauge.suites.sepbm import (
+    Configuration,
+    DueRows,
+    SepbmChannel,
+    Stored,
+    in_order,
+    spans,
+    triples_text,
+)
+from streamgauge.suites.sepbm.selection import ChannelShape, SelectionRule, shapes
 from streamgauge.workloads.draws import text_bits
 
 LOCAL_STATEMENTS: Final = 300_000

@@ -31,9 +31,7 @@ from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.query import parse, parse_sparql, print_query
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.profiles import SENS
-from streamgauge.suites.sepbm.analysis import Analysis, analyse, in_effect
-from streamgauge.suites.sepbm.configuration import Stored
-from streamgauge.suites.sepbm.contract import (
+from streamgauge.suites.sepbm import (
     STREAM,
     Configuration,
     CountedNotification,
@@ -42,7 +40,9 @@ from streamgauge.suites.sepbm.contract import (
     ReceivedNotification,
     SepbmChannel,
     SepbmRecording,
+    Stored,
 )
+from streamgauge.suites.sepbm.analysis import Analysis, analyse, in_effect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -328,10 +328,8 @@ def _verdict(folder: Path) -> Verdict | None:
 
 def kept(folder: Path, recording: SepbmRecording) -> dict[str, Verdict]:
     """The verdicts that ``judge`` left, none unless all are there."""
-    try:
-        return {name: read_verdict(folder / CHANNELS / name) for name in recording.channels}
-    except RunError:
-        return {}
+    found = {name: each for name in recording.channels if (each := _verdict(folder / CHANNELS / name)) is not None}
+    return found if len(found) == len(recording.channels) else {}
 
 
 def _facts(folder: Path, configuration: Stored, recording: SepbmRecording, judging: JudgingMeans) -> None:

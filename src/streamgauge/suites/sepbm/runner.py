@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from multiprocessing import get_context
 from operator import attrgetter
@@ -20,16 +21,11 @@ from typing import Final
 
 from streamgauge.harness.pace import HandoverLog, Schedule
 from streamgauge.harness.resources import ResourceSampler
-from streamgauge.harness.system import Clock
+from streamgauge.harness.systems import Clock
 from streamgauge.harness.trial import RunStore
-from streamgauge.incremental.collector import gc_frozen
-from streamgauge.model.run import Sample
+from streamgauge.incremental.budget import gc_frozen
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm import recordings
-from streamgauge.suites.sepbm.adapters import start
-from streamgauge.suites.sepbm.analysis import SLOW
-from streamgauge.suites.sepbm.configuration import read
-from streamgauge.suites.sepbm.contract import (
+from streamgauge.suites.sepbm import (
     Configuration,
     CountedNotification,
     PublicationRecord,
@@ -39,7 +35,11 @@ from streamgauge.suites.sepbm.contract import (
     SepbmRecording,
     SepbmSystem,
     UnusableSystemError,
+    read,
+    recordings,
 )
+from streamgauge.suites.sepbm.adapters import start
+from streamgauge.suites.sepbm.analysis import SLOW
 
 Progress = Callable[[str, int, int], None]
 """Called with the current phase, and how many publications of how many are acknowledged."""
@@ -109,80 +109,156 @@ def run(
     publication that both publishes and deletes.
     """
     times = times or RunnerClock()
-    chosen = plan.chosen(configuration)
+    channels = plan.chosen(configuration)
     sequence = tuple(islice(configuration.sequence(), plan.first))
     for each in sequence:
         if each.added and each.removed:
             raise ValueError(f"publication {each.number} publishes and deletes: make it two, one for each operation")
-    width = {each.name: len(each.variables) for each in chosen}
     system = start(name, options, times.clock)
-    kept = RunObservation(sequence, times.clock)
-    _measured(system, _Script(configuration, chosen, sequence, plan), kept, times, progress)
-    kept.check(width)
-    order = {channel: place for place, channel in enumerate(width)}
-    return SepbmRecording(
-        name,
-        dict(options),
-        tuple(width),
-        kept.published(),
-        tuple(sorted(kept.heard, key=lambda each: (each.received, order[each.channel]))),
-        kept.samples,
-        kept.started,
-        ((kept.started or times.clock()) - kept.began) / 1e9,
-        plan.publishers,
-        plan.rate,
-        next(iter(kept.failures), None),
-        plan.subscribers,
-        tuple(sorted(kept.beside, key=attrgetter("received"))),
-        system.evaluator,
-    )
+    observed = _Observation(system, configuration, channels, sequence, plan, times)
+    observed.measure(progress)
+    return observed.recording(name, options)
 
 
-@dataclass(frozen=True, slots=True)
-class _Script:
-    """A configuration with the channels, publications and plan of its run."""
+class _Observation:
+    """One run and everything observed of it, in places made beforehand; failures are sentences, the first one counts.
 
-    configuration: Configuration
-    channels: tuple[SepbmChannel, ...]
-    sequence: tuple[Publication, ...]
-    plan: RunPlan
+    The system is driven in a thread that may hang, until all is done or the time is over; then it is closed.
+    """
 
+    def __init__(
+        self,
+        system: SepbmSystem,
+        configuration: Configuration,
+        channels: Sequence[SepbmChannel],
+        sequence: Sequence[Publication],
+        plan: RunPlan,
+        times: RunnerClock,
+    ) -> None:
+        self._system, self._configuration, self._channels = system, configuration, channels
+        self._plan, self._times, self._clock = plan, times, times.clock
+        self._log = HandoverLog(sequence, times.clock)
+        self._heard: list[ReceivedNotification] = []
+        self._beside: list[CountedNotification] = []
+        self._sampler: ResourceSampler | None = None
+        self._began, self._started = times.clock(), 0
+        self._failures: list[str] = []
+        self._doing = "load"
+        self._over = threading.Event()
 
-class RunObservation:
-    """Everything observed of a run, in places made beforehand; failures are sentences, the first one counts."""
+    def measure(self, progress: Progress | None) -> None:
+        """Everything that the system is asked to do, until it is through or its time is over; then its end."""
+        threading.Thread(target=self._perform, name="sepbm", daemon=True).start()
+        try:
+            self._await(progress)
+        finally:
+            self._over.set()
+            if self._sampler is not None:
+                self._sampler.stop()
+            self._end()
 
-    def __init__(self, sequence: Sequence[Publication], clock: Clock) -> None:
-        self.log, self.clock = HandoverLog(sequence, clock), clock
-        self.heard: list[ReceivedNotification] = []
-        self.beside: list[CountedNotification] = []
-        self.sampler: ResourceSampler | None = None
-        self.began = clock()
-        self.started = 0
-        self.failures: list[str] = []
-        self.doing = "load"
-        self.over = threading.Event()
+    def recording(self, name: str, options: Mapping[str, str]) -> SepbmRecording:
+        """All that was observed; publications are those that were acknowledged, in the order of the sequence."""
+        log, order = self._log, {each.name: place for place, each in enumerate(self._channels)}
+        self._refuse_unasked()
+        columns = zip(log.elements, log.planned, log.acknowledged, log.known_as, strict=True)
+        return SepbmRecording(
+            name,
+            dict(options),
+            tuple(order),
+            tuple(PublicationRecord(each.number, at, back, known) for each, at, back, known in columns if back),
+            tuple(sorted(self._heard, key=lambda each: (each.received, order[each.channel]))),
+            () if self._sampler is None else tuple(self._sampler.samples["system"]),
+            self._started,
+            ((self._started or self._clock()) - self._began) / 1e9,
+            self._plan.publishers,
+            self._plan.rate,
+            next(iter(self._failures), None),
+            self._plan.subscribers,
+            tuple(sorted(self._beside, key=attrgetter("received"))),
+            self._system.evaluator,
+        )
 
-    def fail(self, sentence: str) -> None:
-        """The system failed; the first time counts."""
-        self.failures.append(sentence)
-        self.over.set()
+    def _refuse_unasked(self) -> None:
+        """Leave out what is no notification of a channel that is there, by how wide its rows are; it is a failure."""
+        width = {each.name: len(each.variables) for each in self._channels}
+        fits = [
+            all(len(row) == width.get(each.channel) for row in (*each.added, *each.removed)) and each.channel in width
+            for each in self._heard
+        ]
+        if not all(fits):
+            name = self._heard[fits.index(False)].channel
+            said = f"rows of another width than {width[name]}" if name in width else "which is not there"
+            self._fail(f"it told {fits.count(False)} times what nobody asked, first of channel {name}, {said}")
+            self._heard = [each for each, fit in zip(self._heard, fits, strict=True) if fit]
 
-    def watch(self, processes: Sequence[int]) -> None:
-        """Sample what the trees of these processes use, until it has ended."""
-        if processes:
-            self.sampler = ResourceSampler({"system": processes}, clock=self.clock)
-            self.sampler.start()
+    def _fail(self, sentence: str) -> None:
+        self._failures.append(sentence)
+        self._over.set()
 
-    @property
-    def samples(self) -> tuple[Sample, ...]:
-        """The samples of the system's processes."""
-        return () if self.sampler is None else tuple(self.sampler.samples["system"])
+    def _await(self, progress: Progress | None) -> None:
+        """Wait until all is done, or the time is over."""
+        seconds, many = self._plan.seconds, len(self._log.elements)
+        until = time.monotonic() + seconds
+        while not self._over.wait(max(0.0, min(_LOOK_S, until - time.monotonic()))):
+            if progress is not None:
+                progress(self._doing, self._log.done, many)
+            if time.monotonic() >= until:
+                self._fail(
+                    f"after the time limit of {seconds:g} s it was still at: {self._doing}, "
+                    f"{self._log.done} of {many} publications acknowledged"
+                )
 
-    def hear(self, subscriber: int) -> Receive:
+    def _end(self) -> None:
+        """Close the system, which may hang too."""
+        thread = threading.Thread(
+            target=self._guarded, args=(self._system.close, "it could not be closed"), name="sepbm-close", daemon=True
+        )
+        thread.start()
+        thread.join(self._plan.closing)
+        if thread.is_alive():
+            self._fail(f"it was not closed within {self._plan.closing:g} s")
+
+    def _guarded(self, work: Callable[[], object], doing: str = "") -> None:
+        try:
+            work()
+        except Exception as error:
+            self._fail(f"{doing or self._doing}: {words_of(error)}")
+
+    def _perform(self) -> None:
+        """Everything that the system is asked to do, in order."""
+        self._guarded(self._steps)
+        gc.unfreeze()
+        self._over.set()
+
+    def _steps(self) -> None:
+        with gc_frozen():
+            self._prepare()
+        self._doing, self._started = "sequence", self._clock()
+        self._publish()
+        self._doing = "finish"
+        if not self._over.is_set():
+            self._system.advance(len(self._log.elements))
+            self._system.settle()
+
+    def _prepare(self) -> None:
+        """The base load, channels and their subscribers."""
+        system = self._system
+        system.start(self._configuration)
+        if system.processes:
+            self._sampler = ResourceSampler({"system": system.processes}, clock=self._clock)
+            self._sampler.start()
+        self._doing = "channels"
+        for subscriber in range(self._plan.subscribers):
+            for channel in self._channels:
+                system.subscribe(channel, self._receiver(subscriber))
+        system.settle()
+
+    def _receiver(self, subscriber: int) -> Receive:
         """How a channel's subscriber is told, numbered from 0."""
         if subscriber == 0:
-            return self.heard.append
-        note = self.beside.append
+            return self._heard.append
+        note = self._beside.append
 
         def hear(heard: ReceivedNotification) -> None:
             rows = len(heard.added) + len(heard.removed)
@@ -190,126 +266,27 @@ class RunObservation:
 
         return hear
 
-    def published(self) -> tuple[PublicationRecord, ...]:
-        """The publications that were acknowledged, in the order of the sequence."""
-        log = self.log
-        columns = zip(log.elements, log.planned, log.acknowledged, log.known_as, strict=True)
-        return tuple(PublicationRecord(each.number, at, back, known) for each, at, back, known in columns if back)
+    def _publish(self) -> None:
+        """The sequence by all publishers, each its share in order; who publishes alone does so in this thread."""
+        publishers = self._plan.publishers
+        shares = [range(first, len(self._log.elements), publishers) for first in range(publishers)]
+        if publishers == 1:
+            self._publish_share(shares[0])
+            return
+        work = [partial(self._publish_share, share) for share in shares if share]
+        threads = [threading.Thread(target=self._guarded, args=(each,), daemon=True) for each in work]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
-    def check(self, width: Mapping[str, int]) -> None:
-        """Leave out what is no notification of a channel that is there, by how wide its rows are; it is a failure."""
-        wrong = [each for each in self.heard if not _fits(each, width)]
-        if wrong:
-            self.heard = [each for each in self.heard if _fits(each, width)]
-            name = wrong[0].channel
-            said = f"rows of another width than {width[name]}" if name in width else "which is not there"
-            self.fail(f"it told {len(wrong)} times what nobody asked, first of channel {name}, {said}")
-
-
-def _fits(heard: ReceivedNotification, width: Mapping[str, int]) -> bool:
-    wanted = width.get(heard.channel)
-    return wanted is not None and all(len(row) == wanted for row in (*heard.added, *heard.removed))
-
-
-def _measured(
-    system: SepbmSystem, script: _Script, kept: RunObservation, times: RunnerClock, progress: Progress | None
-) -> None:
-    """Run the script in a thread that may hang, until it is through or its time is over; then end the system."""
-    thread = threading.Thread(target=_perform, args=(system, script, kept, times), name="sepbm", daemon=True)
-    thread.start()
-    try:
-        _await(script, kept, progress)
-    finally:
-        kept.over.set()
-        if kept.sampler is not None:
-            kept.sampler.stop()
-        _end(system, kept, script.plan.closing)
-
-
-def _await(script: _Script, kept: RunObservation, progress: Progress | None) -> None:
-    """Wait until the script is through, or its time is over."""
-    until = time.monotonic() + script.plan.seconds
-    while not kept.over.wait(max(0.0, min(_LOOK_S, until - time.monotonic()))):
-        if progress is not None:
-            progress(kept.doing, kept.log.done, len(script.sequence))
-        if time.monotonic() >= until:
-            kept.fail(
-                f"after the time limit of {script.plan.seconds:g} s it was still at: {kept.doing}, "
-                f"{kept.log.done} of {len(script.sequence)} publications acknowledged"
-            )
-
-
-def _end(system: SepbmSystem, kept: RunObservation, within: float) -> None:
-    """Close the system, which may hang too."""
-
-    def close() -> None:
-        try:
-            system.close()
-        except Exception as error:
-            kept.fail(f"it could not be closed: {words_of(error)}")
-
-    thread = threading.Thread(target=close, name="sepbm-close", daemon=True)
-    thread.start()
-    thread.join(within)
-    if thread.is_alive():
-        kept.fail(f"it was not closed within {within:g} s")
-
-
-def _perform(system: SepbmSystem, script: _Script, kept: RunObservation, times: RunnerClock) -> None:
-    """Everything that the system is asked to do, in order."""
-    try:
-        with gc_frozen():
-            _prepare(system, script, kept)
-        kept.doing, kept.started = "sequence", kept.clock()
-        _publish(system, script, kept, times)
-        kept.doing = "finish"
-        if not kept.over.is_set():
-            system.advance(len(script.sequence))
-            system.settle()
-    except Exception as error:
-        kept.fail(f"{kept.doing}: {words_of(error)}")
-    finally:
-        gc.unfreeze()
-        kept.over.set()
-
-
-def _prepare(system: SepbmSystem, script: _Script, kept: RunObservation) -> None:
-    """The base load, channels and their subscribers."""
-    system.start(script.configuration)
-    kept.watch(system.processes)
-    kept.doing = "channels"
-    for subscriber in range(script.plan.subscribers):
-        for channel in script.channels:
-            system.subscribe(channel, kept.hear(subscriber))
-    system.settle()
-
-
-def _publish(system: SepbmSystem, script: _Script, kept: RunObservation, times: RunnerClock) -> None:
-    """The sequence by all publishers, each its share in order; who publishes alone does so in this thread."""
-    publishers, rate, over = script.plan.publishers, script.plan.rate, kept.over.is_set
-    shares = [range(first, len(script.sequence), publishers) for first in range(publishers)]
-
-    def publish(share: range) -> None:
+    def _publish_share(self, share: range) -> None:
+        system, rate, over = self._system, self._plan.rate, self._over.is_set
         if rate is None:
-            kept.log.feed_settled(system.feed, system.settle, share, over)
+            self._log.feed_settled(system.feed, system.settle, share, over)
         else:
-            schedule = Schedule(kept.started, 1e9 / rate, times.clock, times.sleep)
-            kept.log.feed_planned(system.feed, zip(share, share, strict=True), schedule, over)
-
-    def publish_guarded(share: range) -> None:
-        try:
-            publish(share)
-        except Exception as error:
-            kept.fail(f"{kept.doing}: {words_of(error)}")
-
-    if publishers == 1:
-        publish(shares[0])
-        return
-    threads = [threading.Thread(target=publish_guarded, args=(share,), daemon=True) for share in shares if share]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+            schedule = Schedule(self._started, 1e9 / rate, self._clock, self._times.sleep)
+            self._log.feed_planned(system.feed, zip(share, share, strict=True), schedule, over)
 
 
 def words_of(error: BaseException) -> str:
@@ -361,7 +338,5 @@ def _store(folder: Path) -> RunStore[Path]:
 
 def _do(wanted: SeriesRun, folder: Path) -> None:
     configuration = read(wanted.configuration)
-    store = _store(folder)
-    with store.stage(wanted.name) as place:
-        recordings.write(place, run(configuration, wanted.system, wanted.options, wanted.plan), configuration)
-        store.keep(place, wanted.name)
+    found = run(configuration, wanted.system, wanted.options, wanted.plan)
+    _store(folder).add(wanted.name, lambda place: recordings.write(place, found, configuration))

@@ -4,15 +4,37 @@ Source: Ali, Gao and Mileo, CityBench: a configurable benchmark to evaluate RSP 
 (ISWC 2015), and the layout of its files.
 """
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
-from streamgauge.workloads.parameters import Parameter, ParameterError, duration, resolve, whole
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from streamgauge.workloads.plan import TablePlan
+from streamgauge.formats.stream import SCHEMA
+from streamgauge.model.terms import RDF_TYPE, XSD
+from streamgauge.workloads import draws, on_spark
+from streamgauge.workloads.city import files
+from streamgauge.workloads.city.files import READING, SEEN
+from streamgauge.workloads.draws import Ints
+from streamgauge.workloads.parameters import Parameter, ParameterError, check_range, duration, resolve, whole
+from streamgauge.workloads.plan import (
+    Order,
+    Section,
+    Statement,
+    TablePlan,
+    Taken,
+    background_plan,
+    exploded,
+    formatted,
+    integers,
+    numbers_of,
+    text,
+)
 
 NAME = "city"
 ABOUT = (
@@ -33,45 +55,39 @@ PARAMETERS = {
 }
 
 
-def plan(seed: int, **given: object) -> "TablePlan":
-    """How the stream table (wire.stream.SCHEMA) is made: a stream for each sensor, an element for each reading of it.
+def plan(seed: int, **given: object) -> TablePlan:
+    """How the stream table (formats.stream.SCHEMA) is made: a stream for each sensor, an element for each reading.
 
     ParameterError names a parameter that is unknown or out of range, FormatError the line and field of a file.
     """
-    from streamgauge.workloads.city.stream import file_plan, stream_plan
-
     values: dict[str, Any] = resolve(NAME, PARAMETERS, given)
     _check(values)
     if values["data"]:
-        return file_plan(_files(values), values["interval"], values["speedup"])
-    return stream_plan(seed, _sensors(values), values["interval"], values["duration"])
+        table = files.table(_files(values), values["interval"], values["speedup"])
+        rows = len(table) * _TRIPLES * max(map(len, KINDS.values()))
+        return TablePlan(len(table), rows, READING, SCHEMA, Taken(table), written, order=_ORDER)
+    sensors = _sensors(values)
+    drawing = SensorReadings(seed, sensors, values["interval"], values["duration"])
+    observed = sum(len(KINDS[kind]) * number for kind, number in sensors.items())
+    rows = drawing.ids // sum(sensors.values()) * observed * _TRIPLES
+    return TablePlan(drawing.ids, rows, READING, SCHEMA, drawing, written, order=_ORDER)
 
 
-def static_plan(seed: int, **given: object) -> "TablePlan":
+def static_plan(seed: int, **given: object) -> TablePlan:
     """How the triples are made that say what does not change: sensors, where they are, events (``static_triples``)."""
-    from streamgauge.workloads.city import stream
-
     values: dict[str, Any] = resolve(NAME, PARAMETERS, given)
     _check(values)
     sensors, wanted = _sensors(values), values["static_triples"]
-    least = stream.least(sensors)
+    least = sum(_triples(kind) * number for kind, number in sensors.items())
     if wanted < least:
         raise ParameterError(f"{NAME}: static_triples is {wanted}: these sensors need {least}")
-    return stream.static_plan(seed, sensors, wanted)
+    sections = [Section(1, number, _triples(kind), partial(_sensor, seed, kind)) for kind, number in sensors.items()]
+    events = Section(0, ceil((wanted - least) / _EVENT), _EVENT, partial(_event, seed))
+    return background_plan((), (*sections, events), wanted)
 
 
-def generate(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":
-    """The table of ``plan`` on Spark; the same rows for every number of partitions."""
-    from streamgauge.workloads.distributed import frame
-
-    return frame(spark, plan(seed, **given), partitions)
-
-
-def static(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":
-    """The table of ``static_plan`` on Spark; the same rows for every number of partitions."""
-    from streamgauge.workloads.distributed import frame
-
-    return frame(spark, static_plan(seed, **given), partitions)
+generate = on_spark(plan)
+static = on_spark(static_plan)
 
 
 def _files(values: dict[str, Any]) -> list[Path]:
@@ -81,16 +97,237 @@ def _files(values: dict[str, Any]) -> list[Path]:
 def _sensors(values: dict[str, Any]) -> dict[str, int]:
     """How many sensors there are of each kind; one of the weather."""
     if values["data"]:
-        from streamgauge.workloads.city import files
-
         return files.sensors(_files(values))
     named = {"traffic": "roads", "parking": "garages", "pollution": "areas", "user": "users"}
     return {**{kind: values[name] for kind, name in named.items()}, "weather": 1}
 
 
 def _check(values: dict[str, Any]) -> None:
-    for name in ("roads", "garages", "areas", "users", "interval", "speedup"):
-        if not 1 <= values[name] < 1 << 31:
-            raise ParameterError(f"{NAME}: {name} is {values[name]}: it must be from 1 to 2147483647")
-    if not 0 <= values["static_triples"] < 1 << 31:
-        raise ParameterError(f"{NAME}: static_triples is {values['static_triples']}: it must be from 0 to 2147483647")
+    check_range(NAME, values, ("roads", "garages", "areas", "users", "interval", "speedup"))
+    check_range(NAME, values, ("static_triples",), 0)
+
+
+_EVENT = 7
+
+
+def _triples(kind: str) -> int:
+    """How many triples say what belongs to a sensor: four for itself, three for each property."""
+    return 4 + 3 * len(KINDS[kind])
+
+
+def _sensor(seed: int, kind: str, ids: Ints) -> list[Statement]:
+    sensor, where = _iri(f"{kind}-", ids), _iri(f"{kind}-", ids, "/place")
+    latitude, longitude = place(seed, kind, ids)
+    found = [
+        Statement(sensor, RDF_TYPE, text(len(ids), f"<{SSN}Sensor>")),
+        Statement(where, RDF_TYPE, text(len(ids), f"<{SSN}FeatureOfInterest>")),
+        Statement(where, f"<{CT}hasStartLatitude>", latitude),
+        Statement(where, f"<{CT}hasStartLongitude>", longitude),
+    ]
+    for name in KINDS[kind]:
+        observed = _iri(f"{kind}-", ids, f"/{name}")
+        found += [
+            Statement(sensor, f"<{SSN}observes>", observed),
+            Statement(observed, RDF_TYPE, text(len(ids), f"<{CT}{name}>")),
+            Statement(observed, f"<{SSN}isPropertyOf>", where),
+        ]
+    return found
+
+
+def _event(seed: int, ids: Ints) -> list[Statement]:
+    """Every fifth event is a library's, the others are cultural; a ticket costs 0 to 499."""
+    event, node, (latitude, longitude) = _iri("event-", ids), _iri("event-", ids, "/node"), place(seed, "event", ids)
+    return [
+        Statement(event, RDF_TYPE, formatted(ids % 5, lambda n: f"<{CT}{'Library' if n == 1 else 'Cultural'}Event>")),
+        Statement(event, f"<{SAO}value>", text(len(ids), '"Event ', ids, '"')),
+        Statement(event, f"<{CT}hasFirstNode>", node),
+        Statement(node, f"<{CT}hasLatitude>", latitude),
+        Statement(node, f"<{CT}hasLongitude>", longitude),
+        Statement(event, f"<{CT}hasPrice>", integers(draws.below(500, seed, "price", ids))),
+        Statement(event, f"<{SSN}featureOfInterest>", _iri("event-", ids, "/place")),
+    ]
+
+
+def _iri(kind: str, ids: Ints, rest: str = "") -> pa.Array:
+    return text(len(ids), f"<{CITY}{kind}", ids, f"{rest}>")
+
+
+CITY = "http://ex.org/city/"
+CT = "http://www.insight-centre.org/citytraffic#"
+SSN = "http://purl.oclc.org/NET/ssnx/ssn#"
+SAO = "http://purl.oclc.org/NET/sao/"
+
+KINDS = {
+    "traffic": ("CongestionLevel", "AverageSpeed", "EstimatedTime"),
+    "parking": ("ParkingVacancy",),
+    "pollution": ("AirPollutionIndex",),
+    "weather": ("Temperature", "Humidity", "WindSpeed"),
+    "user": ("Location",),
+}
+"""The kinds of sensors with the classes of what they observe.
+
+Congestion is the number of vehicles counted (as CityBench's files give it), speed in km/h, time in s; vacancies; an
+index, the worst of five gases; degrees C, %, m/s.
+"""
+
+SOUTH, WEST = 5_600_000, 1_000_000
+"""The corner of the city, in 1/100000 degrees; it spreads over 0.2 degrees."""
+
+_SPREAD = 20_000
+
+
+def place(seed: int, what: str, number: Ints) -> tuple[pa.Array, pa.Array]:
+    """Where something lies: latitude and longitude as terms."""
+    north = SOUTH + draws.below(_SPREAD, seed, f"{what} latitude", number)
+    east = WEST + draws.below(_SPREAD, seed, f"{what} longitude", number)
+    return degrees(north), degrees(east)
+
+
+@dataclass(frozen=True, slots=True)
+class SensorReadings:
+    """The readings (``model``) of so many sensors of each kind, ``interval`` ms apart, up to ``duration`` ms.
+
+    The ids of a kind follow those of the kind before; sensors of a kind take turns.
+    """
+
+    seed: int
+    sensors: Mapping[str, int]
+    interval: int
+    duration: int
+
+    @property
+    def ids(self) -> int:
+        """How many readings are drawn; a few are later than the duration."""
+        return self._turns * sum(self.sensors.values())
+
+    @property
+    def _turns(self) -> int:
+        return self.duration // self.interval + 1
+
+    def __call__(self, ids: Ints) -> Iterator[pa.RecordBatch]:
+        """The readings of some ids."""
+        begin = 0
+        for kind, number in self.sensors.items():
+            of = ids[(ids >= begin) & (ids < begin + number * self._turns)] - begin
+            begin += number * self._turns
+            if len(of):
+                yield self._readings(kind, of % number + 1, of // number)
+
+    def _readings(self, kind: str, sensor: Ints, turn: Ints) -> pa.RecordBatch:
+        time = draws.below(self.interval, self.seed, f"{kind} offset", sensor) + turn * self.interval
+        within = time <= self.duration
+        sensor, turn, time = sensor[within], turn[within], time[within]
+        drawing = _Sensors(self.seed, sensor, turn)
+        nothing = pa.nulls(len(sensor), pa.string())
+        latitude, longitude = drawing.walk() if kind == "user" else (nothing, nothing)
+        seen = [*_SEEN[kind](drawing), *[nothing] * len(SEEN)]
+        columns = {"kind": text(len(sensor), kind), "sensor": pa.array(sensor), "time": pa.array(time)}
+        columns |= dict(zip(SEEN, seen, strict=False))
+        return pa.RecordBatch.from_pydict({**columns, "Latitude": latitude, "Longitude": longitude})
+
+
+@dataclass(frozen=True, slots=True)
+class _Sensors:
+    """The readings of sensors of a kind, each in one of its turns."""
+
+    seed: int
+    sensor: Ints
+    turn: Ints
+
+    def below(self, bound: int, what: str) -> Ints:
+        return draws.below(bound, self.seed, what, self.sensor, self.turn)
+
+    def traffic(self) -> list[pa.Array]:
+        speed = 10 + self.below(90, "speed")
+        length = 300 + draws.below(2000, self.seed, "length", self.sensor)
+        return [integers(self.below(40, "vehicles")), integers(speed), integers(length * 36 // (speed * 10))]
+
+    def parking(self) -> list[pa.Array]:
+        return [integers(np.maximum(0, self.below(50, "vacancies") - 10))]
+
+    def pollution(self) -> list[pa.Array]:
+        gases = [self.below(200, gas) for gas in ("O3", "PM", "CO", "SO2", "NO2")]
+        return [integers(15 + np.maximum.reduce(gases))]
+
+    def weather(self) -> list[pa.Array]:
+        temperature, wind = (
+            decimal(self.below(bound, what), 1) for bound, what in ((300, "temperature"), (200, "wind"))
+        )
+        return [temperature, integers(self.below(101, "humidity")), wind]
+
+    def nothing(self) -> list[pa.Array]:
+        """A user is only somewhere."""
+        return []
+
+    def walk(self) -> tuple[pa.Array, pa.Array]:
+        """Where a user is at a reading: anywhere in the city."""
+        north, east = self.below(_SPREAD, "user latitude"), self.below(_SPREAD, "user longitude")
+        return degrees(SOUTH + north), degrees(WEST + east)
+
+
+_SEEN = {
+    "traffic": _Sensors.traffic,
+    "parking": _Sensors.parking,
+    "pollution": _Sensors.pollution,
+    "weather": _Sensors.weather,
+    "user": _Sensors.nothing,
+}
+
+
+def written(readings: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of the stream table of numbered readings (``model``); a sensor's stream is its IRI."""
+    kinds = readings.column("kind")
+    groups = []
+    for kind in KINDS:
+        rows = np.flatnonzero(pc.equal(kinds, kind).to_numpy(zero_copy_only=False))
+        groups.append((rows, _statements(kind, readings.take(pa.array(rows)))))
+    found = exploded(groups)
+    n, time, sensor = (column[found.row] for column in numbers_of(readings, "n", "time", "sensor"))
+    columns = [
+        text(len(n), CITY, kinds.take(pa.array(found.row)), "-", sensor),
+        pa.array(time),
+        pa.array(n),
+        pa.array(found.position, pa.int32()),
+        *found.triples,
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def degrees(counts: Ints) -> pa.Array:
+    """The canonical xsd:double literals of numbers of 1/100000 degrees."""
+    return decimal(counts, 5)
+
+
+def decimal(counts: Ints, places: int) -> pa.Array:
+    """The canonical xsd:double literals of numbers of units of that decimal place, 0 or more, below 10^7."""
+    return formatted(counts, partial(_decimal, places=places))
+
+
+def _decimal(count: int, places: int) -> str:
+    whole, rest = divmod(count, 10**places)
+    number = f"{whole}.{rest:0{places}}".rstrip("0").rstrip(".")
+    return f'"{number}"^^<{XSD}double>'
+
+
+def _statements(kind: str, rows: pa.RecordBatch) -> list[Statement]:
+    """The triples of readings of a kind, in order."""
+    sensor, time = numbers_of(rows, "sensor", "time")
+    count, name = len(sensor), text(len(sensor), CITY, f"{kind}-", sensor)
+    place = text(count, "<", name, "/place-", time, ">")
+    found: list[Statement] = []
+    for observed, seen in zip(KINDS[kind], SEEN, strict=False):
+        observation = text(count, "<", name, f"/observation-{observed}-", time, ">")
+        value = place if observed == "Location" else rows.column(seen)
+        found += [
+            Statement(observation, RDF_TYPE, text(count, f"<{SSN}Observation>")),
+            Statement(observation, f"<{SSN}observedBy>", text(count, "<", name, ">")),
+            Statement(observation, f"<{SSN}observedProperty>", text(count, "<", name, f"/{observed}>")),
+            Statement(observation, f"<{SAO}hasValue>", value),
+        ]
+    if kind == "user":
+        found += [Statement(place, f"<{CT}has{end}>", rows.column(end)) for end in ("Latitude", "Longitude")]
+    return found
+
+
+_ORDER: Final = Order(("time", "kind", "sensor", *SEEN, "Latitude", "Longitude"))
+_TRIPLES: Final = 4

@@ -3,17 +3,14 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from streamgauge.formats.stream import to_table
 from streamgauge.formats.streams import read_stream
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import XSD, Term
+from streamgauge.workloads import on_spark
 from streamgauge.workloads.parameters import Parameter, ParameterError, choice, duration, resolve
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from streamgauge.workloads.plan import TablePlan
+from streamgauge.workloads.plan import TablePlan, table_plan
 
 NAME = "csrbench"
 ABOUT = "CSRBench's weather observations during hurricane Charley, replayed from its files (data_NN.ttl, TriG or n3t)."
@@ -30,23 +27,16 @@ PARAMETERS = {
 _DOUBLE = f"^^<{XSD}double>"
 
 
-def plan(seed: int, **given: object) -> "TablePlan":
-    """How the stream table (wire.stream.SCHEMA) is made of the files; nothing is drawn: the seed changes nothing.
+def plan(seed: int, **given: object) -> TablePlan:
+    """How the stream table (formats.stream.SCHEMA) is made of the files; nothing is drawn: the seed changes nothing.
 
     ParameterError names what is missing or wrong, FormatError the file and line.
     """
-    from streamgauge.formats.stream import to_table
-    from streamgauge.workloads.plan import table_plan
-
     del seed
     return table_plan(to_table(elements(**given)))
 
 
-def generate(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":
-    """The table of ``plan`` on Spark; the same rows for every number of partitions."""
-    from streamgauge.workloads.distributed import frame
-
-    return frame(spark, plan(seed, **given), partitions)
+generate = on_spark(plan)
 
 
 def elements(**given: object) -> tuple[StreamElement, ...]:

@@ -4,17 +4,43 @@ Source: Taelman et al., Continuous Client-Side Query Evaluation over Dynamic Lin
 recorded snapshots of Gent-Sint-Pieters hold (departures an hour, share of observations that differ).
 """
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
-from streamgauge.workloads.parameters import Parameter, ParameterError, duration, resolve, share, whole
-from streamgauge.workloads.trains.stream import PROPERTIES, STREAM
+import numpy as np
+import pyarrow as pa
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from streamgauge.formats.stream import SCHEMA, UNTIL
+from streamgauge.model.terms import XSD
+from streamgauge.workloads import draws, on_spark
+from streamgauge.workloads.draws import Ints
+from streamgauge.workloads.parameters import Parameter, ParameterError, check_range, duration, resolve, share, whole
+from streamgauge.workloads.plan import (
+    TRIPLE_SCHEMA,
+    Order,
+    Statement,
+    TablePlan,
+    batch,
+    expanded,
+    exploded,
+    formatted,
+    numbers_of,
+    running,
+    text,
+)
 
-    from streamgauge.workloads.plan import TablePlan
-    from streamgauge.workloads.trains.stream import BoardsSize
+T = "http://example.org/train#"
+TD = "http://example.org/traindata#"
+STREAM = "http://example.org/streams/departures"
+
+PROPERTIES = ("delay", "platform", "departureTime", "headSign", "routeLabel")
+"""Of a departure, in the order of the paper's query; a station has ``hasDeparture`` beside."""
+
+DAY = 1_417_824_000
+"""The stream's time 0 as a time of departure, s since 1970: 2014-12-06T00:00:00Z, the recorded day."""
 
 NAME = "trains"
 ABOUT = "Departures on the boards of stations: delays and platforms that end and are renewed, the rest static."
@@ -46,48 +72,32 @@ PARAMETERS = {
 }
 
 
-def plan(seed: int, **given: object) -> "TablePlan":
+def plan(seed: int, **given: object) -> TablePlan:
     """How the stream table with ``until`` is made: an element for each departure on a board at each update.
 
     It ends with the next update. In order of sequence; ParameterError names what is out of range.
     """
-    from streamgauge.workloads.plan import Order, TablePlan
-    from streamgauge.workloads.trains import stream
-
     values = _checked(given)
     size, named = _size(values), _named(values)
     rows = size.departures * size.updates * len(named)
-    drawing = stream.Renewing(seed, size, (values["delay_changes"], values["platform_changes"]))
-    writer = stream.RenewalWriter(named, values["update"], values["stream"])
+    drawing = Renewing(seed, size, (values["delay_changes"], values["platform_changes"]))
+    writer = RenewalWriter(named, values["update"], values["stream"])
     order = Order(("time", "station", "number"))
-    return TablePlan(size.departures, rows, stream.RENEWED, stream.RENEWED_SCHEMA, drawing, writer, size.updates, order)
+    return TablePlan(size.departures, rows, RENEWED, RENEWED_SCHEMA, drawing, writer, size.updates, order)
 
 
-def static_plan(seed: int, **given: object) -> "TablePlan":
+def static_plan(seed: int, **given: object) -> TablePlan:
     """How what does not change is made: each station's departures, and those of their properties that stay."""
-    from streamgauge.workloads.plan import TRIPLE_SCHEMA, Order, TablePlan
-    from streamgauge.workloads.trains import stream
-
     values = _checked(given)
     size, named = _size(values), _named(values)
     held = [name for name in PROPERTIES if name not in named]
     rows, order = size.departures * (1 + len(held)), Order(("station", "number"), number=False)
-    drawing, writer = stream.Boards(seed, size), stream.StaticWriter(held)
-    return TablePlan(size.departures, rows, stream.DEPARTURE, TRIPLE_SCHEMA, drawing, writer, order=order)
+    drawing, writer = Boards(seed, size), StaticWriter(held)
+    return TablePlan(size.departures, rows, DEPARTURE, TRIPLE_SCHEMA, drawing, writer, order=order)
 
 
-def generate(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":
-    """The table of ``plan`` on Spark; the same rows for every number of partitions."""
-    from streamgauge.workloads.distributed import frame
-
-    return frame(spark, plan(seed, **given), partitions)
-
-
-def static(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":
-    """The table of ``static_plan`` on Spark; the same rows for every number of partitions."""
-    from streamgauge.workloads.distributed import frame
-
-    return frame(spark, static_plan(seed, **given), partitions)
+generate = on_spark(plan)
+static = on_spark(static_plan)
 
 
 def _named(values: dict[str, Any]) -> list[str]:
@@ -95,17 +105,208 @@ def _named(values: dict[str, Any]) -> list[str]:
 
 
 def _size(values: dict[str, Any]) -> "BoardsSize":
-    from streamgauge.workloads.trains.stream import BoardsSize
-
     names = ("stations", "per_hour", "ahead", "update", "duration", "speedup", "delayed", "head_signs", "platforms")
     return BoardsSize(**{name: values[name] for name in names})
 
 
 def _checked(given: dict[str, object]) -> dict[str, Any]:
     values: dict[str, Any] = resolve(NAME, PARAMETERS, given)
-    for name in ("stations", "per_hour", "ahead", "update", "speedup", "head_signs", "platforms"):
-        if not 1 <= values[name] < 1 << 31:
-            raise ParameterError(f"{NAME}: {name} is {values[name]}: it must be from 1 to 2147483647")
+    check_range(NAME, values, ("stations", "per_hour", "ahead", "update", "speedup", "head_signs", "platforms"))
     if values["per_hour"] > 3_600:
         raise ParameterError(f"{NAME}: per_hour is {values['per_hour']}: it must be at most 3600, add stations instead")
     return values
+
+
+RENEWED_SCHEMA = SCHEMA.append(UNTIL)
+
+
+@dataclass(frozen=True, slots=True)
+class RenewalWriter:
+    """Numbered rows of ``Renewing`` as the stream table: an element each, of the named properties."""
+
+    named: Sequence[str]
+    update: int
+    stream: str
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a batch; an element ends ``update`` ms after its time."""
+        subject = _departure(rows)
+        found = exploded([(np.arange(len(rows)), [_said(rows, subject, name) for name in self.named])])
+        n, time = (column[found.row] for column in numbers_of(rows, "n", "time"))
+        columns = [
+            text(len(n), self.stream),
+            pa.array(time),
+            pa.array(n),
+            pa.array(found.position, pa.int32()),
+            *found.triples,
+            pa.array(time + self.update),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=RENEWED_SCHEMA)
+
+
+@dataclass(frozen=True, slots=True)
+class StaticWriter:
+    """Departures as triples: the link of their station, and the properties that are not renewed."""
+
+    held: Sequence[str]
+
+    def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The triples of a batch."""
+        subject = _departure(rows)
+        (station,) = numbers_of(rows, "station")
+        link = Statement(text(len(rows), f"<{TD}station-", station, ">"), f"<{T}hasDeparture>", subject)
+        said = [link, *(_said(rows, subject, name) for name in self.held)]
+        return pa.RecordBatch.from_arrays(list(exploded([(np.arange(len(rows)), said)]).triples), schema=TRIPLE_SCHEMA)
+
+
+def _departure(rows: pa.RecordBatch) -> pa.Array:
+    station, number = numbers_of(rows, "station", "number")
+    return text(len(rows), f"<{TD}departure-", station, "-", number, ">")
+
+
+def _said(rows: pa.RecordBatch, subject: pa.Array, name: str) -> Statement:
+    column, form = _OBJECTS[name]
+    numbers: Ints = rows.column(column).to_numpy()
+    return Statement(subject, f"<{T}{name}>", formatted(numbers, form))
+
+
+def _delay(minutes: int) -> str:
+    """The canonical xsd:duration of whole minutes."""
+    hours, rest = divmod(minutes, 60)
+    parts = "".join(f"{count}{unit}" for count, unit in ((hours, "H"), (rest, "M")) if count)
+    return f'"PT{parts or "0S"}"^^<{XSD}duration>'
+
+
+def _departure_time(leaves: int) -> str:
+    """An xsd:dateTime: pyoxigraph keeps a dateTimeStamp as one, and the paper's FILTER compares with one."""
+    return f'"{datetime.fromtimestamp(leaves + DAY, UTC):%Y-%m-%dT%H:%M:%SZ}"^^<{XSD}dateTime>'
+
+
+_OBJECTS: Mapping[str, tuple[str, Callable[[int], str]]] = {
+    "delay": ("late", _delay),
+    "platform": ("platform", lambda number: f"<{TD}platform-{number + 1}>"),
+    "departureTime": ("leaves", _departure_time),
+    "headSign": ("sign", lambda number: f'"Town {number}"'),
+    "routeLabel": ("route", lambda number: f'"IC {number}"'),
+}
+"""The column of a departure and the object that a property has for its value."""
+
+
+_HOUR = 3_600
+_LATEST = 15
+"""The most minutes that a departure is late from the beginning."""
+
+
+class BoardsSize(NamedTuple):
+    """How much there is and how fast it moves on; times in ms."""
+
+    stations: int
+    per_hour: int
+    ahead: int
+    update: int
+    duration: int
+    speedup: int
+    delayed: float
+    head_signs: int
+    platforms: int
+
+    @property
+    def horizon(self) -> int:
+        """The latest departure that comes onto a board (ms)."""
+        return self.duration * self.speedup + self.ahead
+
+    @property
+    def departures(self) -> int:
+        """How many departures are drawn; those that are on no board are left out."""
+        return self.stations * (-(-self.horizon * self.per_hour // (_HOUR * 1000)) + 1)
+
+    @property
+    def updates(self) -> int:
+        """At how many updates a departure is on the board, at most."""
+        return 1 + min(self.duration // self.update, self.ahead // (self.update * self.speedup) + 1)
+
+
+class Departures(NamedTuple):
+    """Departures by station and ``number``, which counts a station's from 0.
+
+    One ``leaves`` (s), is ``late`` (min), has a ``platform``, a head ``sign`` and a ``route``.
+    """
+
+    station: Ints
+    number: Ints
+    leaves: Ints
+    late: Ints
+    platform: Ints
+    sign: Ints
+    route: Ints
+
+    def take(self, rows: Ints) -> "Departures":
+        """Some of them."""
+        return Departures(*(column[rows] for column in self))
+
+
+DEPARTURE = pa.schema([(name, pa.int64()) for name in Departures._fields])
+RENEWED = pa.schema([*DEPARTURE, ("time", pa.int64())])
+
+
+def departures(seed: int, size: BoardsSize, ids: Ints) -> Departures:
+    """The departures of some ids that are on a board at some update."""
+    of = (ids % size.stations + 1, ids // size.stations)
+    begin = of[1] * _HOUR // size.per_hour
+    slot = max(1, _HOUR // size.per_hour)
+    late = draws.unit(seed, "delayed", *of) < size.delayed
+    found = Departures(
+        *of,
+        leaves=begin + draws.below(slot, seed, "leaves", *of) + 1,
+        late=np.where(late, draws.below(_LATEST, seed, "delay", *of) + 1, 0),
+        platform=draws.below(size.platforms, seed, "platform", *of),
+        sign=draws.below(size.head_signs, seed, "head sign", *of) + 1,
+        route=draws.below(5_000, seed, "route", *of) + 100,
+    )
+    first, last = _turns(size, found.leaves)
+    return found.take(np.flatnonzero((found.leaves * 1000 <= size.horizon) & (last >= first)))
+
+
+@dataclass(frozen=True, slots=True)
+class Boards:
+    """A row for each departure that is on a board at some update."""
+
+    seed: int
+    size: BoardsSize
+
+    def __call__(self, ids: Ints) -> Iterator[pa.RecordBatch]:
+        """The departures of some ids."""
+        yield batch(**departures(self.seed, self.size, ids)._asdict())
+
+
+@dataclass(frozen=True, slots=True)
+class Renewing:
+    """A row for each departure and update at which it is on the board: what it was, and ``time`` (ms).
+
+    ``late`` and ``platform`` as they are then; ``changes``: how often the delay and the platform change per update.
+    """
+
+    seed: int
+    size: BoardsSize
+    changes: tuple[float, float]
+
+    def __call__(self, ids: Ints) -> Iterator[pa.RecordBatch]:
+        """The updates of the departures of some ids."""
+        found = departures(self.seed, self.size, ids)
+        first, last = _turns(self.size, found.leaves)
+        of, since = expanded(last - first + 1)
+        rows, turn, begins = found.take(of), first[of] + since, since == 0
+        key = (rows.station, rows.number, turn)
+        step = np.where(draws.below(3, self.seed, "shorter", *key) == 0, -1, 1)
+        grown = np.where(draws.unit(self.seed, "grown", *key) < self.changes[0], step, 0)
+        moved = (draws.unit(self.seed, "moved", *key) < self.changes[1]).astype(np.int64)
+        late = np.maximum(0, rows.late + running(grown, begins))
+        platform = (rows.platform + running(moved, begins)) % self.size.platforms
+        yield batch(**rows._replace(late=late, platform=platform)._asdict(), time=turn * self.size.update)
+
+
+def _turns(size: BoardsSize, leaves: Ints) -> tuple[Ints, Ints]:
+    """The first and the last update at which departures are on the board: before they leave, within the stream."""
+    each = size.update * size.speedup
+    first = -(-np.maximum(0, leaves * 1000 - size.ahead) // each)
+    return first, np.minimum((leaves * 1000 - 1) // each, size.duration // size.update)

@@ -5,16 +5,25 @@ its published generator. Murth, Winkler, Biffl, Kühn and Moser, Performance tes
 systems (2010): the Extended Data Set and queries 15 to 20.
 """
 
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from hashlib import blake2b
+from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
+import pyarrow as pa
+
+from streamgauge.formats.stream import SCHEMA
+from streamgauge.model.terms import RDF_TYPE, Term, Triple
+from streamgauge.workloads import on_spark
+from streamgauge.workloads.draws import Ints
+from streamgauge.workloads.java_random import next_int, scramble
 from streamgauge.workloads.parameters import Parameter, ParameterError, duration, resolve, whole
-from streamgauge.workloads.university.departments import LISTS, words
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from streamgauge.workloads.plan import TablePlan
+from streamgauge.workloads.plan import TablePlan, unchanged
 
 NAME = "university"
 ABOUT = "Universities as LUBM draws them, a resource an element, plain or as SEP-BM's Extended Data Set."
@@ -36,31 +45,423 @@ PARAMETERS = {
 }
 
 
-def plan(seed: int, **given: object) -> "TablePlan":
-    """How the stream table (wire.stream.SCHEMA) is made: an element for each resource, university by university.
+def plan(seed: int, **given: object) -> TablePlan:
+    """How the stream table (formats.stream.SCHEMA) is made: an element for each resource, university by university.
 
     ParameterError names a parameter that is unknown or out of range.
     """
-    from streamgauge.workloads.university.tables import stream_plan
-
     values: dict[str, Any] = resolve(NAME, PARAMETERS, given)
-    if (
-        values["first"] < 0
-        or not 1 <= values["universities"] <= MOST
-        or values["first"] + values["universities"] > MOST
-    ):
-        asked = f"universities {values['universities']} from {values['first']} on"
-        raise ParameterError(f"{NAME}: {asked}: at least 1, with numbers below {MOST}")
+    first, count = values["first"], values["universities"]
+    if first < 0 or not 1 <= count <= MOST - first:
+        raise ParameterError(f"{NAME}: universities {count} from {first} on: at least 1, with numbers below {MOST}")
     if values["extended"] != "no":
         if values["extended"] not in LISTS:
             raise ParameterError(f"{NAME}: extended is {values['extended']!r}: there are no, {', '.join(LISTS)}")
         words(values["extended"])
-    return stream_plan(seed, values)
+    drawing = DrawnUniversities(seed, first, values["extended"], values["interval"])
+    return TablePlan(count, count * _STATEMENTS, SCHEMA, SCHEMA, drawing, unchanged, _STATEMENTS)
 
 
-def generate(spark: "SparkSession", seed: int, *, partitions: int | None = None, **given: object) -> "DataFrame":
-    """The table of ``plan`` on Spark; the same rows for every number of partitions."""
-    from streamgauge.workloads.distributed import frame
+generate = on_spark(plan, TASKS)
 
-    made = plan(seed, **given)
-    return frame(spark, made, partitions or min(made.ids, TASKS))
+UB = "http://www.lehigh.edu/~zhp2/2004/0401/univ-bench.owl#"
+FOAF = "http://xmlns.com/foaf/0.1/"
+
+
+def ub(name: str) -> Term:
+    """A class or property of univ-bench."""
+    return f"<{UB}{name}>"
+
+
+def foaf(name: str) -> Term:
+    """A property of foaf."""
+    return f"<{FOAF}{name}>"
+
+
+def plain(text: str) -> Term:
+    """A plain literal; the text has neither quotes nor backslashes."""
+    return f'"{text}"'
+
+
+def typed(subject: Term, name: str) -> Triple:
+    """That a resource is of a class of univ-bench."""
+    return subject, RDF_TYPE, ub(name)
+
+
+def university(number: int) -> Term:
+    """The IRI of a university, described or only named."""
+    return f"<http://www.University{number}.edu>"
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The parts of values of the Extended Data Set."""
+
+    first: tuple[str, ...]
+    last: tuple[str, ...]
+    places: tuple[str, ...]
+    subjects: tuple[str, ...]
+    manners: tuple[str, ...]
+
+
+LISTS = ("own", "census")
+
+
+@cache
+def words(name: str) -> Words:
+    """``own``: the small list; ``census``: the United States' names of 1990, ParameterError when they are absent."""
+    text = (resources.files(__package__) / "words.toml").read_text(encoding="utf-8")
+    own = Words(**{key: tuple(listed.split()) for key, listed in tomllib.loads(text).items()})
+    if name == "own":
+        return own
+    try:
+        folder = resources.files("names")
+    except ModuleNotFoundError as error:
+        raise ParameterError("university: extended census needs a package: pip install 'streamgauge[names]'") from error
+    first = _column(folder, "dist.female.first") + _column(folder, "dist.male.first")
+    return replace(own, first=first, last=_column(folder, "dist.all.last"))
+
+
+def _column(folder: Traversable, name: str) -> tuple[str, ...]:
+    """The names of a census file, its first column, in capitals there."""
+    lines = (folder / name).read_text(encoding="ascii").splitlines()
+    return tuple(line.split()[0].capitalize() for line in lines if line.strip())
+
+
+class Random:
+    """``java.util.Random`` in the words of LUBM's rules; the same seed gives the same numbers as in Java."""
+
+    def __init__(self, seed: int) -> None:
+        self._state = scramble(seed)
+
+    def below(self, bound: int) -> int:
+        """A whole number from 0 to ``bound`` - 1."""
+        self._state, drawn = next_int(self._state, bound)
+        return drawn
+
+    def within(self, least: int, most: int) -> int:
+        """A whole number from ``least`` to ``most``, both included."""
+        return least + self.below(most - least + 1)
+
+    def some(self, count: int, least: int, most: int) -> list[int]:
+        """Different whole numbers from ``least`` to ``most``, in the order in which they are drawn."""
+        left = list(range(least, most + 1))
+        return [left.pop(self.within(0, len(left) - 1)) for _ in range(count)]
+
+
+def seed_of(base: int, university: int) -> int:
+    """The seed of one university's numbers, 64 bits as Java multiplies them; with base 0 its index."""
+    return (base * -(1 << 31) + university) & ((1 << 64) - 1)
+
+
+PROFESSORS = ("FullProfessor", "AssociateProfessor", "AssistantProfessor")
+SIZES = {"FullProfessor": (7, 10), "AssociateProfessor": (10, 14), "AssistantProfessor": (8, 11), "Lecturer": (5, 7)}
+PUBLICATIONS = {
+    "FullProfessor": (15, 20),
+    "AssociateProfessor": (10, 18),
+    "AssistantProfessor": (5, 10),
+    "Lecturer": (0, 5),
+}
+UNIVERSITIES = 1000
+"""How many universities degrees are from."""
+
+INTERESTS = 30
+POOL = 100
+"""How many courses of each kind a department could have."""
+
+
+@dataclass
+class Department:
+    """The drawn part of a department; ``sizes`` by class, courses and publications as they come."""
+
+    number: int
+    of: int
+    random: Random
+    sizes: dict[str, int]
+    students: int
+    graduates: int
+    assistants: tuple[int, int]
+    groups: int
+    chair: int
+    courses: int = 0
+    graduate_courses: int = 0
+    publications: list[tuple[Term, str, list[Term]]] = field(default_factory=list)
+
+    @property
+    def host(self) -> str:
+        """Its name on the web."""
+        return f"Department{self.number}.University{self.of}.edu"
+
+    @property
+    def iri(self) -> Term:
+        """Its IRI."""
+        return f"<http://www.{self.host}>"
+
+    def member(self, name: str) -> Term:
+        """The IRI of what belongs to it."""
+        return f"<http://www.{self.host}/{name}>"
+
+
+def descriptions(number: int, seed: int) -> Iterator[list[Triple]]:
+    """A university: the statements about each resource in the order in which they are written, repetitions included."""
+    random = Random(seed_of(seed, number))
+    departments = random.within(15, 25)
+    yield [typed(university(number), "University"), (university(number), ub("name"), plain(f"University{number}"))]
+    for each in range(departments):
+        department = _drawn(each, number, random)
+        yield [
+            typed(department.iri, "Department"),
+            (department.iri, ub("name"), plain(f"Department{each}")),
+            *_at(department.iri, "subOrganizationOf", number),
+        ]
+        yield from _people(department)
+        yield from _rest(department)
+
+
+def _drawn(number: int, of: int, random: Random) -> Department:
+    sizes = {name: random.within(*bounds) for name, bounds in SIZES.items()}
+    faculty = sum(sizes.values())
+    students = random.within(8 * faculty, 14 * faculty)
+    graduates = random.within(3 * faculty, 4 * faculty)
+    teaching = random.within(graduates // 5, graduates // 4)
+    research = random.within(graduates // 4, graduates // 3)
+    groups, chair = random.within(10, 20), random.below(sizes["FullProfessor"])
+    return Department(number, of, random, sizes, students, graduates, (teaching, research), groups, chair)
+
+
+def _at(subject: Term, relation: str, number: int) -> list[Triple]:
+    """A relation to a university, which is said to be one."""
+    return [(subject, ub(relation), university(number)), typed(university(number), "University")]
+
+
+def _people(department: Department) -> Iterator[list[Triple]]:
+    for kind, count in department.sizes.items():
+        for number in range(count):
+            yield _faculty(department, kind, number)
+    for number in range(department.students):
+        yield _student(department, number)
+    for number in range(department.graduates):
+        yield _graduate(department, number)
+
+
+def _person(department: Department, kind: str, number: int, relation: str) -> tuple[Term, list[Triple], list[Triple]]:
+    """The resource, its first statements, and its statements of addresses."""
+    person = department.member(f"{kind}{number}")
+    first = [typed(person, kind), (person, ub("name"), plain(f"{kind}{number}"))]
+    reach = [
+        (person, ub(relation), department.iri),
+        (person, ub("emailAddress"), plain(f"{kind}{number}@{department.host}")),
+        (person, ub("telephone"), plain("xxx-xxx-xxxx")),
+    ]
+    return person, first, reach
+
+
+def _faculty(department: Department, kind: str, number: int) -> list[Triple]:
+    random = department.random
+    person, said, reach = _person(department, kind, number, "worksFor")
+    for course in _courses(random, department.courses):
+        said.append((person, ub("teacherOf"), department.member(f"Course{course}")))
+        department.courses += 1
+    for course in _courses(random, department.graduate_courses):
+        said.append((person, ub("teacherOf"), department.member(f"GraduateCourse{course}")))
+        department.graduate_courses += 1
+    for degree in ("undergraduateDegreeFrom", "mastersDegreeFrom", "doctoralDegreeFrom"):
+        said += _at(person, degree, random.below(UNIVERSITIES))
+    said += reach
+    if kind in PROFESSORS:
+        said.append((person, ub("researchInterest"), plain(f"Research{random.below(INTERESTS)}")))
+    if kind == "FullProfessor" and number == department.chair:
+        said.append((person, ub("headOf"), department.iri))
+    for publication in range(random.within(*PUBLICATIONS[kind])):
+        name = f"{kind}{number}/Publication{publication}"
+        department.publications.append((department.member(name), f"Publication{publication}", [person]))
+    return said
+
+
+def _courses(random: Random, given: int) -> range:
+    """The next one or two courses: which of those left in the pool is drawn does not matter, that it is drawn does."""
+    count = random.within(1, 2)
+    for taken in range(given, given + count):
+        random.within(0, POOL - taken - 1)
+    return range(given, given + count)
+
+
+def _student(department: Department, number: int) -> list[Triple]:
+    random = department.random
+    person, first, reach = _person(department, "UndergraduateStudent", number, "memberOf")
+    said = first + reach
+    taken = random.some(random.within(2, 4), 0, department.courses - 1)
+    said += [(person, ub("takesCourse"), department.member(f"Course{course}")) for course in taken]
+    if random.below(5) == 0:
+        said.append(_advised(department, person))
+    return said
+
+
+def _graduate(department: Department, number: int) -> list[Triple]:
+    random = department.random
+    person, first, reach = _person(department, "GraduateStudent", number, "memberOf")
+    said = first + reach
+    taken = random.some(random.within(1, 3), 0, department.graduate_courses - 1)
+    said += [(person, ub("takesCourse"), department.member(f"GraduateCourse{course}")) for course in taken]
+    said += _at(person, "undergraduateDegreeFrom", random.below(UNIVERSITIES))
+    random.below(1)
+    said.append(_advised(department, person))
+    for publication in random.some(random.within(0, 5), 0, len(department.publications) - 1):
+        department.publications[publication][2].append(person)
+    return said
+
+
+def _advised(department: Department, person: Term) -> Triple:
+    kind = PROFESSORS[department.random.within(0, len(PROFESSORS) - 1)]
+    number = department.random.below(department.sizes[kind])
+    return person, ub("advisor"), department.member(f"{kind}{number}")
+
+
+def _rest(department: Department) -> Iterator[list[Triple]]:
+    for number in range(department.groups):
+        group = department.member(f"ResearchGroup{number}")
+        yield [typed(group, "ResearchGroup"), (group, ub("subOrganizationOf"), department.iri)]
+    for publication, name, authors in department.publications:
+        said = [typed(publication, "Publication"), (publication, ub("name"), plain(name))]
+        yield said + [(publication, ub("publicationAuthor"), author) for author in authors]
+    for kind, count in (("Course", department.courses), ("GraduateCourse", department.graduate_courses)):
+        for number in range(count):
+            course = department.member(f"{kind}{number}")
+            yield [typed(course, kind), (course, ub("name"), plain(f"{kind}{number}"))]
+    yield from _assistants(department)
+
+
+def _assistants(department: Department) -> Iterator[list[Triple]]:
+    teaching, research = department.assistants
+    chosen = department.random.some(teaching + research, 0, department.graduates - 1)
+    courses = department.random.some(teaching, 0, department.courses - 1)
+    yield from (_teaching(department, *pair) for pair in zip(chosen, courses, strict=False))
+    yield from ([typed(_graduate_iri(department, each), "ResearchAssistant")] for each in chosen[teaching:])
+
+
+def _teaching(department: Department, graduate: int, course: int) -> list[Triple]:
+    person = _graduate_iri(department, graduate)
+    return [
+        typed(person, "TeachingAssistant"),
+        (person, ub("teachingAssistantOf"), department.member(f"Course{course}")),
+    ]
+
+
+def _graduate_iri(department: Department, number: int) -> Term:
+    return department.member(f"GraduateStudent{number}")
+
+
+_PERSON = ub("emailAddress")
+_NAME, _PHONE = ub("name"), ub("telephone")
+
+
+class Chosen:
+    """Draws for one resource that follow from the seed and its IRI alone."""
+
+    def __init__(self, seed: int, resource: Term) -> None:
+        self._bits = int.from_bytes(blake2b(f"{seed} {resource}".encode(), digest_size=32).digest())
+
+    def of(self, choices: Sequence[str]) -> str:
+        """One of the choices."""
+        return choices[self.below(len(choices))]
+
+    def below(self, bound: int) -> int:
+        """A whole number below a bound; its bias is below bound / 2^160."""
+        self._bits, found = divmod(self._bits, bound)
+        return found
+
+
+def extended(descriptions: Iterable[list[Triple]], seed: int, words: Words) -> Iterator[list[Triple]]:
+    """The descriptions with people's names, addresses and telephones, titles, and universities' names."""
+    for said in descriptions:
+        subject = said[0][0]
+        kind = said[0][2]
+        if any(predicate == _PERSON for _, predicate, _ in said):
+            yield _extended_person(said, Chosen(seed, subject), words)
+        elif kind == ub("Publication") and said[0][1] == RDF_TYPE:
+            yield _named(said, _title(Chosen(seed, subject), words))
+        elif kind == ub("University") and said[0][1] == RDF_TYPE:
+            yield _named(said, f"University of {Chosen(seed, subject).of(words.places)}")
+        else:
+            yield said
+
+
+def _extended_person(said: list[Triple], chosen: Chosen, words: Words) -> list[Triple]:
+    subject = said[0][0]
+    first, last = chosen.of(words.first), chosen.of(words.last)
+    phone = f"+1-{200 + chosen.below(800)}-{200 + chosen.below(800)}-{chosen.below(10_000):04}"
+    host = next(value for _, predicate, value in said if predicate == _PERSON).rpartition("@")[2].rstrip('"')
+    address = f"{first}.{last}@{host}".lower()
+    values = {_NAME: plain(f"{first} {last}"), _PERSON: plain(address), _PHONE: plain(phone)}
+    more = [
+        (subject, foaf("firstName"), plain(first)),
+        (subject, foaf("surname"), plain(last)),
+        (subject, foaf("mbox"), f"<mailto:{address}>"),
+    ]
+    return [(s, p, values.get(p, o)) for s, p, o in said] + more
+
+
+def _title(chosen: Chosen, words: Words) -> str:
+    first, second = chosen.of(words.subjects), chosen.of(words.subjects)
+    return f"{chosen.of(words.manners)} {first} and {chosen.of(words.manners)} {second}, Part {1 + chosen.below(9)}"
+
+
+def _named(said: list[Triple], name: str) -> list[Triple]:
+    return [(s, p, plain(name) if p == _NAME else o) for s, p, o in said]
+
+
+STREAM: Final = "http://ex.org/streams/university"
+BITS: Final = 20
+"""A resource's sequence number is its university's number, then its own in so many bits."""
+
+_ROWS = 50_000
+_STATEMENTS = 130_000
+"""The approximate size of one university: its statements, with those of the Extended Data Set about its people."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnUniversities:
+    """Universities from the number ``first`` on, their resources ``interval`` ms apart; ``names``: see ``words``."""
+
+    seed: int
+    first: int
+    names: str
+    interval: int
+
+    def __call__(self, ids: Ints) -> Iterator[pa.RecordBatch]:
+        """The rows of some universities."""
+        for order in ids.tolist():
+            yield from _batches(self.first + order, self.seed, self.names, self.interval, order)
+
+
+def described(number: int, seed: int, names: str = "no") -> Iterator[list[Triple]]:
+    """The statements of each resource of one university, plain or of the Extended Data Set."""
+    found = descriptions(number, seed)
+    return found if names == "no" else extended(found, seed, words(names))
+
+
+def _batches(number: int, seed: int, names: str, interval: int, order: int) -> Iterator[pa.RecordBatch]:
+    rows: list[tuple[int, int, Triple]] = []
+    for at, said in enumerate(described(number, seed, names)):
+        rows += [(at, position, triple) for position, triple in enumerate(said)]
+        if len(rows) >= _ROWS:
+            yield _batch(rows, order, interval)
+            rows = []
+    if rows:
+        yield _batch(rows, order, interval)
+
+
+def _batch(rows: list[tuple[int, int, Triple]], order: int, interval: int) -> pa.RecordBatch:
+    sequences = [(order << BITS) + at for at, _, _ in rows]
+    subjects, predicates, objects = zip(*(triple for _, _, triple in rows), strict=True)
+    columns = [
+        [STREAM] * len(rows),
+        [interval * sequence for sequence in sequences],
+        sequences,
+        [position for _, position, _ in rows],
+        subjects,
+        predicates,
+        objects,
+    ]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)

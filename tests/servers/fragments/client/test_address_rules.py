@@ -15,8 +15,7 @@ import pytest
 from streamgauge.servers.fragments.client import SourceError
 from streamgauge.servers.fragments.client.sources import open_source
 from streamgauge.servers.fragments.client.transport import RefusedAddressError, address_rules, guarded_client
-from streamgauge.servers.http.addresses import is_private
-from streamgauge.servers.http.outgoing_requests import PRIVATE, Guarded, permanent_failure
+from streamgauge.servers.http.outgoing_requests import PRIVATE, Guarded, is_private, permanent_failure
 from tests.servers.fragments.client.fakes import reply, web
 
 PUBLIC = "https://data.example/d"

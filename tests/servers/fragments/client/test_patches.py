@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from streamgauge.servers.fragments.client import PATCH_TYPE, FetchedChange, Response, SourceError, read_patch
+from streamgauge.servers.fragments import PATCH_TYPE
+from streamgauge.servers.fragments.client import FetchedChange, Response, SourceError, read_patch
 from streamgauge.servers.fragments.client.sources import open_source
 from streamgauge.servers.fragments.client.sources.fragments import FragmentsSource
 from tests.servers.fragments.client.fakes import FakeServer, quads, trains, web

@@ -9,7 +9,8 @@ import pytest
 
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments import TIME
-from streamgauge.servers.fragments.client.caching_client import CachingHttpClient, ServerClock, ShownTime
+from streamgauge.servers.fragments.client import ShownTime
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient, ServerClock
 from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.live_queries.watch import steady_clock, watch
 from tests.servers.fragments.live_queries.boards import T

@@ -17,7 +17,7 @@ from streamgauge.servers.fragments.store.indexed import MemoryStore
 from streamgauge.servers.fragments.writes.http import WritesHandler
 from streamgauge.servers.http import limits
 from streamgauge.servers.http import server as http_server
-from streamgauge.servers.http.addresses import of_host
+from streamgauge.servers.http.headers import of_host
 from tests.servers.fragments.pages.sockets import PLAIN, ask, connect, listening, process, rest, serving, tokens
 
 pytestmark = pytest.mark.server

@@ -10,8 +10,7 @@ from streamgauge.servers.fragments.pages.dataset import SCANNED
 from streamgauge.servers.fragments.pages.http import application
 from streamgauge.servers.fragments.pages.representations import FragmentLimits, acceptable_offers
 from streamgauge.servers.fragments.writes.http import WritesHandler
-from streamgauge.servers.http.addresses import fixed, of_host, of_proxy
-from streamgauge.servers.http.negotiation import content_coding
+from streamgauge.servers.http.headers import content_coding, fixed, of_host, of_proxy
 from tests.servers.fragments.pages.served import BASE, E, Server, address, iri, read
 
 TYPES = [

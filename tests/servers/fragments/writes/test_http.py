@@ -14,7 +14,7 @@ from streamgauge.servers.fragments.pages.http import FragmentsApp, application
 from streamgauge.servers.fragments.store.indexed import MemoryStore
 from streamgauge.servers.fragments.writes import add
 from streamgauge.servers.fragments.writes.http import WritesHandler
-from streamgauge.servers.http.addresses import of_host
+from streamgauge.servers.http.headers import of_host
 from tests.servers.fragments.pages.reached import client, streamed
 
 NOW = 1_449_570_000_000  # 2015-12-08T10:20:00Z

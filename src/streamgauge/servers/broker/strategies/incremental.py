@@ -4,9 +4,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from streamgauge.incremental.budget import TooMuchError
-from streamgauge.incremental.drivers.landmark import Difference, Landmark
+from streamgauge.incremental.drivers.landmark import (
+    Difference,
+    Landmark,
+    StandingQuery,
+    answer_bytes,
+    fact_bytes,
+    terms,
+)
 from streamgauge.incremental.facts.graphs import Quad
-from streamgauge.incremental.facts.queries import StandingQuery, answer_bytes, fact_bytes, terms
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.named_facts import NOT_HERE, asked, default_only, in_graph, parted
 from streamgauge.model.terms import Row, Term, Triple
@@ -60,9 +66,9 @@ class Incremental:
     def prepare(self, form: QueryForm, turn: Turn, alone: Turn) -> StandingQuery:
         """Build the query, enter its patterns in turns, and evaluate what is above them."""
         with alone():
-            standing = self._driver.built(form)
+            standing = StandingQuery(form, self._driver)
         try:
-            steps = self._driver.entering(standing)
+            steps = self._driver.enter(standing)
             while not _stepped(steps, turn):
                 pass
             with alone():

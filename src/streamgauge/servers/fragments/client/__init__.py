@@ -1,6 +1,6 @@
-"""The client of Linked Data: guarded and cached requests, pages, sources of several kinds, joins."""
+"""Responses: their lifetimes (HTTP Caching, RFC 9111), their bodies as quads; and the contract of a source."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha1
 from typing import Final, Protocol
@@ -11,7 +11,8 @@ from streamgauge.formats.bounds import check_rdf, check_turtle
 from streamgauge.formats.streams.format import Relabel
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import Term
-from streamgauge.servers.fragments import Quad, QuadPattern, named_quad
+from streamgauge.servers.fragments import PATCH_TYPE, TIME, VERSION, Quad, QuadPattern, named_quad
+from streamgauge.servers.http.headers import SECOND, http_date
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,97 @@ class Response:
     changed: int | None
     version: str | None
     made: dict[object, object] = field(default_factory=dict, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownTime:
+    """The time of a server's clock that a response shows (ms since 1970), and how many ms that time stands for."""
+
+    time: int
+    resolution: int = SECOND
+
+
+_FOREVER = 10 * 365 * 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """Of a response: ``at`` when its origin made it, ``until`` when it is no longer fresh (``None``: not said).
+
+    Both in ms of the server's clock, ``now`` what that showed when the response came; ``kept``: whether it may be.
+    """
+
+    at: int
+    now: int
+    until: int | None
+    kept: bool
+
+
+def lifetime(headers: Mapping[str, str], came: int) -> Lifetime:
+    """The lifetime that headers say; ``came`` (ms) is when the response came, used where the server shows no clock.
+
+    The earlier of max-age and Expires: a shared cache that hides its Age still leaves Expires as it was.
+    """
+    clock = shown_time(headers)
+    shown = came if clock is None else clock.time
+    directives = cache_control(headers.get("cache-control", ""))
+    at = _made(headers, directives, shown)
+    ends = [end for end in (_max_age(directives, at), _expires(headers, at)) if end is not None]
+    if "no-cache" in directives or headers.get("vary", "").strip() == "*":
+        ends = [at // SECOND * SECOND]
+    age = min(_seconds(headers.get("age", "")), _FOREVER) * SECOND
+    return Lifetime(at, shown + age, min(ends, default=None), "no-store" not in directives)
+
+
+def shown_time(headers: Mapping[str, str]) -> ShownTime | None:
+    """The server's time in headers: Server-Time where that is of the second of Date, else Date; ``None`` without one.
+
+    A cache that writes Date anew leaves Server-Time as it was: then the two disagree.
+    """
+    date, exact = http_date(headers.get("date")), headers.get(TIME.lower(), "")
+    if date is None:
+        return None
+    if exact.isascii() and exact.isdigit() and len(exact) < 16 and int(exact) // SECOND * SECOND == date:
+        return ShownTime(int(exact), 1)
+    return ShownTime(date)
+
+
+def cache_control(value: str) -> dict[str, str]:
+    """Directives in lower case with their arguments; the first of several with one name."""
+    directives: dict[str, str] = {}
+    for part in value.split(","):
+        name, _, argument = part.strip().partition("=")
+        directives.setdefault(name.strip().lower(), argument.strip().strip('"'))
+    return directives
+
+
+def _made(headers: Mapping[str, str], directives: Mapping[str, str], shown: int) -> int:
+    """When the origin made it: Date, unless a cache wrote that anew, which Expires of a server of fragments tells.
+
+    A response with a version expires max-age after the origin made it.
+    """
+    expires, life = http_date(headers.get("expires")), _max_age(directives, 0)
+    if VERSION not in headers or expires is None or life is None:
+        return shown
+    return shown if expires - life == shown // SECOND * SECOND else min(shown, expires - life)
+
+
+def _max_age(directives: Mapping[str, str], at: int) -> int | None:
+    """The end by max-age; an argument that is no number makes a response stale (RFC 9111, 4.2.1)."""
+    if "max-age" not in directives:
+        return None
+    return at + min(_seconds(directives["max-age"]), _FOREVER) * SECOND
+
+
+def _expires(headers: Mapping[str, str], at: int) -> int | None:
+    if "expires" not in headers:
+        return None
+    date = http_date(headers["expires"])
+    return at if date is None else date
+
+
+def _seconds(value: str) -> int:
+    return int(value[:12]) if value.isascii() and value.isdigit() else 0
 
 
 Binding = dict[Var, Term]
@@ -75,7 +167,7 @@ class FetchedQuads:
 
     ``at`` is the source's time (its Date, ms) when it served the first page, ``until`` when the first of its pages is
     no longer fresh (ms of the source's clock, ``None`` when it does not say). ``validator`` changes with the quads,
-    ``version`` with any quad of the data set (the header quads.VERSION, ``None`` where it is absent): what was fetched
+    ``version`` with any quad of the data set (the header VERSION, ``None`` where it is absent): what was fetched
     at one version is a snapshot.
     """
 
@@ -200,9 +292,6 @@ def _parsed(response: Response, limit: int) -> list[Quad]:
 def naming_of(address: str) -> Relabel:
     """The names of the blank nodes of the document at an address."""
     return Relabel(sha1(address.encode(), usedforsecurity=False).hexdigest()[:12])
-
-
-PATCH_TYPE: Final = "application/rdf-patch"
 
 
 def read_patch(response: Response, limit: int) -> FetchedChange:

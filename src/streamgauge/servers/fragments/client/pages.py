@@ -14,7 +14,7 @@ from streamgauge.servers.fragments import CHANGES, DEFAULT, LIMIT, MOST_QUADS, M
 from streamgauge.servers.fragments.client import Response, SourceError, UnavailableError, body_digest, read_quads
 from streamgauge.servers.fragments.client.caching_client import CacheUse, CachingHttpClient
 from streamgauge.servers.fragments.client.transport import AddressRules
-from streamgauge.servers.http.dates import SECOND
+from streamgauge.servers.http.headers import SECOND
 
 _HYDRA = "http://www.w3.org/ns/hydra/core#"
 _VOID = "http://rdfs.org/ns/void#"

@@ -20,14 +20,14 @@ import httpx
 from streamgauge.model.obstacles import obstacle
 from streamgauge.servers.fragments.client import HopelessError, SourceError, UnavailableError, UnknownHostError
 from streamgauge.servers.http import outgoing_requests
-from streamgauge.servers.http.addresses import names_private
-from streamgauge.servers.http.dates import retry_after
+from streamgauge.servers.http.headers import retry_after
 from streamgauge.servers.http.outgoing_requests import (
     PORTS,
     PRIVATE,
     TRANSIENT,
     Origin,
     Resolve,
+    names_private,
     origin,
     permanent_failure,
     resolve,

@@ -1,4 +1,9 @@
-"""Live queries: SPARQL kept current over facts that say when they end (Taelman et al., ESWC 2016, 5)."""
+"""Live queries: SPARQL kept current over facts that say when they end (Taelman et al., ESWC 2016, 5).
+
+A query's needs are its triple patterns. A pattern may be restricted to values of a variable that were found at another
+pattern without which there is no solution: in a group each by the others, in OPTIONAL, MINUS and EXISTS by what is
+certain around them. In GRAPH the name of the graph is one more place of a pattern.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,10 +12,9 @@ from functools import partial
 from typing import Final, Protocol, TypeAlias
 
 from streamgauge.incremental import Bag, refuse
-from streamgauge.incremental.bags import add_all, difference
+from streamgauge.incremental.operators import add_all, difference
 from streamgauge.incremental.query_forms import apart, columns, shape, wanted
-from streamgauge.incremental.rewrite import Normaliser, UnsupportedError
-from streamgauge.incremental.scopes import leaf, nullable, operands
+from streamgauge.incremental.rewrite import Normaliser, UnsupportedError, leaf, nullable, operands
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import AnswerKind
 from streamgauge.model.mistake import MistakeError

@@ -1,6 +1,7 @@
-"""The plan ``incremental``: facts that are fetched, end or change move an evaluator that is kept up to date.
+"""The plan ``incremental``: facts that are read, end or change move an evaluator that is kept up to date.
 
-Also the evaluation over facts that are there at once, and over the data's own named graphs, which both plans share.
+The reader of facts, the evaluation over facts that are there at once, and that over the data's own named graphs are
+shared by both plans.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -9,9 +10,9 @@ from functools import partial
 from typing import Final, Protocol, TypeAlias, TypeGuard
 
 from streamgauge.incremental import Bag, SnapshotContents, Snapshots
-from streamgauge.incremental.bags import add
-from streamgauge.incremental.drivers.fetched import Holding, border
+from streamgauge.incremental.drivers.content import Holding, border
 from streamgauge.incremental.evaluator import KeptAnswer
+from streamgauge.incremental.operators import add
 from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import Var
@@ -425,7 +426,7 @@ class _QueryEvaluation:
     def __init__(self, asked: LiveQuery, names: tuple[Term, ...]) -> None:
         self.names = names
         pool = WindowJoins()
-        self.kept = KeptAnswer(asked.kept, pool, names=names)
+        self.kept = KeptAnswer(asked.kept, pool.leaf, names=names)
         self.holding = Holding(*pool.feeds(None))
         self.graphs = FetchedGraphs(pool, names)
 

@@ -12,7 +12,7 @@ from random import Random
 from typing import Final, TypeAlias
 
 from streamgauge.incremental import Bag
-from streamgauge.incremental.bags import difference
+from streamgauge.incremental.operators import difference
 from streamgauge.model.answer import Answer
 from streamgauge.model.terms import Row
 from streamgauge.servers.fragments.client import (
@@ -178,7 +178,7 @@ class PollPatience:
 
 FIRST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 60.0
-"""Seconds between attempts after failures, which double from the first to the longest."""
+"""Seconds between attempts to poll or to listen after failures, which double from the first to the longest."""
 
 
 class AnswerContent(StrEnum):

@@ -15,11 +15,10 @@ from functools import partial, reduce
 from typing import Final, TypeAlias
 
 from streamgauge.incremental import Bag
-from streamgauge.incremental.bags import add_all
 from streamgauge.incremental.conditions import conjuncts, reads_patterns
-from streamgauge.incremental.drivers.fetched import border
-from streamgauge.incremental.rewrite import Normaliser
-from streamgauge.incremental.scopes import leaf, operands
+from streamgauge.incremental.drivers.content import border
+from streamgauge.incremental.operators import add_all
+from streamgauge.incremental.rewrite import Normaliser, leaf, operands
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Row, Term, Triple

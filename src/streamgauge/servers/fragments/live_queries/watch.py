@@ -1,4 +1,8 @@
-"""A watch: a query kept current over Linked Data that changes; ``watch`` gives its answers as they come."""
+"""A watch: a query kept current over Linked Data that changes, by polls or by the events of servers.
+
+Sources whose servers send their changes are listened to, and polled only while listening does not work. The changes
+since a version are then known without a request, so that a poll costs none.
+"""
 
 import asyncio
 import time
@@ -30,6 +34,8 @@ from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.live_queries import Caching, LivePlan, LiveQuery, PollResult, live_query
 from streamgauge.servers.fragments.live_queries.incremental import SETTLED, ChangingSource, IncrementalPlan
 from streamgauge.servers.fragments.live_queries.poll_loop import (
+    FIRST_WAIT,
+    LONGEST_WAIT,
     PATIENCE,
     AnswerContent,
     Event,
@@ -42,10 +48,6 @@ from streamgauge.servers.fragments.live_queries.poll_loop import (
 from streamgauge.servers.fragments.live_queries.streamer import StreamerPlan
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.sse_events import ServerEvent
-
-FIRST_WAIT: Final = 1.0
-LONGEST_WAIT: Final = 60.0
-"""Seconds between attempts to listen, which double from the first to the longest."""
 
 RENEWED: Final = 600.0
 """Seconds after which a server's clock is looked at again: by then two clocks may be 120 ms further apart."""

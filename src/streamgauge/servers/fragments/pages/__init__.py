@@ -1,4 +1,4 @@
-"""A page that is asked for: its address taken apart into terms, bindings and a selection of quads.
+"""The request for a page: its address taken apart into terms, bindings and a selection of quads.
 
 Terms are written as in Triple Pattern Fragments, 4.2, and Quad Pattern Fragments, 3; N-Triples terms are taken too.
 Bindings restrict a fragment: ``values=(?x ?y) { (<a> "b") (UNDEF <c>) }`` (Hartig, Buil-Aranda, ODBASE 2016), in the

@@ -14,7 +14,7 @@ from streamgauge.model.fact import Fact
 from streamgauge.model.terms import XSD, Term, Triple
 from streamgauge.query.windows import duration
 from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Match, Quad, QuadPattern
-from streamgauge.servers.fragments.annotations import AnnotatedForm, ComputedVariable, method
+from streamgauge.servers.fragments.annotations import AnnotatedForm, ComputedVariable, method, triple_nodes
 from streamgauge.servers.fragments.labels import (
     Bounds,
     Label,
@@ -119,25 +119,21 @@ def located_facts(store: Store, wanted: TripleMatch, style: Style) -> Iterator[L
 
 
 def _located(row: VariableRow, pattern: TriplePattern, form: AnnotatedForm, style: Style) -> LocatedFact:
-    def value(node: Node) -> Term:
-        return row[node] if isinstance(node, Var) else node
-
     def made(patterns: Sequence[QuadPattern]) -> tuple[Quad, ...]:
-        quads = (tuple(map(value, each.nodes)) for each in patterns)
-        return tuple((s, p, o, g) for s, p, o, g in quads)
+        return tuple(_terms(each.nodes, row) for each in patterns)
 
-    triple = value(pattern.subject), value(_predicate(pattern)), value(pattern.object)
+    triple = _terms((*triple_nodes(pattern), DEFAULT), row)[:3]
     initial, final = (None if each is None else row[each] for each in (form.initial, form.final))
     own, label = made(form.own + form.also), made(form.label)
-    member = None if form.member is None else _bound(form.member, row).match
+    member = None if form.member is None else form.member.bound(row).match
     return LocatedFact(
         Fact(triple, *read_bounds(initial, final, style)), own, label, member, _name((*own, *label), triple, style)
     )
 
 
-def _predicate(pattern: TriplePattern) -> Node:
-    assert isinstance(pattern.predicate, Var | str)
-    return pattern.predicate
+def _terms(nodes: tuple[Node, Node, Node, Node], row: VariableRow) -> Quad:
+    s, p, o, g = (row[node] if isinstance(node, Var) else node for node in nodes)
+    return s, p, o, g
 
 
 def _name(quads: Sequence[Quad], triple: Triple, style: Style) -> str | None:
@@ -157,7 +153,7 @@ def _rows(
     if not patterns:
         yield row
         return
-    matches = [_bound(pattern, row).match for pattern in patterns]
+    matches = [pattern.bound(row).match for pattern in patterns]
     least = min(range(len(patterns)), key=[store.count(match) for match in matches].__getitem__)
     rest = (*patterns[:least], *patterns[least + 1 :])
     for quad in _quads(store, matches[least]):
@@ -179,10 +175,7 @@ def _linked(row: VariableRow | None, links: Sequence[ComputedVariable]) -> Varia
     """The row with the variables that can be computed; ``None`` when one is something else."""
     for link in links if row is not None else ():
         assert row is not None
-        s, p, o = (
-            row.get(node) if isinstance(node, Var) else node
-            for node in (link.pattern.subject, _predicate(link.pattern), link.pattern.object)
-        )
+        s, p, o = (row.get(node) if isinstance(node, Var) else node for node in triple_nodes(link.pattern))
         if s is not None and p is not None and o is not None:
             term = link.term((s, p, o))
             if row.setdefault(link.variable, term) != term:
@@ -190,12 +183,8 @@ def _linked(row: VariableRow | None, links: Sequence[ComputedVariable]) -> Varia
     return row
 
 
-def _bound(pattern: QuadPattern, row: VariableRow) -> QuadPattern:
-    nodes = (row.get(node, node) if isinstance(node, Var) else node for node in pattern.nodes)
-    return QuadPattern(*nodes)
-
-
 def _quads(store: Store, match: Match) -> Iterator[Quad]:
+    """All quads of a match, some at a time."""
     offset = 0
     while found := store.page(match, offset, _BATCH):
         yield from found
@@ -232,7 +221,7 @@ LARGER = 10
 """How many times as many quads as usual a page may have when that is asked for."""
 
 FEW_SCANNED = 1_000
-"""Quads that are looked at sooner than a thread is asked to, and at a time."""
+"""Quads that are looked at sooner than a thread is asked to."""
 
 KEPT_SCANS = 16
 """Selections whose quads, compared one by one, are kept until something changes."""
@@ -394,12 +383,7 @@ class DataSet:
         total = sum(map(self.store.count, selection.matches))
         if total > SCANNED:
             raise TooManyError(f"{total} quads would be compared one by one, {SCANNED} at most: bind another place")
-        found = (
-            quad
-            for match in selection.matches
-            for offset in range(0, self.store.count(match), FEW_SCANNED)
-            for quad in self.store.page(match, offset, FEW_SCANNED)
-        )
+        found = (quad for match in selection.matches for quad in _quads(self.store, match))
         return list(dict.fromkeys(filter(selection.takes, found)))
 
     def _make(self, selection: Selection, number: int, size: int) -> Page:

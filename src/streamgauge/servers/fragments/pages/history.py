@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote_plus
 
 from starlette.types import Receive, Scope, Send
 
-from streamgauge.servers.fragments import VERSION, Quad
+from streamgauge.servers.fragments import PATCH_TYPE, VERSION, Quad
 from streamgauge.servers.fragments.pages import (
     FragmentRequest,
     FragmentRequestError,
@@ -31,30 +31,31 @@ from streamgauge.servers.fragments.pages.dataset import (
     DataSet,
     Page,
     TooManyError,
-    ValidityError,
     read_time,
 )
 from streamgauge.servers.fragments.pages.formats import PageView
 from streamgauge.servers.fragments.pages.representations import (
+    REFUSALS,
     VARY,
-    UnacceptableError,
     accepted_coding,
     clock_headers,
     encoded,
     freshness_headers,
+    refusal,
     represent,
 )
 from streamgauge.servers.fragments.store import QuadChanges
 from streamgauge.servers.http import events
-from streamgauge.servers.http.addresses import BaseAddress, HostError
-from streamgauge.servers.http.conditions import unchanged
-from streamgauge.servers.http.dates import date_text
-from streamgauge.servers.http.limits import CrowdedError, Gate
+from streamgauge.servers.http.headers import (
+    BaseAddress,
+    date_text,
+    unchanged,
+)
+from streamgauge.servers.http.limits import Gate
 from streamgauge.servers.http.replies import ANYONE, Header, Reply, error_reply, send_reply
 
 Headers = Mapping[bytes, bytes]
 
-PATCH_TYPE: Final = "application/rdf-patch"
 LARGE: Final = 1_000
 """Changed quads beyond which a fragment with fewer quads is to be fetched again."""
 
@@ -151,8 +152,8 @@ class ChangesHandler:
         try:
             since = read_history_request(dataset, scope, headers, self._addressing)
             reply = self._reply(dataset, since, headers, now)
-        except (FragmentRequestError, HostError) as error:
-            reply = error_reply(400, str(error))
+        except tuple(REFUSALS) as error:
+            reply = refusal(error)
         version = VERSION.lower().encode(), dataset.version
         await send_reply(reply, scope["method"], send, *clock_headers(now), version)
 
@@ -188,13 +189,6 @@ class ChangesHandler:
 WAITING: Final = 64
 """Requests that wait for those before them: each is answered in a thread."""
 
-_PAST_STATUS: Final = {
-    FragmentRequestError: 400,
-    HostError: 400,
-    ValidityError: 400,
-    UnacceptableError: 406,
-    TooManyError: 422,
-}
 _FOR_EVER: Final = b"max-age=31536000, immutable"
 
 
@@ -214,10 +208,8 @@ class PastHandler:
         try:
             async with self._gate.through():
                 reply = await asyncio.to_thread(self._reply, dataset, scope, now)
-        except CrowdedError as error:
-            reply = error_reply(503, str(error), (b"retry-after", b"1"))
-        except tuple(_PAST_STATUS) as error:
-            reply = error_reply(_PAST_STATUS[type(error)], str(error))
+        except tuple(REFUSALS) as error:
+            reply = refusal(error)
         await send_reply(reply, scope["method"], send, *clock_headers(now))
 
     def _reply(self, dataset: DataSet, scope: Scope, now: int) -> Reply:
@@ -313,8 +305,8 @@ class EventsHandler:
             since = read_history_request(dataset, scope, headers, self._addressing)
             if since.what not in (None, *EVENT_CONTENTS):
                 raise FragmentRequestError(f"what: {since.what!r:.40} is none of {', '.join(EVENT_CONTENTS)}")
-        except (FragmentRequestError, HostError) as error:
-            await send_reply(error_reply(400, str(error)), "GET", send, *clock_headers(dataset.clock()))
+        except tuple(REFUSALS) as error:
+            await send_reply(refusal(error), "GET", send, *clock_headers(dataset.clock()))
             return
         if self.subscribers >= self._limit:
             sentence = f"{self._limit} listen already: come again later, or ask what changed with ?since="

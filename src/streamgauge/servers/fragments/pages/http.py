@@ -10,34 +10,27 @@ from typing import Final, Protocol, TypeAlias
 
 from starlette.types import Message, Receive, Scope, Send
 
-from streamgauge.servers.fragments import VERSION
+from streamgauge.servers.fragments import PATCH_TYPE, VERSION
 from streamgauge.servers.fragments.labels import VOCABULARIES, Border, Label
-from streamgauge.servers.fragments.pages import FragmentRequestError, Selection
-from streamgauge.servers.fragments.pages.dataset import DataSet, TooManyError
+from streamgauge.servers.fragments.pages import Selection
+from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.formats import FORMATS
-from streamgauge.servers.fragments.pages.history import (
-    EVENT_CONTENTS,
-    PATCH_TYPE,
-    ChangesHandler,
-    EventsHandler,
-    PastHandler,
-)
+from streamgauge.servers.fragments.pages.history import EVENT_CONTENTS, ChangesHandler, EventsHandler, PastHandler
 from streamgauge.servers.fragments.pages.representations import (
+    REFUSALS,
     FragmentCounts,
     FragmentLimits,
     Representation,
     Representations,
-    UnacceptableError,
     clock_headers,
     freshness_headers,
     last_modified,
+    refusal,
 )
-from streamgauge.servers.fragments.store import DamagedStoreError
 from streamgauge.servers.http import metrics
 from streamgauge.servers.http.access import ASKED
-from streamgauge.servers.http.addresses import BaseAddress, HostError, of_host
-from streamgauge.servers.http.conditions import unchanged
-from streamgauge.servers.http.limits import CrowdedError, Gate
+from streamgauge.servers.http.headers import BaseAddress, of_host, unchanged
+from streamgauge.servers.http.limits import Gate
 from streamgauge.servers.http.openapi import ERROR, TOKEN, Json, body, parameter, refused
 from streamgauge.servers.http.replies import Header, Reply, error_reply, send_reply
 
@@ -204,13 +197,6 @@ SCANS: Final = 64
 """Requests that wait for quads to be looked at one by one."""
 
 _LOG = logging.getLogger(__name__)
-_STATUS: Final = {
-    HostError: 400,
-    FragmentRequestError: 400,
-    TooManyError: 422,
-    UnacceptableError: 406,
-    DamagedStoreError: 503,
-}
 _VERSION: Final = VERSION.lower().encode()
 
 
@@ -268,8 +254,8 @@ class FragmentsApp:
                 name, reply = kept.dataset.name, self._page(kept, headers)
             else:
                 name, reply = self._answer(scope, headers)
-        except tuple(_STATUS) as error:
-            reply = error_reply(_STATUS[type(error)], str(error))
+        except tuple(REFUSALS) as error:
+            reply = refusal(error)
         except Exception:
             _LOG.exception("%s %s", scope["method"], scope["path"])
             reply = error_reply(500, "the server failed at this request; its log says how")
@@ -317,10 +303,8 @@ class FragmentsApp:
                 if dataset.lacks(selection):
                     dataset.hold(selection, await asyncio.to_thread(dataset.scanned, selection))
             reply = self._page(self._reading.made(dataset, scope, headers), headers)
-        except CrowdedError as error:
-            reply = error_reply(503, str(error), (b"retry-after", b"1"))
-        except tuple(_STATUS) as error:
-            reply = error_reply(_STATUS[type(error)], str(error))
+        except tuple(REFUSALS) as error:
+            reply = refusal(error)
         await send_reply(reply, scope["method"], send, *clock_headers(self._clock()))
 
     def _elsewhere(self, method: str, path: str, scope: Scope, headers: Headers) -> Reply:

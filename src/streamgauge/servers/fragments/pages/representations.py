@@ -13,14 +13,23 @@ from typing import Final, TypeAlias
 from starlette.types import Scope
 
 from streamgauge.servers.fragments import TIME, SizedCache
-from streamgauge.servers.fragments.pages import Selection, raw_path, read_fragment_request
-from streamgauge.servers.fragments.pages.dataset import DataSet, Page
+from streamgauge.servers.fragments.pages import FragmentRequestError, Selection, raw_path, read_fragment_request
+from streamgauge.servers.fragments.pages.dataset import DataSet, Page, TooManyError, ValidityError
 from streamgauge.servers.fragments.pages.formats import FORMATS, POLICY, PageFormat, PageView, Syntax, dataset_list
-from streamgauge.servers.http.addresses import BaseAddress
-from streamgauge.servers.http.dates import date_text
+from streamgauge.servers.fragments.store import DamagedStoreError
+from streamgauge.servers.http.headers import (
+    CODING_NAMES,
+    CODINGS,
+    SMALLEST,
+    BaseAddress,
+    HostError,
+    content_coding,
+    date_text,
+    weights,
+)
+from streamgauge.servers.http.limits import CrowdedError
 from streamgauge.servers.http.metrics import Metric
-from streamgauge.servers.http.negotiation import CODING_NAMES, CODINGS, SMALLEST, content_coding, weights
-from streamgauge.servers.http.replies import Header, Reply
+from streamgauge.servers.http.replies import Header, Reply, error_reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +174,24 @@ VARY: Final[Header] = (b"vary", b"Accept, Accept-Encoding")
 
 class UnacceptableError(ValueError):
     """A client that accepts nothing that can be sent; the sentence lists what can."""
+
+
+REFUSALS: Final[dict[type[Exception], int]] = {
+    HostError: 400,
+    FragmentRequestError: 400,
+    ValidityError: 400,
+    UnacceptableError: 406,
+    TooManyError: 422,
+    DamagedStoreError: 503,
+    CrowdedError: 503,
+}
+"""The statuses of requests that cannot be answered."""
+
+
+def refusal(error: Exception) -> Reply:
+    """The reply to a request that cannot be answered; after a crowd of others it may be repeated."""
+    again = ((b"retry-after", b"1"),) if isinstance(error, CrowdedError) else ()
+    return error_reply(REFUSALS[type(error)], str(error), *again)
 
 
 class Representations:

@@ -78,7 +78,10 @@ class StoreDraft:
 
 
 class Store:
-    """The contract's store; one thread changes it at a time, any number read it, each call one state of it."""
+    """A set of quads that changes; times are ms. ``version`` grows with each change that changed something.
+
+    One thread changes the store at a time, any number read it, and each call sees one state.
+    """
 
     def __init__(self, records: KeyValueStore, keep: Keep | None = None) -> None:
         self._records, self._keep = records, keep

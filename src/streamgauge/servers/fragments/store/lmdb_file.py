@@ -21,7 +21,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 
-from streamgauge.servers.readable import UNREADABLE
+from streamgauge.servers.durability import UNREADABLE
 
 _HEADER: Final = Struct("<QHHHH")
 _META: Final = Struct("<IIQQ")

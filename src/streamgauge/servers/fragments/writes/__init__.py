@@ -1,18 +1,24 @@
-"""Writes to data sets: facts added, replaced, expired, over HTTP, from files and from streams."""
+"""Changes of facts in a data set: add, remove, replace, expire, as one draft; the quads of annotations follow.
+
+A label that all facts of a group move away from together is written anew in place, so that renewing a thousand facts
+changes a quad or two. With an expiration label only the latest version of a fact is kept; intervals of one triple that
+touch become one (Taelman et al., ESWC 2016, 5.1: intervals of a fact do not overlap). Operations are the same changes
+as data: all operations of a request are applied to one draft.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as altered
 from itertools import count
-from typing import Final, Protocol
+from typing import Final
 
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple
 from streamgauge.query.updates import Looks, TooManySolutionsError, UpdateOperation
 from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Match, Quad
 from streamgauge.servers.fragments.annotations import method
-from streamgauge.servers.fragments.labels import FIRST, LAST, Label, as_labelled, label_subject
+from streamgauge.servers.fragments.labels import FIRST, LAST, Bounds, Label, as_labelled, label_subject
 from streamgauge.servers.fragments.pages import fits
 from streamgauge.servers.fragments.pages.dataset import DataSet, LocatedFact, TooManyError, TripleMatch, located_facts
 from streamgauge.servers.fragments.store import QuadChanges
@@ -282,94 +288,54 @@ LOOKS: Final = 50_000
 """Facts that WHERE of an update looks at, and those that its templates make."""
 
 
-class Operation(Protocol):
-    """One change."""
-
-    def apply(self, draft: FactDraft) -> None:
-        """Apply the operation to a draft."""
-        ...
-
-    def cost(self, dataset: DataSet) -> int:
-        """About how many facts are looked at for it."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class Add:
-    """An operation by which facts hold, beside those that hold already."""
+class Operation:
+    """One change of a request: ``apply`` makes it in a draft, ``cost`` is about how many facts it looks at."""
 
-    facts: Sequence[Fact]
-
-    def apply(self, draft: FactDraft) -> None:
-        """Apply the operation to a draft."""
-        draft.add(self.facts)
-
-    def cost(self, dataset: DataSet) -> int:  # noqa: ARG002
-        """The number of facts to add."""
-        return len(self.facts)
+    apply: Callable[[FactDraft], None]
+    cost: Callable[[DataSet], int]
 
 
-@dataclass(frozen=True, slots=True)
-class Replace:
+def addition(facts: Sequence[Fact]) -> Operation:
+    """Facts hold, beside those that hold already."""
+    return Operation(lambda draft: draft.add(facts), lambda _: len(facts))
+
+
+def replacement(wanted: TripleMatch, facts: Sequence[Fact]) -> Operation:
     """Of the wanted triples only the given facts hold from now on."""
-
-    wanted: TripleMatch
-    facts: Sequence[Fact]
-
-    def apply(self, draft: FactDraft) -> None:
-        """Apply the operation to a draft."""
-        draft.replace(self.wanted, self.facts)
-
-    def cost(self, dataset: DataSet) -> int:
-        """The number of quads that match and of facts to add."""
-        return _matching(dataset, (self.wanted,)) + len(self.facts)
+    return Operation(lambda draft: draft.replace(wanted, facts), lambda data: _matching(data, wanted) + len(facts))
 
 
-@dataclass(frozen=True, slots=True)
-class Expire:
-    """An operation by which wanted triples hold no longer from ``at`` (ms) on; without a time they never held."""
-
-    wanted: Sequence[TripleMatch]
-    at: int | None
-
-    def apply(self, draft: FactDraft) -> None:
-        """Apply the operation to a draft."""
-        for each in self.wanted:
-            if self.at is None:
-                draft.remove(each)
-            else:
-                draft.expire(each, self.at)
-
-    def cost(self, dataset: DataSet) -> int:
-        """The number of quads that match."""
-        return _matching(dataset, self.wanted)
+def expiration(wanted: TripleMatch, at: int | None) -> Operation:
+    """Wanted triples hold no longer from ``at`` (ms) on; without a time they never held."""
+    if at is None:
+        return Operation(lambda draft: draft.remove(wanted), lambda data: _matching(data, wanted))
+    return Operation(lambda draft: draft.expire(wanted, at), lambda data: _matching(data, wanted))
 
 
-@dataclass(frozen=True, slots=True)
-class Modify:
-    """SPARQL's DELETE and INSERT with WHERE over the triples that hold now (SPARQL 1.1 Update, 3.1.3)."""
+def modification(change: UpdateOperation, at: int, bounds: Bounds) -> Operation:
+    """SPARQL's DELETE and INSERT with WHERE over the triples that hold now (SPARQL 1.1 Update, 3.1.3).
 
-    change: UpdateOperation
-    at: int
-    initial: int | None
-    final: int | None
+    Its cost is the number of its templates times the solutions that WHERE may have. TooManyError from ``apply`` for
+    more solutions than facts that a request may touch.
+    """
 
-    def apply(self, draft: FactDraft) -> None:
-        """Apply the operation to a draft; TooManyError for more solutions than facts that a request may touch."""
+    def apply(draft: FactDraft) -> None:
         try:
-            deleted, inserted = self.change.triples(lambda *pattern: draft.asked(pattern), MOST, Looks(LOOKS))
+            deleted, inserted = change.triples(lambda *pattern: draft.asked(pattern), MOST, Looks(LOOKS))
         except TooManySolutionsError as error:
             raise TooManyError(str(error)) from error
         for triple in deleted:
-            draft.expire(triple, self.at)
-        draft.add(Fact(triple, self.initial, self.final) for triple in inserted)
+            draft.expire(triple, at)
+        draft.add(Fact(triple, *bounds) for triple in inserted)
 
-    def cost(self, dataset: DataSet) -> int:
-        """The number of its templates times the solutions that WHERE may have."""
-        size = len(self.change.delete) + len(self.change.insert)
-        solutions: int = _matching(dataset, [(None, None, None)]) ** len(self.change.where)
+    def cost(dataset: DataSet) -> int:
+        size = len(change.delete) + len(change.insert)
+        solutions: int = _matching(dataset, (None, None, None)) ** len(change.where)
         return size * solutions
 
+    return Operation(apply, cost)
 
-def _matching(dataset: DataSet, wanted: Sequence[TripleMatch]) -> int:
-    return sum(dataset.store.count((*each, None)) for each in wanted)
+
+def _matching(dataset: DataSet, wanted: TripleMatch) -> int:
+    return dataset.store.count((*wanted, None))

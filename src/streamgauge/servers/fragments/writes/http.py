@@ -26,7 +26,6 @@ from streamgauge.servers.fragments.annotations import method as method_of
 from streamgauge.servers.fragments.labels import VOCABULARIES, Border, Label, LabelError, Style
 from streamgauge.servers.fragments.pages import (
     FragmentRequest,
-    FragmentRequestError,
     TermError,
     raw_path,
     read_fragment_request,
@@ -37,24 +36,35 @@ from streamgauge.servers.fragments.pages.dataset import (
     VALIDITY_PARAMETERS,
     DataSet,
     Page,
-    TooManyError,
     TripleMatch,
-    ValidityError,
     read_time,
     validity,
 )
 from streamgauge.servers.fragments.pages.formats import FORMATS, PageView
-from streamgauge.servers.fragments.pages.representations import clock_headers, tag
-from streamgauge.servers.fragments.store import DamagedStoreError, FullError
-from streamgauge.servers.fragments.writes import Add, Expire, Modify, Operation, Replace, WriteResult
+from streamgauge.servers.fragments.pages.representations import REFUSALS, clock_headers, tag
+from streamgauge.servers.fragments.store import FullError
+from streamgauge.servers.fragments.writes import (
+    Operation,
+    WriteResult,
+    addition,
+    expiration,
+    modification,
+    replacement,
+)
 from streamgauge.servers.fragments.writes.queue import SECONDS, WriteBusyError, WriteQueue
 from streamgauge.servers.http.access import Tokens, bearer
-from streamgauge.servers.http.addresses import BaseAddress, HostError
-from streamgauge.servers.http.conditions import ANY, ConditionError, Conditions, PreconditionError, read_conditions
-from streamgauge.servers.http.dates import http_date
 from streamgauge.servers.http.deadlines import DEADLINES, DeadlineError
-from streamgauge.servers.http.limits import STATUS, CrowdedError, load_parsers, read_body
-from streamgauge.servers.http.negotiation import CODINGS
+from streamgauge.servers.http.headers import (
+    ANY,
+    CODINGS,
+    BaseAddress,
+    ConditionError,
+    Conditions,
+    PreconditionError,
+    http_date,
+    read_conditions,
+)
+from streamgauge.servers.http.limits import STATUS, load_parsers, read_body
 from streamgauge.servers.http.replies import Reply, error_reply, send_reply
 from streamgauge.servers.http.retries import BadKeyError, KeyReuseError, RetryKey, RetryMemory, read_key
 
@@ -120,9 +130,9 @@ def read_request(request: WriteRequest) -> list[Operation]:
         raise WriteRequestError(f"{sorted(unknown)[0]:.40}: not a parameter of {request.method}, which has {known}")
     match request.method:
         case "POST":
-            return [Add(_facts(request))]
+            return [addition(_facts(request))]
         case "PUT":
-            return [Replace(_wanted(request.parameters, request.base), _facts(request))]
+            return [replacement(_wanted(request.parameters, request.base), _facts(request))]
         case "DELETE":
             if request.body:
                 raise WriteRequestError("DELETE takes no body: name the pattern in the address, or send a PATCH")
@@ -135,7 +145,7 @@ def _patch(request: WriteRequest) -> list[Operation]:
         text = _text(request.body)
         bounds = validity(request.parameters, request.style.label, request.now)
         update = [_local(each, request.base) for each in read_update(text, _Fresh(request.fresh))]
-        return [Modify(each, request.now, *bounds) for each in update]
+        return [modification(each, request.now, bounds) for each in update]
     if request.media_type != "application/json":
         raise WriteMediaTypeError(
             f"{request.media_type or 'no content type'}: PATCH takes {_UPDATE} or application/json"
@@ -162,12 +172,12 @@ def _operation(request: WriteRequest, given: dict[str, Any], number: int) -> Ope
     part = replace(request, parameters=times, media_type="text/turtle", fresh=f"{request.fresh}o{number}")
     match kind:
         case "add":
-            return Add(_facts(replace(part, body=_string(given["add"], here))))
+            return addition(_facts(replace(part, body=_string(given["add"], here))))
         case "replace":
             facts = _facts(replace(part, body=_string(given.get("by"), here)))
-            return Replace(_pattern(given["replace"], here, request.base), facts)
+            return replacement(_pattern(given["replace"], here, request.base), facts)
         case "remove":
-            return Expire([_pattern(given["remove"], here, request.base)], None)
+            return expiration(_pattern(given["remove"], here, request.base), None)
     at = str(given.get("at", request.parameters.get("at", "now")))
     return _ending(_pattern(given["expire"], here, request.base), at, request.now)
 
@@ -188,7 +198,7 @@ def _pattern(given: object, here: str, base: str) -> TripleMatch:
 
 
 def _ending(wanted: TripleMatch, at: str | None, now: int) -> Operation:
-    return Expire([wanted], None if at is None else read_time(at, now))
+    return expiration(wanted, None if at is None else read_time(at, now))
 
 
 def _wanted(given: Mapping[str, str], base: str) -> TripleMatch:
@@ -321,29 +331,15 @@ KEYS: Final = 10_000
 
 _STATUS: Final[dict[type[Exception], int]] = {
     **STATUS,
+    **REFUSALS,
     WriteMediaTypeError: 415,
-    TooManyError: 422,
     FullError: 507,
-    DamagedStoreError: 503,
     PreconditionError: 412,
     KeyReuseError: 422,
     DeadlineError: 422,
-    CrowdedError: 503,
     WriteBusyError: 503,
     **dict.fromkeys(
-        (
-            BadKeyError,
-            ConditionError,
-            FragmentRequestError,
-            WriteRequestError,
-            TermError,
-            ValidityError,
-            QueryError,
-            LabelError,
-            HostError,
-            UnknownMethodError,
-        ),
-        400,
+        (BadKeyError, ConditionError, WriteRequestError, TermError, QueryError, LabelError, UnknownMethodError), 400
     ),
 }
 _PARALLEL: Final = 4

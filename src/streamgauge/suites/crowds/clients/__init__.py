@@ -13,6 +13,8 @@ from contextlib import AsyncExitStack
 from hashlib import sha1
 from typing import Any, TypeAlias
 
+import httpx
+
 from streamgauge.model.terms import Row
 
 Begin: TypeAlias = Callable[[dict[str, Any], AsyncExitStack], AsyncIterator[Coroutine[Any, Any, None]]]
@@ -35,6 +37,12 @@ def digest(rows: Iterable[Row]) -> str:
     """The same text for equal bags of rows, whatever their order: thousands of answers are compared unkept."""
     lines = sorted("\t".join(term or "-" for term in row) for row in rows)
     return sha1("\n".join(lines).encode(), usedforsecurity=False).hexdigest()[:16]
+
+
+async def unbounded(stack: AsyncExitStack, timeout: float) -> httpx.AsyncClient:
+    """An HTTP client with a connection for each of thousands of subscriptions; ``timeout`` in s."""
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+    return await stack.enter_async_context(httpx.AsyncClient(limits=limits, timeout=timeout))
 
 
 def run_clients(begin: Begin, settle: float = 0.0) -> None:

@@ -16,7 +16,7 @@ import httpx
 
 from streamgauge.broker import AsyncClient, BrokerError
 from streamgauge.model.terms import Row
-from streamgauge.suites.crowds.clients import digest, run_clients, say
+from streamgauge.suites.crowds.clients import digest, run_clients, say, unbounded
 
 TIMEOUT_S = 300.0
 
@@ -62,9 +62,7 @@ class Follower:
 
 async def begin(given: dict[str, Any], stack: AsyncExitStack) -> AsyncIterator[Coroutine[Any, Any, None]]:
     """Each client with its channel and its answer as it is."""
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-    http = await stack.enter_async_context(httpx.AsyncClient(limits=limits, timeout=TIMEOUT_S))
-    client = AsyncClient(given["address"], http=http)
+    client = AsyncClient(given["address"], http=await unbounded(stack, TIMEOUT_S))
     for number, query in enumerate(given["queries"], given["first"]):
         follower = Follower(client, number, query)
         await follower.begin()

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from streamgauge.suites.crowds.clients import digest, run_clients, say
+from streamgauge.suites.crowds.clients import digest, run_clients, say, unbounded
 
 REGISTER_S = 300.0
 """An engine that is a process of its own takes its time to start."""
@@ -66,8 +66,7 @@ class AnswerSubscriber:
 async def begin(given: dict[str, Any], stack: AsyncExitStack) -> AsyncIterator[Coroutine[Any, Any, None]]:
     """Each client with its query registered."""
     address = given["address"].rstrip("/")
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-    client = await stack.enter_async_context(httpx.AsyncClient(limits=limits, timeout=REGISTER_S))
+    client = await unbounded(stack, REGISTER_S)
     for number, query in enumerate(given["queries"], given["first"]):
         response = await client.post(f"{address}/queries", json=query)
         if response.status_code != httpx.codes.CREATED:

@@ -1,14 +1,22 @@
 """Systems under test, a module each with ``ABOUT``, ``OPTIONS`` and ``start(options, clock)`` (see ``contract``)."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
+from itertools import islice
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
+import httpx
+
 from streamgauge.model.spelling import meant, offered, spelled
-from streamgauge.suites.sepbm.contract import SepbmSystem, UnusableSystemError
+from streamgauge.model.terms import Triple
+from streamgauge.suites.sepbm import SepbmSystem, UnusableSystemError, triples_text
+
+Clock = Callable[[], int]
+"""Monotonic time, ns."""
 
 
 @cache
@@ -30,7 +38,7 @@ def _adapter(name: str) -> Any:
     return import_module(f"{__name__}.{found}")
 
 
-def start(name: str, options: Mapping[str, str], clock: Callable[[], int] = time.monotonic_ns) -> SepbmSystem:
+def start(name: str, options: Mapping[str, str], clock: Clock = time.monotonic_ns) -> SepbmSystem:
     """Begin a system by its adapter's name; UnusableSystemError lists adapters, or options, that there are."""
     known = options_of(name)
     for option in options:
@@ -39,3 +47,38 @@ def start(name: str, options: Mapping[str, str], clock: Callable[[], int] = time
             raise UnusableSystemError(f"system {name}: there is no option {option}: {said}")
     system: SepbmSystem = _adapter(name).start(options, clock)
     return system
+
+
+def in_parts(triples: Iterable[Triple], most: int = 5000) -> Iterator[list[Triple]]:
+    """The base load in parts, as one request has them."""
+    left = iter(triples)
+    while part := list(islice(left, most)):
+        yield part
+
+
+def data_update(operation: str, triples: Iterable[Triple]) -> str:
+    """``INSERT DATA`` or ``DELETE DATA`` with triples."""
+    return f"{operation} DATA {{\n{triples_text(triples)}}}"
+
+
+def post(http: httpx.Client, url: str, text: str, headers: Mapping[str, str], absent: str) -> httpx.Response:
+    """The answer to a POST; UnusableSystemError with ``absent`` where nobody answers, or for a refusal."""
+    try:
+        found = http.post(url, content=text.encode(), headers=headers)
+    except httpx.TransportError as error:
+        raise UnusableSystemError(f"{url}: {error or type(error).__name__}{absent}") from error
+    if not found.is_success:
+        raise UnusableSystemError(f"{url} answers {found.status_code}: {found.text:.300}")
+    return found
+
+
+def new_journal(folder: str) -> Path:
+    """The file of a broker's journal in a folder; UnusableSystemError when there is one, or none can be made."""
+    file = Path(folder) / "broker.db"
+    if file.exists():
+        raise UnusableSystemError(f"{file}: a journal is there already: name another folder, or remove it")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnusableSystemError(str(error)) from error
+    return file

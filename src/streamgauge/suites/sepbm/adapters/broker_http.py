@@ -3,8 +3,6 @@
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from itertools import islice
-from pathlib import Path
 from time import monotonic, sleep
 from typing import Final, TypeVar
 from urllib.parse import quote
@@ -14,21 +12,24 @@ from websockets.asyncio.client import connect
 
 from streamgauge.broker import AsyncClient, BrokerError, Client, Told
 from streamgauge.harness.process import ServerProcess, ServiceError
-from streamgauge.harness.subscription import SubscriberLoop
+from streamgauge.harness.systems import SubscriberLoop
 from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import Triple
 from streamgauge.servers.broker.calls import bearing, read_told
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.servers.broker.publication_worker import IDLE_S
-from streamgauge.suites.sepbm.configuration import BASE, ONTOLOGY, triples_text
-from streamgauge.suites.sepbm.contract import (
+from streamgauge.suites.sepbm import (
+    BASE,
+    ONTOLOGY,
     Configuration,
     Receive,
     ReceivedNotification,
     SepbmChannel,
     SepbmSystem,
     UnusableSystemError,
+    triples_text,
 )
+from streamgauge.suites.sepbm.adapters import Clock, in_parts, new_journal
 
 ABOUT: Final = "our broker over HTTP, in a process of its own or at a URL"
 OPTIONS: Final = {
@@ -51,7 +52,7 @@ _PATIENCE_S: Final = 60.0
 _UNBOUND: Final = httpx.Limits(max_connections=None, max_keepalive_connections=None)
 
 
-def start(options: Mapping[str, str], clock: Callable[[], int]) -> SepbmSystem:
+def start(options: Mapping[str, str], clock: Clock) -> SepbmSystem:
     """A broker that is started when it is loaded, or one that is there; UnusableSystemError for what does not fit."""
     transport = options.get("transport", "events")
     if transport not in ("events", "websocket"):
@@ -67,7 +68,7 @@ def start(options: Mapping[str, str], clock: Callable[[], int]) -> SepbmSystem:
 class BrokerOverHttp:
     """The six operations by the broker's own clients, one for all publishers and one for all subscribers."""
 
-    def __init__(self, options: Mapping[str, str], transport: str, clock: Callable[[], int]) -> None:
+    def __init__(self, options: Mapping[str, str], transport: str, clock: Clock) -> None:
         self._options, self._clock = options, clock
         self._hearing = self._by_events if transport == "events" else self._by_websocket
         self._service: ServerProcess | None = None
@@ -101,7 +102,7 @@ class BrokerOverHttp:
         if "strategy" in self._options:
             words += ["--strategy", self._options["strategy"]]
         if "journal" in self._options:
-            words += ["--journal", str(_new(Path(self._options["journal"]) / "broker.db"))]
+            words += ["--journal", str(new_journal(self._options["journal"]))]
         limits = {"channels": 1_000_000, "connections": 1_000_000, "subscribers": 1_000_000, "lag": 1_000_000}
         for name, most in limits.items():
             words += [f"--max-{name}", str(most)]
@@ -114,8 +115,7 @@ class BrokerOverHttp:
     def _publish_base(self, configuration: Configuration) -> None:
         if self._metric("channels"):
             raise UnusableSystemError(f"{self._url}: it has channels already: the benchmark needs it for itself")
-        triples = iter(configuration.base())
-        while part := list(islice(triples, _PART)):
+        for part in in_parts(configuration.base(), _PART):
             self._publish(part)
 
     def subscribe(self, channel: SepbmChannel, hear: Receive) -> None:
@@ -220,13 +220,3 @@ class BrokerOverHttp:
                 f"{self._url}/metrics answers {found.status_code} without {name}: is it our broker?"
             )
         return int(float(value[1]))
-
-
-def _new(file: Path) -> Path:
-    if file.exists():
-        raise UnusableSystemError(f"{file}: a journal is there already: name another folder, or remove it")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UnusableSystemError(str(error)) from error
-    return file

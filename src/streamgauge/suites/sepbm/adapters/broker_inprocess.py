@@ -4,7 +4,6 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from streamgauge.reasoning.rules import Rules
@@ -14,7 +13,7 @@ from streamgauge.servers.broker.contract import Publication, Strategy
 from streamgauge.servers.broker.limits import Limits
 from streamgauge.servers.broker.sqlite import JournalError, SqliteJournal
 from streamgauge.servers.broker.strategies import begin, strategies
-from streamgauge.suites.sepbm.contract import (
+from streamgauge.suites.sepbm import (
     Configuration,
     Receive,
     ReceivedNotification,
@@ -22,6 +21,7 @@ from streamgauge.suites.sepbm.contract import (
     SepbmSystem,
     UnusableSystemError,
 )
+from streamgauge.suites.sepbm.adapters import Clock, new_journal
 
 ABOUT: Final = "our broker in the runner's process, with any of its strategies"
 OPTIONS: Final = {
@@ -29,11 +29,10 @@ OPTIONS: Final = {
     "journal": "a folder for a journal, which makes publications durable; without it nothing is",
 }
 
-Clock = Callable[[], int]
 _LIMITS: Final = Limits(lag=1_000_000, kept=1, waiting=100_000)
 
 
-def start(options: Mapping[str, str], clock: Callable[[], int]) -> SepbmSystem:
+def start(options: Mapping[str, str], clock: Clock) -> SepbmSystem:
     """A broker without facts, which begins when it is loaded; UnusableSystemError for a strategy that is not there."""
     strategy = options.get("strategy", "incremental")
     if strategy not in strategies():
@@ -75,12 +74,8 @@ class InProcessBroker:
     def _journal(self) -> SqliteJournal | None:
         if self._folder is None:
             return None
-        file = Path(self._folder) / "broker.db"
-        if file.exists():
-            raise UnusableSystemError(f"{file}: a journal is there already: name another folder, or remove it")
         try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            return SqliteJournal(file)
+            return SqliteJournal(new_journal(self._folder))
         except (OSError, JournalError) as error:
             raise UnusableSystemError(str(error)) from error
 

@@ -3,7 +3,7 @@
 This is fast without being incremental. Patterns, UNION and FILTER regex are evaluated.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -16,8 +16,9 @@ from streamgauge.model.terms import RDF_TYPE, Row, Term, Triple
 from streamgauge.reasoning.rules import Rules
 from streamgauge.servers.broker.contract import AnswerChange, Publication, Strategy
 from streamgauge.servers.broker.evaluation import Evaluating
+from streamgauge.suites.sepbm import UnusableSystemError
+from streamgauge.suites.sepbm.adapters import Clock
 from streamgauge.suites.sepbm.adapters.broker_inprocess import InProcessBroker
-from streamgauge.suites.sepbm.contract import UnusableSystemError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -273,7 +274,7 @@ ABOUT: Final = "all queries asked again by columns, in DuckDB (needs the extra `
 OPTIONS: Final[Mapping[str, str]] = {}
 
 
-def start(_options: Mapping[str, str], clock: Callable[[], int]) -> InProcessBroker:
+def start(_options: Mapping[str, str], clock: Clock) -> InProcessBroker:
     """A broker that tells what DuckDB finds; UnusableSystemError without DuckDB."""
     try:
         import duckdb

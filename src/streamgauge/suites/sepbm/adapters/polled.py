@@ -6,9 +6,8 @@ never seen, and no notification names its causes.
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
 from threading import Lock
 from time import monotonic
 from typing import Final
@@ -24,8 +23,7 @@ from streamgauge.semantics.stored_query import StoredQuery
 from streamgauge.servers.broker.calls import bearing
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.servers.broker.evaluation import StoredClosure
-from streamgauge.suites.sepbm.configuration import triples_text
-from streamgauge.suites.sepbm.contract import (
+from streamgauge.suites.sepbm import (
     Configuration,
     Receive,
     ReceivedNotification,
@@ -33,10 +31,9 @@ from streamgauge.suites.sepbm.contract import (
     SepbmSystem,
     UnusableSystemError,
 )
+from streamgauge.suites.sepbm.adapters import Clock, data_update, in_parts, post
 
 _PATIENCE_S: Final = 600.0
-_PART: Final = 5000
-"""Triples of one update of the base load."""
 
 
 class InProcessStore:
@@ -80,15 +77,14 @@ class SparqlEndpoint:
         """The base load and what follows, in parts."""
         self._closure = Closure(configuration.rules())
         self._closure.load(configuration.base())
-        facts = self._closure.facts.match(None, None, None)
-        while part := list(islice(facts, _PART)):
-            self._send(_data("INSERT", part))
+        for part in in_parts(self._closure.facts.match(None, None, None)):
+            self._send(data_update("INSERT", part))
 
     def change(self, added: Iterable[Triple], removed: Iterable[Triple]) -> None:
         """Facts go, then come, as one update."""
         with self._lock:
             came, went = self._closure.change(added, removed)
-            parts = [_data(name, facts) for name, facts in (("DELETE", went), ("INSERT", came)) if facts]
+            parts = [data_update(name, facts) for name, facts in (("DELETE", went), ("INSERT", came)) if facts]
             if parts:
                 self._send(" ;\n".join(parts))
 
@@ -107,21 +103,11 @@ class SparqlEndpoint:
 
     def _post(self, url: str, text: str, kind: str) -> httpx.Response:
         headers = {**self._headers, "Content-Type": kind, "Accept": MEDIA_TYPE}
-        try:
-            found = self._http.post(url, content=text.encode(), headers=headers)
-        except httpx.TransportError as error:
-            raise UnusableSystemError(f"{url}: {error or type(error).__name__}: is a SPARQL endpoint there?") from error
-        if not found.is_success:
-            raise UnusableSystemError(f"{url} answers {found.status_code}: {found.text:.300}")
-        return found
+        return post(self._http, url, text, headers, ": is a SPARQL endpoint there?")
 
     def close(self) -> None:
         """Leave."""
         self._http.close()
-
-
-def _data(operation: str, facts: Iterable[Triple]) -> str:
-    return f"{operation} DATA {{\n{triples_text(facts)}}}"
 
 
 @lru_cache(maxsize=20_000)
@@ -145,7 +131,7 @@ OPTIONS: Final = {
 }
 
 
-def start(options: Mapping[str, str], clock: Callable[[], int]) -> SepbmSystem:
+def start(options: Mapping[str, str], clock: Clock) -> SepbmSystem:
     """A store without facts; UnusableSystemError for options that make no sense."""
     for name in ("update", "token"):
         if name in options and "url" not in options:
@@ -169,7 +155,7 @@ class PolledSystem:
         store: InProcessStore | SparqlEndpoint,
         period: float | None,
         own: Sequence[int],
-        clock: Callable[[], int],
+        clock: Clock,
     ) -> None:
         self.processes = own
         self.evaluator = "definition" if own else None

@@ -4,13 +4,13 @@ The closure is kept by the adapter, and what is new in it is an element whose ti
 only grow, so nothing can be deleted.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from threading import Lock
 from typing import Final
 
 from streamgauge.engines import EngineError, command, load
-from streamgauge.harness.systems.engine import EngineSystem
+from streamgauge.harness.systems import EngineSystem
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Emit
@@ -20,7 +20,7 @@ from streamgauge.reasoning.closure import Closure
 from streamgauge.semantics.profiles import UnknownProfileError, profile
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm.contract import (
+from streamgauge.suites.sepbm import (
     STREAM,
     Configuration,
     Receive,
@@ -29,6 +29,7 @@ from streamgauge.suites.sepbm.contract import (
     SepbmSystem,
     UnusableSystemError,
 )
+from streamgauge.suites.sepbm.adapters import Clock
 from streamgauge.suites.sepbm.recordings import continuous
 
 ABOUT: Final = "an RSP engine in the runner's process, over a landmark window"
@@ -38,7 +39,7 @@ OPTIONS: Final = {
 }
 
 
-def start(options: Mapping[str, str], clock: Callable[[], int]) -> SepbmSystem:
+def start(options: Mapping[str, str], clock: Clock) -> SepbmSystem:
     """An engine without facts; UnusableSystemError when it is not there, or a program of its own."""
     name = options.get("engine", "live")
     try:
@@ -56,7 +57,7 @@ def start(options: Mapping[str, str], clock: Callable[[], int]) -> SepbmSystem:
 class RspSystem:
     """An engine in process, whose stream has what is new in the closure; notified in the thread that publishes."""
 
-    def __init__(self, engine: EngineSystem, semantics: Semantics, clock: Callable[[], int]) -> None:
+    def __init__(self, engine: EngineSystem, semantics: Semantics, clock: Clock) -> None:
         self.processes, self.evaluator = engine.processes, engine.evaluator
         self._engine, self._clock = engine, clock
         self._engine.start(semantics)

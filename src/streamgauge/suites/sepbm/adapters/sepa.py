@@ -6,8 +6,7 @@ notification nor when there are no more, so what has come is complete when nothi
 
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from time import monotonic, sleep
 from typing import Any, Final
 
@@ -16,12 +15,11 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
 from streamgauge.formats.results import ResultsError, rows
-from streamgauge.harness.subscription import SubscriberLoop
+from streamgauge.harness.systems import SubscriberLoop
 from streamgauge.model.terms import Row, Triple
 from streamgauge.servers.broker.calls import bearing
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm.configuration import triples_text
-from streamgauge.suites.sepbm.contract import (
+from streamgauge.suites.sepbm import (
     Configuration,
     Receive,
     ReceivedNotification,
@@ -29,6 +27,7 @@ from streamgauge.suites.sepbm.contract import (
     SepbmSystem,
     UnusableSystemError,
 )
+from streamgauge.suites.sepbm.adapters import Clock, data_update, in_parts, post
 
 ABOUT: Final = "a SEPA broker: SPARQL Update over HTTP, SEPA's subscriptions over WebSockets"
 OPTIONS: Final = {
@@ -40,15 +39,13 @@ OPTIONS: Final = {
 }
 
 _PATIENCE_S: Final = 60.0
-_PART: Final = 5000
-"""Triples of one update of the base load."""
 
 _GET_ONE: Final = (
     "run one: SEPA is at github.com/vaimee/SEPA, and `streamgauge broker serve` has its messages at /subscribe"
 )
 
 
-def start(options: Mapping[str, str], clock: Callable[[], int]) -> SepbmSystem:
+def start(options: Mapping[str, str], clock: Clock) -> SepbmSystem:
     """A broker that is there; UnusableSystemError when it is not said where."""
     for name in ("update", "subscribe"):
         if name not in options:
@@ -64,7 +61,7 @@ def start(options: Mapping[str, str], clock: Callable[[], int]) -> SepbmSystem:
 class SepaSystem:
     """The six operations in SEPA's words; a connection for each subscriber."""
 
-    def __init__(self, options: Mapping[str, str], quiet: float, publishes: bool, clock: Callable[[], int]) -> None:
+    def __init__(self, options: Mapping[str, str], quiet: float, publishes: bool, clock: Clock) -> None:
         self.processes: Sequence[int] = ()
         self.evaluator: str | None = None
         self._update, self._subscribe = options["update"], options["subscribe"]
@@ -76,8 +73,7 @@ class SepaSystem:
 
     def start(self, configuration: Configuration) -> None:
         """Publish the base load, unless it is there; the ontology is the broker's own affair."""
-        triples = iter(configuration.base() if self._publishes else ())
-        while part := list(islice(triples, _PART)):
+        for part in in_parts(configuration.base() if self._publishes else ()):
             self._send("INSERT", part)
 
     def subscribe(self, channel: SepbmChannel, hear: Receive) -> None:
@@ -130,14 +126,7 @@ class SepaSystem:
     def _send(self, operation: str, graph: Sequence[Triple]) -> None:
         self._subscriptions.check()
         headers = {**self._headers, "Content-Type": "application/sparql-update"}
-        try:
-            found = self._http.post(
-                self._update, content=f"{operation} DATA {{\n{triples_text(graph)}}}".encode(), headers=headers
-            )
-        except httpx.TransportError as error:
-            raise UnusableSystemError(f"{self._update}: {error or type(error).__name__}; {_GET_ONE}") from error
-        if not found.is_success:
-            raise UnusableSystemError(f"{self._update} answers {found.status_code}: {found.text:.300}")
+        post(self._http, self._update, data_update(operation, graph), headers, f"; {_GET_ONE}")
         self._last = monotonic()
 
     def settle(self) -> None:

@@ -71,15 +71,6 @@ def match_bindings(pattern: QuadPattern, quads: Iterable[Quad]) -> list[Binding]
     return [{variable: quad[place] for variable, place in places} for quad in matching_quads(pattern, quads)]
 
 
-def with_terms(pattern: QuadPattern, seed: Binding) -> QuadPattern:
-    """The pattern with the seed's terms in the places of its variables."""
-
-    def term(node: Node) -> Node:
-        return seed.get(node, node) if isinstance(node, Var) else node
-
-    return QuadPattern(*map(term, pattern.nodes))
-
-
 def restrictions(pattern: QuadPattern, seeds: Sequence[Binding]) -> tuple[Binding, ...]:
     """The distinct parts of seeds that narrow requests for a pattern; one that is empty narrows nothing.
 
@@ -146,12 +137,12 @@ async def solve(
     """The solutions of the patterns over the union of the sources' quads, all in one round of the web.
 
     With seeds, each solution that joins with one of them, merged with it. SourceError when a source fails, or when
-    there are more rows than the limit. ``order`` says which pattern is read when; sources decide by their pages whether
-    to send all or what joins with the rows.
+    there are more rows than the limit. ``read_order`` gives the order of patterns; sources decide by their pages
+    whether to send all or what joins with the rows.
     """
     with web.round():
         if len(seeds) == 1:
-            patterns = [with_terms(pattern, restrictions(pattern, seeds)[0]) for pattern in patterns]
+            patterns = [pattern.bound(restrictions(pattern, seeds)[0]) for pattern in patterns]
         return await _BgpSolver(tuple(dict.fromkeys(patterns)), sources, web).solve(list(seeds) or [{}])
 
 

@@ -12,9 +12,8 @@ from uritemplate import URITemplate
 
 from streamgauge.model.algebra import Node, Var
 from streamgauge.model.terms import Term, is_blank, is_literal
-from streamgauge.servers.fragments import ANYWHERE, DEFAULT, Quad, QuadPattern, form_value, plain_text
+from streamgauge.servers.fragments import ANYWHERE, DEFAULT, PATCH_TYPE, Quad, QuadPattern, form_value, plain_text
 from streamgauge.servers.fragments.client import (
-    PATCH_TYPE,
     Binding,
     FetchedChange,
     FetchedQuads,
@@ -31,7 +30,6 @@ from streamgauge.servers.fragments.client.sources import (
     gather_all,
     matching_quads,
     restrictions,
-    with_terms,
 )
 from streamgauge.sources.sse_events import ServerEvent
 
@@ -101,7 +99,7 @@ class FragmentAddresses:
     def narrowed(self, pattern: QuadPattern, restrictions: Sequence[Binding]) -> list[str]:
         """The references of fragments that have what joins with one of the restrictions, each of which is not empty."""
         if self.binding is None:
-            return [self.whole(with_terms(pattern, each)) for each in restrictions]
+            return [self.whole(pattern.bound(each)) for each in restrictions]
         return list(self._batched(self.binding, pattern, restrictions))
 
     def _batched(self, form: SearchForm, pattern: QuadPattern, restrictions: Sequence[Binding]) -> Iterator[str]:

@@ -1,14 +1,145 @@
-"""OPTIONAL, MINUS and EXISTS: the rows of a touched key are answered before and after, the difference is passed on."""
+"""Joins of rows, and OPTIONAL, MINUS and EXISTS, which remember the rows of both sides by key.
 
+The rows of a touched key are answered before and after, and the difference is passed on.
+"""
+
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from streamgauge.incremental.bags import Bag, add, difference
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
-from streamgauge.incremental.operators import PRESENT, Index, Merge, Operator, Shared
+from streamgauge.incremental.operators import PRESENT, Bag, Key, Operator, Shared, add, difference, picker
 from streamgauge.model.terms import XSD, Row, Term
+
+
+class Index:
+    """Bags of rows by key."""
+
+    def __init__(self, key: Callable[[Row], Row]) -> None:
+        self.key = key
+        self.bags: defaultdict[Key, Bag] = defaultdict(dict)
+
+    @property
+    def held(self) -> int:
+        """How many rows are in it."""
+        return sum(map(len, self.bags.values()))
+
+    def get(self, key: Key) -> Bag:
+        """The rows with this key."""
+        return self.bags.get(key) or {}
+
+    def add(self, change: Bag) -> None:
+        """Add a change in place."""
+        bags = self.bags
+        if not bags:
+            for key, row in zip(map(self.key, change), change, strict=True):
+                bags[key][row] = change[row]
+            return
+        for key, (row, count) in zip(map(self.key, change), change.items(), strict=True):
+            bag = bags[key]
+            now = bag.get(row, 0) + count
+            if now:
+                bag[row] = now
+                continue
+            bag.pop(row, None)
+            if not bag:
+                del bags[key]
+
+
+class Merge:
+    """How rows of two sides meet: the key that is bound on both, compatibility of the rest, the merged row."""
+
+    def __init__(self, left: Operator, right: Operator) -> None:
+        shared = [name for name in left.variables if name in right.variables]
+        certain = [name for name in shared if name in left.certain and name in right.certain]
+        self.variables = (*left.variables, *(name for name in right.variables if name not in shared))
+        self.crosses = not certain
+        """Whether each row on one side has the key of each on the other."""
+        self.left_key = picker(left.variables, certain)
+        self.right_key = picker(right.variables, certain)
+        self.loose = [
+            (left.variables.index(name), right.variables.index(name)) for name in shared if name not in certain
+        ]
+        self.shared = [(left.variables.index(name), right.variables.index(name)) for name in shared]
+        self.rest = picker(right.variables, self.variables[len(left.variables) :])
+        self.width = len(self.variables)
+
+    def compatible(self, left: Row, right: Row) -> bool:
+        """Whether two rows with the same key agree wherever both are bound."""
+        return all(left[i] is None or right[j] is None or left[i] == right[j] for i, j in self.loose)
+
+    def merged(self, left: Row, right: Row) -> Row:
+        """One row of both; what is unbound on the left is taken from the right."""
+        if self.loose:
+            row = list(left)
+            for i, j in self.loose:
+                row[i] = right[j] if row[i] is None else row[i]
+            left = tuple(row)
+        return left + self.rest(right)
+
+
+class TwoSided:
+    """An operator that remembers the rows of both sides by the key that is bound on both."""
+
+    def __init__(self, left: Operator, right: Operator, merge: Merge) -> None:
+        self._left, self._right = left, right
+        self._lefts, self._rights = Index(merge.left_key), Index(merge.right_key)
+
+    @property
+    def held(self) -> int:
+        """How many rows of both sides there are."""
+        return self._lefts.held + self._rights.held
+
+    def forget(self) -> None:
+        """Begin again from nothing."""
+        self._lefts.bags.clear()
+        self._rights.bags.clear()
+
+
+class JoinRows(TwoSided):
+    """Join: the product rule, new left with old right and all left with new right."""
+
+    def __init__(self, left: Operator, right: Operator, effort: EvaluationBudget) -> None:
+        self._merge, self._effort = Merge(left, right), effort
+        super().__init__(left, right, self._merge)
+        self._crosses = self._merge.crosses
+        self.variables, self.certain = self._merge.variables, left.certain | right.certain
+
+    def pull(self) -> Bag:
+        """The change of the product."""
+        change: Bag = {}
+        left, right = self._left.pull(), self._right.pull()
+        if self._crosses:
+            self._spend(len(left) * self._rights.held + len(right) * (self._lefts.held + len(left)))
+        for row, count in left.items():
+            self._pairs(change, {row: count}, self._rights.get(self._lefts.key(row)))
+        self._lefts.add(left)
+        for row, count in right.items():
+            self._pairs(change, self._lefts.get(self._rights.key(row)), {row: count})
+        self._rights.add(right)
+        return change
+
+    def _spend(self, pairs: int) -> None:
+        """Each pair is a row that is kept; how many a product without a key has is known before it is made."""
+        self._effort.spend(pairs * self._effort.weight)
+
+    def _pairs(self, change: Bag, lefts: Bag, rights: Bag) -> None:
+        merge = self._merge
+        if not self._crosses:
+            self._spend(len(lefts) * len(rights))
+        if not merge.loose:
+            rests = [(merge.rest(right), n) for right, n in rights.items()]
+            for left, m in lefts.items():
+                for rest, n in rests:
+                    add(change, left + rest, m * n)
+            return
+        for left, m in lefts.items():
+            for right, n in rights.items():
+                if merge.compatible(left, right):
+                    add(change, merge.merged(left, right), m * n)
+
 
 Answer = Callable[[Bag, Bag], Bag]
 Apart = Callable[[Bag], Bag]
@@ -48,7 +179,7 @@ def has_value(key: Term | None, place: int) -> bool:
     return key is not None and key[place] == PRESENT
 
 
-class PerKey:
+class PerKey(TwoSided):
     """An operator whose output for one key depends on the rows of both sides with that key only."""
 
     def __init__(
@@ -61,19 +192,9 @@ class PerKey:
         variables: tuple[str, ...],
         certain: frozenset[str],
     ) -> None:
+        super().__init__(left, right, merge)
         self.variables, self.certain = variables, certain
-        self._left, self._right, self._answer, self._apart = left, right, answer, apart
-        self._lefts, self._rights = Index(merge.left_key), Index(merge.right_key)
-
-    @property
-    def held(self) -> int:
-        """How many rows of both sides there are."""
-        return self._lefts.held + self._rights.held
-
-    def forget(self) -> None:
-        """Begin again from nothing."""
-        self._lefts.forget()
-        self._rights.forget()
+        self._answer, self._apart = answer, apart
 
     def pull(self) -> Bag:
         """The change of the output over all touched keys; without rows on the left there is none.

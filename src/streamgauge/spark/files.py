@@ -1,5 +1,6 @@
-"""Triples of a frame as one file of N-Triples."""
+"""Files of Spark: triples of a frame as one file of N-Triples, and paths as Spark reads them."""
 
+import re
 from collections.abc import Callable
 from errno import EEXIST
 from pathlib import Path
@@ -36,3 +37,18 @@ def write_lines(lines: DataFrame, out: Path, tell: Callable[[int], None] | None 
             put(place, out)
     finally:
         found.unpersist()
+
+
+_PATTERN: Final = re.compile(r"([\\{}\[\]*?])")
+"""The characters of Hadoop's file patterns (FileSystem.globStatus)."""
+
+
+def location(path: Path | str) -> str:
+    r"""The one file or folder of that path.
+
+    Spark looks for relative paths where its JVM was started, and takes each path for a pattern: of a folder named
+    ``runs [1]`` a batch job says that there is none, and a streaming job reads nothing without a word.
+
+    Example: ``location("/data/runs [1]")`` is ``/data/runs \[1\]``.
+    """
+    return _PATTERN.sub(r"\\\1", str(Path(path).absolute()))

@@ -1,10 +1,10 @@
-"""The worker of a query, or of several equal ones: input waits in order, a thread feeds one session."""
+"""Registered queries and their workers: input waits in order, a thread feeds one session for all that ask the same."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Condition, Thread, current_thread, get_ident
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from streamgauge.formats.lines import Advance, Input, encode_answer
 from streamgauge.incremental.budget import TooMuchError
@@ -14,10 +14,36 @@ from streamgauge.model.engine import Engine
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.servers.http.deadlines import DEADLINES, DeadlineError, Interruption, Watched
-from streamgauge.servers.http.numbered_answers import Answers, End
-from streamgauge.servers.queries.held import WindowEstimate
+from streamgauge.servers.http.events import Answers, End
 from streamgauge.servers.queries.limits import TRIPLE_BYTES, QueryLimitError, QueryLimits
-from streamgauge.servers.queries.sessions import Asking, SessionQuery, as_declared, moved
+from streamgauge.servers.queries.sessions import EngineSession, SessionQuery, as_declared, moved
+
+
+class WindowEstimate:
+    """An estimate of how many triples the windows of a query hold."""
+
+    def __init__(self, query: ContinuousQuery) -> None:
+        kinds = [(each.window.kind, each.window.size) for each in query.windows]
+        self._size = max((size for kind, size in kinds if kind == "time"), default=0)
+        self._counted = sum(size for kind, size in kinds if kind == "count")
+        self._landmark = any(kind == "landmark" for kind, _ in kinds)
+        self._recent: deque[tuple[int, int]] = deque()
+        self._within = self._all = 0
+
+    @property
+    def triples(self) -> int:
+        """How many."""
+        return self._all if self._landmark else self._within + min(self._counted, self._all)
+
+    def take(self, element: StreamElement) -> None:
+        """An element enters, what is out of every window leaves."""
+        self._all += len(element.added)
+        if self._size:
+            self._within += len(element.added)
+            self._recent.append((element.time, len(element.added)))
+            while self._recent[0][0] < element.time - self._size:
+                self._within -= self._recent.popleft()[1]
+
 
 END_S = 10.0
 """How long a query that is ended may go on with what it is doing."""
@@ -52,7 +78,7 @@ class AnsweredQuery(Protocol):
         """No more answers will come."""
 
 
-class Work:
+class QueryWorker:
     """Answers one question for all that joined before its first input: each gets what it would get alone. Thread-safe.
 
     ``fault`` says why it ended by itself.
@@ -68,7 +94,7 @@ class Work:
         self._held = WindowEstimate(question.query)
         moves = moved if question.t0 is None else as_declared
         asked = [SessionQuery(question.query, question.semantics, self._emit)]
-        self._asking = Asking(engine, asked, moves, self._failed)
+        self._session = EngineSession(engine, asked, moves, self._failed)
         self._waiting: deque[Input] = deque()
         self._changed = Condition()
         self._busy = self._ending = False
@@ -84,7 +110,7 @@ class Work:
     @property
     def late(self) -> int:
         """How many elements came too late to count."""
-        return self.out_of_order + self._asking.late
+        return self.out_of_order + self._session.late
 
     @property
     def waiting(self) -> int:
@@ -173,7 +199,7 @@ class Work:
         except QueryLimitError as error:
             self._over(End(str(error)))
         except (TooMuchError, Interruption) as error:
-            self._asking.abandon()
+            self._session.abandon()
             why = error if isinstance(error, TooMuchError) else DeadlineError()
             self._over(End(f"{why}: ask for less, or of smaller windows", "error"))
         except Exception as error:
@@ -194,7 +220,7 @@ class Work:
 
     def _take(self, item: Input) -> None:
         if isinstance(item, Advance):
-            self._asking.advance(item.time)
+            self._session.advance(item.time)
             return
         self.elements += 1
         if self._greatest is not None and item.time < self._greatest and self.question.semantics.lateness is None:
@@ -206,7 +232,7 @@ class Work:
         if self.memory + kept > self._limits.memory:
             limit = self._limits.memory // 2**20
             raise QueryLimitError(f"it would hold more than {limit} MiB: make its windows or its answers smaller")
-        self._asking.push(item)
+        self._session.push(item)
 
     def _emit(self, answer: Answer) -> None:
         """Hand an answer on; other queries may read it, so that is done whole where the session can be stopped."""
@@ -241,6 +267,52 @@ class Work:
 
     def _close(self) -> None:
         try:
-            self._asking.close()
+            self._session.close()
         except (ValueError, RuntimeError) as error:
             self._failed(str(error))
+
+
+Pass: TypeAlias = Callable[[Answer], None]
+"""Takes every answer for the stream that the query's output is."""
+
+
+class RegisteredQuery:
+    """A query being answered. Thread-safe; ``fault`` says why it ended, empty while it runs.
+
+    ``work`` answers it, and those that ask the same, from the same element on.
+    """
+
+    def __init__(self, name: str, question: Question, limits: QueryLimits, passing: Pass) -> None:
+        self.name, self.question, self.answers = name, question, Answers[bytes](limits)
+        self.fault = ""
+        self.state: Literal["running", "ended", "failed"] = "running"
+        self.work: QueryWorker
+        self._passing = passing
+
+    @property
+    def memory(self) -> int:
+        """The estimated size of the query's windows, bytes."""
+        return self.work.memory + self.answers.bytes
+
+    def begin(self, work: QueryWorker) -> bool:
+        """Be answered by a work; false when that has begun already."""
+        self.work = work
+        return work.join(self)
+
+    def take(self, answer: Answer, line: bytes) -> None:
+        """An answer has come."""
+        self.answers.add(line, len(line))
+        if self.question.output is not None:
+            self._passing(answer)
+
+    def end(self, why: str) -> None:
+        """Stop; subscribers are told why."""
+        self.work.leave(self)
+        self.over(End(why))
+
+    def over(self, end: End) -> None:
+        """It has ended; the first reason stays."""
+        if not self.fault:
+            self.fault = end.why
+            self.state = "failed" if end.kind == "error" else "ended"
+            self.answers.end(end)

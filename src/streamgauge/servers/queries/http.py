@@ -1,18 +1,18 @@
-"""The query service on the web: requests in, answers out; everything that is decided is decided in the core."""
+"""The HTTP side of the query service: routes, their description in OpenAPI, status and metrics."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.resources import files
-from typing import Any, TypeAlias
+from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route, WebSocketRoute
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from streamgauge.formats.bounds import read_json
@@ -25,30 +25,84 @@ from streamgauge.semantics.profiles import PROFILES, UnknownProfileError
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.http import events
 from streamgauge.servers.http.access import CrossOrigin, Guard, Origins, Tokens, given
-from streamgauge.servers.http.conditions import (
+from streamgauge.servers.http.events import Numbered, Subscription
+from streamgauge.servers.http.fanout import as_events, converse, nothing
+from streamgauge.servers.http.headers import (
     ConditionError,
     Conditions,
     PreconditionError,
     entity_tag,
-    json_tag,
     read_conditions,
-    tagged_json,
 )
-from streamgauge.servers.http.fanout import as_events, converse, nothing
 from streamgauge.servers.http.limits import STATUS, CrowdedError, Gate, load_parsers, read_body, text
-from streamgauge.servers.http.metrics import MEDIA_TYPE, exposition
-from streamgauge.servers.http.numbered_answers import Numbered, Subscription
-from streamgauge.servers.http.replies import problem
+from streamgauge.servers.http.metrics import MEDIA_TYPE, PAUSES, Metric, exposition
+from streamgauge.servers.http.openapi import (
+    DescribedRoute,
+    Json,
+    body,
+    description,
+    operation,
+    operations,
+    parameter,
+    path_parameter,
+    retry_key,
+)
+from streamgauge.servers.http.replies import json_tag, problem, tagged_json
 from streamgauge.servers.http.retries import BadKeyError, KeyBusyError, KeyReuseError, Once, RetryKey, read_key
-from streamgauge.servers.queries.attached_sources import Attached, AttachError
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError
-from streamgauge.servers.queries.openapi import description
-from streamgauge.servers.queries.publications import read_items
-from streamgauge.servers.queries.query import Running
-from streamgauge.servers.queries.registry import ConflictError, Queries, UnknownQueryError
-from streamgauge.servers.queries.status import metrics, status
-from streamgauge.servers.queries.wishes import Wish, WishError, read_static, read_wish
+from streamgauge.servers.queries.registry import AttachedSources, AttachError, ConflictError, Queries, UnknownQueryError
+from streamgauge.servers.queries.requests import (
+    QueryRegistration,
+    RequestError,
+    read_items,
+    read_registration,
+    read_static,
+)
+from streamgauge.servers.queries.worker import RegisteredQuery
 from streamgauge.sources import SourceError
+
+
+def status(running: RegisteredQuery) -> dict[str, object]:
+    """One query: what was asked, how it goes, sizes in bytes and counts since its registration."""
+    question = running.question
+    return {
+        "id": running.name,
+        "state": running.state,
+        "fault": running.fault,
+        "query": question.text,
+        "engine": question.engine,
+        "semantics": question.semantics.name,
+        "streams": list(running.work.streams),
+        "output": question.output,
+        "elements": running.work.elements,
+        "late": running.work.late,
+        "waiting": running.work.waiting,
+        "answers": running.answers.number,
+        "subscribers": running.answers.subscribers,
+        "memory": running.memory,
+    }
+
+
+def metrics(queries: Queries) -> Iterator[Metric]:
+    """Counts of the service and of every query in it."""
+    running = queries.queries()
+    yield from PAUSES.metrics()
+    yield Metric("streamgauge_queries", "gauge", "Registered queries.", (({}, len(running)),))
+    elements = tuple(({"stream": name}, float(count)) for name, count in queries.streams().items())
+    yield Metric("streamgauge_stream_elements_total", "counter", "Elements that came on a stream.", elements)
+    each: tuple[tuple[str, str, Callable[[RegisteredQuery], float]], ...] = (
+        ("elements_total", "Elements that a query has taken in.", lambda one: one.work.elements),
+        ("late_total", "Elements that came too late to count.", lambda one: one.work.late),
+        ("answers_total", "Answers that a query has given.", lambda one: one.answers.number),
+        ("waiting", "Elements that wait for a query.", lambda one: one.work.waiting),
+        ("subscribers", "Who takes a query's answers now.", lambda one: one.answers.subscribers),
+        ("memory_bytes", "What a query is estimated to hold.", lambda one: one.memory),
+        ("ended", "1 when a query has ended by itself.", lambda one: bool(one.fault)),
+    )
+    for name, about, value in each:
+        values = tuple(({"query": one.name}, float(value(one))) for one in running)
+        yield Metric(f"streamgauge_query_{name}", "counter" if name.endswith("_total") else "gauge", about, values)
+
 
 TICK_S = 0.1
 PATIENCE_S = 5.0
@@ -56,8 +110,6 @@ PATIENCE_S = 5.0
 
 FREE = ("/", "/health", "/openapi.json")
 """Paths that need no token: they tell nothing of queries and streams."""
-
-Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 _STATUS: dict[type[Exception], int] = {
     **STATUS,
@@ -72,7 +124,7 @@ _STATUS: dict[type[Exception], int] = {
 }
 _BAD = (
     QueryError,
-    WishError,
+    RequestError,
     RefusedError,
     UnknownProfileError,
     FieldError,
@@ -93,29 +145,73 @@ def application(
 
     Pages of ``origins`` may use the service.
     """
-    face = QueryService(queries, Attached(queries, allowed), tokens)
-    routes = [
-        Route("/", face.page),
-        Route("/queries", face.register, methods=["POST"]),
-        Route("/queries", face.queries),
-        Route("/queries/{id}", face.query),
-        Route("/queries/{id}", face.deregister, methods=["DELETE"]),
-        Route("/queries/{id}/answers", face.answers),
-        WebSocketRoute("/queries/{id}/answers", face.answers_by_websocket),
-        Route("/streams", face.streams),
-        Route("/streams", face.attach, methods=["POST"]),
-        Route("/streams/{name:path}", face.publish, methods=["POST"]),
-        Route("/streams/{name:path}", face.detach, methods=["DELETE"]),
-        Route("/static/{name:path}", face.share, methods=["PUT"]),
-        Route("/health", face.health),
-        Route("/metrics", face.metrics),
-        Route("/openapi.json", face.openapi),
-    ]
+    service = QueryService(queries, AttachedSources(queries, allowed), tokens)
     guards = [Middleware(Guard, tokens=tokens, free=FREE, origins=origins)]
     if origins:
         guards.insert(0, Middleware(CrossOrigin, origins=origins))
     handlers: dict[Any, Any] = dict.fromkeys((*_STATUS, *_BAD, QueriesBusyError, KeyBusyError), _told)
-    return Starlette(routes=routes, middleware=guards, exception_handlers=handlers, lifespan=face.lifespan)
+    return Starlette(routes=_routes(service), middleware=guards, exception_handlers=handlers, lifespan=service.lifespan)
+
+
+_TEXT: Final[Json] = {"type": "string"}
+_KEY: Final = retry_key(
+    "A request that was done with this key by the same token is answered as it was, and not done again."
+)
+_PATH_PARAMETERS: Final = {"id": path_parameter("id"), "name": path_parameter("name", "The IRI, percent-encoded.")}
+_SOURCE: Final[Json] = {
+    "type": "object",
+    "required": ["stream", "source"],
+    "properties": {"stream": _TEXT, "source": _TEXT},
+}
+
+
+def _routes(service: "QueryService") -> list[BaseRoute]:
+    """The routes with their descriptions."""
+    query = body("application/json", {"$ref": "#/components/schemas/Query"})
+    source, elements = body("application/json", _SOURCE), body("application/x-ndjson", _TEXT)
+    after = parameter("after", "The number of the last answer that was got.")
+    publishing = (_KEY, parameter("t", "Time of the elements: ms, or now."), parameter("form", "A format."))
+    pushed = operation("Answers as server-sent events, or by WebSocket.", parameters=[after])
+    registered = operation("Register a query.", "201", query, [_KEY])
+    published = operation("Publish elements.", "202", elements, publishing)
+    shared = operation("Share static data.", "201", body("text/turtle", _TEXT))
+    return [
+        Route("/", service.page),
+        DescribedRoute("POST", "/queries", service.register, registered),
+        DescribedRoute("GET", "/queries", service.queries, operation("All queries.")),
+        DescribedRoute("GET", "/queries/{id}", service.query, operation("One query.")),
+        DescribedRoute("DELETE", "/queries/{id}", service.deregister, operation("End it.", "204")),
+        DescribedRoute("GET", "/queries/{id}/answers", service.answers, pushed),
+        WebSocketRoute("/queries/{id}/answers", service.answers_by_websocket),
+        DescribedRoute("GET", "/streams", service.streams, operation("All streams.")),
+        DescribedRoute("POST", "/streams", service.attach, operation("Attach a source.", "201", source, [_KEY])),
+        DescribedRoute("POST", "/streams/{name:path}", service.publish, published),
+        DescribedRoute("DELETE", "/streams/{name:path}", service.detach, operation("Detach its source.", "204")),
+        DescribedRoute("PUT", "/static/{name:path}", service.share, shared),
+        DescribedRoute("GET", "/health", service.health, operation("Whether it is up.")),
+        DescribedRoute("GET", "/metrics", service.metrics, operation("Counts for Prometheus.")),
+        Route("/openapi.json", service.openapi),
+    ]
+
+
+def _query_schema(engines: Sequence[str], profiles: Iterable[str]) -> Json:
+    """The schema of a registration in JSON, for a service with these engines and semantics."""
+    ms = {"type": "integer", "description": "ms"}
+    text = {"type": "string", "description": "Continuous SPARQL: RSP-QL, C-SPARQL, CQELS-QL or SPARQLstream."}
+    return {
+        "type": "object",
+        "required": ["query"],
+        "properties": {
+            "query": text,
+            "dialect": _TEXT,
+            "semantics": {"anyOf": [{"type": "string", "enum": [*profiles]}, {"type": "object"}]},
+            "engine": {"type": "string", "enum": [*engines]},
+            "static": {"type": "string", "description": "Turtle."},
+            "lateness": ms,
+            "t0": ms,
+            "advance": {"type": "string", "enum": ["wall"]},
+        },
+    }
 
 
 async def _told(_request: Request, error: Exception) -> Response:
@@ -130,7 +226,7 @@ async def _told(_request: Request, error: Exception) -> Response:
 class QueryService:
     """The handlers, one per route."""
 
-    def __init__(self, queries: Queries, attached: Attached, tokens: Sequence[str] = ()) -> None:
+    def __init__(self, queries: Queries, attached: AttachedSources, tokens: Sequence[str] = ()) -> None:
         self._queries, self._attached, self._tokens = queries, attached, Tokens(tokens)
         self._once = Once[Response](KEYS)
         self._registration = Gate(queries.limits.registrations, "register a query")
@@ -163,9 +259,9 @@ class QueryService:
 
     async def _register(self, request: Request, body: str) -> Response:
         is_json = request.headers.get("content-type", "").partition(";")[0] == "application/json"
-        wish = read_wish(_json(body)) if is_json else Wish(body, **_options(request))
+        registration = read_registration(_json(body)) if is_json else QueryRegistration(body, **_options(request))
         async with self._registration.through():
-            running = await run_in_threadpool(self._queries.register, wish, self._owner(request))
+            running = await run_in_threadpool(self._queries.register, registration, self._owner(request))
         return tagged_json(status(running), status=201, headers={"Location": f"/queries/{running.name}"})
 
     async def queries(self, _request: Request) -> Response:
@@ -180,7 +276,7 @@ class QueryService:
         """End a query."""
         name, conditions = request.path_params["id"], read_conditions(request.headers.raw)
 
-        def require(running: Running) -> None:
+        def require(running: RegisteredQuery) -> None:
             conditions.require((json_tag(status(running)),), f"the query {name}")
 
         await run_in_threadpool(self._queries.deregister, name, require)
@@ -206,7 +302,7 @@ class QueryService:
         await websocket.accept()
         await converse(websocket, subscription, _message, signal, partial(nothing, websocket))
 
-    def _subscribe(self, running: Running, after: int | None, signal: events.Signal) -> Subscription[bytes]:
+    def _subscribe(self, running: RegisteredQuery, after: int | None, signal: events.Signal) -> Subscription[bytes]:
         if self._queries.subscribers() >= self._queries.limits.subscribers:
             raise QueryLimitError(f"{self._queries.limits.subscribers} subscribers are there already: come again later")
         return running.answers.subscribe(after, signal.set)
@@ -236,7 +332,7 @@ class QueryService:
         data = _json(body)
         stream, url = (data.get("stream"), data.get("source")) if isinstance(data, dict) else (None, None)
         if not isinstance(stream, str) or not isinstance(url, str):
-            raise WishError('a source is attached by {"stream": IRI, "source": URL}')
+            raise RequestError('a source is attached by {"stream": IRI, "source": URL}')
         await run_in_threadpool(self._attached.attach, stream, url)
         return JSONResponse({"stream": stream, "source": url}, 201)
 
@@ -291,16 +387,18 @@ class QueryService:
         """Counts for Prometheus."""
         return PlainTextResponse(exposition(metrics(self._queries)), media_type=MEDIA_TYPE)
 
-    async def openapi(self, _request: Request) -> Response:
-        """The routes."""
-        return JSONResponse(description(self._queries.engines, tuple(PROFILES)))
+    async def openapi(self, request: Request) -> Response:
+        """The routes, described."""
+        schemas = {"Query": _query_schema(self._queries.engines, PROFILES)}
+        found = operations(request.app.routes)
+        return JSONResponse(description("Streamgauge continuous queries", found, _PATH_PARAMETERS, schemas))
 
     async def page(self, _request: Request) -> Response:
         """The page for people."""
         page = (files("streamgauge.servers.queries") / "page.html").read_text(encoding="utf-8")
         return HTMLResponse(page, headers={"Content-Security-Policy": _POLICY})
 
-    def _running(self, request: Request) -> Running:
+    def _running(self, request: Request) -> RegisteredQuery:
         return self._queries.query(request.path_params["id"])
 
     def _owner(self, request: Request) -> str:
@@ -335,15 +433,15 @@ def _json(body: str) -> Any:
     try:
         return read_json(body)
     except ValueError as error:
-        raise WishError(f"not JSON: {error}"[:300]) from error
+        raise RequestError(f"not JSON: {error}"[:300]) from error
 
 
 def _options(request: Request) -> dict[str, Any]:
     """Parameters beside a query's text: ``?semantics=`` and the like."""
     known = ("dialect", "semantics", "engine", "advance")
     if unknown := set(request.query_params) - {*known, "access_token"}:
-        raise WishError(f"unknown: {', '.join(sorted(unknown))}: beside a query's text there are {', '.join(known)}")
-    wish = read_wish(
+        raise RequestError(f"unknown: {', '.join(sorted(unknown))}: beside a query's text there are {', '.join(known)}")
+    registration = read_registration(
         {"query": "", **{name: request.query_params[name] for name in known if name in request.query_params}}
     )
-    return {name: getattr(wish, name) for name in known}
+    return {name: getattr(registration, name) for name in known}

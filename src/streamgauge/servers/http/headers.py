@@ -1,0 +1,257 @@
+"""Header fields read and written (RFC 9110): dates, conditions and entity tags, negotiation, a server's own address.
+
+An entity tag is a strong validator of exactly the bytes that are sent (8.8.3).
+"""
+
+import gzip
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from email.utils import formatdate, parsedate_to_datetime
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Final, Protocol, TypeAlias
+
+import brotli
+
+SECOND = 1000
+
+
+def http_date(value: str | None) -> int | None:
+    """A date of a header, ms since 1970; ``None`` for what is none."""
+    if value is None:
+        return None
+    try:
+        return int(parsedate_to_datetime(value).timestamp() * SECOND)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def retry_after(headers: Mapping[str, str], now: int) -> float | None:
+    """The seconds that Retry-After asks to wait; ``None`` when it does not.
+
+    A date counts from the Date of the same response; ``now`` (ms) stands for that where there is none.
+    """
+    value = headers.get("retry-after", "").strip()
+    if value.isascii() and value.isdigit():
+        return float(value[:9])
+    date = http_date(value)
+    shown = http_date(headers.get("date"))
+    return None if date is None else max(0.0, (date - (now if shown is None else shown)) / SECOND)
+
+
+@lru_cache(maxsize=64)
+def date_text(second: int) -> bytes:
+    """A time (s since 1970) as HTTP writes it."""
+    return formatdate(second, usegmt=True).encode()
+
+
+RawHeaders: TypeAlias = Iterable[tuple[bytes, bytes]]
+"""Names in lower case and values, as ASGI has them."""
+
+ANY: Final = ("*",)
+_FIELDS: Final = (b"if-match", b"if-none-match")
+_MEMBER = re.compile(r'[ \t]*((?:W/)?"[\x21\x23-\x7e\x80-\xff]*")?[ \t]*(?:,|$)')
+
+
+class ConditionError(ValueError):
+    """A header that is no list of entity tags; the sentence says what is expected."""
+
+
+class PreconditionError(ValueError):
+    """A condition that does not hold, so that nothing was done; the sentence says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """The demands of a request: entity tags of If-Match and If-None-Match, ``None`` for an absent field."""
+
+    match: tuple[str, ...] | None = None
+    none_match: tuple[str, ...] | None = None
+
+    def require(self, tags: Collection[str], target: str) -> None:
+        """PreconditionError unless a target with these current ``tags`` is as demanded; without any it is not there.
+
+        If-Match compares strongly (weak tags never match), If-None-Match weakly (RFC 9110, 8.8.3.2).
+        """
+        if self.match is not None and not _holds(self.match, tags):
+            there = "is another by now" if tags else "is not there"
+            raise PreconditionError(f"If-Match does not hold: {target} {there}, nothing was done")
+        if self.none_match is not None and self.names(tags):
+            raise PreconditionError(f"If-None-Match does not hold: {target} is there already, nothing was done")
+
+    def names(self, tags: Collection[str]) -> bool:
+        """Whether If-None-Match names one of the current tags: the client has what would be sent."""
+        if self.none_match is None:
+            return False
+        return bool(tags) if self.none_match == ANY else any(_opaque(each) in tags for each in self.none_match)
+
+    def refuse(self, target: str) -> None:
+        """PreconditionError for a target without entity tags, of which no condition can hold."""
+        for name, said in (("If-Match", self.match), ("If-None-Match", self.none_match)):
+            if said is not None:
+                raise PreconditionError(
+                    f"{target} has no entity tag, so {name} cannot be held against it: nothing was done, leave it out"
+                )
+
+
+UNCONDITIONAL: Final = Conditions()
+
+
+def read_conditions(headers: RawHeaders) -> Conditions:
+    """The conditions of a request; ConditionError for a header that is no list of entity tags."""
+    found = [(name, value.decode("latin-1")) for name, value in headers if name in _FIELDS]
+    if not found:
+        return UNCONDITIONAL
+    return Conditions(*(_tags(field.decode(), [value for name, value in found if name == field]) for field in _FIELDS))
+
+
+def entity_tag(representation: bytes) -> str:
+    """The strong validator of a representation."""
+    return f'"{blake2b(representation, digest_size=12).hexdigest()}"'
+
+
+def _holds(wanted: tuple[str, ...], tags: Collection[str]) -> bool:
+    return bool(tags) if wanted == ANY else any(each in tags for each in wanted if not each.startswith("W/"))
+
+
+def _opaque(tag: str) -> str:
+    return tag.removeprefix("W/")
+
+
+def _tags(name: str, lines: list[str]) -> tuple[str, ...] | None:
+    """The tags of a field's lines, which are one list together (RFC 9110, 5.3)."""
+    if not lines:
+        return None
+    text = ", ".join(lines)
+    if text.strip(" \t") == "*":
+        return ANY
+    found, position = [], 0
+    while position < len(text):
+        member = _MEMBER.match(text, position)
+        if member is None:
+            raise ConditionError(f'{name} is {text!r:.80}: expected * or a list of entity tags, as in "a", "b"')
+        found += [member[1]] if member[1] else []
+        position = member.end()
+    return tuple(found)
+
+
+def unchanged(validator: bytes, modified: bytes | None, none_match: bytes | None, since: bytes | None) -> bool:
+    """Whether a client has the representation of this ``validator``, by If-None-Match, else by If-Modified-Since.
+
+    (RFC 9110, 13.1.2 and 13.1.3; ``modified`` is the representation's Last-Modified, ``since`` the field's value.)
+    """
+    if none_match is not None:
+        tags = [each.strip().removeprefix(b"W/") for each in none_match.split(b",")]
+        return validator in tags or tags == [b"*"]
+    changed, known = (http_date(None if each is None else each.decode("latin-1")) for each in (modified, since))
+    return changed is not None and known is not None and changed <= known
+
+
+SMALLEST: Final = 400
+"""Bytes below which coding saves nothing."""
+
+
+def _brotli(body: bytes) -> bytes:
+    return bytes(brotli.compress(body, quality=5))
+
+
+def _gzip(body: bytes) -> bytes:
+    return gzip.compress(body, compresslevel=6, mtime=0)
+
+
+CODINGS: Final[Mapping[str, Callable[[bytes], bytes]]] = {"br": _brotli, "gzip": _gzip}
+"""In order of preference."""
+
+CODING_NAMES: Final = tuple(CODINGS)
+
+
+_WEIGHT = re.compile(r"(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
+_LONGEST = 4000
+"""Characters of an Accept header that are looked at."""
+
+
+def weights(header: str) -> list[tuple[str, float]]:
+    """The names of an Accept header and their weights (RFC 9110, 12.4.2); a weight that cannot be read is 0."""
+    found = []
+    for part in header[:_LONGEST].split(","):
+        name, *parameters = (piece.strip().lower() for piece in part.split(";"))
+        if name:
+            found.append((name, _q(parameters)))
+    return found
+
+
+def _q(parameters: Sequence[str]) -> float:
+    given = [value.strip() for name, _, value in (each.partition("=") for each in parameters) if name.strip() == "q"]
+    if not given:
+        return 1.0
+    return float(given[0]) if _WEIGHT.fullmatch(given[0]) else 0.0
+
+
+@lru_cache(maxsize=2000)
+def content_coding(header: str, known: Sequence[str]) -> str:
+    """The content coding to send: one of ``known``, in order of preference, or ``identity`` (RFC 9110, 12.5.3)."""
+    wanted = dict(weights(header))
+    weighed = [(wanted.get(name, wanted.get("*", 0.0)), -number, name) for number, name in enumerate(known)]
+    weight, _, name = max(weighed, default=(0.0, 0, "identity"))
+    return name if weight > 0 and weight >= wanted.get("identity", 0.0) else "identity"
+
+
+_HOST = re.compile(r"(?:[A-Za-z0-9._\-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+_PREFIX = re.compile(r"(?:/[A-Za-z0-9._~\-]+)*")
+_BASE = re.compile(r"https?://[^\s/?#<>\"{}|\\^`@]+(?:/[^\s?#<>\"{}|\\^`]*)?", re.IGNORECASE)
+
+
+class HostError(ValueError):
+    """A request that does not say what it takes this server for; the sentence says what is wrong."""
+
+
+class BaseAddress(Protocol):
+    """Gives the base of all addresses, without a slash in the end; HostError when the headers make none."""
+
+    def __call__(self, scheme: str, headers: Mapping[bytes, bytes]) -> str:
+        """From the request's scheme and headers."""
+        ...
+
+
+def of_host(scheme: str, headers: Mapping[bytes, bytes]) -> str:
+    """By the Host header; what Forwarded and X-Forwarded-* say is not listened to."""
+    return _told(scheme, headers.get(b"host", b""))
+
+
+def of_proxy(scheme: str, headers: Mapping[bytes, bytes]) -> str:
+    """By Forwarded (RFC 7239), else X-Forwarded-Host, -Proto and -Prefix, else Host: behind a proxy that sets them."""
+    forwarded = _forwarded(headers.get(b"forwarded", b""))
+    host = forwarded.get(b"host") or _first(headers, b"x-forwarded-host") or headers.get(b"host", b"")
+    told = forwarded.get(b"proto") or _first(headers, b"x-forwarded-proto")
+    prefix = _first(headers, b"x-forwarded-prefix").rstrip(b"/").decode("latin-1")
+    if not _PREFIX.fullmatch(prefix):
+        raise HostError(f"X-Forwarded-Prefix: {prefix!r:.80} is not a path")
+    return f"{_told(told.decode('latin-1') or scheme, host)}{prefix}"
+
+
+def fixed(base: str) -> BaseAddress:
+    """The address given, whatever a request says; HostError for one that is no web address."""
+    if not _BASE.fullmatch(base):
+        raise HostError(f"{base!r:.80} is no address of a server: write one like https://data.example.org/ldf")
+    return lambda _scheme, _headers: base.rstrip("/")
+
+
+def _first(headers: Mapping[bytes, bytes], name: bytes) -> bytes:
+    return headers.get(name, b"").partition(b",")[0].strip()
+
+
+def _forwarded(header: bytes) -> dict[bytes, bytes]:
+    """The pairs that the first proxy gave."""
+    parts = (part.strip().partition(b"=") for part in header.partition(b",")[0].split(b";"))
+    return {name.lower(): value.strip(b'"') for name, _, value in parts}
+
+
+@lru_cache(maxsize=1000)
+def _told(scheme: str, given: bytes) -> str:
+    host = given.decode("latin-1")
+    if scheme.lower() not in ("http", "https"):
+        raise HostError(f"the scheme is {scheme!r:.20}: http or https is served")
+    if not _HOST.fullmatch(host):
+        raise HostError(f"the Host header is {host!r:.80}: a name or address is needed, and a port where it is not 80")
+    return f"{scheme.lower()}://{host}"

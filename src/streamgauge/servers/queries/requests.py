@@ -1,0 +1,148 @@
+"""Requests of clients: a query to be registered, static data, and elements for a stream, read and checked."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyoxigraph as ox
+
+from streamgauge.formats.bounds import SERVED, BoundError, check_turtle
+from streamgauge.formats.canonical import to_triple
+from streamgauge.formats.fields import FieldError, decode
+from streamgauge.formats.lines import Input
+from streamgauge.formats.semantics import from_json
+from streamgauge.formats.streams import Reading, stream_formats
+from streamgauge.model.element import StreamElement
+from streamgauge.model.engine import Engine
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Semantics
+from streamgauge.model.terms import Triple
+from streamgauge.query import detect, dialects, parse
+from streamgauge.query.errors import check_bounds
+from streamgauge.semantics.profiles import profile
+from streamgauge.servers.queries.limits import QueryLimitError, QueryLimits
+from streamgauge.servers.queries.sessions import fixed, profile_for, refuse_removal
+
+
+class RequestError(ValueError):
+    """A request that cannot be read; the sentence names the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRegistration:
+    """A query as a client asks it: ``static`` is Turtle, ``semantics`` a profile's name or all fields, times in ms.
+
+    ``advance`` ``wall`` lets time pass by the service's clock.
+    """
+
+    query: str
+    dialect: str | None = None
+    semantics: Semantics | str | None = None
+    lateness: int | None = None
+    t0: int | None = None
+    engine: str | None = None
+    static: str = ""
+    advance: str | None = None
+
+
+def read_registration(data: object) -> QueryRegistration:
+    """The request of a JSON object; RequestError names the field."""
+    if not isinstance(data, Mapping):
+        raise RequestError("a query is asked by its text, or by a JSON object with the field query")
+    try:
+        plain = {name: value for name, value in data.items() if name != "semantics"}
+        request = replace(decode(QueryRegistration, plain), semantics=_named(data.get("semantics")))
+    except FieldError as error:
+        raise RequestError(str(error)) from error
+    for field, value, known in (("dialect", request.dialect, dialects()), ("advance", request.advance, ("wall",))):
+        if value is not None and value not in known:
+            raise RequestError(f"{field} is {value!r}: expected one of {', '.join(known)}")
+    return request
+
+
+def understand(request: QueryRegistration, engine: Engine, limits: QueryLimits) -> tuple[ContinuousQuery, Semantics]:
+    """The query with its own static data, and its semantics; QueryError, RequestError or LimitError."""
+    if len(request.query.encode()) > limits.query_text:
+        raise QueryLimitError(f"the query is longer than {limits.query_text} bytes: ask something shorter")
+    check_bounds(request.query, SERVED)
+    dialect = request.dialect or detect(request.query)
+    query = parse(request.query, dialect).with_static(read_static(request.static, limits.static_triples))
+    return query, _semantics(request, dialect, engine)
+
+
+def read_static(text: str, limit: int) -> tuple[Triple, ...]:
+    """The triples of Turtle or N-Triples text; RequestError names the line, LimitError when they are too many."""
+    found = list[Triple]()
+    try:
+        check_turtle(text)
+        for quad in ox.parse(text, format=ox.RdfFormat.TURTLE):
+            found.append(to_triple(quad))
+            if len(found) > limit:
+                raise QueryLimitError(f"more than {limit} static triples: bring fewer")
+    except BoundError as error:
+        raise RequestError(f"static: {error}") from error
+    except SyntaxError as error:
+        raise RequestError(f"static, line {error.lineno}: not Turtle: {error.msg}") from error
+    return tuple(found)
+
+
+def _named(semantics: object) -> Semantics | str | None:
+    if semantics is None or isinstance(semantics, str):
+        return semantics
+    if not isinstance(semantics, Mapping):
+        raise RequestError(f"semantics is {semantics!r:.80}: expected a profile's name or an object of its fields")
+    return from_json(semantics)
+
+
+def _semantics(request: QueryRegistration, dialect: str, engine: Engine) -> Semantics:
+    asked = request.semantics or profile_for(dialect, engine)
+    semantics = profile(asked) if isinstance(asked, str) else asked
+    if request.lateness is not None:
+        if request.lateness < 0:
+            raise RequestError(f"lateness is {request.lateness}: expected ms, at least 0")
+        semantics = replace(semantics, lateness=request.lateness)
+    return semantics if request.t0 is None else fixed(semantics, request.t0)
+
+
+_BY_TYPE: Final = {
+    "application/x-ndjson": "jsonl",
+    "application/jsonl": "jsonl",
+    "application/n-quads": "nquads",
+    "application/trig": "trig",
+    "application/x-jelly-rdf": "jelly",
+    "application/n-triples": "turtle",
+    "text/turtle": "turtle",
+}
+_ANY_LATENESS: Final = 2**53
+"""Lateness is judged by each query, not by the reader."""
+
+
+def read_items(
+    body: bytes, kind: str, form: str | None, stream: str, time: str | None, now: Callable[[], int]
+) -> Sequence[Input]:
+    """The elements and advances of a body. ``kind`` is its media type, ``form`` a format's name that goes before it.
+
+    ``time`` is the time (ms, or ``now``) of all its elements; Turtle and N-Triples without it are of now. RequestError,
+    FormatError and RefusedError say what is wrong.
+    """
+    media = kind.partition(";")[0].strip().lower()
+    name = form or _BY_TYPE.get(media)
+    made = stream_formats().get(name or "")
+    if made is None or made.decoder is None:
+        known = ", ".join(sorted(_BY_TYPE))
+        raise RequestError(f"elements come as one of {known}: {media or 'no content type'} is none (or name ?form=)")
+    arrived = now() if time == "now" or (time is None and made.name == "turtle") else _milliseconds(time)
+    items = made.decoder(Reading(stream=stream, lateness=_ANY_LATENESS))(body, "body", arrived)
+    for item in items:
+        if isinstance(item, StreamElement):
+            refuse_removal(item)
+    return items
+
+
+def _milliseconds(time: str | None) -> int | None:
+    if time is None:
+        return None
+    try:
+        return int(time)
+    except ValueError:
+        raise RequestError(f"t is {time!r:.40}: expected whole ms, or now") from None
