@@ -1,33 +1,54 @@
-"""Cost of a publication by SEP-BM configuration: growth with the data, with channels, of deletions.
+"""CPU of the broker in process: publications by SEP-BM configuration, and a thousand channels of different structure.
 
 python -m benchmarks.broker FOLDER... [--system broker_inprocess] [--option strategy=incremental] [--first N]
-A FOLDER is what `streamgauge sepbm generate` writes: of LUBM(1), (5), (10), (20) for growth with the data, with
-`--channels 10000` for many channels. A system is an adapter of `streamgauge.suites.sepbm.adapters`, in process; option
-`journal=FOLDER` makes it durable. For each folder there is a process of its own: the base load, the channels with a
-subscriber each, then the sequence's publications are published one by one, deleted in the same order, and published
-again. `wall` is from the call to its return, when all subscribers have been told; `cpu` is the process's own time for
-it, which other work on the machine does not change; `row` is from the call to the subscriber, an average over rows.
-What puts evaluations off (stringrs, graphss) tells some rows at the end only: `streamgauge sepbm` measures those.
+python -m benchmarks.broker [--channels 1000] [--publications 300] [--seed 0] [--open 0.1] [--profile create|publish]
+
+With FOLDERs that `streamgauge sepbm generate` writes (of LUBM(1), (5), (10) for growth with the data, with
+`--channels 10000` for many channels), each in a process of its own: the base load, the channels with a subscriber each,
+then the sequence's publications are published one by one, deleted in the same order, and published again. A system is
+an adapter of `streamgauge.suites.sepbm.adapters`, in process; option `journal=FOLDER` makes it durable. `wall` is from
+the call to its return, when all subscribers have been told; `cpu` is the process's own time for it; `row` is from the
+call to the subscriber, an average over rows, ms. What puts evaluations off (stringrs, graphss) tells some rows at the
+end only: `streamgauge sepbm` measures those.
+
+Without: LUBM(1) with its ontology's rules, no journal. Publications are single facts, and descriptions of resources
+(all that the data say about one), drawn from all and held out of the base; each is published, then each is deleted. A
+drawn query is passed over where its answer has more than 10,000 rows. ``channels told`` is how many channels one
+publication changes. ``--profile`` prints where it goes. Each query is drawn along facts that are there, so its pattern
+had a solution when it was drawn. Two queries have the same structure where they differ in the names of variables and in
+terms drawn from the facts alone; classes, properties and operators are the structure.
 """
 
-import argparse
+import cProfile
 import json
+import pstats
+import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from random import Random
 from statistics import fmean, median
+from typing import Final, NamedTuple
 
-import psutil
-
+from benchmarks.measure import OneOf, parser, resident, times_text
+from benchmarks.results import ResultTable
+from streamgauge import workloads
+from streamgauge.formats.streams import read_triples
 from streamgauge.incremental.budget import gc_frozen
+from streamgauge.model.terms import RDF_TYPE, Term, Triple
 from streamgauge.oracle.judging.metrics import percentile
+from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.contract import Publication
+from streamgauge.servers.broker.limits import LimitError, Limits
+from streamgauge.servers.broker.strategies import begin
 from streamgauge.suites.sepbm import ReceivedNotification, SepbmSystem, Stored, read
 from streamgauge.suites.sepbm.adapters import start
+from streamgauge.suites.sepbm.generator import rules_of, university
 
 Figures = dict[str, int | float | str]
 
@@ -90,37 +111,292 @@ def run(configuration: Stored, name: str, options: Mapping[str, str], first: int
     deleted = [Publication(number, (), graph) for number, graph in enumerate(graphs, 1)]
     for label, publications in (("publish", published), ("delete", deleted), ("again", published)):
         found |= measured(system, publications, ear).figures(label)
-    found["MiB"] = psutil.Process().memory_info().rss / 2**20
+    found["MiB"] = resident() * 1e6 / 2**20
     system.close()
     return found
 
 
-def table(columns: Sequence[Figures]) -> None:
-    """One column a configuration."""
-    for key in columns[0]:
-        print(f"{key:>22} " + " ".join(f"{_shown(each.get(key, '')):>14}" for each in columns))
+OPEN: Final = 0.1
+"""The share of channels without a term drawn from the facts."""
+
+_DRAWN: Final = re.compile(r'<http://www\.(?:Dep|Uni)[^>]*>|"[^"]*"')
+_VARIABLE: Final = re.compile(r"\?\w+")
+
+
+class DrawnQuery(NamedTuple):
+    """A query, and its structure."""
+
+    text: str
+    structure: str
+
+
+class FactIndex:
+    """Triples by subject and by object."""
+
+    def __init__(self, triples: Sequence[Triple]) -> None:
+        self.of: dict[Term, list[Triple]] = defaultdict(list)
+        self.to: dict[Term, list[Triple]] = defaultdict(list)
+        for triple in triples:
+            self.of[triple[0]].append(triple)
+            self.to[triple[2]].append(triple)
+        self.subjects = sorted(self.of)
+
+
+class Walk:
+    """A basic graph pattern along facts: variables by term, some terms stay."""
+
+    def __init__(self, facts: FactIndex, random: Random, closed: bool) -> None:
+        self._facts, self._random, self._closed = facts, random, closed
+        self._names: dict[Term, str] = {}
+        self._stays: set[Term] = set()
+        self.used: set[Triple] = set()
+
+    def node(self, term: Term) -> str:
+        """The variable or the term itself in the pattern."""
+        return term if term in self._stays else "?" + self._names.setdefault(term, f"v{len(self._names)}")
+
+    @property
+    def variables(self) -> list[str]:
+        """All variables."""
+        return [f"?{name}" for name in self._names.values()]
+
+    def line(self, triple: Triple) -> str:
+        """A triple pattern; a class and a property stay."""
+        self.used.add(triple)
+        subject, predicate, end = triple
+        return f"{self.node(subject)} {predicate} {end if predicate == RDF_TYPE else self.node(end)} ."
+
+    def star(self, centre: Term, size: int) -> list[str]:
+        """Several facts about one term; the object of one stays where the pattern is closed."""
+        said = [each for each in self._facts.of[centre] if each not in self.used]
+        chosen = self._random.sample(said, min(size, len(said)))
+        ends = [each[2] for each in chosen if each[1] != RDF_TYPE and each[2] not in self._names]
+        if self._closed and ends:
+            self._stays.add(self._random.choice(ends))
+        self.node(centre)
+        return [self.line(each) for each in chosen]
+
+    def chain(self, start: Term, length: int) -> list[str]:
+        """Facts one after the other in any direction, not through a literal; where it is closed the last term stays."""
+        here, path, seen = start, list[Triple](), {start}
+        for _ in range(length):
+            onward = [each for each in self._facts.of[here] if each[1] != RDF_TYPE and each[2] not in seen]
+            back = [each for each in self._facts.to[here] if each[0] not in seen][:200]
+            if not onward + back or here[0] == '"':
+                break
+            chosen = self._random.choice(onward if onward and (not back or self._random.random() < 0.7) else back)
+            path.append(chosen)
+            here = chosen[2] if chosen[0] == here else chosen[0]
+            seen.add(here)
+        if self._closed and here != start:
+            self._stays.add(here)
+        self.node(start)
+        return [self.line(each) for each in path]
+
+
+class Grammar:
+    """Draws queries; the kinds of structure have equal shares."""
+
+    def __init__(self, triples: Sequence[Triple], random: Random, share_open: float = OPEN) -> None:
+        self._facts, self._random, self._open = FactIndex(triples), random, share_open
+        self._kinds: tuple[Callable[[Walk, Term], str], ...] = (
+            self._star,
+            self._chain,
+            self._snowflake,
+            self._filtered,
+            self._optional,
+            self._union,
+            self._negated,
+            self._counted,
+        )
+
+    def queries(self) -> Iterator[DrawnQuery]:
+        """Queries of structures that are all different, without end."""
+        seen: set[str] = set()
+        while True:
+            drawn = self._drawn()
+            if drawn is not None and drawn.structure not in seen:
+                seen.add(drawn.structure)
+                yield drawn
+
+    def _drawn(self) -> DrawnQuery | None:
+        walk = Walk(self._facts, self._random, self._random.random() >= self._open)
+        text = self._random.choice(self._kinds)(walk, self._random.choice(self._facts.subjects))
+        if "." not in text or not walk.variables:
+            return None
+        return DrawnQuery(text, structure(text))
+
+    def _select(self, walk: Walk, group: str) -> str:
+        """All variables, or those of one and any others."""
+        names = walk.variables
+        wanted = names if self._random.random() < 0.6 else names[: self._random.randint(1, len(names))]
+        return f"SELECT {' '.join(wanted)} {{ {group} }}"
+
+    def _star(self, walk: Walk, start: Term) -> str:
+        lines = walk.star(start, self._random.randint(2, 4))
+        return self._select(walk, " ".join(lines))
+
+    def _chain(self, walk: Walk, start: Term) -> str:
+        lines = walk.chain(start, self._random.randint(2, 4))
+        return self._select(walk, " ".join(lines))
+
+    def _snowflake(self, walk: Walk, start: Term) -> str:
+        lines = walk.chain(start, self._random.randint(1, 2)) + walk.star(start, self._random.randint(1, 3))
+        return self._select(walk, " ".join(lines))
+
+    def _filtered(self, walk: Walk, start: Term) -> str:
+        lines = walk.star(start, self._random.randint(2, 4))
+        name = self._random.choice(walk.variables)
+        word = self._random.choice(("a", "1", "Course", "Student", "Prof", "Department"))
+        test = self._random.choice(
+            (f'CONTAINS(STR({name}), "{word}")', f'STRLEN(STR({name})) > {self._random.randint(5, 60)}',
+             f'!STRSTARTS(STR({name}), "{word}")', f'{name} != "{word}"')
+        )  # fmt: skip
+        return self._select(walk, f"{' '.join(lines)} FILTER({test})")
+
+    def _optional(self, walk: Walk, start: Term) -> str:
+        lines = walk.star(start, self._random.randint(1, 3))
+        more = walk.chain(start, 1) if self._random.random() < 0.5 else walk.star(start, self._random.randint(1, 2))
+        return self._select(walk, f"{' '.join(lines)} OPTIONAL {{ {' '.join(more)} }}")
+
+    def _union(self, walk: Walk, start: Term) -> str:
+        one = walk.star(start, self._random.randint(1, 3))
+        two = walk.chain(start, self._random.randint(1, 2))
+        return self._select(walk, f"{{ {' '.join(one)} }} UNION {{ {' '.join(two)} }}")
+
+    def _negated(self, walk: Walk, start: Term) -> str:
+        lines = walk.star(start, self._random.randint(1, 3))
+        names = walk.variables
+        other = self._facts.of[self._random.choice(self._facts.subjects)]
+        _, predicate, end = self._random.choice(other)
+        far = end if predicate == RDF_TYPE else "?other"
+        what = self._random.choice(("MINUS", "FILTER NOT EXISTS"))
+        group = f"{' '.join(lines)} {what} {{ {names[0]} {predicate} {far} }}"
+        return f"SELECT {' '.join(names)} {{ {group} }}"
+
+    def _counted(self, walk: Walk, start: Term) -> str:
+        lines = walk.star(start, self._random.randint(1, 3)) + walk.chain(start, self._random.randint(0, 2))
+        names = walk.variables
+        key, counted = names[-1], names[0]
+        operator = self._random.choice(("COUNT", "COUNT(DISTINCT", "MIN", "MAX"))
+        call = f"{operator} {counted})" if "(" in operator else f"{operator}({counted})"
+        if key == counted:
+            return f"SELECT ({call} AS ?n) {{ {' '.join(lines)} }}"
+        return f"SELECT {key} ({call} AS ?n) {{ {' '.join(lines)} }} GROUP BY {key}"
+
+
+def structure(text: str) -> str:
+    """A query's text with its variables numbered, and ``_`` for each term drawn from the facts."""
+    known: dict[str, str] = {}
+    bare = _DRAWN.sub("_", text)
+    return _VARIABLE.sub(lambda found: known.setdefault(found[0], f"?{len(known)}"), bare)
+
+
+_LIMITS = Limits(lag=1_000_000, kept=1, waiting=100_000, rows=10_000, effort=500_000)
+
+
+CallTimes = tuple[list[float], list[float]]
+"""CPU and wall ms of calls."""
+
+
+def timed(calls: Iterable[Callable[[], object]]) -> CallTimes:
+    """CPU and wall ms of each call."""
+    cpu, wall = list[float](), list[float]()
+    for call in calls:
+        spent, clock = time.process_time_ns(), time.perf_counter_ns()
+        call()
+        cpu.append((time.process_time_ns() - spent) / 1e6)
+        wall.append((time.perf_counter_ns() - clock) / 1e6)
+    return cpu, wall
+
+
+def cells(times: CallTimes) -> Iterator[str]:
+    """Mean, median, 99th percentile and maximum, of CPU and of the wall clock."""
+    return (f"mean {fmean(each):.3f} {times_text(each, '.3f')}" for each in times)
+
+
+def created(broker: Broker, queries: Iterator[DrawnQuery], number: int) -> tuple[CallTimes, int]:
+    """A channel a query, until there are so many; the times of those, and how many queries were passed over."""
+    cpu, wall, refused = list[float](), list[float](), 0
+    while len(cpu) < number:
+        name, text = f"c{len(cpu)}", next(queries).text
+        try:
+            times = timed([lambda name=name, text=text: broker.create_channel(name, text)])
+        except LimitError:
+            refused += 1
+            continue
+        cpu += times[0]
+        wall += times[1]
+    return (cpu, wall), refused
+
+
+def world(publications: int, random: Random) -> tuple[list[Triple], list[tuple[Triple, ...]], list[Triple]]:
+    """All facts, the descriptions to publish, and the ontology."""
+    ontology = list(read_triples(workloads.load("university").ONTOLOGY))  # type: ignore[attr-defined]
+    facts = list(university(None, ontology, 1, 0, "no").facts)
+    described: dict[Term, list[Triple]] = defaultdict(list)
+    for triple in facts:
+        described[triple[0]].append(triple)
+    chosen = random.sample(sorted(described), publications)
+    return facts, [tuple(described[each]) for each in chosen], ontology
+
+
+def configurations(folders: Sequence[Path], words: Sequence[str]) -> None:
+    """Each folder in a process of its own, a column each."""
+    commands = [[sys.executable, "-m", "benchmarks.broker", str(folder), *words, "--here"] for folder in folders]
+    found: list[Figures] = [json.loads(subprocess.check_output(each)) for each in commands]
+    with ResultTable("broker", ("", *(str(each["configuration"]) for each in found))) as table:
+        for key in found[0]:
+            table.add(key, *(_shown(each.get(key, "")) for each in found))
 
 
 def _shown(value: float | str) -> str:
-    return f"{value:,.3f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value[-14:]
+    return f"{value:,.3f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value
+
+
+def channels(number: int, publications: int, random: Random, share_open: float, profiled: str | None) -> None:
+    facts, graphs, ontology = world(publications, random)
+    out = {triple for graph in graphs for triple in graph}
+    broker = Broker(begin("incremental", rules_of(ontology)), lambda: 0, time.monotonic, None, _LIMITS)
+    profile = cProfile.Profile()
+    with gc_frozen():
+        broker.load(triple for triple in facts if triple not in out)
+        if profiled == "create":
+            profile.enable()
+        made, refused = created(broker, Grammar(facts, random, share_open).queries(), number)
+        profile.disable()
+    print(f"queries passed over: {refused}")
+    if profiled == "publish":
+        profile.enable()
+    with ResultTable("broker_channels", ("", "CPU ms", "wall ms", "channels told")) as table:
+        table.add("create", *cells(made), "")
+        for kind, given in (("facts", [(random.choice(graph),) for graph in graphs]), ("descriptions", graphs)):
+            for label, operation in (("publish", broker.publish), ("delete", broker.delete)):
+                before = sum(each.number for each in broker.channels())
+                times = timed(lambda graph=graph, operation=operation: operation(graph) for graph in given)
+                told = sum(each.number for each in broker.channels()) - before
+                table.add(f"{label} {kind}", *cells(times), f"{told / len(given):.1f}")
+    profile.disable()
+    if profiled:
+        pstats.Stats(profile).sort_stats("tottime").print_stats(35)
+    broker.close()
 
 
 def main() -> None:
-    """Each folder in a process of its own."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="+", type=Path)
-    parser.add_argument("--system", default="broker_inprocess")
-    parser.add_argument("--option", action="append", default=[], help="NAME=VALUE")
-    parser.add_argument("--first", type=int)
-    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.here:
-        options = dict(each.split("=", 1) for each in asked.option)
-        print(json.dumps(run(read(asked.folders[0]), asked.system, options, asked.first)))
-        return
-    rest = [word for word in sys.argv[1:] if Path(word) not in asked.folders]
-    words = [[sys.executable, "-m", "benchmarks.broker", str(folder), *rest, "--here"] for folder in asked.folders]
-    table([json.loads(subprocess.check_output(each)) for each in words])
+    command = parser(
+        __doc__, system="broker_inprocess", first=int, here=False, channels=1000, publications=300, seed=0, open=OPEN,
+        profile=OneOf(("", "create", "publish"), ""),
+    )  # fmt: skip
+    command.add_argument("folders", nargs="*", type=Path)
+    command.add_argument("--option", action="append", default=[], help="NAME=VALUE")
+    given = command.parse_args()
+    if given.here:
+        options = dict(each.split("=", 1) for each in given.option)
+        print(json.dumps(run(read(given.folders[0]), given.system, options, given.first)))
+    elif given.folders:
+        configurations(given.folders, [word for word in sys.argv[1:] if Path(word) not in given.folders])
+    else:
+        channels(given.channels, given.publications, Random(given.seed), given.open, given.profile)
 
 
 if __name__ == "__main__":

@@ -1,72 +1,57 @@
-"""Publications through HTTP to a broker in a process of its own, with a journal, at a fixed rate, and who is told.
+"""The broker through sockets: publications at a fixed rate and who is told, and one change for many subscribers.
 
-python -m benchmarks.broker_http [--rate 500] [--seconds 8] [--subscribers 1] [--configuration FOLDER]
-Without a configuration there is one channel (a join of two patterns), of whose answer each publication (two triples)
-is a new row. With one, which `streamgauge sepbm generate` writes, its base load and ontology are served, its channels
-are there, and its publications come in turn, are deleted in turn, and come again. `acknowledged` is from the due time
-of a request to its answer, which comes when it is durable; `told` from the same to the first notification of it at a
-channel's first subscriber, by server-sent events. The client keeps 32 connections. Subscribers take all, and count; a
-channel has `subscribers` of them. `cpu` is the broker's process's, a publication.
+python -m benchmarks.broker_http [--parts rate fanout] [--rate 500] [--seconds 8] [--configuration FOLDER] ...
+
+`rate`: to a broker in a process of its own, with a journal. Without a configuration there is one channel (a join of two
+patterns), of whose answer each publication (two triples) is a new row. With one, which `streamgauge sepbm generate`
+writes, its base load and ontology are served, its channels are there, and its publications come in turn, are deleted in
+turn, and come again. `acknowledged` is from the due time of a request to its answer, which comes when it is durable;
+`told` from the same to the first notification of it at a channel's first subscriber, by server-sent events, ms. The
+client keeps 32 connections. ``--listeners`` subscribers of each channel take all, and count. `cpu` is the broker's
+process's, ms a publication.
+
+`fanout`: each of ``--systems`` is a process of its own; another holds all ``--subscribers``, which read and count; this
+one publishes ``--messages``, eight changes at a time where they are acknowledged. The broker serves a channel by
+server-sent events and by WebSocket, without a journal; each publication is two triples, so that there is a row more.
+`raw` is a Starlette application that sends a text of the same length to every WebSocket; `mqtt` is mosquitto with
+quality 0 and the same text. Deliveries a second are from the first publication to the last delivery at the last
+subscriber, the best of the repetitions; CPU is of the server, a delivery. Clients are on the same cores as the server.
 """
 
 import argparse
 import asyncio
 import json
+import multiprocessing as mp
 import os
-import re
+import selectors
+import shutil
+import socket
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count, cycle
 from math import inf
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-import psutil
-
-from benchmarks.measure import times_text
+from benchmarks.measure import HttpPool, KeptConnection, OneOf, awaited, cpu, free_port, port_of, run_parts, times_text
+from benchmarks.results import ResultTable
+from streamgauge.harness.process import ServerProcess
+from streamgauge.servers.broker.contract import Notification
+from streamgauge.servers.broker.representations import told
 from streamgauge.suites.sepbm import BASE, ONTOLOGY, Stored, read
 
 Publication: TypeAlias = tuple[str, bytes]
 """A path and a graph."""
 
 QUERY = "SELECT * { ?x a <urn:P> ; <urn:n> ?n }"
-CONNECTIONS = 32
-WARM = 50
-PROGRAM = [sys.executable, "-c", "from streamgauge.cli.main import main; main()"]
-
-
-class Connections:
-    """Requests over connections that are kept."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._free: asyncio.LifoQueue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.LifoQueue()
-
-    async def open(self) -> None:
-        """Connect."""
-        for _ in range(CONNECTIONS):
-            self._free.put_nowait(await asyncio.open_connection("127.0.0.1", self._port))
-
-    async def send(self, method: str, path: str, body: bytes, kind: str) -> bytes:
-        """The body of the answer. A connection that the broker ended, as nothing was asked on it, is made anew."""
-        reader, writer = connection = await self._free.get()
-        if reader.at_eof():
-            reader, writer = connection = await asyncio.open_connection("127.0.0.1", self._port)
-        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
-        writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-        length = re.search(rb"content-length: (\d+)", await reader.readuntil(b"\r\n\r\n"))
-        assert length is not None
-        said = await reader.readexactly(int(length[1]))
-        self._free.put_nowait(connection)
-        return said
-
-    async def number(self, channel: str) -> int:
-        """Of a channel's last notification."""
-        return int(json.loads(await self.send("GET", f"/channels/{channel}", b"", "text/plain"))["notification"])
+CONNECTIONS: Final = 32
+WARM: Final = 50
 
 
 class Listener:
@@ -92,7 +77,7 @@ class Listener:
 def rows() -> Iterator[Publication]:
     """Each a new row."""
     for n in count():
-        yield "/publish", f'<urn:s{n}> a <urn:P> ; <urn:n> "{n}" .'.encode()
+        yield "/publish", _row(n)
 
 
 def in_turn(configuration: Stored) -> Iterator[Publication]:
@@ -102,30 +87,21 @@ def in_turn(configuration: Stored) -> Iterator[Publication]:
         yield from ((path, graph) for graph in graphs if graph)
 
 
-@dataclass(frozen=True)
-class PublicationLoad:
-    """The load of publications on the broker."""
-
-    channels: Mapping[str, str]
-    publications: Iterator[Publication]
-    rate: float
-    seconds: float
-    subscribers: int
-
-
-async def measure(port: int, pid: int, load: PublicationLoad) -> str:
-    """One line of figures, ms."""
-    http = Connections(port)
-    await http.open()
-    for name, query in load.channels.items():
+async def measure(
+    server: ServerProcess, channels: Mapping[str, str], publications: Iterator[Publication], given: argparse.Namespace
+) -> tuple[str, ...]:
+    """A row of figures, ms."""
+    port = port_of(server.address)
+    http = HttpPool(port, CONNECTIONS)
+    for name, query in channels.items():
         await http.send("PUT", f"/channels/{name}", query.encode(), "application/sparql-query")
-    listeners = [Listener(name, reads=n == 0) for name in load.channels for n in range(load.subscribers)]
+    listeners = [Listener(name, reads=n == 0) for name in channels for n in range(given.listeners)]
     listening = await begun(listeners, port)
     due: dict[int, float] = {}
     taken: dict[int, float] = {}
 
     async def publish(at: float) -> None:
-        said = await http.send("POST", *next(load.publications), "text/turtle")
+        _, said = await http.send("POST", *next(publications), "text/turtle")
         number = json.loads(said)["publication"]
         due[number], taken[number] = at, time.perf_counter() - at
 
@@ -133,39 +109,33 @@ async def measure(port: int, pid: int, load: PublicationLoad) -> str:
         await publish(time.perf_counter())
     due.clear()
     taken.clear()
-    process = psutil.Process(pid)
-    planned, spent, start = int(load.rate * load.seconds), sum(process.cpu_times()[:2]), time.perf_counter()
+    planned, spent, start = int(given.rate * given.seconds), cpu(server.pid), time.perf_counter()
     async with asyncio.TaskGroup() as group:
         for n in range(planned):
-            at = start + n / load.rate
+            at = start + n / given.rate
             await asyncio.sleep(max(0.0, at - time.perf_counter()))
             group.create_task(publish(at))
     took = time.perf_counter() - start
-    last = {name: await http.number(name) for name in load.channels}
+    last = {}
+    for name in channels:
+        last[name] = int(json.loads((await http.send("GET", f"/channels/{name}"))[1])["notification"])
     while any(0 <= each.count < last[each.channel] for each in listeners):
         await asyncio.sleep(0.05)
     await asyncio.sleep(0.5)
-    cpu = (sum(process.cpu_times()[:2]) - spent) / planned
+    each_cpu = 1000 * (cpu(server.pid) - spent) / planned
     for task in listening:
         task.cancel()
     once = sum(each.count == last[each.channel] for each in listeners)
     first = [min(each.told.get(number, inf) for each in listeners) for number in due]
-    told = [came - at for came, at in zip(first, due.values(), strict=True) if came < inf]
+    late = [came - at for came, at in zip(first, due.values(), strict=True) if came < inf]
+    times = (times_text([1000 * each for each in seconds]) for seconds in (list(taken.values()), late))
     return (
-        f"{planned / took:.0f} publications/s; acknowledged {_ms(list(taken.values()))}; told {_ms(told)}; "
-        f"{once} of {len(listeners)} subscribers got each of their channel's notifications once; "
-        f"cpu {1000 * cpu:.2f} ms; load {os.getloadavg()[0]:.1f}"
+        f"{planned / took:.0f}/s",
+        *times,
+        f"{once} of {len(listeners)}",
+        f"{each_cpu:.2f}",
+        f"{os.getloadavg()[0]:.1f}",
     )
-
-
-def port_of(running: "subprocess.Popen[str]") -> int:
-    """The port that the broker names."""
-    said = []
-    for line in running.stderr or ():
-        said.append(line)
-        if found := re.search(r":(\d+)/\n", line):
-            return int(found[1])
-    raise SystemExit(f"the broker did not begin: {''.join(said)}")
 
 
 async def begun(listeners: Sequence[Listener], port: int) -> list[asyncio.Task[None]]:
@@ -177,34 +147,258 @@ async def begun(listeners: Sequence[Listener], port: int) -> list[asyncio.Task[N
     return listening
 
 
-def _ms(seconds: Sequence[float]) -> str:
-    """Median, 99th percentile and maximum in ms."""
-    return times_text([1000 * each for each in seconds])
-
-
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rate", type=float, default=500)
-    parser.add_argument("--seconds", type=float, default=8)
-    parser.add_argument("--subscribers", type=int, default=1)
-    parser.add_argument("--configuration", type=Path)
-    asked = parser.parse_args()
+def rate(given: argparse.Namespace) -> None:
     channels, publications, words = {"c": QUERY}, rows(), list[str]()
-    if asked.configuration is not None:
-        stored = read(asked.configuration)
+    if given.configuration is not None:
+        stored = read(given.configuration)
         channels, publications = {each.name: each.query for each in stored.channels}, in_turn(stored)
         words = [str(stored.folder / BASE), "--ontology", str(stored.folder / ONTOLOGY)]
-    load = PublicationLoad(channels, publications, asked.rate, asked.seconds, asked.subscribers)
+    words += ["--max-subscribers", str(10**6), "--max-connections", str(10**6)]
+    columns = ("rate", "acknowledged", "told", "subscribers that got all once", "cpu", "load")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ResultTable("broker_http", columns) as table,
+        ServerProcess("broker", "serve", *words, "--journal", f"{folder}/journal") as server,
+    ):
+        table.add(*asyncio.run(measure(server, channels, publications, given)))
+
+
+MARK: Final = b'"publications":'
+"""Once in each text that is delivered."""
+TEXT: Final = json.dumps(
+    told(Notification("c", 1, (1,), (("<urn:s1000>", '"1000"'),), (), 1_800_000_000_000, 90), ("x", "n")),
+    separators=(",", ":"),
+).encode()
+UNDER_WAY: Final = 8
+
+
+def websocket_head(path: str) -> bytes:
+    """The request that opens a WebSocket (RFC 6455, 4.1)."""
+    key = b64encode(bytes(16)).decode()
+    return (
+        f"GET {path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n"
+    ).encode()
+
+
+def packet(kind: int, body: bytes) -> bytes:
+    """An MQTT 3.1.1 control packet."""
+    size, left = bytearray(), len(body)
+    while True:
+        left, low = divmod(left, 128)
+        size.append(low | (128 if left else 0))
+        if not left:
+            return bytes([kind]) + bytes(size) + body
+
+
+def text_field(text: str) -> bytes:
+    """A string of MQTT."""
+    return len(text).to_bytes(2, "big") + text.encode()
+
+
+def mqtt_connect(name: str) -> bytes:
+    """CONNECT, with a clean session."""
+    return packet(0x10, text_field("MQTT") + b"\x04\x02\x00\x00" + text_field(name))
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """The bytes that a subscriber sends first, and the end of the answer after which it is subscribed."""
+
+    says: tuple[tuple[bytes, bytes], ...]
+
+
+EVENTS: Final = Greeting(((b"GET /channels/c/notifications HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\r\n\r\n"),))
+TALKS: Final = Greeting(((websocket_head("/channels/c/notifications"), b"\r\n\r\n"),))
+RAW: Final = Greeting(((websocket_head("/"), b"\r\n\r\n"),))
+MQTT: Final = Greeting(((b"", b""), (packet(0x82, b"\x00\x01" + text_field("c") + b"\x00"), b"\x90\x03\x00\x01\x00")))
+
+
+def opened(port: int, greeting: Greeting, name: str) -> socket.socket:
+    """A connection that is subscribed."""
+    made = socket.create_connection(("127.0.0.1", port))
+    for said, ends in greeting.says:
+        made.sendall(said or mqtt_connect(name))
+        got = b""
+        while not got.endswith(ends or b"\x20\x02\x00\x00"):
+            got += made.recv(1)
+    made.setblocking(False)
+    return made
+
+
+def counting(port: int, greeting: Greeting, subscribers: int, pipe: Connection) -> None:
+    """A process: subscribe, then count what each gets; for each number of messages that is asked, when all have it."""
+    chosen = selectors.DefaultSelector()
+    got = [0] * subscribers
+    tails = [b""] * subscribers
+    held = [opened(port, greeting, f"s{n}") for n in range(subscribers)]
+    for n, each in enumerate(held):
+        chosen.register(each, selectors.EVENT_READ, n)
+    pipe.send("subscribed")
+    while messages := pipe.recv():
+        target = [each + messages for each in got]
+        missing = set(range(subscribers))
+        while missing:
+            for key, _ in chosen.select():
+                n = key.data
+                data = tails[n] + held[n].recv(2**18)
+                got[n] += data.count(MARK)
+                tails[n] = data[-len(MARK) + 1 :]
+                if got[n] >= target[n]:
+                    missing.discard(n)
+        pipe.send((time.monotonic(), got == target))
+
+
+@dataclass(frozen=True, slots=True)
+class SystemUnderLoad:
+    """A running system: where, its process, its greeting, and what publishes so many messages."""
+
+    port: int
+    pid: int
+    greeting: Greeting
+    publish: Callable[[int, int], None]
+
+
+async def _posted(port: int, path: str, bodies: Sequence[bytes], kind: str, method: str = "POST") -> None:
+    """Post all, some at a time, each when the one before on its connection is answered."""
+    left = iter(bodies)
+
+    async def one() -> None:
+        connection = KeptConnection(port)
+        for body in left:
+            await connection.send(method, path, body, kind)
+        connection.close()
+
+    await asyncio.gather(*(one() for _ in range(UNDER_WAY)))
+
+
+def posting(port: int, path: str, body: Callable[[int], bytes], kind: str) -> Callable[[int, int], None]:
+    """Publishes messages by POST."""
+    return lambda first, many: asyncio.run(_posted(port, path, [body(first + n) for n in range(many)], kind))
+
+
+@contextmanager
+def broker(greeting: Greeting) -> Iterator[SystemUnderLoad]:
+    """The broker with a channel."""
+    with ServerProcess("broker", "serve") as server:
+        port = port_of(server.address)
+        asyncio.run(_posted(port, "/channels/c", [QUERY.encode()], "application/sparql-query", "PUT"))
+        yield SystemUnderLoad(port, server.pid, greeting, posting(port, "/publish", _row, "text/turtle"))
+
+
+def _row(number: int) -> bytes:
+    return f'<urn:s{number}> a <urn:P> ; <urn:n> "{number}" .'.encode()
+
+
+def raw_server(port: int) -> None:
+    """A process: a fan-out as anybody would write it with Starlette."""
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route, WebSocketRoute
+    from starlette.websockets import WebSocket
+
+    there = set[WebSocket]()
+
+    async def follow(websocket: WebSocket) -> None:
+        await websocket.accept()
+        there.add(websocket)
+        await websocket.receive()
+
+    async def publish(request: Request) -> Response:
+        text = (await request.body()).decode()
+        for each in list(there):
+            await each.send_text(text)
+        return Response(b"{}")
+
+    routes = [WebSocketRoute("/", follow), Route("/publish", publish, methods=["POST"])]
+    uvicorn.run(Starlette(routes=routes), port=port, log_level="error", ws_per_message_deflate=False)
+
+
+@contextmanager
+def raw() -> Iterator[SystemUnderLoad]:
+    """A raw WebSocket fan-out."""
+    port = free_port()
+    running = mp.get_context("spawn").Process(target=raw_server, args=(port,), daemon=True)
+    running.start()
+    awaited(port)
+    yield SystemUnderLoad(port, running.pid or 0, RAW, posting(port, "/publish", lambda _: TEXT, "text/plain"))
+    running.terminate()
+
+
+def mqtt_published(port: int) -> Callable[[int, int], None]:
+    """Publishes by MQTT with quality 0."""
+    made = socket.create_connection(("127.0.0.1", port))
+    made.sendall(mqtt_connect("publisher"))
+    made.recv(4)
+    message = packet(0x30, text_field("c") + TEXT)
+    return lambda _first, many: [made.sendall(message) for _ in range(many)] and None
+
+
+@contextmanager
+def mosquitto() -> Iterator[SystemUnderLoad]:
+    """MQTT, with room for all that waits for a subscriber."""
+    port, program = free_port(), shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin:/opt/homebrew/sbin")
+    if program is None:
+        raise SystemExit("mosquitto is not installed: leave mqtt out of --systems")
     with tempfile.TemporaryDirectory() as folder:
-        words += ["--port", "0", "--journal", str(Path(folder) / "journal"), "--max-subscribers", str(10**6)]
-        words += ["--max-connections", str(10**6)]
-        with subprocess.Popen([*PROGRAM, "broker", "serve", *words], stderr=subprocess.PIPE, text=True) as running:
+        lines = f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\nmax_queued_bytes 0\n"
+        (Path(folder) / "conf").write_text(lines, encoding="utf-8")
+        with subprocess.Popen([program, "-c", f"{folder}/conf"], stderr=subprocess.DEVNULL) as running:
             try:
-                print(asyncio.run(measure(port_of(running), running.pid, load)))
+                awaited(port)
+                yield SystemUnderLoad(port, running.pid, MQTT, mqtt_published(port))
             finally:
                 running.terminate()
 
 
+SYSTEMS: Final = {"events": lambda: broker(EVENTS), "websocket": lambda: broker(TALKS), "raw": raw, "mqtt": mosquitto}
+
+
+def delivered(name: str, given: argparse.Namespace) -> tuple[str, str, str]:
+    """System, deliveries a second, and CPU of the server a delivery."""
+    here, there = mp.Pipe()
+    with SYSTEMS[name]() as served:
+        clients = mp.get_context("spawn").Process(
+            target=counting, args=(served.port, served.greeting, given.subscribers, there), daemon=True
+        )
+        clients.start()
+        here.recv()
+        best, spent, first = 0.0, 0.0, 1000
+        for many in (given.messages // 10, *[given.messages] * given.repeat):
+            here.send(many)
+            before, began = cpu(served.pid), time.monotonic()
+            served.publish(first, many)
+            ended, once = here.recv()
+            first += many
+            rate = many * given.subscribers / (ended - began)
+            if not once:
+                raise SystemExit(f"{name}: a subscriber got a message more than once")
+            if many == given.messages and rate > best:
+                best, spent = rate, (cpu(served.pid) - before) / many / given.subscribers
+        here.send(0)
+        clients.join()
+    return name, f"{best:,.0f}", f"{1e6 * spent:.1f} us"
+
+
+def fanout(given: argparse.Namespace) -> None:
+    print(f"{given.subscribers} subscribers, {given.messages} messages of {len(TEXT)} bytes")
+    with ResultTable("broker_fanout", ("system", "deliveries a second", "server's CPU a delivery")) as table:
+        for name in given.systems:
+            table.add(*delivered(name, given))
+
+
 if __name__ == "__main__":
-    main()
+    run_parts(
+        __doc__,
+        {"rate": rate, "fanout": fanout},
+        rate=500.0,
+        seconds=8.0,
+        listeners=1,
+        configuration=Path,
+        subscribers=200,
+        messages=500,
+        repeat=2,
+        systems=OneOf(SYSTEMS),
+    )

@@ -25,9 +25,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.measure import OneOf, options, weather_text, write_weather
 from benchmarks.results import ResultTable
 from streamgauge.engines import EngineError, dialect, evaluator, load, names, profiles
 from streamgauge.formats.lines import encode_advance, encode_element
@@ -38,15 +40,14 @@ from streamgauge.formats.written import read_written
 from streamgauge.harness.host import serve
 from streamgauge.harness.resources import machine, versions
 from streamgauge.harness.systems.pipe import RunLimits, program, record, task_of
+from streamgauge.harness.trial import made_once
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Clock, Semantics
 from streamgauge.oracle.judging.judge import Means, judge_run
-from streamgauge.query import fill, parse
+from streamgauge.query import parse
 from streamgauge.semantics.profiles import profile
 from streamgauge.suites.experiments.plan import link, stream_facts
-from streamgauge.workloads import load as load_workload
-from streamgauge.workloads import query_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -141,24 +142,20 @@ def semantics_of(engine: str, name: str) -> Semantics:
 
 def cases(modes: Sequence[str], wanted: Callable[[EngineCase], bool]) -> Iterator[EngineCase]:
     """Every case, each peer's beside `live`'s under the same semantics."""
-    seen = set()
-    for query, (_, _, loads) in LOADS.items():
-        for scale in loads:
-            for kind in KINDS:
-                for peer in PEERS[kind_of(kind)]:
-                    name = own_semantics(peer)
-                    for mode in modes:
-                        for engine in (peer, "live"):
-                            case = EngineCase(f"{query}/{scale}/{kind}", engine, semantics_of(engine, name), mode)
-                            if case.key not in seen and wanted(case):
-                                seen.add(case.key)
-                                yield case
+    found: dict[str, EngineCase] = {}
+    names = (f"{query}/{scale}/{kind}" for query, (_, _, loads) in LOADS.items() for scale in loads for kind in KINDS)
+    for name in names:
+        for peer, mode in product(PEERS["change" if name.endswith("change") else "close"], modes):
+            for engine in (peer, "live"):
+                case = EngineCase(name, engine, semantics_of(engine, own_semantics(peer)), mode)
+                found.setdefault(case.key, case)
+    return filter(wanted, found.values())
 
 
 def header_of(case: EngineCase, stream: Path, seconds: int) -> RunHeader:
     query, scale, kind = case.parts
     size, slide = KINDS[kind]
-    text = fill(query_text(load_workload("weather"), query), {"WSIZE": size, "WSLIDE": slide, **LOADS[query][1]})
+    text = weather_text(query, WSIZE=size, WSLIDE=slide, **LOADS[query][1])
     return RunHeader(
         engine=case.engine,
         query=parse(text),
@@ -249,21 +246,12 @@ def judged(case: EngineCase, run: Run, out: Path, spark: "Callable[[], SparkSess
     return kept.read_text()
 
 
-def streams(names: set[tuple[str, str]], seconds: int, out: Path) -> dict[tuple[str, str], Path]:
-    """The stream table of each query's experiment and load; Spark is gone again before anything is measured."""
-    found = {(query, scale): out / "streams" / f"{query}-{scale}-{seconds}" for query, scale in sorted(names)}
-    missing = {key: path for key, path in found.items() if not (path / "_SUCCESS").exists()}
-    if missing:
-        from streamgauge.spark.session import session
-
-        spark = session("local[2]", memory="2g", shuffle=2)
-        for (query, scale), path in missing.items():
-            seed, _, loads = LOADS[query]
-            size = {"stations": loads[scale], "duration": f"{seconds}s"}
-            table = load_workload("weather").generate(spark, seed, partitions=None, **size)
-            table.write.mode("overwrite").parquet(str(path))
-        spark.stop()
-    return found
+def stream_of(case: EngineCase, seconds: int, out: Path) -> Path:
+    """The stream table of the case's experiment and load."""
+    query, scale, _ = case.parts
+    seed, _, loads = LOADS[query]
+    size = {"stations": loads[scale], "duration": f"{seconds}s"}
+    return made_once(out / "streams" / f"{query}-{scale}-{seconds}", lambda folder: write_weather(folder, seed, **size))
 
 
 @cache
@@ -288,26 +276,17 @@ def wanted_by(given: argparse.Namespace) -> Callable[[EngineCase], bool]:
     return wanted
 
 
-def kind_of(name: str) -> str:
-    return "change" if name.endswith("change") else "close"
-
-
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--quick", action="store_true")
-    options.add_argument("--only", nargs="*", default=[])
-    options.add_argument("--modes", nargs="*", choices=("pipe", "preload"), default=["pipe", "preload"])
-    options.add_argument("--seconds", type=int, default=30)
-    options.add_argument("--out", type=Path)
-    options.add_argument("--without-verdicts", action="store_true")
-    options.add_argument("--profile", metavar="CASE")
-    given = options.parse_args()
+    given = options(
+        __doc__, quick=False, only=("",), modes=OneOf(("pipe", "preload")), seconds=30, out=Path,
+        without_verdicts=False, profile="",
+    )  # fmt: skip
     with tempfile.TemporaryDirectory() as scratch:
         out = given.out or Path(scratch)
         out.mkdir(parents=True, exist_ok=True)
         if given.profile:
             case = EngineCase(given.profile, "live", semantics_of("live", "csparql-0.9.7"), "pipe")
-            stream = streams({case.parts[:2]}, given.seconds, out)[case.parts[:2]]
+            stream = stream_of(case, given.seconds, out)
             profiled(header_of(case, stream, given.seconds), elements(stream))
         else:
             compare(given, out)
@@ -315,7 +294,7 @@ def main() -> None:
 
 def compare(given: argparse.Namespace, out: Path) -> None:
     todo = list(cases(given.modes, wanted_by(given)))
-    made = streams({case.parts[:2] for case in todo}, given.seconds, out)
+    made = {case.parts[:2]: stream_of(case, given.seconds, out) for case in todo}
     print(f"{len(todo)} runs; load of the machine {os.getloadavg()[0]:.1f}; {machine()}", flush=True)
     runs: list[tuple[EngineCase, Run]] = []
     silent: dict[str, list[str]] = {}
@@ -397,10 +376,8 @@ def profiled(header: RunHeader, stream: Iterable[StreamElement], shown: int = 15
     lines = [encode_task(task_of(header)), *map(encode_element, stream), encode_advance(header.advanced_to)]
     given = io.BufferedReader(io.BytesIO(b"".join(lines)))
     del lines
-    profile = cProfile.Profile()
-    profile.enable()
-    serve("live", given, io.BytesIO())
-    profile.disable()
+    with cProfile.Profile() as profile:
+        serve("live", given, io.BytesIO())
     stats = pstats.Stats(profile)
     parts: Counter[str] = Counter()
     own: Counter[str] = Counter()

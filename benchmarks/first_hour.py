@@ -1,6 +1,6 @@
 """A newcomer's waits: each thing of the first hour, done as a program of its own, beside its limit.
 
-python -m benchmarks.first_hour [--only TEXT]
+python -m benchmarks.first_hour [--only TEXT], which chooses those whose name has this text
 
 Printed are wall time and CPU time (s) of the program and of those that it waited for (Spark's JVM is not one of them);
 a server's are until it answers `/health`.
@@ -9,9 +9,7 @@ something is beyond its limit or does not end as it should; the suite does the s
 (tests/cli/test_examples.py, tests/cli/test_first_hour.py).
 """
 
-import argparse
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -24,10 +22,9 @@ from typing import Final
 from urllib.error import URLError
 from urllib.request import urlopen
 
-import psutil
-
-from benchmarks.measure import free_port
+from benchmarks.measure import free_port, options
 from benchmarks.results import ResultTable
+from streamgauge.harness.resources import reaped, spent
 
 EXAMPLES: Final = Path(__file__).resolve().parents[1] / "examples"
 SELF: Final = "-m streamgauge"
@@ -80,17 +77,12 @@ def waited(wait: Wait, folder: Path) -> Waited:
     if wait.serves:
         port = free_port()
         return _served(words(wait.commands[0].replace("PORT", f"{port}")), port, folder, environment)
-    before, began = _children(), time.monotonic()
+    before, began = reaped(), time.monotonic()
     codes = [
         subprocess.run(words(each), cwd=folder, env=environment, capture_output=True).returncode
         for each in wait.commands
     ]
-    return Waited(time.monotonic() - began, _children() - before, not any(codes))
-
-
-def _children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    return Waited(time.monotonic() - began, reaped() - before, not any(codes))
 
 
 def _served(command: Sequence[str], port: int, folder: Path, environment: dict[str, str]) -> Waited:
@@ -104,9 +96,9 @@ def _served(command: Sequence[str], port: int, folder: Path, environment: dict[s
     wall = time.monotonic() - began
     if program.poll() is not None:
         return Waited(wall, 0.0, False)
-    used = psutil.Process(program.pid).cpu_times()
+    used = spent(program.pid)
     program.send_signal(signal.SIGINT)
-    return Waited(wall, used.user + used.system, program.wait(30) in (0, 130))
+    return Waited(wall, used, program.wait(30) in (0, 130))
 
 
 def _answers(port: int) -> bool:
@@ -119,9 +111,7 @@ def _answers(port: int) -> bool:
 
 def main() -> int:
     """Do all, print each; 1 when something took too long or failed."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--only", default="", help="those whose name has this text")
-    only = parser.parse_args().only
+    only = options(__doc__, only="").only
     beyond = 0
     with ResultTable("first_hour", ("", "s", "CPU s", "limit", "outcome")) as table:
         for wait in (wait for wait in WAITS if only in wait.name):

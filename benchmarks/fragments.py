@@ -1,20 +1,33 @@
-"""The fragments server beside @ldf/server: CPU per request, of the whole process tree.
+"""The fragments server: requests beside @ldf/server, many quads served from disk, and a cycle of updates.
 
-python -m benchmarks.fragments [--seconds 4] [--connections 1 50] [--ldf FOLDER]
+python -m benchmarks.fragments [--parts requests disk updates] [--seconds 4] [--connections 1 50] [--ldf FOLDER] ...
 
-Three data sets in the paper's model: 500 quads, 100,000 triples without graphs, 100,000 quads in 10,001 graphs. Asked
-are the first page of one predicate, and one predicate of one departure: each departure once (first), then 1,000 of them
-again (again), as TriG and N-Quads; each load for some seconds. Both servers run one after the other on the same files,
-loopback, keep-alive. CPU ms: user and system time of all the server's processes over the requests answered; p50 as the
-client saw it, which runs on the same machine. In FOLDER/server ``npm install @ldf/server@3.3.0`` was done (FOLDER is
+`requests`: CPU per request, of the whole process tree, beside @ldf/server. Three data sets in the paper's model: 500
+quads, 100,000 triples without graphs, 100,000 quads in 10,001 graphs. Asked are the first page of one predicate, and
+one predicate of one departure: each departure once (first), then 1,000 of them again (again), as TriG and N-Quads; each
+load for some seconds. Both servers run one after the other on the same files, loopback, keep-alive; p50 as the client
+saw it, which runs on the same machine. In FOLDER/server ``npm install @ldf/server@3.3.0`` was done (FOLDER is
 STREAMGAUGE_LDF_HOME unless given); its rows are left out without it.
+
+`disk`: ``--quads`` in a store below ``--folder``, which is made when it is not there (the largest resident memory and
+the CPU time of that are printed). A server on it is asked by one predicate, by one departure and one predicate drawn
+among all, and for a page of one predicate drawn among all. Memory after each load: resident, and what of it is no page
+of a file, which is what the machine cannot take back.
+
+`updates`: each cycle renews the delay and the platform of every departure for 12 s more, 1% of the facts with another
+value (the paper's experiment: 200 dynamic facts every 10 s beside 300 static ones). Replaced: in place. Anew: all old
+facts removed and all new ones added under new names, as the prototype's server did. Quads changed in the last cycle;
+CPU ms of this process, the least of the cycles, memory store. Bytes are of bodies as br: all pages of the fragments
+that the forms of both patterns ask for, labels included, and the patches of those since the version before. Events:
+CPU ms from a change until every one of ``--listeners`` has it, without sockets.
 """
 
 import argparse
 import asyncio
 import json
 import os
-import socket
+import random
+import resource
 import statistics
 import subprocess
 import sys
@@ -27,10 +40,21 @@ from itertools import cycle, islice, repeat
 from pathlib import Path
 from urllib.parse import quote
 
-import psutil
+import httpx
+from starlette.types import Message
 
-from benchmarks.measure import cpu, free_port, resident
+from benchmarks.measure import KeptConnection, awaited, cpu, free_port, own_cost, port_of, resident, run_parts
 from benchmarks.results import ResultTable
+from streamgauge.harness.process import ChildProcess, ServerProcess
+from streamgauge.harness.resources import reaped
+from streamgauge.model.algebra import TriplePattern, Var
+from streamgauge.model.fact import Fact
+from streamgauge.servers.fragments.annotations import method, methods
+from streamgauge.servers.fragments.labels import Label, Style
+from streamgauge.servers.fragments.pages.dataset import DataSet
+from streamgauge.servers.fragments.pages.http import FragmentsApp, application
+from streamgauge.servers.fragments.store.indexed import MemoryStore
+from streamgauge.servers.fragments.writes import FactDraft, WriteResult, add
 
 TRAIN = "http://example.org/train#"
 STAMP = "http://www.w3.org/2001/XMLSchema#dateTime"
@@ -75,44 +99,17 @@ def lines(departures: int, graphs: int) -> Iterator[str]:
         )
 
 
-def write(folder: Path) -> None:
+def write(folder: Path) -> list[str]:
     """The files of all data sets."""
     for name, (departures, graphs) in SETS.items():
         limit = 100_000 if name == "bigt" else None
         (folder / f"{name}.nq").write_text("".join(islice(lines(departures, graphs), limit)))
+    return [str(folder / f"{name}.nq") for name in SETS]
 
 
 @contextmanager
-def running(command: Sequence[str], port: int) -> Iterator[psutil.Process]:
-    """A server, once it answers."""
-    with tempfile.TemporaryFile() as log:
-        started = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-        try:
-            _wait(started, port)
-            yield psutil.Process(started.pid)
-        finally:
-            for process in (*psutil.Process(started.pid).children(recursive=True), psutil.Process(started.pid)):
-                process.terminate()
-            started.wait(20)
-
-
-def _wait(started: subprocess.Popen[bytes], port: int) -> None:
-    until = time.monotonic() + 180
-    while time.monotonic() < until and started.poll() is None:
-        with socket.socket() as trying:
-            if trying.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.2)
-    raise SystemExit(f"the server does not answer on port {port}: {' '.join(map(str, started.args))}")
-
-
-def ours(folder: Path, port: int) -> list[str]:
-    files = [str(folder / f"{name}.nq") for name in SETS]
-    return [sys.executable, "-m", "streamgauge.cli.main", "fragments", "serve", *files, "--port", str(port)]
-
-
-def theirs(home: Path, folder: Path, port: int) -> list[str]:
-    """@ldf/server with one worker and no log."""
+def theirs(home: Path, folder: Path) -> Iterator[tuple[int, int]]:
+    """@ldf/server with one worker and no log: its process and port."""
     package = "https://linkedsoftwaredependencies.org/bundles/npm/@ldf"
     config = {
         "@context": [
@@ -133,7 +130,18 @@ def theirs(home: Path, folder: Path, port: int) -> list[str]:
         ],
     }
     (folder / "config.json").write_text(json.dumps(config))
-    return ["node", str(home / "node_modules/@ldf/server/bin/ldf-server"), str(folder / "config.json"), str(port), "1"]
+    port, program = free_port(), str(home / "node_modules/@ldf/server/bin/ldf-server")
+    command = ["node", program, str(folder / "config.json"), str(port), "1"]
+    with ChildProcess(command, piped=False, session=True) as process:
+        awaited(port)
+        yield process.pid, port
+
+
+@contextmanager
+def ours(*words: str) -> Iterator[tuple[int, int]]:
+    """The fragments server: its process and port."""
+    with ServerProcess("fragments", "serve", *words) as server:
+        yield server.pid, port_of(server.address)
 
 
 def addresses(name: str) -> Iterator[str]:
@@ -144,12 +152,12 @@ def addresses(name: str) -> Iterator[str]:
         yield f"/{name}?subject={subject}&predicate={predicate}"
 
 
-def measure(server: psutil.Process, port: int, asked: Iterator[str], load: RequestLoad, seconds: float) -> RequestCost:
+def measure(pid: int, port: int, asked: Iterator[str], load: RequestLoad, seconds: float) -> RequestCost:
     """Ask for addresses while there are any and time is left, each connection one after the other."""
-    before = cpu(server, ended=False)
+    before = cpu(pid, ended=False)
     times = asyncio.run(answers(port, asked, load, time.perf_counter() + seconds))
-    spent = cpu(server, ended=False) - before
-    return RequestCost(spent / len(times) * 1e3, statistics.median(times) * 1e3, len(times), resident(server))
+    spent = cpu(pid, ended=False) - before
+    return RequestCost(spent / len(times) * 1e3, statistics.median(times) * 1e3, len(times), resident(pid))
 
 
 async def answers(port: int, asked: Iterator[str], load: RequestLoad, until: float) -> list[float]:
@@ -159,28 +167,14 @@ async def answers(port: int, asked: Iterator[str], load: RequestLoad, until: flo
 
 
 async def _ask(port: int, asked: Iterator[str], kind: str, until: float) -> list[float]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    times: list[float] = []
+    connection, times = KeptConnection(port, Accept=kind), list[float]()
     while (began := time.perf_counter()) < until and (address := next(asked, None)) is not None:
-        writer.write(f"GET {address} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: {kind}\r\n\r\n".encode())
-        await _answer(reader)
+        status, body = await connection.send("GET", address)
+        if status != 200:
+            raise SystemExit(f"not answered: {status} {body[:200]!r}")
         times.append(time.perf_counter() - began)
-    writer.close()
-    await writer.wait_closed()
+    connection.close()
     return times
-
-
-async def _answer(reader: asyncio.StreamReader) -> None:
-    head = await reader.readuntil(b"\r\n\r\n")
-    if not head.startswith(b"HTTP/1.1 200"):
-        raise SystemExit(f"not answered: {head[:200]!r}")
-    fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:] if b": " in line)
-    if b"content-length" in fields:
-        await reader.readexactly(int(fields[b"content-length"]))
-        return
-    while size := int(await reader.readline(), 16):
-        await reader.readexactly(size + 2)
-    await reader.readline()
 
 
 def loads(connections: Sequence[int]) -> list[RequestLoad]:
@@ -203,41 +197,28 @@ def asked_by(load: RequestLoad) -> Iterator[str]:
     return addresses(load.name) if load.what == "s+p, first" else cycle(islice(addresses(load.name), 1000))
 
 
-def measured(command: Sequence[str], port: int, given: argparse.Namespace) -> dict[RequestLoad, RequestCost]:
+def measured(pid: int, port: int, given: argparse.Namespace) -> dict[RequestLoad, RequestCost]:
     """Every load on one server."""
-    with running(command, port) as server:
-        found = {}
-        for load in loads(given.connections):
-            if load.what != "s+p, first":
-                measure(server, port, islice(asked_by(load), 1000), load, given.seconds / 4)
-            found[load] = measure(server, port, asked_by(load), load, given.seconds)
-            print(f"  {load}: {found[load]}", file=sys.stderr, flush=True)
-        return found
+    found = {}
+    for load in loads(given.connections):
+        if load.what != "s+p, first":
+            measure(pid, port, islice(asked_by(load), 1000), load, given.seconds / 4)
+        found[load] = measure(pid, port, asked_by(load), load, given.seconds)
+        print(f"  {load}: {found[load]}", file=sys.stderr, flush=True)
+    return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=4)
-    parser.add_argument("--connections", type=int, nargs="+", default=[1, 50])
-    parser.add_argument("--ldf", type=Path, default=os.environ.get("STREAMGAUGE_LDF_HOME"))
-    given = parser.parse_args()
+def requests(given: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
-        write(folder)
-        port = free_port()
-        here = measured(ours(folder, port), port, given)
-        there = {}
-        home = Path(given.ldf or "nowhere") / "server"
+        folder, there = Path(made), dict[RequestLoad, RequestCost]()
+        with ours(*write(folder)) as server:
+            here = measured(*server, given)
+        home = Path(given.ldf or os.environ.get("STREAMGAUGE_LDF_HOME", "nowhere")) / "server"
         if (home / "node_modules/@ldf/server").is_dir():
-            port = free_port()
-            there = measured(theirs(home, folder, port), port, given)
+            with theirs(home, folder) as server:
+                there = measured(*server, given)
         else:
             print("@ldf/server is not here (see the beginning of this file): its rows are left out")
-    print(f"load average {os.getloadavg()[0]:.1f}\n")
-    table(here, there)
-
-
-def table(here: dict[RequestLoad, RequestCost], there: dict[RequestLoad, RequestCost]) -> None:
     columns = ("data, request", "Accept", "connections", "ours, CPU ms", "p50 ms", "@ldf/server, CPU ms", "p50 ms",
                "ratio of CPU")  # fmt: skip
     with ResultTable("fragments", columns) as rows:
@@ -253,5 +234,234 @@ def table(here: dict[RequestLoad, RequestCost], there: dict[RequestLoad, Request
             print(f"\n{name}: at most {max(each.memory for each in rows.values()):.0f} MB resident")
 
 
+PREDICATE = quote(f"{TRAIN}delay", safe="")
+SIX = 6
+"""Quads of a departure."""
+
+LOADING = """
+import sys
+from pathlib import Path
+from streamgauge.servers.fragments.writes.files import load
+from streamgauge.servers.fragments.store.disk import DiskStore
+from streamgauge.servers.fragments.style import Style
+
+store = DiskStore(Path(sys.argv[2]))
+load(Path(sys.argv[1]), store, Style())
+store.close()
+"""
+
+
+def fill(folder: Path, quads: int) -> None:
+    """A file with so many quads, and a store with what is in it, which a process of its own makes."""
+    file = folder / "data.nq"
+    with file.open("w") as written:
+        written.writelines(islice(lines(quads // SIX + 1, 0), quads))
+    before, began = reaped(), time.perf_counter()
+    subprocess.run([sys.executable, "-c", LOADING, str(file), str(folder / "store" / "data")], check=True)
+    print(
+        f"loaded {quads:,} quads: {time.perf_counter() - began:,.0f} s, {reaped() - before:,.0f} s CPU, "
+        f"at most {resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3:,.0f} MB resident"
+    )
+
+
+def drawn(quads: int, seed: int) -> dict[str, Iterator[str]]:
+    """The addresses of each load."""
+    draw, departures = random.Random(seed), quads // SIX
+
+    def lookups() -> Iterator[str]:
+        while True:
+            subject = quote(f"http://example.org/departure/{draw.randrange(departures)}", safe="")
+            yield f"/data?subject={subject}&predicate={PREDICATE}"
+
+    def pages() -> Iterator[str]:
+        while True:
+            yield f"/data?predicate={PREDICATE}&page={draw.randrange(1, departures // 100)}"
+
+    return {"p": repeat(f"/data?predicate={PREDICATE}"), "s+p, drawn": lookups(), "p, page drawn": pages()}
+
+
+def anonymous(pid: int) -> float:
+    """MB of a process that are no pages of files."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("RssAnon:")[2].split()[0]) / 1e3
+
+
+def disk(given: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = given.folder or Path(scratch)
+        (folder / "store").mkdir(parents=True, exist_ok=True)
+        if not (folder / "store" / "data").is_dir():
+            fill(folder, given.quads)
+        began = time.perf_counter()
+        columns = ("request", "requests", "CPU ms", "p50 ms", "MB resident", "MB of its own")
+        with (
+            ours(str(folder / "data.nq"), "--store", str(folder / "store")) as (pid, port),
+            ResultTable("fragments_disk", columns) as table,
+        ):
+            print(f"serves after {time.perf_counter() - began:.1f} s, {anonymous(pid):,.0f} MB\n")
+            for what, asked in drawn(given.quads, 0).items():
+                load = RequestLoad("data", what, "application/trig", given.connections[-1])
+                found = measure(pid, port, asked, load, given.seconds)
+                held = (f"{found.memory:,.0f}", f"{anonymous(pid):,.0f}")
+                table.add(what, f"{found.requests:,}", f"{found.cpu:.3f}", f"{found.p50:.1f}", *held)
+
+
+PERIOD, LASTING = 10_000, 12_000
+
+
+class Trains:
+    """A data set in which time passes by cycles."""
+
+    def __init__(self, style: Style, departures: int) -> None:
+        self.departures, self.now = departures, 1_000_000
+        self.data = DataSet("trains", MemoryStore(), style, lambda: self.now)
+
+    def cycle(self, number: int) -> WriteResult:
+        """Everything holds on for a while; 1% of it is something else."""
+        self.now += PERIOD
+        draft = FactDraft(self.data)
+        for name in ("delay", "platform"):
+            draft.replace((None, f"<{TRAIN}{name}>", None), list(self.facts(name, number)))
+        return draft.commit()
+
+    def facts(self, name: str, number: int) -> Iterator[Fact]:
+        """The facts of a cycle."""
+        for place in range(self.departures):
+            value = number if (place + number) % 100 == 0 else 0
+            triple = f"<{TRAIN}departure-{place}>", f"<{TRAIN}{name}>", f'"{value}"'
+            yield Fact(triple, self.now, self.now + LASTING)
+
+
+def trains(style: Style, departures: int) -> Trains:
+    """Static facts, and those of a first cycle."""
+    made = Trains(style, departures)
+    named = [(f"<{TRAIN}departure-{n}>", f"<{TRAIN}{p}>", f'"{n}"') for n in range(departures) for p in "abc"]
+    add(made.data, [Fact(triple) for triple in named])
+    made.cycle(0)
+    return made
+
+
+def anew(made: Trains, number: int) -> int:
+    """Quads changed by a cycle that removes all and adds all again."""
+    draft = FactDraft(made.data)
+    for name in ("delay", "platform"):
+        draft.remove((None, f"<{TRAIN}{name}>", None))
+    gone = draft.commit()
+    come = made.cycle(number)
+    return len(gone.quads.removed) + len(come.quads.added)
+
+
+def renewals(style: Style, cycles: int, departures: int) -> tuple[float, float, int, int]:
+    """CPU ms and quads of a cycle, replaced and anew."""
+    replaced, other = trains(style, departures), trains(style, departures)
+    costs: tuple[list[float], list[float]] = [], []
+    quads, fresh = 0, 0
+    for number in range(1, cycles + 1):
+        with own_cost() as kept:
+            changed = replaced.cycle(number).quads
+        with own_cost() as lost:
+            fresh = anew(other, number)
+        costs[0].append(kept.cpu)
+        costs[1].append(lost.cpu)
+        quads = len(changed.added) + len(changed.removed)
+    return 1000 * min(costs[0]), 1000 * min(costs[1]), quads, fresh
+
+
+async def sizes(style: Style, departures: int) -> tuple[int, int]:
+    """Bytes of what a client of both patterns reads in a cycle: all pages of the fragments it needs, or patches."""
+    made = trains(style, departures)
+    since = made.data.version.decode()
+    made.cycle(1)
+    headers = {"Accept-Encoding": "br", "Accept": "application/trig"}
+    transport = httpx.ASGITransport(app=application([made.data]))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as web:
+        whole = patches = 0
+        for query, pages in _fragments(made):
+            for page in range(1, pages + 1):
+                whole += await _size(web, {**query, "page": str(page)})
+            patches += await _size(web, {**query, "since": since})
+    return whole, patches
+
+
+def _fragments(made: Trains) -> Iterator[tuple[dict[str, str], int]]:
+    """Each fragment that the annotated forms ask for, and how many pages it has."""
+    names = "subject", "predicate", "object", "graph"
+    patterns = [TriplePattern(Var("s"), f"<{TRAIN}{name}>", Var("o")) for name in ("delay", "platform")]
+    forms = [method(made.data.style.method).form(pattern, 0, made.data.style) for pattern in patterns]
+    for match in dict.fromkeys(pattern.match for form in forms for pattern in form.patterns):
+        query = {name: term[1:-1] for name, term in zip(names, match, strict=True) if term}
+        yield query, -(-made.data.store.count(match) // made.data.page_size)
+
+
+async def _size(web: httpx.AsyncClient, query: dict[str, str]) -> int:
+    async with web.stream("GET", "/trains", params=query) as reply:
+        reply.raise_for_status()
+        return sum([len(part) async for part in reply.aiter_raw()])
+
+
+async def listening(listeners: int, cycles: int, departures: int) -> float:
+    """CPU ms of a cycle with so many listeners, until each has its event."""
+    made = trains(Style(), departures)
+    app, got = application([made.data]), asyncio.Semaphore(0)
+    tasks = [asyncio.create_task(_listen(app, got)) for _ in range(listeners)]
+    await _all(got, listeners)
+    costs = []
+    for number in range(1, cycles + 1):
+        with own_cost() as spent:
+            made.cycle(number)
+            await _all(got, listeners)
+        costs.append(spent.cpu)
+    app.leave()
+    await asyncio.gather(*tasks)
+    return 1000 * min(costs)
+
+
+async def _all(got: asyncio.Semaphore, number: int) -> None:
+    for _ in range(number):
+        await got.acquire()
+
+
+async def _listen(app: FragmentsApp, got: asyncio.Semaphore) -> None:
+    async def receive() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def send(message: Message) -> None:
+        if message.get("body"):
+            got.release()
+
+    headers = [(b"host", b"localhost"), (b"accept", b"text/event-stream")]
+    query = f"predicate={TRAIN}delay".replace("#", "%23").encode()
+    scope = {"type": "http", "method": "GET", "scheme": "http", "path": "/trains", "query_string": query}
+    await app({**scope, "headers": headers, "asgi": {"spec_version": "2.4"}}, receive, send)
+
+
+def updates(given: argparse.Namespace) -> None:
+    columns = ("method, label", "quads changed: replaced", "anew", "CPU ms: replaced", "anew", "bytes: fragments",
+               "patches")  # fmt: skip
+    with ResultTable("fragments_writing", columns) as table:
+        for name in methods():
+            for label in (Label.EXPIRATION, Label.INTERVAL):
+                style = Style(name, label)
+                ours, theirs, quads, fresh = renewals(style, given.cycles, given.departures)
+                whole, patches = asyncio.run(sizes(style, given.departures))
+                cells = (quads, fresh, f"{ours:.1f}", f"{theirs:.1f}", f"{whole:,}", f"{patches:,}")
+                table.add(f"{name}, {label}", *cells)
+    for number in (0, given.listeners):
+        cost = asyncio.run(listening(number, given.cycles, given.departures))
+        print(f"a cycle with {number:,} listeners: {cost:.1f} ms CPU")
+
+
 if __name__ == "__main__":
-    main()
+    run_parts(
+        __doc__,
+        {"requests": requests, "disk": disk, "updates": updates},
+        seconds=4.0,
+        connections=(1, 50),
+        ldf=Path,
+        folder=Path,
+        quads=10_000_000,
+        cycles=20,
+        departures=100,
+        listeners=1000,
+    )

@@ -7,47 +7,121 @@ kept: to the broker a publication of one triple, to the fragments server the pag
 fact by turns, to the query service one element. A delay is from when a request is due to its answer. A hostile request
 has 64 KB or less; while it is answered, and 0.3 s longer (what it leaves behind meets the next small requests), the
 delays count as its kind's. A kind that is still not answered after ``--seconds`` is left. `idle` is the other client
-alone, before the kinds and after them.
+alone, before the kinds and after them. The kinds are in hostile.toml; ``--kind`` chooses those with one of these words
+in their names.
 """
 
-import argparse
 import asyncio
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+import tomllib
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
-import psutil
+from jinja2 import Environment, StrictUndefined
 from websockets.asyncio.client import connect
 
-from benchmarks.hostile_kinds import (
-    KINDS,
-    LARGEST,
-    PEOPLE,
-    PREFIX,
-    SELECT,
-    UPDATE,
-    Attack,
-    AttackKind,
-    window,
-)
-from benchmarks.results import ResultTable
+from benchmarks.measure import HttpPool, KeptConnection, OneOf, options, resident
+from benchmarks.results import HOME, ResultTable
+from streamgauge.harness.process import ChildProcess
 
 PERIOD_S: Final = 0.02
 AFTER_S: Final = 0.3
 IDLE_S: Final = 5.0
 TOKEN: Final = "a-token-of-the-benchmark"
 PROGRAM: Final = [sys.executable, "-c", "from streamgauge.cli.main import main; main()"]
+
+
+AUTHORIZED: Final = {"Authorization": f"Bearer {TOKEN}"}
+LARGEST: Final = 64 * 2**10
+PEOPLE: Final = 2_000
+NOW: Final = time.time_ns() // 1_000_000
+WARM: Final = (
+    "PREFIX : <urn:t:> SELECT * FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT10S STEP PT0.1S] "
+    "WHERE { WINDOW <urn:w> { ?a ?b ?c FILTER REGEX(?c, 'a+b*') } }"
+)
+SERVERS: Final = ("broker", "fragments", "queries")
+TYPES: Final = {
+    "select": "application/sparql-query", "turtle": "text/turtle", "update": "application/sparql-update",
+    "json": "application/json", "jsonl": "application/x-ndjson",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Attack:
+    """A request; a body of type ``websocket`` is a message to SEPA's address."""
+
+    method: str
+    path: str
+    kind: str = "turtle"
+    body: str = ""
+
+
+@dataclass(frozen=True)
+class AttackKind:
+    """A hostile kind: requests that prepare it, the one that is measured, those that clear up after it."""
+
+    server: str
+    name: str
+    ask: Attack
+    before: tuple[Attack, ...] = ()
+    after: tuple[Attack, ...] = ()
+
+
+def times(number: int, text: str, joint: str = " ") -> str:
+    """The text so many times."""
+    return joint.join(text.format(n=n, m=n + 1) for n in range(number))
+
+
+def room(text: str, joint: str, size: int = LARGEST - 1000, first: int = 0) -> str:
+    """The text as often as there is room in so many characters."""
+    found: list[str] = []
+    for n in count(first):
+        each = text.format(n=n, t=NOW + n)
+        size -= len(each) + 1
+        if size < 0:
+            return joint.join(found)
+        found.append(each)
+    return ""
+
+
+def kinds(server: str) -> Iterator[AttackKind]:
+    """The kinds of a server, as hostile.toml has them."""
+    data = tomllib.loads((HOME / "hostile.toml").read_text(encoding="utf-8"))
+    made = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
+    made.globals.update(times=times, room=room, now=NOW)
+    made.filters["quote"] = quote
+    listed = data.pop("kind")
+    for name, texts in data.items():
+        made.globals[name] = {key: made.from_string(text).render() for key, text in texts.items()}
+    for each in listed:
+        if each["server"] == server:
+            for it in made.globals.get(each.get("each"), ("",)):
+                yield _kind(each, made, it)
+
+
+def _kind(each: Mapping[str, Any], made: Environment, it: str) -> AttackKind:
+    name = made.from_string(each["name"]).render(it=it)
+
+    def attacks(part: str, number: int = 1) -> tuple[Attack, ...]:
+        lists = [[each["ask"]], each.get(part, [])][part != "ask"]
+        return tuple(
+            Attack(*(made.from_string(text).render(it=it, name=name, n=n) for text in words))
+            for n in range(number)
+            for words in lists
+        )
+
+    return AttackKind(each["server"], name, attacks("ask")[0], attacks("before", each.get("before_each", 1)),
+                      attacks("after"))  # fmt: skip
 
 
 @dataclass
@@ -69,31 +143,9 @@ class Delays:
         return 1000 * order[int(share * (len(order) - 1))] if order else float("nan")
 
 
-class Http:
-    """One connection that is kept, and made anew when the server ended it."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
-
-    async def send(self, ask: Attack) -> tuple[int, bytes]:
-        """The status and the body of the answer."""
-        if self._streams is None or self._streams[0].at_eof():
-            self._streams = await asyncio.open_connection("127.0.0.1", self._port, limit=2**20)
-        reader, writer = self._streams
-        body = ask.body.encode()
-        head = f"{ask.method} {ask.path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {ask.kind}\r\n"
-        head += f"Authorization: Bearer {TOKEN}\r\nContent-Length: {len(body)}\r\n\r\n"
-        try:
-            writer.write(head.encode() + body)
-            said = await reader.readuntil(b"\r\n\r\n")
-            length = re.search(rb"(?i)content-length: (\d+)", said)
-            found = await reader.readexactly(int(length[1])) if length is not None else b""
-        except BaseException:
-            writer.close()
-            self._streams = None
-            raise
-        return int(said.split(b" ", 2)[1]), found
+async def fire(http: KeptConnection | HttpPool, ask: Attack) -> tuple[int, bytes]:
+    """The status and the body of the answer."""
+    return await http.send(ask.method, ask.path, ask.body.encode(), TYPES[ask.kind])
 
 
 async def sepa(port: int, text: str) -> tuple[int, bytes]:
@@ -105,22 +157,17 @@ async def sepa(port: int, text: str) -> tuple[int, bytes]:
         return (400 if b"error_description" in data[:2000] else 200), data
 
 
-AUTHORIZED: Final = {"Authorization": f"Bearer {TOKEN}"}
-
-
 def small(server: str, number: int) -> Attack:
     """The request of the other client."""
     if server == "broker":
-        return Attack("POST", "/publish", f'<urn:t:v{number}> <urn:t:name> "v{number}" .')
+        return Attack("POST", "/publish", body=f'<urn:t:v{number}> <urn:t:name> "v{number}" .')
     if server == "queries":
-        return Attack(
-            "POST",
-            "/streams/urn:s?t=now",
-            f"<urn:t:v{number % 300}> <urn:t:{('name', 'age', 'knows')[number % 3]}> <urn:t:v{number % 7}> .",
-        )
+        name = ("name", "age", "knows")[number % 3]
+        fact = f"<urn:t:v{number % 300}> <urn:t:{name}> <urn:t:v{number % 7}> ."
+        return Attack("POST", "/streams/urn:s?t=now", body=fact)
     if number % 2:
         return Attack("GET", f"/people?subject={quote(f'urn:t:s{number % PEOPLE}')}")
-    return Attack("POST", "/people?for=60s", f"<urn:t:v{number % 50}> <urn:t:seen> {number} .")
+    return Attack("POST", "/people?for=60s", body=f"<urn:t:v{number % 50}> <urn:t:seen> {number} .")
 
 
 def prepared(server: str, folder: Path) -> list[str]:
@@ -144,22 +191,20 @@ def prepared(server: str, folder: Path) -> list[str]:
     return ["engine", "serve", "live", *words]
 
 
-class Server:
+class HostileServer:
     """A server in a process of its own; ``port`` once it is started."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name, self._words = name, prepared(name, folder)
-        self.log = folder / "log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ChildProcess | None = None
         self.port = 0
 
     def start(self) -> None:
         """Begin, and wait until it serves."""
-        with self.log.open("w") as log:
-            self._process = subprocess.Popen([*PROGRAM, *self._words], stderr=log)
-        while (found := re.search(r":(\d+)/\n", self.log.read_text())) is None:
+        self._process = ChildProcess([*PROGRAM, *self._words], piped=False, session=True)
+        while (found := re.search(r":(\d+)/\n", self._process.first_words())) is None:
             if self.ended:
-                raise SystemExit(f"the {self.name} server did not begin: {self.log.read_text()}")
+                raise SystemExit(f"the {self.name} server did not begin: {self._process.last_words()}")
             time.sleep(0.05)
         self.port = int(found[1])
 
@@ -177,23 +222,23 @@ class Server:
     @property
     def errors(self) -> int:
         """The number of tracebacks in the server's log."""
-        return self.log.read_text().count("Traceback")
+        return 0 if self._process is None else self._process.first_words(self._process.written()).count("Traceback")
 
     @property
     def memory(self) -> int:
         """MB of its process."""
-        return 0 if self._process is None or self.ended else psutil.Process(self._process.pid).memory_info().rss >> 20
+        return 0 if self._process is None or self.ended else int(resident(self._process.pid))
 
 
 class Other:
     """The other client."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: HostileServer) -> None:
         self._server, self._numbers = server, count()
-        self._connections = [Http(server.port) for _ in range(8)]
+        self._http = HttpPool(server.port, 1000, **AUTHORIZED)
 
     async def run(self, delays: Delays, until: Callable[[], bool]) -> None:
-        """A small request every ``PERIOD_S``, over eight connections in turn, until that is enough."""
+        """A small request every ``PERIOD_S``, until that is enough."""
         async with asyncio.TaskGroup() as group:
             at = time.perf_counter()
             while not until():
@@ -204,9 +249,8 @@ class Other:
 
     async def _one(self, delays: Delays, number: int, due: float) -> None:
         ask = small(self._server.name, number)
-        connection = Http(self._server.port) if not self._connections else self._connections.pop()
         try:
-            status, said = await connection.send(ask)
+            status, said = await fire(self._http, ask)
         except (OSError, asyncio.IncompleteReadError):
             delays.failed += 1
             return
@@ -216,7 +260,6 @@ class Other:
         delays.all.append(time.perf_counter() - due)
         if ask.method == "GET":
             delays.reads.append(delays.all[-1])
-        self._connections.append(connection)
 
 
 @dataclass(frozen=True)
@@ -231,11 +274,11 @@ class HostileDelay:
     said: str
 
 
-async def measured(server: Server, kind: AttackKind, patience: float) -> HostileDelay:
+async def measured(server: HostileServer, kind: AttackKind, patience: float) -> HostileDelay:
     """Fire a kind beside the other client."""
-    http, delays, other = Http(server.port), Delays(), Other(server)
+    http, delays, other = KeptConnection(server.port, **AUTHORIZED), Delays(), Other(server)
     for ask in kind.before:
-        await http.send(ask)
+        await fire(http, ask)
     before, over = server.memory, asyncio.Event()
     beside = asyncio.create_task(other.run(delays, over.is_set))
     await asyncio.sleep(0.2)
@@ -243,7 +286,7 @@ async def measured(server: Server, kind: AttackKind, patience: float) -> Hostile
     delays.reads.clear()
     began, status, said = time.perf_counter(), 0, b""
     answer: Awaitable[tuple[int, bytes]] = (
-        sepa(server.port, kind.ask.body) if kind.ask.kind == "websocket" else http.send(kind.ask)
+        sepa(server.port, kind.ask.body) if kind.ask.kind == "websocket" else fire(http, kind.ask)
     )
     with suppress(TimeoutError, OSError, asyncio.IncompleteReadError):
         status, said = await asyncio.wait_for(answer, patience)
@@ -254,7 +297,7 @@ async def measured(server: Server, kind: AttackKind, patience: float) -> Hostile
     memory = server.memory - before
     with suppress(OSError, asyncio.IncompleteReadError):
         for ask in (*kind.after, *left_behind(kind, said)):
-            await Http(server.port).send(ask)
+            await fire(KeptConnection(server.port, **AUTHORIZED), ask)
     return HostileDelay(kind, status, took, delays, memory, said[:200].decode(errors="replace"))
 
 
@@ -265,22 +308,22 @@ def left_behind(kind: AttackKind, said: bytes) -> Sequence[Attack]:
     return (Attack("DELETE", f"/queries/{json.loads(said)['id']}"),)
 
 
-async def idle(server: Server) -> Delays:
+async def idle(server: HostileServer) -> Delays:
     """The other client alone."""
     delays, end = Delays(), time.perf_counter() + IDLE_S
     await Other(server).run(delays, lambda: time.perf_counter() > end)
     return delays
 
 
-async def warm(server: Server) -> None:
+async def warm(server: HostileServer) -> None:
     """Small requests of each kind, so that all is loaded that is loaded when it is first needed."""
-    http = Http(server.port)
+    http = KeptConnection(server.port, **AUTHORIZED)
     if server.name == "queries":
-        await http.send(Attack("POST", "/queries", window("?a ?b ?c FILTER REGEX(?c, 'a+b*')"), SELECT))
+        await fire(http, Attack("POST", "/queries", "select", WARM))
     else:
         path = "/update" if server.name == "broker" else "/few"
         method = "POST" if server.name == "broker" else "PATCH"
-        await http.send(Attack(method, path, PREFIX + "DELETE WHERE { :none :none ?x }", UPDATE))
+        await fire(http, Attack(method, path, "update", "PREFIX : <urn:t:> DELETE WHERE { :none :none ?x }"))
     await idle(server)
 
 
@@ -295,9 +338,8 @@ COLUMNS: Final = (
 )  # fmt: skip
 
 
-def _kind(server: Server, kind: AttackKind, patience: float, table: ResultTable) -> HostileDelay:
+def _measured(server: HostileServer, kind: AttackKind, patience: float, table: ResultTable) -> HostileDelay:
     """One kind of request; a server that it ended is started again."""
-    assert len(kind.ask.body) <= LARGEST, kind.name
     got = asyncio.run(measured(server, kind, patience))
     status: object = got.status or "none"
     if server.ended:
@@ -315,14 +357,14 @@ def measure(name: str, words: Sequence[str], patience: float) -> list[HostileDel
     """All kinds of a server, printed as they are measured."""
     found: list[HostileDelay] = []
     with tempfile.TemporaryDirectory() as folder:
-        server = Server(name, Path(folder))
+        server = HostileServer(name, Path(folder))
         server.start()
         try:
             asyncio.run(warm(server))
             print(f"\n{name}, idle before: {shown(asyncio.run(idle(server)))}; load {os.getloadavg()[0]:.1f}\n")
             with ResultTable(f"hostile_{name}", COLUMNS) as table:
-                chosen = (kind for kind in KINDS[name]() if not words or any(word in kind.name for word in words))
-                found.extend(_kind(server, kind, patience, table) for kind in chosen)
+                chosen = (kind for kind in kinds(name) if not words or any(word in kind.name for word in words))
+                found.extend(_measured(server, kind, patience, table) for kind in chosen)
             print(f"\n{name}: {server.errors} tracebacks in its log")
             print(f"\n{name}, idle after: {shown(asyncio.run(idle(server)))}; load {os.getloadavg()[0]:.1f}")
         finally:
@@ -332,11 +374,7 @@ def measure(name: str, words: Sequence[str], patience: float) -> list[HostileDel
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--server", nargs="+", choices=list(KINDS), default=list(KINDS))
-    parser.add_argument("--kind", nargs="*", default=[], help="only kinds with one of these words in their names")
-    parser.add_argument("--seconds", type=float, default=20)
-    asked = parser.parse_args()
+    asked = options(__doc__, server=OneOf(SERVERS), kind=("",), seconds=20.0)
     found = [each for name in asked.server for each in measure(name, asked.kind, asked.seconds)]
     if found:
         worst = max(found, key=lambda each: each.delays.worst())

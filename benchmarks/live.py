@@ -1,78 +1,79 @@
-"""`live` as fast as it takes elements, against re-evaluating each report with pyoxigraph; both sides in one run.
+"""Cost of `live` beside pyoxigraph, as windows, stations and queries grow, in the query service, and its delay.
 
-python benchmarks/live.py [--stations 10000] [--seconds 30] [--queries select average variation] [--samples 3]
-python benchmarks/live.py --many 1 10 100 [--stations 1000]     several queries in one session against one session each
-python benchmarks/live.py --soak 30                     minutes of stream time, 7 triples per station and second
-YABench's stream (7 triples an observation). pyoxigraph evaluates ``samples`` reports, spread over the run: loading the
-content, answering, reading all rows; its total is the mean times the number of reports (an extrapolation).
-gc.freeze() is called on the elements before each run, the collector stays on. Rates are triples per second of the
-process's CPU time (wall time in brackets) with the elements in memory, as JSON lines (what an engine in a process of
-its own reads), and as N-Triples.
+python -m benchmarks.live [--parts peer windows stations queries service delay] [--stations 1000] [--seconds 30] ...
+
+All parts run YABench's queries on its stream: every station reports once a second, 7 triples an observation. Rates are
+triples a second of this process's CPU time, elements in memory unless said.
+`peer`: every query beside re-evaluation by pyoxigraph, from memory, from JSON lines (what an engine in a process of its
+own reads) and from N-Triples, wall time in brackets. pyoxigraph evaluates ``--samples`` reports, spread over the run:
+loading the content, answering, reading all rows; its total is the mean times the number of reports (an extrapolation).
+`windows`, `stations`: select as the window and the number of stations grow, about ``--triples`` in all.
+`queries`: queries that differ in their threshold, in one session and in a session each.
+`service`: equal queries in the core of the query service, without HTTP, CPU us an element: answered together (all were
+registered before the first element), or each by a session of its own (an element lies between two registrations).
+`delay`: `live` behind the pipe in a process of its own, first as fast as it takes elements, which gives triples a
+second of wall time, then paced at half of that: received less due for every report, the feeder's lateness included.
 """
 
 import argparse
-import gc
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
-import psutil
 import pyoxigraph as ox
 
-from benchmarks.measure import PREFIXES, QUERIES, RUNS, SEED, observations, window_query
+from benchmarks.measure import (
+    PREFIXES,
+    QUERIES,
+    RUNS,
+    Cost,
+    OneOf,
+    observations,
+    options,
+    own_cost,
+    weather_text,
+    window_query,
+    write_weather,
+)
 from benchmarks.results import ResultTable
-from streamgauge.engines import live
+from streamgauge.engines import live, load
 from streamgauge.formats.canonical import Canonical
 from streamgauge.formats.lines import decode_input, encode_element
 from streamgauge.formats.stream import elements
+from streamgauge.harness.systems.pipe import RunLimits, program, record
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
+from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Semantics
-from streamgauge.query import parse_sparql
+from streamgauge.oracle.judging.metrics import percentile
+from streamgauge.query import parse, parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.profiles import CSPARQL
-from streamgauge.spark.session import session
-from streamgauge.workloads.weather import STREAM, generate
+from streamgauge.servers.queries.limits import QueryLimits
+from streamgauge.servers.queries.registry import Queries
+from streamgauge.servers.queries.requests import QueryRegistration
+from streamgauge.suites.experiments.capacity import feeder_p99
+from streamgauge.suites.experiments.plan import ahead
+from streamgauge.workloads.weather import STREAM
+
+WINDOWS_S = (1, 5, 20, 60)
+STATIONS = (10, 100, 1000, 10_000)
+BATCH = 500
+WAIT_S = 600.0
+CLOSE, SLIDING, CHANGE = (semantics for _, semantics, _ in RUNS)
 
 Push = Callable[[StreamElement], None]
 
 
-@dataclass(frozen=True)
-class AnsweredRun:
-    """CPU and wall seconds of one run, and its answers."""
-
-    cpu: float
-    wall: float
-    answers: list[Answer]
-
-    def rate(self, triples: int) -> str:
-        """Triples per second of CPU, and of wall time."""
-        return f"{triples / self.cpu:,.0f} ({triples / self.wall:,.0f})"
-
-
-def stream(stations: int, seconds: int) -> list[StreamElement]:
-    spark = session("local[2]", memory="2g", shuffle=2)
-    with tempfile.TemporaryDirectory() as folder:
-        table = generate(spark, SEED, stations=stations, interval="1s", duration=f"{seconds}s")
-        table.write.parquet(f"{folder}/stream")
-        spark.stop()
-        return list(elements(f"{folder}/stream"))
-
-
-def run(query: ContinuousQuery, semantics: Semantics, feed: Callable[[Push], int]) -> AnsweredRun:
-    """One run; ``feed`` pushes everything and returns how far time came."""
+def run(query: ContinuousQuery, semantics: Semantics, feed: Callable[[Push], int]) -> tuple[Cost, list[Answer]]:
+    """The cost and the answers of one run; ``feed`` pushes everything and returns how far time came."""
     answers: list[Answer] = []
-    gc.collect()
-    gc.freeze()
-    wall, cpu = time.perf_counter(), time.process_time()
-    running = live.start(query, semantics, answers.append)
-    running.advance(feed(running.push))
-    spent = AnsweredRun(time.process_time() - cpu, time.perf_counter() - wall, answers)
-    gc.unfreeze()
-    return spent
+    with own_cost() as spent:
+        session = live.start(query, semantics, answers.append)
+        session.advance(feed(session.push))
+    return spent, answers
 
 
 def from_memory(fed: Sequence[StreamElement], push: Push) -> int:
@@ -91,9 +92,9 @@ def from_lines(lines: Sequence[bytes], until: int, push: Push) -> int:
 
 def from_ntriples(fed: Sequence[tuple[int, bytes]], until: int, push: Push) -> int:
     canonical = Canonical()
-    for sequence, (time_, text) in enumerate(fed):
+    for sequence, (time, text) in enumerate(fed):
         added = canonical.triples(ox.parse(text, format=ox.RdfFormat.N_TRIPLES))
-        push(StreamElement(STREAM, time_, sequence, added))
+        push(StreamElement(STREAM, time, sequence, added))
     return until
 
 
@@ -103,70 +104,84 @@ def reevaluation(query: ContinuousQuery, fed: Sequence[StreamElement], scopes: S
     for begin, end in scopes:
         inside = [element for element in fed if begin <= element.time < end]
         content = "\n".join(f"{s} {p} {o} ." for element in inside for s, p, o in element.added).encode()
-        start = time.process_time()
-        store = ox.Store()
-        store.bulk_extend(ox.parse(content, format=ox.RdfFormat.N_QUADS))
-        found = store.query(text)
-        assert isinstance(found, ox.QuerySolutions)
-        sum(1 for _ in found)
-        spent += time.process_time() - start
+        with own_cost() as cost:
+            store = ox.Store()
+            store.bulk_extend(ox.parse(content, format=ox.RdfFormat.N_QUADS))
+            found = store.query(text)
+            assert isinstance(found, ox.QuerySolutions)
+            sum(1 for _ in found)
+        spent += cost.cpu
     return spent / len(scopes)
 
 
-def compare(names: Sequence[str], fed: Sequence[StreamElement], samples: int) -> None:
-    """Every query under every run, beside pyoxigraph."""
+def peer(given: argparse.Namespace, table: ResultTable) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        size = {"stations": given.stations, "interval": "1s", "duration": f"{given.seconds}s"}
+        fed = list(elements(write_weather(Path(folder) / "stream", **size)))
     lines = [encode_element(element) for element in fed]
-    size = sum(len(element.added) for element in fed)
-    print(f"{len(fed):,} elements, {size:,} triples")
-    columns = ("query", "run", "triples/s in memory (wall)", "from JSON lines", "from N-Triples", "reports", "rows",
-               "pyoxigraph, CPU s", "pyoxigraph / live, CPU")  # fmt: skip
-    with ResultTable("live", columns) as table:
-        for name in names:
-            for label, semantics, window in RUNS:
-                table.add(
-                    name,
-                    label,
-                    *line(window_query(name, window.size, window.slide), semantics, fed, lines, samples, size),
-                )
+    for name in given.queries:
+        for label, semantics, window in RUNS:
+            query = window_query(name, window.size, window.slide)
+            table.add(name, label, *_beside_pyoxigraph(query, semantics, fed, lines, given.samples))
 
 
-def line(
-    query: ContinuousQuery,
-    semantics: Semantics,
-    fed: Sequence[StreamElement],
-    lines: Sequence[bytes],
-    samples: int,
-    size: int,
+def _beside_pyoxigraph(
+    query: ContinuousQuery, semantics: Semantics, fed: Sequence[StreamElement], lines: Sequence[bytes], samples: int
 ) -> Iterator[str]:
-    """The cells of a query under a run: rates, reports, rows, and the peer's cost."""
-    spent = run(query, semantics, partial(from_memory, fed))
-    answers = spent.answers
+    """The cells of a query: rates, reports, rows, and pyoxigraph's cost."""
+    spent, answers = run(query, semantics, partial(from_memory, fed))
     closes = semantics is CSPARQL
     candidates = len(answers) if closes else len({element.time for element in fed})
     scopes = [answer.scope for answer in answers if answer.scope]
     picked = [scopes[len(scopes) * (2 * at + 1) // (2 * samples)] for at in range(samples)]
     chosen = picked if closes else [(start, end + 1) for start, end in picked]
-    peer = reevaluation(query, fed, chosen) * candidates
-    rows = sum(len(answer.added) for answer in answers)
+    again = reevaluation(query, fed, chosen) * candidates
     until = fed[-1].time // 1000 * 1000
-    coded = run(query, semantics, partial(from_lines, lines, until))
     texts = [(element.time, "".join(f"{s} {p} {o} .\n" for s, p, o in element.added).encode()) for element in fed]
-    parsed = run(query, semantics, partial(from_ntriples, texts, until))
-    yield from (spent.rate(size), coded.rate(size), parsed.rate(size))
-    yield from (f"{candidates:,}", f"{rows:,}", f"{peer:,.1f}", f"{peer / spent.cpu:,.0f}x")
-
-
-def many(numbers: Sequence[int], fed: Sequence[StreamElement]) -> None:
-    """Queries that differ in their threshold: in one session, and in a session each."""
+    coded, _ = run(query, semantics, partial(from_lines, lines, until))
+    parsed, _ = run(query, semantics, partial(from_ntriples, texts, until))
     size = sum(len(element.added) for element in fed)
-    print(f"{size:,} triples; CPU s of n queries in one session, and in a session each")
-    with ResultTable("live_queries", ("run", "queries", "one session", "a session each", "ratio")) as table:
-        for label, semantics, window in RUNS:
-            for number in numbers:
-                queries = [thresholded(100 * at / number, window) for at in range(number)]
-                one = together([queries], semantics, fed)
-                each = together([[query] for query in queries], semantics, fed)
-                table.add(label, number, f"{one:.2f}", f"{each:.2f}", f"{each / one:.1f}x")
+    yield from (f"{size / each.cpu:,.0f} ({size / each.wall:,.0f})" for each in (spent, coded, parsed))
+    rows = sum(len(answer.added) for answer in answers)
+    yield from (f"{candidates:,}", f"{rows:,}", f"{again:,.1f}", f"{again / spent.cpu:,.0f}x")
+
+
+def stream(stations: int, triples: int, least: int = 15) -> list[StreamElement]:
+    """About so many triples of so many stations, ``least`` seconds of it at least."""
+    seconds = max(least, triples // (7 * stations))
+    return [element for second in range(seconds) for element in observations(stations, second)]
+
+
+def _rate(window: Window, semantics: Semantics, fed: Sequence[StreamElement]) -> str:
+    spent, _ = run(window_query("select", window.size, window.slide), semantics, partial(from_memory, fed))
+    return f"{7 * len(fed) / spent.cpu:,.0f}"
+
+
+def windows(given: argparse.Namespace, table: ResultTable) -> None:
+    runs = (("close, tumbling", CLOSE, None), ("close, slide 1 s", SLIDING, 1), ("change", CHANGE, None))
+    for label, semantics, slide in runs:
+        for seconds in WINDOWS_S:
+            window = Window(seconds * 1000, (slide or seconds) * 1000)
+            rate = _rate(window, semantics, stream(1000, given.triples, 3 * seconds))
+            table.add(label, f"{seconds} s", f"{seconds * 7000:,}", rate)
+
+
+def stations(given: argparse.Namespace, table: ResultTable) -> None:
+    for label, semantics, window in RUNS:
+        for number in STATIONS:
+            table.add(label, f"{number:,}", _rate(window, semantics, stream(number, given.triples)))
+
+
+def queries(given: argparse.Namespace, table: ResultTable) -> None:
+    fed = stream(given.stations, given.triples)
+    for label, semantics, window in RUNS:
+        for number in given.many:
+            several = [thresholded(100 * at / number, window) for at in range(number)]
+            one = together([several], semantics, fed)
+            each = together([[query] for query in several], semantics, fed)
+            rate = 7 * len(fed) / one
+            table.add(label, number, f"{rate:,.0f}", f"{rate * number:,.0f}", f"{one:.2f}", f"{each:.2f}",
+                      f"{each / one:.1f}x")  # fmt: skip
 
 
 def thresholded(value: float, window: Window) -> ContinuousQuery:
@@ -176,52 +191,93 @@ def thresholded(value: float, window: Window) -> ContinuousQuery:
 
 def together(groups: Sequence[Sequence[ContinuousQuery]], semantics: Semantics, fed: Sequence[StreamElement]) -> float:
     """The CPU time of a session for each group of queries; answers are dropped."""
-    gc.collect()
-    gc.freeze()
-    start = time.process_time()
-    for group in groups:
-        running = live.start_all([(query, semantics, lambda _answer: None) for query in group])
-        running.advance(from_memory(fed, running.push))
-    gc.unfreeze()
-    return time.process_time() - start
+    with own_cost() as spent:
+        for group in groups:
+            session = live.start_all([(query, semantics, lambda _answer: None) for query in group])
+            session.advance(from_memory(fed, session.push))
+    return spent.cpu
 
 
-def soak(stations: int, minutes: int) -> None:
-    """Ever-new observations, one a second and station; what the process holds after each minute of stream time."""
-    process = psutil.Process()
-    for label, semantics, window in RUNS:
-        running = live.start(window_query("select", window.size, window.slide), semantics, lambda _answer: None)
-        for minute in range(minutes):
-            cpu = 0.0
-            for second in range(minute * 60, minute * 60 + 60):
-                fed = list(observations(stations, second))
-                start = time.process_time()
-                for element in fed:
-                    running.push(element)
-                cpu += time.process_time() - start
-            resident = process.memory_info().rss >> 20
-            print(
-                f"{label:14} minute {minute + 1:3} {420 * stations / cpu:10,.0f} triples/s, {resident:,} MB", flush=True
+def service(given: argparse.Namespace, table: ResultTable) -> None:
+    between = list(observations(max(given.many), 0))
+    fed = [each for second in range(1, 13) for each in observations(200, second)]
+    for slide in (5, 1):
+        for number in given.many:
+            shared, own = (
+                min(_microseconds(number, slide, fed, each) for _ in range(given.repeat)) for each in ((), between)
             )
+            ratio = f"{own / shared:.1f}x" if number > 1 else ""
+            table.add(f"5 s/{slide} s", number, f"{shared:,.1f}", f"{own:,.1f}", ratio)
+
+
+def _microseconds(number: int, slide: int, fed: Sequence[StreamElement], between: Sequence[StreamElement]) -> float:
+    """CPU per element with so many queries; ``between`` are published one by one between their registrations."""
+    service = Queries(load, ("live",), QueryLimits(waiting=len(fed) + 1))
+    registration = QueryRegistration(weather_text("select", WSIZE="5s", WSLIDE=f"{slide}s", TEMP="50"), dialect="rspql")
+    service.register(registration)
+    for element in between[: number - 1]:
+        service.publish(STREAM, [element])
+        service.register(registration)
+    for _ in range(number - 1 - len(between)):
+        service.register(registration)
+    service.settle(WAIT_S)
+    with own_cost() as spent:
+        for at in range(0, len(fed), BATCH):
+            service.publish(STREAM, fed[at : at + BATCH])
+            service.settle(WAIT_S)
+    service.close("measured")
+    return spent.cpu / len(fed) * 1e6
+
+
+def delay(given: argparse.Namespace, table: ResultTable) -> None:
+    for label, semantics in (("close 5 s/5 s", CLOSE), ("change 5 s/5 s", CHANGE)):
+        for number in (1000, 10_000):
+            fed = stream(number, given.triples, 30)
+            fast = record(_header(semantics, fed, None), program("live"), fed, RunLimits())
+            wall = (max(answer.received for answer in fast.answers) - fast.header.started) / 1e9
+            carried = 7 * len(fed) / wall
+            factor = carried / 2 / (7 * number)
+            with ahead(iter(fed), factor) as slowly:
+                paced = record(_header(semantics, fed, factor), program("live"), slowly, RunLimits())
+            times = [percentile(_delays(paced), share) or 0.0 for share in (50, 99, 100)]
+            late = (f"{each:,.1f}" for each in (*times, feeder_p99(paced)))
+            table.add(label, f"{number:,}", f"{carried:,.0f}", f"{factor:.1f}", *late)
+
+
+def _header(semantics: Semantics, fed: Sequence[StreamElement], factor: float | None) -> RunHeader:
+    text = weather_text("select", WSIZE="5s", WSLIDE="5s", TEMP="50.0")
+    end = (fed[-1].time // 1000 + 1) * 1000
+    return RunHeader("live", parse(text), text, "rspql", semantics, end, 0, factor=factor)
+
+
+def _delays(run: Run) -> list[float]:
+    """Received less due, ms, for every answer: each names its instant."""
+    start, factor = run.header.started, run.header.factor or 1.0
+    return [(each.received - start) / 1e6 - (each.instant or 0) / factor for each in run.answers]
+
+
+PARTS = {
+    "peer": (peer, "live", ("query", "run", "triples/s in memory (wall)", "from JSON lines", "from N-Triples",
+                            "reports", "rows", "pyoxigraph, CPU s", "pyoxigraph / live, CPU")),
+    "windows": (windows, "scale_windows", ("report", "window", "triples held", "triples/s of CPU")),
+    "stations": (stations, "scale_stations", ("report", "stations", "triples/s of CPU")),
+    "queries": (queries, "scale_queries", ("report", "queries", "triples/s of CPU", "triples times queries",
+                                           "one session, CPU s", "a session each", "ratio")),
+    "service": (service, "serving", ("window", "queries", "together, us", "each its own, us", "ratio")),
+    "delay": (delay, "scale_delay", ("report", "stations", "carries, triples/s of wall", "pace", "delay p50 ms",
+                                     "p99 ms", "max ms", "feeder p99 ms")),
+}  # fmt: skip
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--stations", type=int, default=10_000)
-    options.add_argument("--seconds", type=int, default=30)
-    options.add_argument("--queries", nargs="*", choices=sorted(QUERIES), default=list(QUERIES))
-    options.add_argument("--samples", type=int, default=3)
-    options.add_argument("--many", nargs="*", type=int, metavar="QUERIES")
-    options.add_argument("--soak", type=int, metavar="MINUTES")
-    given = options.parse_args()
-    if given.soak:
-        soak(given.stations, given.soak)
-        return
-    fed = stream(given.stations, given.seconds)
-    if given.many:
-        many(given.many, fed)
-    else:
-        compare(given.queries, fed, given.samples)
+    given = options(
+        __doc__, parts=OneOf(PARTS), stations=1000, seconds=30, queries=OneOf(QUERIES), samples=3, triples=700_000,
+        many=(1, 10, 100), repeat=3,
+    )  # fmt: skip
+    for name in given.parts:
+        part, kept, columns = PARTS[name]
+        with ResultTable(kept, columns) as table:
+            part(given, table)
 
 
 if __name__ == "__main__":

@@ -1,22 +1,228 @@
-"""Parts that benchmarks share: cost of processes with their children, percentiles, ports, and YABench's query."""
+"""The frame of the benchmarks: options, costs of processes with their children, connections, and YABench's queries."""
 
+import argparse
+import asyncio
 import gc
+import re
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Final
+from pathlib import Path
+from statistics import median
+from typing import Any, Final, NamedTuple
 
 import psutil
+import pyarrow.parquet as pq
 
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S
-from streamgauge.query import parse_sparql
+from streamgauge.query import fill, parse_sparql
 from streamgauge.semantics.profiles import CQELS, CSPARQL
+from streamgauge.workloads import query_text, weather
 from streamgauge.workloads.weather import STREAM
+
+
+class OneOf(NamedTuple):
+    """An option of given values: one of them, ``default``; any number where that is a tuple, or ``None`` for all."""
+
+    values: Collection[str]
+    default: str | tuple[str, ...] | None = None
+
+
+def parser(text: str | None, **defaults: object) -> argparse.ArgumentParser:
+    """A command with the options ``--name`` of the types of their defaults.
+
+    ``False`` makes a switch, a tuple a list, a type an option that is ``None`` unless given.
+    """
+    made = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default in defaults.items():
+        made.add_argument(f"--{name.replace('_', '-')}", **_option(default))
+    return made
+
+
+def options(text: str | None, **defaults: object) -> argparse.Namespace:
+    """The options that the command was given."""
+    return parser(text, **defaults).parse_args()
+
+
+def run_parts(text: str | None, parts: Mapping[str, Callable[[argparse.Namespace], None]], **defaults: object) -> None:
+    """A command that does its parts, all or those of ``--parts``, with the options that it was given."""
+    given = options(text, parts=OneOf(parts), **defaults)
+    for name in given.parts:
+        parts[name](given)
+
+
+def _option(default: Any) -> dict[str, Any]:
+    match default:
+        case OneOf(values, str(chosen)):
+            return {"choices": [*values], "default": chosen}
+        case OneOf(values, chosen):
+            return {"nargs": "*", "choices": [*values], "default": [*(chosen or values)]}
+        case False:
+            return {"action": "store_true"}
+        case type():
+            return {"type": default}
+        case tuple():
+            return {"nargs": "*", "type": type(default[0]), "default": [*default]}
+    return {"type": type(default), "default": default}
+
+
+@dataclass
+class Cost:
+    """Wall and CPU seconds, and the peak of resident memory (MB) where that was looked at."""
+
+    wall: float = 0.0
+    cpu: float = 0.0
+    peak: float = 0.0
+
+
+@contextmanager
+def own_cost() -> Iterator[Cost]:
+    """The cost of a block to this process alone; objects of before are out of the collector's reach."""
+    gc.collect()
+    gc.freeze()
+    found = Cost()
+    wall, spent = time.perf_counter(), time.process_time()
+    try:
+        yield found
+    finally:
+        found.wall, found.cpu = time.perf_counter() - wall, time.process_time() - spent
+        gc.unfreeze()
+
+
+@contextmanager
+def measured() -> Iterator[Cost]:
+    """The cost of a block to this process and all below it (a JVM), ended ones too."""
+    gc.collect()
+    found, done = Cost(), threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.2):
+            found.peak = max(found.peak, resident())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    before, start = cpu(), time.monotonic()
+    try:
+        yield found
+    finally:
+        found.wall, found.cpu = time.monotonic() - start, cpu() - before
+        done.set()
+        watcher.join()
+
+
+def _tree(pid: int | None) -> list[psutil.Process]:
+    root = psutil.Process(pid)
+    return [root, *root.children(recursive=True)]
+
+
+def cpu(pid: int | None = None, *, ended: bool = True) -> float:
+    """User and system seconds of a process, this one unless given, and all below it; ``ended`` counts gone children."""
+    times = [each.cpu_times() for each in _tree(pid)]
+    return sum(each.user + each.system + ended * (each.children_user + each.children_system) for each in times)
+
+
+def resident(pid: int | None = None) -> float:
+    """Resident memory (MB) of a process and all below it now."""
+    return sum(each.memory_info().rss for each in _tree(pid)) / 1e6
+
+
+def free_port() -> int:
+    """A port at which nobody listens."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        return int(bound.getsockname()[1])
+
+
+def awaited(port: int, seconds: float = 180.0) -> None:
+    """Wait until somebody listens at a port; TimeoutError."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        with socket.socket() as trying:
+            if trying.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise TimeoutError(f"nobody listens at port {port} after {seconds:.0f} s")
+
+
+def times_text(values: Sequence[float], form: str = ".1f") -> str:
+    """Median, 99th percentile and maximum as text."""
+    from streamgauge.oracle.judging.metrics import percentile
+
+    p50, p99 = percentile(values, 50) or 0.0, percentile(values, 99) or 0.0
+    return f"p50 {p50:{form}} p99 {p99:{form}} max {max(values, default=0.0):{form}}"
+
+
+def warm_median(values: Sequence[float]) -> float:
+    """The median of the second half, in which a JVM is warm."""
+    return median(values[len(values) // 2 :])
+
+
+def port_of(address: str) -> int:
+    """The port of a server's address."""
+    return int(address.rpartition(":")[2])
+
+
+class KeptConnection:
+    """One connection that is kept, and made anew when the server ended it: its own CPU is small beside a server's."""
+
+    def __init__(self, port: int, **headers: str) -> None:
+        self._port = port
+        self._headers = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def send(self, method: str, path: str, body: bytes = b"", kind: str = "text/plain") -> tuple[int, bytes]:
+        """The status and the body of the answer."""
+        if self._streams is None or self._streams[0].at_eof():
+            self._streams = await asyncio.open_connection("127.0.0.1", self._port, limit=2**20)
+        reader, writer = self._streams
+        try:
+            head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n{self._headers}"
+            writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            said = await reader.readuntil(b"\r\n\r\n")
+            return int(said[9:12]), await self._body(reader, said.lower())
+        except BaseException:
+            self.close()
+            raise
+
+    @staticmethod
+    async def _body(reader: asyncio.StreamReader, head: bytes) -> bytes:
+        if length := re.search(rb"content-length: (\d+)", head):
+            return await reader.readexactly(int(length[1]))
+        found = b""
+        while b"chunked" in head and (size := int(await reader.readline(), 16)):
+            found += (await reader.readexactly(size + 2))[:size]
+        if b"chunked" in head:
+            await reader.readline()
+        return found
+
+    def close(self) -> None:
+        """End the connection; the next request makes another."""
+        if self._streams is not None:
+            self._streams[1].close()
+        self._streams = None
+
+
+class HttpPool:
+    """Requests over connections that are kept, at most so many at once."""
+
+    def __init__(self, port: int, most: int, **headers: str) -> None:
+        self._free: asyncio.LifoQueue[KeptConnection] = asyncio.LifoQueue()
+        for _ in range(most):
+            self._free.put_nowait(KeptConnection(port, **headers))
+
+    async def send(self, method: str, path: str, body: bytes = b"", kind: str = "text/plain") -> tuple[int, bytes]:
+        """The status and the body of the answer."""
+        connection = await self._free.get()
+        try:
+            return await connection.send(method, path, body, kind)
+        finally:
+            self._free.put_nowait(connection)
+
 
 SEED: Final = 1430236906
 ONTOLOGY: Final = "http://knoesis.wright.edu/ssw/ont/"
@@ -49,66 +255,19 @@ def window_query(name: str, size: int, slide: int) -> ContinuousQuery:
     return ContinuousQuery(parse_sparql(text), (StreamWindow(STREAM, Window(size, slide)),), sparql=text)
 
 
-@dataclass
-class Cost:
-    """Wall and CPU seconds of a process with its children, and their peak resident memory (MB)."""
-
-    wall: float = 0.0
-    cpu: float = 0.0
-    peak: float = 0.0
+def weather_text(name: str, **parameters: str) -> str:
+    """A query of the weather workload, with its windows."""
+    return fill(query_text(weather, name), parameters)
 
 
-def tree(process: psutil.Process | None = None) -> list[psutil.Process]:
-    """A process, this one unless given, and all below it."""
-    root = process or psutil.Process()
-    return [root, *root.children(recursive=True)]
-
-
-def cpu(process: psutil.Process | None = None, *, ended: bool = True) -> float:
-    """User and system seconds of a process tree; ``ended`` counts children that are gone too."""
-    times = [each.cpu_times() for each in tree(process)]
-    return sum(each.user + each.system + ended * (each.children_user + each.children_system) for each in times)
-
-
-def resident(process: psutil.Process | None = None) -> float:
-    """Resident memory (MB) of a process tree now."""
-    return sum(each.memory_info().rss for each in tree(process)) / 1e6
-
-
-@contextmanager
-def measured() -> Iterator[Cost]:
-    """The cost of a block, in the object that is given, when the block has ended."""
-    gc.collect()
-    found, done = Cost(), threading.Event()
-
-    def watch() -> None:
-        while not done.wait(0.2):
-            found.peak = max(found.peak, resident())
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    before, start = cpu(), time.monotonic()
-    try:
-        yield found
-    finally:
-        found.wall, found.cpu = time.monotonic() - start, cpu() - before
-        done.set()
-        watcher.join()
-
-
-def free_port() -> int:
-    """A port at which nobody listens."""
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
-
-
-def times_text(values: Sequence[float], form: str = ".1f") -> str:
-    """Median, 99th percentile and maximum as text."""
-    from streamgauge.oracle.judging.metrics import percentile
-
-    p50, p99 = percentile(values, 50) or 0.0, percentile(values, 99) or 0.0
-    return f"p50 {p50:{form}} p99 {p99:{form}} max {max(values, default=0.0):{form}}"
+def write_weather(folder: Path, seed: int = SEED, **size: object) -> Path:
+    """The weather workload's stream as a table in a new folder, made in this process; ``size``: its parameters."""
+    folder.mkdir(parents=True)
+    plan = weather.plan(seed, **size)
+    with pq.ParquetWriter(folder / "part-0.parquet", plan.schema) as writer:
+        for batch in plan.batches():
+            writer.write_batch(batch)
+    return folder
 
 
 def observations(stations: int, second: int) -> Iterator[StreamElement]:

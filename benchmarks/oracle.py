@@ -1,33 +1,60 @@
-"""The oracle on Spark against pyoxigraph window by window: all windows of YABench's experiment 1, big, in one run.
+"""Judging on Spark: windows beside pyoxigraph, and runs with tens of thousands of reports.
 
-python benchmarks/oracle.py [--stations 10000] [--seconds 30] [--query select|average|variation] [--without-pyoxigraph]
-CPU is user + system time of the process tree, the JVM included. Times in seconds; windows in ms.
+python -m benchmarks.oracle [--parts windows growth operators prefix] [--stations 10000] [--seconds 30] ...
+
+CPU is user + system time of the process tree, the JVM included; resident memory is its peak.
+`windows`: all windows of YABench's experiment (--query) in one Spark job, ``--repeat`` times, and window by window with
+pyoxigraph, whose rows are compared with Spark's.
+The other parts judge recorded answers of `live` to select, 5 s/5 s. A line is one whole judgement: reading the
+stream's head, what is due, the expected answers, alignment and scores.
+`growth`: content change, Rstream, on ``--base`` stations for 30 s times each of ``--factors``, after a run that is not
+shown and warms the JVM up. `operators`: window close and content change under each operator; Rstream is recorded as
+changes. `prefix`: the first ``--prefix`` ms by both sides: pyoxigraph evaluates each instant from scratch (the
+definition), Spark does as above; its answers are whole bags.
 """
 
 import argparse
-import shutil
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Final
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyoxigraph as ox
+from pyspark.sql import SparkSession
 
-from benchmarks.measure import PREFIXES, QUERIES, SEED, cpu, resident
+from benchmarks.measure import PREFIXES, QUERIES, Cost, OneOf, measured, options, own_cost, window_query, write_weather
+from benchmarks.results import ResultTable
+from streamgauge.engines import live
 from streamgauge.formats.canonical import Canonical
+from streamgauge.formats.stream import elements, write
 from streamgauge.model.algebra import Select
+from streamgauge.model.answer import Answer
+from streamgauge.model.element import StreamElement
 from streamgauge.model.report import DueReport, View
-from streamgauge.query.parser import parse_sparql
+from streamgauge.model.run import Run, RunHeader
+from streamgauge.model.semantics import R2S, Report, Semantics, Tick
+from streamgauge.model.terms import Row
+from streamgauge.model.verdict import Evaluator, Verdict
+from streamgauge.oracle.expected.on_spark import read_header, spark, spark_changes
+from streamgauge.oracle.expected.reports import definition
+from streamgauge.oracle.judging.deltas import by_changes, countable
+from streamgauge.oracle.judging.oracle import JudgingRules, by_rows, decide
+from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.spark.answers import answers
 from streamgauge.spark.session import session
-from streamgauge.workloads.weather import generate
 
-WINDOWS = ((5000, 5000), (5000, 1000))
+WINDOWS: Final = ((5000, 5000), (5000, 1000))
+CHANGE = Semantics("change", report=frozenset({Report.CONTENT_CHANGE}), tick=Tick.BATCH, partial_head=True)
+CLOSE = replace(CHANGE, name="close", report=frozenset({Report.WINDOW_CLOSE}))
+QUERY = window_query("select", 5000, 5000)
+OPERATORS = (R2S.ISTREAM, R2S.DSTREAM, R2S.RSTREAM)
+HEAD = ("run", "judged by", "verdict", "P", "R", "reports", "expected rows", "wall s", "CPU s", "resident peak MB")
 
 
 def due_reports(size: int, slide: int, end: int) -> list[DueReport]:
@@ -35,15 +62,40 @@ def due_reports(size: int, slide: int, end: int) -> list[DueReport]:
     return [DueReport(close, (View(close - size, close, close - size, close - 1, 1 << 62),)) for close in closes]
 
 
-@contextmanager
-def measured(name: str, found: dict[str, tuple[float, float]]) -> Iterator[None]:
-    before, start = cpu(), time.monotonic()
-    yield
-    found[name] = (cpu() - before, time.monotonic() - start)
-    print(f"  {name:12} CPU {found[name][0]:8.2f} s   wall {found[name][1]:8.2f} s", flush=True)
+def windows(given: argparse.Namespace, opened: SparkSession, folder: Path) -> None:
+    size = {"stations": given.stations, "interval": "1s", "duration": f"{given.seconds}s"}
+    path, target = write_weather(folder / "windows", **size), folder / "answers"
+    query = parse_sparql(PREFIXES + QUERIES[given.query])
+    assert isinstance(query, Select)
+    columns = ("windows", "number", "rows", "Spark, successive runs in one session, CPU s (wall)",
+               "pyoxigraph, CPU s (wall)", "ratio first / best", "answers", "resident peak MB")  # fmt: skip
+    with ResultTable("oracle", columns) as table:
+        for window in WINDOWS:
+            due, costs = due_reports(*window, given.seconds * 1000), list[Cost]()
+            for _ in range(given.repeat):
+                with measured() as spent:
+                    answers(opened, opened.read.parquet(str(path)), due, query).write.mode("overwrite").parquet(
+                        str(target)
+                    )
+                costs.append(spent)
+            with measured() as scratch:
+                bag = Counter(hash(each) for each in by_pyoxigraph(path, due, query))
+            found = list(zip(*pq.read_table(target).to_pydict().values(), strict=True))
+            bag.subtract(hash((report, tuple(row))) for report, *row in found)
+            ratios = " / ".join(
+                f"{scratch.cpu / each:.1f}x" for each in (costs[0].cpu, min(each.cpu for each in costs))
+            )
+            same = "not compared" if given.query == "average" else "other rows" if any(bag.values()) else "the same"
+            table.add(f"{window[0]} ms/{window[1]} ms", len(due), len(found), ", ".join(map(_cost, costs)),
+                      _cost(scratch), ratios, same, f"{max(each.peak for each in costs):,.0f}")  # fmt: skip
 
 
-def by_pyoxigraph(path: Path, due: list[DueReport], query: Select, rows: Callable[[int, tuple], None]) -> None:
+def _cost(spent: Cost) -> str:
+    return f"{spent.cpu:.2f} ({spent.wall:.2f})"
+
+
+def by_pyoxigraph(path: Path, due: Sequence[DueReport], query: Select) -> Iterator[tuple[int, Row]]:
+    """Every row with the number of its window, one window after the other."""
     table = pq.read_table(path, columns=["time", "subject", "predicate", "object"])
     text, canonical = sparql(query), Canonical()
     for index, report in enumerate(due):
@@ -56,70 +108,123 @@ def by_pyoxigraph(path: Path, due: list[DueReport], query: Select, rows: Callabl
         store = ox.Store()
         store.bulk_extend(ox.parse(lines.encode(), format=ox.RdfFormat.N_TRIPLES))
         for row in store.query(text):
-            rows(index, tuple(canonical.term(row[name]) for name in query.variables))
+            yield index, tuple(canonical.term(row[name]) for name in query.variables)
+
+
+def answered(fed: Sequence[StreamElement], semantics: Semantics) -> tuple[Answer, ...]:
+    found: list[Answer] = []
+    with own_cost():
+        running = live.start(QUERY, semantics, found.append)
+        for element in fed:
+            running.push(element)
+        running.advance(fed[-1].time)
+    return tuple(found)
+
+
+def recorded(fed: Sequence[StreamElement], semantics: Semantics) -> dict[R2S, Run]:
+    """The run under each operator; what comes and what goes are the changes that an Rstream run sends."""
+    if Report.WINDOW_CLOSE in semantics.report:
+        said = {R2S.RSTREAM: answered(fed, semantics)}
+    else:
+        come, gone = (answered(fed, replace(semantics, r2s=r2s)) for r2s in OPERATORS[:2])
+        both = tuple(replace(one, removed=other.added) for one, other in zip(come, gone, strict=True))
+        said = dict(zip(OPERATORS, (come, gone, both), strict=True))
+    return {r2s: ran(found, replace(semantics, r2s=r2s), fed[-1].time) for r2s, found in said.items()}
+
+
+def ran(found: tuple[Answer, ...], semantics: Semantics, until: int) -> Run:
+    return Run(RunHeader("live", QUERY, QUERY.sparql, "rspql", semantics, until, 0, 0, "changes", 1.0), found, ())
+
+
+def by_spark(run: Run, opened: SparkSession, path: Path) -> Verdict:
+    header, rules = read_header(opened.read.parquet(str(path))), JudgingRules("spark")
+    expect = spark(opened, path, header)
+    if countable(QUERY, run.header.semantics):
+        score = by_changes(run, spark_changes(opened, path, header), expect, rules)
+    else:
+        score = by_rows(run, expect, rules)
+    return decide(run, score, header.first, rules)
+
+
+def by_definition(run: Run, path: Path) -> Verdict:
+    held, rules = tuple(elements(path)), JudgingRules("definition")
+    return decide(run, by_rows(run, definition(held), rules), held[0].time, rules)
+
+
+def judged(table: ResultTable, title: str, judge: Callable[[], Verdict], evaluator: Evaluator = "spark") -> Cost:
+    with measured() as spent:
+        verdict = judge()
+    expected = sum(window.expected for window in verdict.windows)
+    table.add(
+        title, evaluator, verdict.judgement, f"{verdict.precision:.4f}", f"{verdict.recall:.4f}",
+        f"{len(verdict.windows):,}", f"{expected:,}", f"{spent.wall:.1f}", f"{spent.cpu:.1f}", f"{spent.peak:,.0f}",
+    )  # fmt: skip
+    return spent
+
+
+def made(path: Path, stations: int, seconds: int) -> list[StreamElement]:
+    """A stream of the weather workload at a path; its elements."""
+    if not path.exists():
+        write_weather(path, stations=stations, interval="1s", duration=f"{seconds}s")
+    return list(elements(path))
+
+
+def growth(given: argparse.Namespace, opened: SparkSession, folder: Path) -> None:
+    warm = recorded(made(folder / "warm", 50, 10), CHANGE)[R2S.RSTREAM]
+    by_spark(warm, opened, folder / "warm")
+    spent: list[tuple[int, Cost]] = []
+    with ResultTable("change_growth", HEAD) as table:
+        for factor in given.factors:
+            path = folder / f"growth{factor}"
+            fed = made(path, given.base, 30 * factor)
+            run = recorded(fed, CHANGE)[R2S.RSTREAM]
+            title = f"x{factor}: {sum(len(each.added) for each in fed):,} triples"
+            del fed
+            spent.append((factor, judged(table, title, lambda run=run, path=path: by_spark(run, opened, path))))
+    for (one, before), (other, after) in pairwise(spent):
+        print(
+            f"\nx{one} to x{other}: {other / one:.0f} times the stream, {after.wall / before.wall:.1f} times the wall "
+            f"time, {after.cpu / before.cpu:.1f} times the CPU time",
+            flush=True,
+        )
+
+
+def operators(given: argparse.Namespace, opened: SparkSession, folder: Path) -> None:
+    fed = made(folder / "big", given.stations, given.seconds)
+    size, times = sum(len(each.added) for each in fed), len({each.time for each in fed})
+    print(f"\n{len(fed):,} elements, {size:,} triples, {times:,} distinct times; 5 s/5 s")
+    with ResultTable("change_operators", HEAD) as table:
+        for semantics, r2s, run in ((each, *one) for each in (CLOSE, CHANGE) for one in recorded(fed, each).items()):
+            judged(table, f"{semantics.name}, {r2s}", lambda run=run: by_spark(run, opened, folder / "big"))
+
+
+def prefix(given: argparse.Namespace, opened: SparkSession, folder: Path) -> None:
+    head = [each for each in made(folder / "big", given.stations, given.seconds) if each.time < given.prefix]
+    path = folder / "prefix.parquet"
+    write(head, path)
+    run = ran(answered(head, CHANGE), CHANGE, head[-1].time)
+    print(f"\nthe first {given.prefix} ms: {len(head):,} elements; Rstream")
+    with ResultTable("change_prefix", HEAD) as table:
+        ours = judged(table, "prefix", lambda: by_spark(run, opened, path))
+        theirs = judged(table, "prefix", lambda: by_definition(run, path), "definition")
+    print(f"\nfrom scratch / from changes: wall {theirs.wall / ours.wall:.1f}x, CPU {theirs.cpu / ours.cpu:.1f}x")
+
+
+PARTS = {"windows": windows, "growth": growth, "operators": operators, "prefix": prefix}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--stations", type=int, default=10_000)
-    parser.add_argument("--seconds", type=int, default=30)
-    parser.add_argument("--query", choices=QUERIES, default="select")
-    parser.add_argument("--repeat", type=int, default=2)
-    parser.add_argument("--without-pyoxigraph", action="store_true")
-    arguments = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="oracle-"))
-    try:
-        compare(folder, arguments)
-    finally:
-        shutil.rmtree(folder)
-
-
-def compare(folder: Path, arguments: argparse.Namespace) -> None:
-    spark = session("local[2]", memory="8g", shuffle=4)
-    size = {"stations": arguments.stations, "duration": f"{arguments.seconds}s"}
-    generate(spark, SEED, **size).write.parquet(str(folder / "stream"))
-    stream = spark.read.parquet(str(folder / "stream"))
-    query = parse_sparql(PREFIXES + QUERIES[arguments.query])
-    assert isinstance(query, Select)
-    print(f"{arguments.query}: {stream.count()} triples")
-    for size_ms, slide in WINDOWS:
-        due = due_reports(size_ms, slide, arguments.seconds * 1000)
-        print(f"{size_ms} ms / {slide} ms: {len(due)} windows")
-        found: dict[str, tuple[float, float]] = {}
-        for attempt in range(arguments.repeat):
-            with measured(f"spark {attempt + 1}", found):
-                answers(spark, stream, due, query).write.mode("overwrite").parquet(str(folder / "answers"))
-        print(f"  peak {resident():.0f} MB, {spark.read.parquet(str(folder / 'answers')).count()} rows")
-        if not arguments.without_pyoxigraph:
-            check(folder, due, query, found, arguments)
-    spark.stop()
-
-
-def check(
-    folder: Path,
-    due: list[DueReport],
-    query: Select,
-    found: dict[str, tuple[float, float]],
-    arguments: argparse.Namespace,
-) -> None:
-    bag: Counter[int] = Counter()
-
-    def count(index: int, row: tuple) -> None:
-        bag[hash((index, row))] += 1
-
-    with measured("pyoxigraph", found):
-        by_pyoxigraph(folder / "stream", due, query, count)
-    columns = pq.read_table(folder / "answers").to_pydict().values()
-    for report, *row in zip(*columns, strict=True):
-        bag[hash((report, tuple(row)))] -= 1
-    if arguments.query != "average":
-        print("  same answers" if not any(bag.values()) else f"  DIFFERENT: {sum(map(abs, bag.values()))} rows")
-    best = min(spent for name, (spent, _) in found.items() if name.startswith("spark"))
-    print(f"  pyoxigraph / spark: CPU {found['pyoxigraph'][0] / best:.1f}x (first {ratio(found):.1f}x)")
-
-
-def ratio(found: dict[str, tuple[float, float]]) -> float:
-    return found["pyoxigraph"][0] / found["spark 1"][0]
+    given = options(
+        __doc__, parts=OneOf(PARTS), stations=10_000, seconds=30, query=OneOf(QUERIES, "select"), repeat=2, base=500,
+        factors=(1, 4, 16), prefix=300,
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        opened = session("local[2]", memory="6g", shuffle=4)
+        try:
+            for name in given.parts:
+                PARTS[name](given, opened, Path(folder))
+        finally:
+            opened.stop()
 
 
 if __name__ == "__main__":

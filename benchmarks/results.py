@@ -113,10 +113,7 @@ class ResultTable:
             before = load(self._name)
         except FileNotFoundError:
             before = Result(self._name, self._name, "", "", "", None, "", "", "", "", "", (), ())
-        words = [
-            f"python -m benchmarks.{Path(sys.argv[0]).stem}",
-            *sys.argv[1:],
-        ]
+        words = [f"python -m benchmarks.{Path(sys.argv[0]).stem}", *sys.argv[1:]]
         now = {
             "command": " ".join(words), "date": datetime.now(UTC).date().isoformat(), "commit": commit(),
             "machine": machine(), "load": f"{os.getloadavg()[0]:.1f} at the end", "columns": self._columns,

@@ -1,33 +1,34 @@
 """Soak: `live` behind the pipe on a stream that is made as it is fed, every window checked, memory sampled.
 
-python -m benchmarks.soak [--minutes 30] [--stations 10000] [--report close change] [--engine live]
+python -m benchmarks.soak [--minutes 30] [--stations 10000] [--report close change] [--engine live] [--tells 4]
 
 Every station reports once a second (7 triples; 10,000 stations are 70,000 triples a second), ``--minutes`` of stream
 time as fast as the engine takes them; nothing of the stream is stored. Which rows are due is known from the rule by
 which values are made, without any evaluator: the rows of every 5 s (a window that closes, or the new rows of content
-change) are compared with it as bags, as they come. Printed at each quarter are wrong windows, the stream's speed over
-real time, CPU time and resident memory of the engine's process tree.
+change) are compared with it as bags, as they come. Printed ``--tells`` times, as at each quarter: wrong windows, the
+stream's speed over real time, CPU time and resident memory of the engine's process tree.
 """
 
 import argparse
 import json
-import subprocess
+import os
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import IO
 
-from benchmarks.measure import observations
+from benchmarks.measure import OneOf, observations, options, weather_text
 from streamgauge.formats.lines import encode_advance, encode_element
 from streamgauge.formats.task import READY, Task, encode_task
+from streamgauge.harness.process import ChildProcess, write_all
 from streamgauge.harness.resources import spent, usage
 from streamgauge.harness.systems.pipe import program
-from streamgauge.model.semantics import R2S, Semantics
-from streamgauge.query import fill
+from streamgauge.model.semantics import R2S
 from streamgauge.semantics.profiles import CQELS, RSPQL
-from streamgauge.workloads import load, query_text
 
 THRESHOLD = 50.0
 SIZE_MS = 5000
@@ -92,28 +93,27 @@ def lines(stations: int, seconds: int) -> Iterator[bytes]:
     yield encode_advance(seconds * 1000)
 
 
-def task(semantics: Semantics) -> Task:
-    text = fill(query_text(load("weather"), "select"), {"WSIZE": "5s", "WSLIDE": "5s", "TEMP": str(THRESHOLD)})
-    return Task(text, "rspql", semantics)
-
-
-def soak(name: str, report: str, stations: int, minutes: int) -> bool:
+def soak(name: str, report: str, given: argparse.Namespace) -> bool:
     """One soak; whether every window was right."""
-    process = subprocess.Popen(program(name), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    checked = Checked(stations)
-    process.stdin.write(encode_task(task(SEMANTICS[report])))
-    process.stdin.flush()
-    if process.stdout.readline() != READY:
-        raise SystemExit(f"{name} did not get ready")
-    reader = threading.Thread(target=_read, args=(process, checked, report == "close"))
-    reader.start()
-    print(f"{name}, {report}: {stations * 7:,} triples a second of stream time, {minutes} min of it", flush=True)
-    _feed(process, checked, lines(stations, minutes * 60), minutes * 60 * stations + 1)
-    process.stdin.close()
-    reader.join()
-    code = process.wait()
+    checked = Checked(given.stations)
+    text = weather_text("select", WSIZE="5s", WSLIDE="5s", TEMP=str(THRESHOLD))
+    with ChildProcess(program(name)) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        output = process.stdout
+        write_all(process.stdin, encode_task(Task(text, "rspql", SEMANTICS[report])))
+        if output.readline() != READY:
+            raise SystemExit(f"{name} did not get ready")
+        reader = threading.Thread(target=lambda: _read(output, checked, report == "close"))
+        reader.start()
+        minutes = given.minutes
+        print(
+            f"{name}, {report}: {given.stations * 7:,} triples a second of stream time, {minutes} min of it", flush=True
+        )
+        _feed(process, checked, minutes * 60, given.tells)
+        process.close_input()
+        reader.join()
+        code = process.wait()
     while checked.begin < minutes * 60_000:
         checked.close()
     wrong = f"{len(checked.wrong)} wrong, the first from {checked.wrong[0]} ms" if checked.wrong else "every one right"
@@ -121,49 +121,42 @@ def soak(name: str, report: str, stations: int, minutes: int) -> bool:
     return not checked.wrong and code == 0
 
 
-def _read(process: "subprocess.Popen[bytes]", checked: Checked, closes: bool) -> None:
-    assert process.stdout is not None
-    for line in process.stdout:
-        checked.take(line, closes)
+def _read(output: IO[bytes], checked: Checked, closes: bool) -> None:
+    with os.fdopen(os.dup(output.fileno()), "rb") as buffered:
+        for line in buffered:
+            checked.take(line, closes)
 
 
-def _feed(process: "subprocess.Popen[bytes]", checked: Checked, given: Iterator[bytes], count: int) -> None:
-    """Write everything, and tell at each quarter how far it is."""
+def _feed(process: ChildProcess, checked: Checked, seconds: int, tells: int) -> None:
+    """Write everything, and tell so many times how far it is."""
     assert process.stdin is not None
-    start, before, fed = time.monotonic(), spent(process.pid), 0
-    told = 0
+    start, before, fed, told = time.monotonic(), spent(process.pid), 0, 0
+    given, count = lines(checked.stations, seconds), seconds * checked.stations + 1
     while chunk := list(islice(given, CHUNK)):
-        process.stdin.write(b"".join(chunk))
+        write_all(process.stdin, b"".join(chunk))
         fed += len(chunk)
-        if fed * 4 // count > told:
-            told = fed * 4 // count
-            _tell(process, checked, told, time.monotonic() - start, spent(process.pid) - before, fed)
+        if fed * tells // count > told:
+            told = fed * tells // count
+            _tell(process.pid, checked, f"{told}/{tells}", time.monotonic() - start, spent(process.pid) - before, fed)
 
 
-def _tell(
-    process: "subprocess.Popen[bytes]", checked: Checked, quarter: int, wall: float, cpu: float, fed: int
-) -> None:
-    now = usage(process.pid)
+def _tell(pid: int, checked: Checked, part: str, wall: float, cpu: float, fed: int) -> None:
+    now = usage(pid)
     seconds = fed / checked.stations
     memory = f"{now.rss / 2**20:,.0f} MiB" if now else "gone"
     print(
-        f"  {quarter}/4: {seconds:,.0f} s of stream in {wall:,.0f} s ({seconds / wall:.1f}x real time), "
+        f"  {part}: {seconds:,.0f} s of stream in {wall:,.0f} s ({seconds / wall:.1f}x real time), "
         f"CPU {cpu:,.0f} s ({fed * 7 / max(cpu, 1e-9):,.0f} triples/s of CPU), {memory}; "
         f"{checked.windows:,} windows, {len(checked.wrong)} wrong",
         flush=True,
     )
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--minutes", type=int, default=30)
-    options.add_argument("--stations", type=int, default=10_000)
-    options.add_argument("--report", nargs="*", choices=sorted(SEMANTICS), default=["close"])
-    options.add_argument("--engine", default="live")
-    given = options.parse_args()
-    right = [soak(given.engine, report, given.stations, given.minutes) for report in given.report]
-    raise SystemExit(0 if all(right) else 1)
+def main() -> int:
+    given = options(__doc__, minutes=30, stations=10_000, report=OneOf(SEMANTICS, ("close",)), engine="live", tells=4)
+    right = [soak(given.engine, report, given) for report in given.report]
+    return 0 if all(right) else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

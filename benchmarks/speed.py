@@ -9,8 +9,6 @@ folder and this one; medians of CPU are compared. Exit code 1 when a case is slo
 or does not reach its goal.
 """
 
-import argparse
-import gc
 import json
 import os
 import subprocess
@@ -26,7 +24,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from benchmarks.measure import RUNS, observations, window_query
+from benchmarks.measure import RUNS, observations, own_cost, parser, window_query
 from benchmarks.results import ResultTable
 
 HOME: Final = Path(__file__).parent
@@ -64,14 +62,10 @@ def cases(names: list[str]) -> list[SpeedCase]:
 
 
 def cpu_of(call: Callable[[], object]) -> float:
-    """CPU seconds of a call, with what was made before out of the collector's reach."""
-    gc.collect()
-    gc.freeze()
-    before = time.process_time()
-    call()
-    spent = time.process_time() - before
-    gc.unfreeze()
-    return spent
+    """CPU seconds of a call."""
+    with own_cost() as spent:
+        call()
+    return spent.cpu
 
 
 def _fed(case: SpeedCase) -> list[Any]:
@@ -205,13 +199,9 @@ def paired(chosen: list[SpeedCase], before: Path, repeat: int, slower: float) ->
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("case", nargs="*")
-    parser.add_argument("--repeat", type=int)
-    parser.add_argument("--before", type=Path, help="the folder src of another state of the code")
-    parser.add_argument("--slower", type=float, default=5.0, help="percent that a case may be slower")
-    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    command = parser(__doc__, repeat=int, before=Path, slower=5.0, one=False)
+    command.add_argument("case", nargs="*")
+    given = command.parse_args()
     chosen = cases(given.case)
     if given.one:
         print(json.dumps(least(chosen[0], 2)))

@@ -1,24 +1,47 @@
-"""Requests, bytes and time per cycle of the query streamer: both plans, with and without caches, on the train query.
+"""The query streamer in simulated time: requests, bytes and CPU of cycles and of joins, and replays that are judged.
 
-A server and a client in one process, in simulated time; 75 departures, 1% of whose facts change at each update of 10 s.
-Beside it the prototype on the iRail replay, 25-45 departures (facts: QueryStreamer.js eswc2016, run on this machine).
+python -m benchmarks.streamer [--parts cycles shared joins replays] [--cycles 5] [--methods graphs ...] ...
+
+A server and a client in one process, without sockets. `cycles`: both plans, with and without caches, on the train
+query: 75 departures, 1% of whose facts change at each update of 10 s; beside it the prototype on the iRail replay,
+25-45 departures (facts: QueryStreamer.js eswc2016, run on this machine). `shared`: a cache that twelve queries share.
+`joins`: a basic graph pattern by our plans and by the nested loop of ldf-client 2.0.5 (``rows``, a request for each
+row: 306 requests for the train query, measured; facts also have Comunica 4.5 at 231 and 5.4.1 at 6, 382 for one station
+of 16,667). `replays`, done only where ``--log`` names a file: every method, label, plan, cache setting and seed, all
+answers judged; a line of the log for each that is done; what is in the log is not done again, so that the same command
+goes on, and ``--kept`` only shows what it has.
 """
 
 import argparse
 import asyncio
+import json
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
 from random import Random
+from typing import Any
 
+from tests.servers.fragments.client.fakes import trains
+from tests.servers.fragments.client.test_servers import HOST
+from tests.servers.fragments.client.test_servers import Served as ServedTrains
 from tests.servers.fragments.live_queries import simulated
 from tests.servers.fragments.live_queries.boards import Boards, T
-from tests.servers.fragments.live_queries.simulated import BASE, Served, Wire, clock
+from tests.servers.fragments.live_queries.simulated import BASE, Served, Wire, clock, run
+from tests.servers.fragments.live_queries.test_replay import PLANS as REPLAYED
+from tests.servers.fragments.live_queries.test_replay import replayed
 
+from benchmarks.measure import OneOf, own_cost, run_parts
 from benchmarks.results import ResultTable
+from streamgauge.model.algebra import Var
+from streamgauge.servers.fragments import QuadPattern
 from streamgauge.servers.fragments.annotations import methods
-from streamgauge.servers.fragments.client.caching_client import ResponseCache
-from streamgauge.servers.fragments.labels import Style
+from streamgauge.servers.fragments.client import Binding
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient, ResponseCache
+from streamgauge.servers.fragments.client.sources import match_bindings, open_source, solve
+from streamgauge.servers.fragments.client.sources.fragments import FragmentsSource
+from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.live_queries.watch import watch
 
 QUERY = f"""PREFIX t: <{T}>
@@ -125,23 +148,13 @@ def served_delays(served: Served, names: list[str]) -> list:
     ]
 
 
-def main() -> None:
-    """Print the tables."""
-    reading = argparse.ArgumentParser(description=__doc__)
-    reading.add_argument("--cycles", type=int, default=5)
-    reading.add_argument("--method", action="append", choices=methods())
-    given = reading.parse_args()
-    _costs(given.method or methods(), given.cycles)
-    _shared(given.cycles)
-
-
-def _costs(names: Sequence[str], cycles: int) -> None:
+def cycles(given: argparse.Namespace) -> None:
     first = ("first: requests", "kB", "CPU ms")
     later = ("cycle: requests", "kB", "CPU ms", "stale s")
     with ResultTable("streamer", ("method", "plan", "cache", *first, *later, "prototype's requests")) as table:
-        for method in names:
+        for method in given.methods:
             for plan, cache in PLANS:
-                begun, *rest = simulated.run(measured(method, plan, cache, cycles))
+                begun, *rest = simulated.run(measured(method, plan, cache, given.cycles))
                 table.add(
                     *(method, plan, cache),
                     *(begun.requests, f"{begun.received / 1000:.1f}", f"{begun.cpu:.0f}"),
@@ -153,12 +166,12 @@ def _costs(names: Sequence[str], cycles: int) -> None:
                 )
 
 
-def _shared(cycles: int) -> None:
+def shared(given: argparse.Namespace) -> None:
     columns = ("plan", "shared cache, kB at most", "requests of 12 queries", "reused", "kB held")
     with ResultTable("streamer_shared", columns) as table:
         for plan in ("incremental", "streamer"):
             for capacity in (0, 100_000, 1_000_000, 64 * 2**20):
-                requests, rate, size = simulated.run(sharing(plan, capacity, cycles))
+                requests, rate, size = simulated.run(sharing(plan, capacity, given.cycles))
                 table.add(plan, f"{capacity / 1000:.0f}", requests, f"{rate:.0%}", f"{size / 1000:.0f}")
 
 
@@ -167,5 +180,132 @@ def _span(values: Sequence[float], form: str) -> str:
     return low if low == high else f"{low}-{high}"
 
 
+ID = Var("id")
+NAMES = ("delay", "headSign", "routeLabel", "platform", "departureTime")
+TRAIN = [QuadPattern(ID, f"<urn:{name}>", Var(name)) for name in NAMES]
+STATION = [QuadPattern(ID, "<urn:station>", "<urn:here>"), *TRAIN]
+JOIN_PLANS = ("bindings", "no bindings", "rows")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCost:
+    """The cost of one question; bytes received on the wire, CPU ms of server and client together."""
+
+    rows: int
+    requests: int
+    received: int
+    cpu: float
+
+
+async def row_by_row(patterns: Sequence[QuadPattern], source: FragmentsSource) -> list[Binding]:
+    """The nested loop: the least pattern, then for each row a request for each further pattern."""
+    counts = {pattern: await source.count(pattern) for pattern in patterns}
+    rows: list[Binding] = [{}]
+    for pattern in sorted(patterns, key=lambda pattern: counts[pattern]):
+        found = []
+        for row in rows:
+            narrow = pattern.bound(row)
+            quads = (await source.fetch(narrow)).quads
+            found += [{**row, **each} for each in match_bindings(narrow, quads)]
+        rows = found
+    return rows
+
+
+async def asked(plan: str, patterns: Sequence[QuadPattern], web: CachingHttpClient) -> int:
+    """The number of rows that a plan finds."""
+    with web.round():
+        source = await open_source(f"{HOST}/d", web)
+        assert isinstance(source, FragmentsSource)
+        if plan == "rows":
+            return len(await row_by_row(patterns, source))
+        chosen = source if plan == "bindings" else replace(source, addresses=replace(source.addresses, binding=None))
+        return len((await solve(patterns, [chosen], web)).rows)
+
+
+def cost(plan: str, patterns: Sequence[QuadPattern], departures: int) -> PlanCost:
+    """The cost of a plan on so many departures, of which 75 are of the station."""
+    here = [(f"<urn:d{n}>", "<urn:station>", "<urn:here>", "") for n in range(0, departures, departures // 75)][:75]
+    web = ServedTrains([*trains(departures), *here]).web()
+    with own_cost() as spent:
+        rows = asyncio.run(asked(plan, patterns, web))
+    return PlanCost(rows, web.counters.requests, web.counters.received, 1000 * spent.cpu)
+
+
+def joins(given: argparse.Namespace) -> None:
+    many = given.departures
+    with ResultTable("joins", ("question", "plan", "rows", "requests", "kB received", "CPU ms, both sides")) as table:
+        for name, patterns, departures in (("train, 75", TRAIN, 75), (f"one station of {many}", STATION, many)):
+            for plan in JOIN_PLANS:
+                found = cost(plan, patterns, departures)
+                kilobytes = f"{found.received / 1000:.1f}"
+                table.add(name, plan, found.rows, found.requests, kilobytes, f"{found.cpu:.0f}")
+
+
+SETTINGS = (*REPLAYED, ("streamer", "prototype"))
+WHAT = ("minutes", "seed", "method", "label", "plan", "cache")
+
+
+def wanted(minutes: int, seeds: int, labels: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """All replays, those of a seed together."""
+    for seed, name, label, (plan, cache) in product(range(seeds), methods(), map(Label, labels), SETTINGS):
+        yield dict(zip(WHAT, (minutes, seed, name, label.value, plan, cache), strict=True))
+
+
+def done(wish: Mapping[str, Any]) -> dict[str, Any]:
+    """One replay: its answers, those that differ from the definition, polls that failed, CPU of both sides (s)."""
+    style = Style(wish["method"], Label(wish["label"]))
+    with own_cost() as spent:
+        answers, wrong, failed = run(replayed(style, wish["plan"], wish["cache"], wish["seed"], wish["minutes"]))
+    told = {"answers": answers, "wrong": list(map(repr, wrong)), "failed": len(failed), "cpu": round(spent.cpu, 2)}
+    return {**wish, **told}
+
+
+def kept(log: Path) -> list[dict[str, Any]]:
+    """The replays in the log."""
+    lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("}")]
+
+
+def replays(given: argparse.Namespace) -> None:
+    """Do what is not in the log, then print what is."""
+    if given.log is None:
+        return
+    todo = list(wanted(given.minutes, given.seeds, given.labels))
+    there = {tuple(each[name] for name in WHAT) for each in kept(given.log)}
+    for place, wish in enumerate(todo if not given.kept else ()):
+        if tuple(wish[name] for name in WHAT) in there:
+            continue
+        found = done(wish)
+        with given.log.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(found) + "\n")
+        print(f"{place + 1} of {len(todo)}: {found}", flush=True)
+    found = kept(given.log)
+    columns = ("plan", "cache", "label", "replays", "answers", "wrong", "failed polls", "CPU s each")
+    with ResultTable("replays", columns) as table:
+        for (plan, cache), label in product(SETTINGS, Label):
+            rows = [
+                each for each in found if (each["plan"], each["cache"], each["label"]) == (plan, cache, label.value)
+            ]
+            if rows:
+                wrong, answers, failed = (
+                    sum(each)
+                    for each in zip(*((len(r["wrong"]), r["answers"], r["failed"]) for r in rows), strict=True)
+                )
+                cpu = sum(each["cpu"] for each in rows) / len(rows)
+                table.add(plan, cache, label.value, len(rows), answers, wrong, failed, f"{cpu:.1f}")
+    print(f"{len(found)} of {len(todo)} replays")
+
+
 if __name__ == "__main__":
-    main()
+    run_parts(
+        __doc__,
+        {"cycles": cycles, "shared": shared, "joins": joins, "replays": replays},
+        cycles=5,
+        methods=OneOf(methods()),
+        departures=16_667,
+        log=Path,
+        minutes=30,
+        seeds=20,
+        labels=OneOf(list(Label)),
+        kept=False,
+    )

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import results, speed
+from benchmarks import hostile, results, speed
 from benchmarks.results import PAGE, RECORD, ResultTable, everything, page
 
 
@@ -74,3 +74,12 @@ def test_a_small_case_of_each_kind_runs(kind: str):
     sizes = {"channels": 2, "publications": 4} if kind == "broker" else {"stations": 4, "seconds": 6, "slide": 1}
     case = speed.SpeedCase("small", kind, "live", "select", **sizes)
     assert speed.least(case, 1) > 0
+
+
+def test_hostile_kinds_are_small_requests_with_names_of_their_own():
+    for server in hostile.SERVERS:
+        found = list(hostile.kinds(server))
+        assert len({each.name for each in found}) == len(found) > 15
+        for kind in found:
+            assert len(kind.ask.body) <= hostile.LARGEST, kind.name
+            assert {each.kind for each in (kind.ask, *kind.before, *kind.after)} <= {*hostile.TYPES, "websocket"}

@@ -75,6 +75,13 @@ EXTENSIONS = {
         ("adapters",),
         lambda package: package.adapters(),
     ),
+    "plot": Extension(
+        "report.plots",
+        "from streamgauge.report.plots import Plot\n\n"
+        f'PLOTS = (Plot("{NAME}", 100, lambda drawing, series: iter(())),)\n',
+        ("plots",),
+        lambda package: [plot.section for plot in package.plots()],
+    ),
     "transport": Extension(
         "sources",
         f'SCHEMES = ("{NAME}",)\n',
@@ -121,3 +128,51 @@ def test_one_more_workload_is_one_folder(tmp_path: Path, monkeypatch: pytest.Mon
         assert workloads.queries(workloads.load(NAME)) == ("all",)
     finally:
         sys.modules.pop(f"streamgauge.workloads.{NAME}", None)
+
+
+def test_one_more_claim_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from streamgauge import papers
+    from streamgauge.papers.reproduction import paper
+
+    (tmp_path / "sepbm" / "claims").mkdir(parents=True)
+    fields = 'place = "section 4.2"\npublished = "under 1 ms"\ntolerance = { at_most = 1 }\nmeasured = "by a clock"\n'
+    (tmp_path / "sepbm" / "claims" / f"{NAME}.toml").write_text(f'claim = "{NAME}"\n{fields}value = ["mean"]\n')
+    monkeypatch.setattr(papers, "__path__", [*papers.__path__, str(tmp_path)])
+    made = paper("sepbm").reproduction("SEP-BM", (), {"mean": 0.5})
+    (line,) = made.sections[-1].tables[0].lines
+    assert line.cells[:3] == (NAME, "under 1 ms", "0.5")
+    assert line.agrees
+
+
+def test_one_more_error_class_is_one_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """A class in a file of its own, raised by an engine in another: its sentence is shown, with exit code 2."""
+    from streamgauge import engines
+    from streamgauge.cli.main import main
+
+    (tmp_path / f"{NAME}_error.py").write_text(
+        "from streamgauge.model.mistake import MistakeError\n\nclass NewcomerError(MistakeError, ValueError): ...\n"
+    )
+    (tmp_path / f"{NAME}.py").write_text(
+        f"from {NAME}_error import NewcomerError\n\n"
+        "def refuse(query, semantics):\n    raise NewcomerError('the sky is green: wait')\n\n"
+        "def start(query, semantics, emit):\n    ...\n"
+    )
+    (tmp_path / "all.rq").write_text(
+        "REGISTER STREAM <urn:o> AS SELECT * FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT1S STEP PT1S]\n"
+        "WHERE { WINDOW <urn:w> { ?s ?p ?o } }"
+    )
+    (tmp_path / "stream.nq").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(engines, "__path__", [*engines.__path__, str(tmp_path)])
+    words = ["query", str(tmp_path / "all.rq"), "--stream", str(tmp_path / "stream.nq"), "--engine", NAME]
+    monkeypatch.setattr(sys, "argv", ["streamgauge", *words])
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main()
+    finally:
+        for name in (f"streamgauge.engines.{NAME}", f"{NAME}_error"):
+            sys.modules.pop(name, None)
+    assert ended.value.code == 2
+    assert "the sky is green: wait" in capsys.readouterr().err

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from streamgauge.papers.reproduction import write
-from streamgauge.papers.sepbm.page import document
-from streamgauge.papers.sepbm.plan import SepbmExtent
+from streamgauge.papers.sepbm.measure import SepbmExtent, document
 from tests.browser.driving import CONTRAST, asked, offline, show
 from tests.report.sepbm import measured
 

@@ -13,7 +13,7 @@ from streamgauge.formats.stream import write
 from streamgauge.formats.verdict import read_verdict
 from streamgauge.model.semantics import Borders
 from streamgauge.model.verdict import Diagnosis, Part
-from streamgauge.report.explained import explained_lines
+from streamgauge.report.text import explained_lines
 from streamgauge.semantics.profiles import RSPQL
 from tests.notation import stream
 from tests.oracle.runs import TEXT, right_run

@@ -54,7 +54,7 @@ def host(kind: str) -> Iterator[Host]:
 
 def broker() -> tuple[object, Callable[[], None]]:
     """A broker with small budgets: what an accepted query costs is the matter of other tests."""
-    from streamgauge.servers.broker.face import application
+    from streamgauge.servers.broker.http import application
     from streamgauge.servers.broker.limits import Limits
     from tests.servers.broker.world import BASE, select
     from tests.servers.broker.world import broker as made

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 
+import httpx
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
@@ -15,9 +16,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from streamgauge.servers.broker.access import Access, read_grants
-from streamgauge.servers.broker.graphs import SYNTAXES
-from streamgauge.servers.broker.limits import Limits
-from streamgauge.servers.broker.openapi import description
+from streamgauge.servers.broker.limits import SYNTAXES, Limits
 from tests.servers.broker.served import Client, serving
 from tests.servers.broker.world import BASE, answers, broker, select
 
@@ -143,7 +142,7 @@ def as_text(_context: object, value: object) -> bytes:
 def described(many: int, operations: set[str]) -> None:
     """Requests made up from the description, to a server."""
     with serving(broker(limits=LIMITS), Access(read_grants([TOKEN]))) as (url, made):
-        schema = schemathesis.openapi.from_dict(description())
+        schema = schemathesis.openapi.from_dict(httpx.get(f"{url}/openapi.json").json())
         for operation in (result.ok() for result in schema.get_all_operations()):
             operations.add(f"{operation.method} {operation.path}")
             if not operation.path.endswith("/notifications"):

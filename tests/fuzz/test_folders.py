@@ -22,7 +22,7 @@ from streamgauge.model.run import Sample
 from streamgauge.model.verdict import Verdict
 from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.query import parse, print_query
-from streamgauge.report.page import page
+from streamgauge.report import page
 from streamgauge.report.text import verdict_json
 from streamgauge.semantics.profiles import RSPQL
 from tests.examples import examples

@@ -91,8 +91,11 @@ LARGE = {
 """Groups as large as servers take them (``formats.bounds.SERVED``)."""
 
 
+@pytest.mark.parametrize("standing", [False, True], ids=["windows", "facts"])
 @pytest.mark.parametrize("group", LARGE)
-def test_the_functions_of_a_large_query_are_compiled_in_pieces(group: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_functions_of_a_large_query_are_compiled_in_pieces(
+    group: str, standing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No other thread runs while CPython compiles: 15 us a line."""
     pieces: list[int] = []
 
@@ -102,7 +105,7 @@ def test_the_functions_of_a_large_query_are_compiled_in_pieces(group: str, monke
 
     monkeypatch.setattr(ir, "compile", compiled, raising=False)
     ir._code.cache_clear()
-    Evaluator(parse_sparql(f"SELECT * {{ {LARGE[group]} }}"))
+    generated(parse_sparql(f"SELECT * {{ {LARGE[group]} }}"), standing)
     assert 0 < max(pieces) <= ir.PIECE
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge import papers
-from streamgauge.papers.claims import COLUMNS, Claim, claims_table, filed_claims, paper
+from streamgauge.papers.reproduction import COLUMNS, Claim, claims_table, filed_claims, paper
 
 PAPERS = ("csrbench", "sepbm", "tpf", "yabench")
 

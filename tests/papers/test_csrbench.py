@@ -8,8 +8,7 @@ from streamgauge.cli.exits import Exit
 from streamgauge.harness.importing import ForeignError
 from streamgauge.model.verdict import Diagnosis, Part
 from streamgauge.papers.csrbench import measure
-from streamgauge.papers.csrbench.measure import QUERIES, TABLE_2
-from streamgauge.papers.csrbench.page import reproduce
+from streamgauge.papers.csrbench.measure import QUERIES, TABLE_2, reproduce
 from tests.papers import build
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from streamgauge.papers.csrbench.page import reproduce
+from streamgauge.papers.csrbench.measure import reproduce
 from streamgauge.papers.reproduction import ReproductionSteps as Steps
 from tests.papers import build
 

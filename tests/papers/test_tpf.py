@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from streamgauge.papers.reproduction import page
-from streamgauge.papers.tpf import plan
+from streamgauge.papers.tpf import measure as plan
 from streamgauge.papers.tpf.measure import (
     CarriedClients,
     TpfOutcomes,

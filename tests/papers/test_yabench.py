@@ -6,8 +6,7 @@ from streamgauge.cli.exits import Exit
 from streamgauge.harness.importing import ForeignError
 from streamgauge.papers.reproduction import agreed
 from streamgauge.papers.yabench import page as yabench
-from streamgauge.papers.yabench.measure import OTHER, claims
-from streamgauge.papers.yabench.results import ResultFiles
+from streamgauge.papers.yabench.measure import OTHER, ResultFiles, claims
 
 E4 = {
     ("csparql", "non-gracious"): [f"1.0,0.6,6,10,35,{start},{start + 5000}" for start in (0, 5000, 10_000, 15_000)],

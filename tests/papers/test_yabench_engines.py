@@ -12,8 +12,8 @@ from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.oracle.judging.oracle import unknown
 from streamgauge.papers.reproduction import page
 from streamgauge.papers.yabench.engines import YabenchRuns, paragraph, reproduction
+from streamgauge.papers.yabench.measure import PublishedLines
 from streamgauge.papers.yabench.oracle_files import parse as line
-from streamgauge.papers.yabench.results import PublishedLines
 from streamgauge.papers.yabench.trials import (
     OUR_STATION,
     THEIR_STATION,

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from streamgauge.papers.sepbm import plan
+from streamgauge.papers.sepbm import measure as plan
 from streamgauge.papers.sepbm.measure import SepbmOutcomes
 from streamgauge.suites.sepbm import DueRows, PublicationRecord, ReceivedNotification, SepbmRecording
 from streamgauge.suites.sepbm.analysis import analyse

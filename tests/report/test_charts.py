@@ -5,7 +5,7 @@ import pytest
 
 from streamgauge.report import charts
 from streamgauge.report.charts import Bar, ChartAxis, ChartDrawing, ChartLine, ChartSize, FittedBorders, PlacedBox
-from streamgauge.report.points import Bin, Box, Point
+from streamgauge.report.series import Bin, Box, Point
 
 SIZE = ChartSize(600, 200, 20)
 X, SHARE, LOG = ChartAxis("time (s)"), ChartAxis("recall", ".0%", (0, 1)), ChartAxis("rows", scale="log")

@@ -13,9 +13,9 @@ from rich.console import Console
 from streamgauge.model.counts import counted
 from streamgauge.model.semantics import Borders
 from streamgauge.report import numbers, text
+from streamgauge.report.charts import MUTED, SERIES, STATE
 from streamgauge.report.document import cut, shortener
-from streamgauge.report.points import Point, bins, box, spread_sample
-from streamgauge.report.theme import MUTED, SERIES, STATE
+from streamgauge.report.series import Point, bins, box, spread_sample
 from tests.report import build
 
 

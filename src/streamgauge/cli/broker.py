@@ -21,16 +21,14 @@ from streamgauge.model.counts import counted
 from streamgauge.model.mistake import MistakeError
 from streamgauge.reasoning import Rules
 from streamgauge.servers.broker.access import Access, read_grants
-from streamgauge.servers.broker.broker import Broker
+from streamgauge.servers.broker.broker import VIOLATIONS, Broker, open_violations
 from streamgauge.servers.broker.contract import Strategy
-from streamgauge.servers.broker.face import application
-from streamgauge.servers.broker.graphs import read_files
-from streamgauge.servers.broker.hooks import read_hook
-from streamgauge.servers.broker.limits import LimitError, Limits
+from streamgauge.servers.broker.delivery import read_hook
+from streamgauge.servers.broker.http import application
+from streamgauge.servers.broker.limits import LimitError, Limits, read_files
 from streamgauge.servers.broker.registry import Require, anything
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.servers.broker.strategies import begin
-from streamgauge.servers.broker.violations import CHANNEL, open_violations
 from streamgauge.servers.http.access import OPEN, TokenError, check_tokens, read_origins
 from streamgauge.servers.http.server import Serving
 
@@ -176,10 +174,10 @@ def _open_violations(broker: Broker, rules: Rules) -> None:
     try:
         count = open_violations(broker, rules)
     except LimitError as error:
-        _say(f"no channel {CHANNEL}: {error}")
+        _say(f"no channel {VIOLATIONS}: {error}")
         return
     if count:
-        _say(f"{counted(count, 'violation')} of the ontology: see the channel {CHANNEL}")
+        _say(f"{counted(count, 'violation')} of the ontology: see the channel {VIOLATIONS}")
 
 
 def _access(file: Path | None) -> Access:

@@ -23,7 +23,7 @@ from streamgauge.oracle.diagnosis.worked import worked
 from streamgauge.oracle.judging.arrivals import by_arrival
 from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.query import parse
-from streamgauge.report.explained import explained_json, explained_lines
+from streamgauge.report.text import explained_json, explained_lines
 
 
 def register(app: typer.Typer) -> None:

@@ -38,13 +38,13 @@ def csrbench(
 ) -> None:
     """CSRBench's table 2 from the recorded answers of C-SPARQL, CQELS and SPARQLstream."""
     from streamgauge.oracle.diagnosis.diagnose import diagnose
-    from streamgauge.papers.csrbench.page import reproduce
+    from streamgauge.papers.csrbench.measure import reproduce
 
     _do(lambda tell: reproduce(data, diagnose, tell, runs), as_json=as_json, out=out)
 
 
 def _loads(value: str) -> str:
-    from streamgauge.papers.yabench.results import LOADS
+    from streamgauge.papers.yabench.measure import LOADS
 
     return ",".join(chosen(each.strip(), LOADS) for each in value.split(","))
 
@@ -101,8 +101,8 @@ def tpf(
     master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
 ) -> None:
     """The TPF Query Streamer's experiment: servers and crowds of clients, done here beside the paper's claims."""
+    from streamgauge.papers.tpf.measure import FULL, PARTS, QUICK
     from streamgauge.papers.tpf.page import TpfRequest, reproduce
-    from streamgauge.papers.tpf.plan import FULL, PARTS, QUICK
 
     only = [chosen(each, PARTS, "--only") for each in only or ()]
     extent = QUICK if quick else FULL
@@ -131,8 +131,7 @@ def sepbm(
 ) -> None:
     """SEP-BM: strategies of the broker on the paper's benchmark; publishers, channels and other systems beside."""
     from streamgauge.formats.streams import read_triples
-    from streamgauge.papers.sepbm.page import SepbmRequest, reproduce
-    from streamgauge.papers.sepbm.plan import PARTS, STRATEGIES, SepbmExtent
+    from streamgauge.papers.sepbm.measure import PARTS, STRATEGIES, SepbmExtent, SepbmRequest, reproduce
 
     only = [chosen(each, PARTS, "--only") for each in only or ()]
     strategy = [chosen(each, STRATEGIES, "--strategy") for each in strategy or ()]

@@ -15,7 +15,7 @@ from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.model.counts import counted
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Verdict
-from streamgauge.report.page import write as write_page
+from streamgauge.report import write as write_page
 from streamgauge.report.text import verdict_json, verdict_lines
 from streamgauge.suites.experiments import Experiment, read
 from streamgauge.suites.experiments.plan import RunEstimate

@@ -10,7 +10,7 @@ from streamgauge.cli.progress import telling
 from streamgauge.formats.run import read_run
 from streamgauge.formats.verdict import read_verdict
 from streamgauge.query import parse
-from streamgauge.report.page import write as write_page
+from streamgauge.report import write as write_page
 from streamgauge.suites.experiments import ExperimentError
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

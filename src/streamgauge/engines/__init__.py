@@ -38,6 +38,7 @@ __all__ = [
     "names",
     "on_the_pipe",
     "profiles",
+    "starter",
     "unprintable",
 ]
 
@@ -94,15 +95,24 @@ def command(engine: Engine) -> Sequence[str] | None:
     return None if own is None else cast(Sequence[str], own())
 
 
-def on_the_pipe(refuse: Refuse, command: Callable[[], Sequence[str]], dialect: str) -> Start:
-    """The ``start`` of an engine that is a program: in a process of its own, ValueError for what is refused."""
+def starter(refuse: Refuse, begin: Start) -> Start:
+    """The ``start`` of an engine: ``begin``, but ValueError with the sentence for what is refused."""
 
     def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
         if reason := refuse(query, semantics):
             raise ValueError(reason)
-        return start_piped(command(), Task(print_query(query, dialect), dialect, semantics, query.static), emit)
+        return begin(query, semantics, emit)
 
     return start
+
+
+def on_the_pipe(refuse: Refuse, command: Callable[[], Sequence[str]], dialect: str) -> Start:
+    """The ``start`` of an engine that is a program: in a process of its own."""
+
+    def begin(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
+        return start_piped(command(), Task(print_query(query, dialect), dialect, semantics, query.static), emit)
+
+    return starter(refuse, begin)
 
 
 def java_program(name: str, home: str, how: str, program: Path) -> Callable[[], list[str]]:

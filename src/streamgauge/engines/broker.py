@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from streamgauge.engines import Emit, Session
+from streamgauge.engines import Emit, starter
 from streamgauge.incremental.drivers.window import Admission
 from streamgauge.model.algebra import Graph, Select, Slice
 from streamgauge.model.answer import Answer
@@ -17,7 +17,7 @@ from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import every_pattern
 from streamgauge.reasoning.closure import NO_RULES
 from streamgauge.semantics.profiles import SENS
-from streamgauge.semantics.refusal import OutOfOrderError, meaningless
+from streamgauge.semantics.refusal import meaningless
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.limits import Limits
 from streamgauge.servers.broker.strategies import begin
@@ -67,13 +67,6 @@ def _refuse_form(query: ContinuousQuery) -> str | None:
     return None
 
 
-def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
-    """Begin to answer; ValueError for what is refused."""
-    if reason := refuse(query, semantics):
-        raise ValueError(reason)
-    return BrokerSession(query, semantics, emit)
-
-
 class BrokerSession:
     """A broker with one channel; what comes and ends up to a tick is one publication. Times are ms of the stream."""
 
@@ -92,10 +85,8 @@ class BrokerSession:
 
     def push(self, element: StreamElement) -> None:
         """Facts come, after what was due before them."""
-        if not self._admission.takes(element):
+        if not self._admission.takes(element, self._now):
             return
-        if element.time < self._now:
-            raise OutOfOrderError(f"element {element.sequence} goes back to {element.time} ms: sort the stream")
         self._publish_before(element.time)
         if element.time < self._semantics.t0:
             return
@@ -157,3 +148,6 @@ _SENT: Final[dict[R2S, Callable[[Rows, Rows], tuple[Rows, Rows]]]] = {
     R2S.DSTREAM: lambda _added, removed: (removed, ()),
     R2S.CHANGES: lambda added, removed: (added, removed),
 }
+
+
+start = starter(refuse, BrokerSession)

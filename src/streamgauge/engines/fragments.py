@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import httpx
 
-from streamgauge.engines import Emit, Session
+from streamgauge.engines import Emit, starter
 from streamgauge.incremental import Bag
 from streamgauge.incremental.drivers.window import Admission
 from streamgauge.incremental.operators import difference
@@ -18,7 +18,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.query import QueryError
 from streamgauge.semantics.profiles import FRAGMENTS
-from streamgauge.semantics.refusal import OutOfOrderError, meaningless
+from streamgauge.semantics.refusal import meaningless
 from streamgauge.servers.fragments import writes
 from streamgauge.servers.fragments.client.caching_client import CacheUse, CachingHttpClient
 from streamgauge.servers.fragments.labels import LAST, Label, Style
@@ -65,13 +65,6 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     return None
 
 
-def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
-    """Begin to answer; ValueError for what is refused."""
-    if reason := refuse(query, semantics):
-        raise ValueError(reason)
-    return FragmentsSession(query, semantics, emit)
-
-
 class FragmentsSession:
     """A data set, its server, and a client of it, all in simulated time; times are ms of the stream."""
 
@@ -95,10 +88,8 @@ class FragmentsSession:
 
     def push(self, element: StreamElement) -> None:
         """Facts begin to hold, after what was due before them."""
-        if not self._admission.takes(element):
+        if not self._admission.takes(element, self._now):
             return
-        if element.time < self._now:
-            raise OutOfOrderError(f"element {element.sequence} goes back to {element.time} ms: sort the stream")
         if not -LATEST < element.time < LATEST:
             raise ValueError(f"element {element.sequence} is at {element.time} ms: count from the stream's start")
         self._poll_before(element.time)
@@ -154,3 +145,6 @@ _SENT: Final[dict[R2S, Callable[[Bag, Bag], Bag]]] = {
 
 async def _at_once(_seconds: float) -> None:
     """Time passes by the stream, not by waiting."""
+
+
+start = starter(refuse, FragmentsSession)

@@ -55,7 +55,7 @@ def serve(name: str, lines: io.BufferedReader, out: BinaryIO) -> int:
         query = query.with_static(task.static) if task.static else query
         if reason := engine.refuse(query, task.semantics):
             out.write(encode_refused(reason))
-        elif _answer(engine, query, task, lines, _Out(out)):
+        elif _answer(engine, query, task, lines, _AnswerWriter(out)):
             out.write(CLOSED)
         else:
             break
@@ -63,7 +63,7 @@ def serve(name: str, lines: io.BufferedReader, out: BinaryIO) -> int:
     return 0
 
 
-class _Out:
+class _AnswerWriter:
     """Answers and the count of late elements, gathered until they are flushed."""
 
     def __init__(self, out: BinaryIO) -> None:
@@ -89,11 +89,11 @@ class _Out:
         self._out.flush()
 
 
-def _answer(engine: Engine, query: ContinuousQuery, task: Task, lines: io.BufferedReader, out: _Out) -> bool:
+def _answer(engine: Engine, query: ContinuousQuery, task: Task, lines: io.BufferedReader, out: _AnswerWriter) -> bool:
     """Answer one task; whether another may follow. What was answered before an error is written."""
     session = engine.start(query, task.semantics, out.emit)
     out.ready()
-    given = _Given(lines)
+    given = _TaskInput(lines)
     coming = given.preloaded(out) if task.preload else iter(given)
     gc.collect()
     gc.freeze()
@@ -112,7 +112,7 @@ def _answer(engine: Engine, query: ContinuousQuery, task: Task, lines: io.Buffer
     return given.closed
 
 
-class _Given:
+class _TaskInput:
     """The input of one task, what has come at once together; ``closed`` when it ended with ``close``."""
 
     def __init__(self, lines: io.BufferedReader) -> None:
@@ -133,7 +133,7 @@ class _Given:
             end = found.start() or found.end()
         return self._lines.read(end) if end else self._lines.readline()
 
-    def preloaded(self, out: _Out) -> Iterator[Iterable[Input]]:
+    def preloaded(self, out: _AnswerWriter) -> Iterator[Iterable[Input]]:
         """Everything up to ``go`` taken in before evaluation begins at a second ``go``; then the rest."""
         held = [decode_input(line) for line in takewhile(GO.__ne__, self._lines)]
         gc.collect()

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
-from streamgauge.incremental.operators import Bag, Operator, add, picker
+from streamgauge.incremental.operators import Bag, Operator, Stateful, add, picker
 from streamgauge.model.algebra import Aggregate
 from streamgauge.model.terms import Row, Term
 from streamgauge.sparql.aggregates import rounded
@@ -355,7 +355,7 @@ def accumulator(aggregate: Aggregate) -> Accumulator:
     return DistinctAccumulator(made) if aggregate.distinct else made
 
 
-class Grouped:
+class Grouped(Stateful):
     """Groups with aggregates; without keys there is one group, also over nothing.
 
     ``inputs`` hold an argument per aggregate, ``None`` where whole rows are counted.
@@ -383,16 +383,6 @@ class Grouped:
     def empty(self) -> bool:
         """Whether no solution reached the aggregation (after a pull)."""
         return not any(group.size for group in self._groups.values())
-
-    @property
-    def held(self) -> int:
-        """How many groups and rows for them there are."""
-        return len(self._groups) + len(self._shown)
-
-    def forget(self) -> None:
-        """Begin again from nothing."""
-        self._groups.clear()
-        self._shown.clear()
 
     def pull(self) -> Bag:
         """Old rows of touched groups go, new ones come."""

@@ -10,19 +10,15 @@ from streamgauge.incremental.aggregates import Grouped
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch, conjuncts, reads_patterns
 from streamgauge.incremental.operators import (
-    START,
     Both,
     Compute,
     Constant,
     FilterRows,
-    GraphNodes,
     Keyed,
     LeafSource,
     Operator,
-    PathSolutions,
     Pick,
     Pull,
-    Reachability,
     Shared,
     Stateful,
     Take,
@@ -44,7 +40,7 @@ from streamgauge.incremental.rewrite import (
     reads,
     scope,
 )
-from streamgauge.incremental.row_joins import Domain, JoinRows, Merge
+from streamgauge.incremental.row_joins import START, Domain, GraphNodes, JoinRows, Merge, PathSolutions, Reachability
 from streamgauge.model import algebra as al
 from streamgauge.query.rebuild import expression_parts
 

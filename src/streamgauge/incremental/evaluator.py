@@ -1,15 +1,15 @@
 """A query kept up to date while facts come and go: its operators above the leaves, and the change of its answer."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from streamgauge.incremental.aggregates import Grouped
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.builder import Builder, MakeLeaf, picked
-from streamgauge.incremental.operators import Bag, Delta, Stateful, add_all, difference
+from streamgauge.incremental.operators import Bag, Delta, Index, Stateful, add_all, difference
 from streamgauge.incremental.query_forms import Ranking, apart, columns, shape, wanted
 from streamgauge.incremental.rewrite import UnsupportedError, push_graphs
-from streamgauge.incremental.row_joins import Index
 from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.model import algebra as al
 from streamgauge.model.semantics import EmptyAggregate
@@ -66,8 +66,7 @@ class OperatorTree:
 
     def tables(self) -> Iterator[dict[Any, Any] | Index]:
         """The tables in which operators remember rows; not to be changed."""
-        for state in self._states:
-            yield from (each for each in vars(state).values() if isinstance(each, dict | Index))
+        return chain.from_iterable(state.tables() for state in self._states)
 
     def held(self) -> dict[str, int]:
         """How many rows each operator remembers."""

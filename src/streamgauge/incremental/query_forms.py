@@ -22,7 +22,7 @@ from sortedcontainers import SortedList
 
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
-from streamgauge.incremental.operators import Bag, add, collect
+from streamgauge.incremental.operators import Bag, Stateful, add, collect
 from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.incremental.row_joins import FALSE, TRUE
 from streamgauge.model import algebra as al
@@ -244,7 +244,7 @@ class _Descending:
         return hash(self.key)
 
 
-class Ranking:
+class Ranking(Stateful):
     """From changes of rows over ``names`` to changes of what OFFSET and LIMIT show of their first ``width`` columns.
 
     Every copy of a row has a place. With DISTINCT a row has one, that of the first of its solutions.

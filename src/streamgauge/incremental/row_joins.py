@@ -1,51 +1,32 @@
-"""Joins of rows, and OPTIONAL, MINUS and EXISTS, which remember the rows of both sides by key.
+"""Joins of rows; OPTIONAL, MINUS and EXISTS, which remember the rows of both sides by key; repeated property paths.
 
 The rows of a touched key are answered before and after, and the difference is passed on.
+
+Property paths with ``*``, ``+`` and ``?`` give the nodes that requested nodes reach (SPARQL 1.1, 18.4, ZeroLengthPath
+and ALP): pairs are a set; a path of length zero joins every node of the graph, and every constant at an end of the
+path, with itself.
 """
 
-from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
-from streamgauge.incremental.operators import PRESENT, Bag, Key, Operator, Shared, add, difference, picker
+from streamgauge.incremental.operators import (
+    PRESENT,
+    Bag,
+    Index,
+    Operator,
+    Shared,
+    Stateful,
+    add,
+    collect,
+    difference,
+    picker,
+)
+from streamgauge.model import algebra as al
 from streamgauge.model.terms import XSD, Row, Term
-
-
-class Index:
-    """Bags of rows by key."""
-
-    def __init__(self, key: Callable[[Row], Row]) -> None:
-        self.key = key
-        self.bags: defaultdict[Key, Bag] = defaultdict(dict)
-
-    @property
-    def held(self) -> int:
-        """How many rows are in it."""
-        return sum(map(len, self.bags.values()))
-
-    def get(self, key: Key) -> Bag:
-        """The rows with this key."""
-        return self.bags.get(key) or {}
-
-    def add(self, change: Bag) -> None:
-        """Add a change in place."""
-        bags = self.bags
-        if not bags:
-            for key, row in zip(map(self.key, change), change, strict=True):
-                bags[key][row] = change[row]
-            return
-        for key, (row, count) in zip(map(self.key, change), change.items(), strict=True):
-            bag = bags[key]
-            now = bag.get(row, 0) + count
-            if now:
-                bag[row] = now
-                continue
-            bag.pop(row, None)
-            if not bag:
-                del bags[key]
 
 
 class Merge:
@@ -80,22 +61,12 @@ class Merge:
         return left + self.rest(right)
 
 
-class TwoSided:
+class TwoSided(Stateful):
     """An operator that remembers the rows of both sides by the key that is bound on both."""
 
     def __init__(self, left: Operator, right: Operator, merge: Merge) -> None:
         self._left, self._right = left, right
         self._lefts, self._rights = Index(merge.left_key), Index(merge.right_key)
-
-    @property
-    def held(self) -> int:
-        """How many rows of both sides there are."""
-        return self._lefts.held + self._rights.held
-
-    def forget(self) -> None:
-        """Begin again from nothing."""
-        self._lefts.bags.clear()
-        self._rights.bags.clear()
 
 
 class JoinRows(TwoSided):
@@ -112,7 +83,7 @@ class JoinRows(TwoSided):
         change: Bag = {}
         left, right = self._left.pull(), self._right.pull()
         if self._crosses:
-            self._spend(len(left) * self._rights.held + len(right) * (self._lefts.held + len(left)))
+            self._spend(len(left) * len(self._rights) + len(right) * (len(self._lefts) + len(left)))
         for row, count in left.items():
             self._pairs(change, {row: count}, self._rights.get(self._lefts.key(row)))
         self._lefts.add(left)
@@ -336,3 +307,159 @@ def marked(left: Operator, right: Operator, name: str, effort: EvaluationBudget)
 def _meets(merge: Merge, row: Row, rights: Bag) -> bool:
     """Whether a row is compatible with one of those that have its key."""
     return bool(rights) if not merge.loose else any(merge.compatible(row, other) for other in rights)
+
+
+START, END, NODE = ".start", ".end", ".node"
+_ONCE: Final = "?"
+
+Edges = dict[Term, set[Term]]
+_NOWHERE: Final = frozenset[Term]()
+
+
+class GraphNodes:
+    """The terms in two columns, each as often as it stands there."""
+
+    variables: tuple[str, ...] = (NODE,)
+    certain: frozenset[str] = frozenset(variables)
+
+    def __init__(self, pairs: Operator) -> None:
+        self._pairs = pairs
+
+    def pull(self) -> Bag:
+        """The change, one column after the other."""
+        change = self._pairs.pull()
+        return collect(((cell,), count) for row, count in change.items() for cell in row)
+
+
+class Reachability(Stateful):
+    """The pairs (start, end) for the starts that ``demand`` holds: along ``edges``, and in place for those of ``same``.
+
+    All three inputs are sets. When edges change, the starts that could reach one are followed again from scratch, so
+    cycles need no care. With the modifier ``?`` one step is made, otherwise any number.
+    """
+
+    variables: tuple[str, ...] = (START, END)
+    certain: frozenset[str] = frozenset(variables)
+
+    def __init__(
+        self, edges: Operator, demand: Operator, same: Operator | None, modifier: str, effort: EvaluationBudget
+    ) -> None:
+        self._edges, self._demand, self._same, self._effort = edges, demand, same, effort
+        self._once = modifier == _ONCE
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin again from nothing."""
+        self._forward: Edges = {}
+        self._backward: Edges = {}
+        self._starts: set[Term] = set()
+        self._own: set[Term] = set()
+        self._ends: Edges = {}
+
+    @property
+    def held(self) -> int:
+        """How many edges, starts and ends it remembers."""
+        return sum(map(len, (*self._forward.values(), *self._ends.values(), self._starts, self._own)))
+
+    def pull(self) -> Bag:
+        """The pairs of the touched starts, new ones less old ones."""
+        touched = self._follow_edges(self._edges.pull())
+        touched |= _update(self._starts, self._demand.pull())
+        if self._same is not None:
+            touched |= _update(self._own, self._same.pull())
+        change: Bag = {}
+        for start in touched:
+            self._refresh(change, start)
+        return change
+
+    def _follow_edges(self, change: Bag) -> set[Term]:
+        """Take in changed edges; the starts that could reach one of them, before or after."""
+        gone = []
+        for row, count in change.items():
+            source, target = _pair(row)
+            if count > 0:
+                self._forward.setdefault(source, set()).add(target)
+                self._backward.setdefault(target, set()).add(source)
+            else:
+                gone.append((source, target))
+        sources = {source for source, _ in map(_pair, change)}
+        touched = sources if self._once else sources | _reached(sources, self._backward, self._effort)
+        for source, target in gone:
+            _take(self._forward, source, target)
+            _take(self._backward, target, source)
+        return touched & self._starts
+
+    def _refresh(self, change: Bag, start: Term) -> None:
+        old = self._ends.pop(start, set())
+        new = self._follow(start) if start in self._starts else set()
+        if new:
+            self._ends[start] = new
+        for end in old - new:
+            add(change, (start, end), -1)
+        for end in new - old:
+            add(change, (start, end), 1)
+
+    def _follow(self, start: Term) -> set[Term]:
+        ends = set(self._forward.get(start, ())) if self._once else _reached((start,), self._forward, self._effort)
+        if start in self._own:
+            ends.add(start)
+        return ends
+
+
+def _pair(row: tuple[Term | None, ...]) -> tuple[Term, Term]:
+    source, target = row
+    assert source is not None
+    assert target is not None
+    return source, target
+
+
+def _update(known: set[Term], change: Bag) -> set[Term]:
+    """Bring a set of nodes up to date; the nodes that came or went."""
+    touched = set()
+    for (node,), count in change.items():
+        assert node is not None
+        (known.add if count > 0 else known.discard)(node)
+        touched.add(node)
+    return touched
+
+
+def _take(edges: Edges, source: Term, target: Term) -> None:
+    targets = edges[source]
+    targets.discard(target)
+    if not targets:
+        del edges[source]
+
+
+def _reached(starts: Iterable[Term], edges: Mapping[Term, set[Term]], effort: EvaluationBudget) -> set[Term]:
+    """The nodes at the end of one step or more."""
+    found: set[Term] = set()
+    waiting = list(starts)
+    while waiting:
+        ends = edges.get(waiting.pop(), _NOWHERE)
+        effort.spend(1 + len(ends))
+        fresh = ends - found
+        found |= fresh
+        waiting += fresh
+    return found
+
+
+class PathSolutions:
+    """Pairs put in the place of two nodes of a pattern: constants and a variable at both ends must agree."""
+
+    def __init__(self, pairs: Operator, nodes: tuple[al.Node, al.Node]) -> None:
+        self.variables = tuple(dict.fromkeys(node.name for node in nodes if isinstance(node, al.Var)))
+        self.certain = frozenset(self.variables)
+        self._pairs, self._nodes = pairs, nodes
+        self._at = [nodes.index(al.Var(name)) for name in self.variables]
+
+    def pull(self) -> Bag:
+        """The change over the variables."""
+        one, two = self._nodes
+        found: Bag = {}
+        for pair, count in self._pairs.pull().items():
+            start, end = pair
+            if (isinstance(one, str) and one != start) or (isinstance(two, str) and two != end):
+                continue
+            if one != two or start == end:
+                add(found, tuple([pair[at] for at in self._at]), count)
+        return found

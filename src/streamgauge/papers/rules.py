@@ -1,7 +1,7 @@
 """Published rule sets: judging exactly as others did, quirks included; each paper with a ``rules`` module gives one."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from importlib import import_module
@@ -9,12 +9,108 @@ from importlib.util import find_spec
 from pkgutil import iter_modules
 from typing import Protocol, cast
 
+import pyoxigraph as ox
+
 from streamgauge import papers
+from streamgauge.formats.canonical import parse_term
+from streamgauge.model import algebra as a
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run
 from streamgauge.model.spelling import offered, spelled
-from streamgauge.model.verdict import Verdict
+from streamgauge.model.terms import Row, Triple
+from streamgauge.model.verdict import Judgement, Verdict
+from streamgauge.oracle.judging.clock import last_answer
+from streamgauge.semantics.pyoxigraph_gaps import literals_of
+from streamgauge.semantics.refusal import RefusedError
+from streamgauge.semantics.stored_query import StoredQuery
+from streamgauge.sparql.algebra import answer
+from streamgauge.sparql.dataset import Dataset, IndexedGraph
+
+
+class WindowQuery:
+    """A query with one time-based window, asked over contents: ``rows(content)`` is the bag of its solutions."""
+
+    def __init__(self, query: ContinuousQuery, rules: str) -> None:
+        """RefusedError for what the rule set of that name did not know."""
+        _refuse(query, rules)
+        assert isinstance(query.form, a.Select)
+        self.variables = query.form.variables
+        named = query.windows[0].name
+        self._name = f"<{named}>" if named else None
+        self._query = StoredQuery(query.form, (self._name,) if self._name else ())
+        self._background = query.static
+        self._literals = literals_of(query.static)
+        self._graphs: list[ox.NamedNode | ox.DefaultGraph] = [ox.DefaultGraph()]
+        if named:
+            self._graphs.append(ox.NamedNode(named))
+        self._static = {_quad(triple, ox.DefaultGraph()) for triple in query.static}
+        self._store = ox.Store()
+        self._store.extend(self._static)
+        self._held: frozenset[Triple] = frozenset()
+        self._quads: dict[Triple, list[ox.Quad]] = {}
+
+    def rows(self, content: Iterable[Triple]) -> tuple[Row, ...]:
+        """The solutions over these triples and the static data, as rows of the terms that are there."""
+        wanted = frozenset(content)
+        forms = self._query.forms(self._literals | literals_of(wanted))
+        if forms is None:
+            return answer(self._query.form, self._dataset(wanted))
+        for quad in self._of(self._held - wanted):
+            if quad not in self._static:
+                self._store.remove(quad)
+        self._store.extend(self._of(wanted - self._held))
+        self._held = wanted
+        found = self._store.query(self._query.text)
+        if not isinstance(found, ox.QuerySolutions):
+            raise TypeError("a SELECT gives solutions")
+        return tuple(self._query.rows(found, forms))
+
+    def _dataset(self, content: frozenset[Triple]) -> Dataset:
+        """The default graph and the window's graph, for the algebra."""
+        named = {self._name: IndexedGraph(sorted(content))} if self._name else {}
+        return Dataset(IndexedGraph((*self._background, *sorted(content))), named)
+
+    def _of(self, triples: Iterable[Triple]) -> Iterator[ox.Quad]:
+        """The quads of a content: in the default graph, and in the window's when it is named."""
+        for triple in triples:
+            if triple not in self._quads:
+                self._quads[triple] = [_quad(triple, graph) for graph in self._graphs]
+            yield from self._quads[triple]
+
+
+def _quad(triple: Triple, graph: ox.NamedNode | ox.DefaultGraph) -> ox.Quad:
+    subject, predicate, value = map(parse_term, triple)
+    return ox.Quad(subject, predicate, value, graph)  # type: ignore[arg-type]
+
+
+def in_sequence(elements: Sequence[StreamElement], query: ContinuousQuery, rules: str) -> list[StreamElement]:
+    """The window's elements in system time; RefusedError where they hold what the rule set did not know."""
+    wanted = query.windows[0].stream
+    own = [element for element in elements if element.stream == wanted]
+    if elements and not own:
+        raise RefusedError(f"the query's window is over {wanted}, the elements are of {elements[0].stream}: name one")
+    ordered = sorted(own, key=lambda element: element.sequence)
+    last: int | None = None
+    for element in ordered:
+        if element.removed or element.until is not None:
+            raise RefusedError(f"element {element.sequence} of {element.stream} ends: {rules} knows added triples only")
+        if last is not None and element.time < last:
+            raise RefusedError(
+                f"element {element.sequence} goes back from {last} to {element.time} ms: {rules} knows streams in order"
+            )
+        last = element.time
+    return ordered
+
+
+def _refuse(query: ContinuousQuery, rules: str) -> None:
+    if len(query.windows) != 1:
+        raise RefusedError(f"the query has {len(query.windows)} windows: {rules} knows one")
+    if query.window.kind != "time":
+        raise RefusedError(f"the query's window is a {query.window.kind} window: {rules} knows time-based ones")
+    if not isinstance(query.form, a.Select):
+        raise RefusedError(f"the query is no SELECT: {rules} knows no other form")
 
 
 class UnknownRulesError(MistakeError, ValueError):
@@ -45,7 +141,7 @@ class RuleSettings:
 
 
 class RuleSet(Protocol):
-    """The members of a rule set's module: a line about it, and its judge."""
+    """The members of a rule set's module: a line about it, and its judge; RefusedError says why a run is unknown."""
 
     ABOUT: str
 
@@ -65,7 +161,11 @@ def judge_as(
     """The verdict on a run by a published rule set; UnknownRulesError lists the names that there are."""
     if (found := spelled(name, names())) is None:
         raise UnknownRulesError(f"there are no rules named {name!r}: {offered(name, names())}")
-    return cast(RuleSet, import_module(_modules()[found])).judge(run, elements, settings)
+    try:
+        return cast(RuleSet, import_module(_modules()[found])).judge(run, elements, settings)
+    except RefusedError as error:
+        unknown = Verdict(Judgement.UNKNOWN, None, None, 0.0, 0.0, 0, 0, 0, None, (), ())
+        return replace(unknown, reason=str(error), rules=found, last_answer=last_answer(run))
 
 
 @cache

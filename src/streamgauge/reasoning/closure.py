@@ -212,7 +212,7 @@ class Closure:
         if not link.lone:
             self._assert_pair(link, of, subject, end)
         elif end not in of.out.get(subject, ()):
-            self._appear(of, subject, end)
+            self.facts.link(of, subject, end)
             self.explicit += 1
 
     def _assert_member(self, above: tuple[Class, ...], subject: Term) -> None:
@@ -248,7 +248,7 @@ class Closure:
             return
         link = self._steps.link(predicate)
         if link.lone:
-            self._disappear(link.property, subject, end)
+            self.facts.unlink(link.property, subject, end)
             return
         if self._derived:
             self._off[link.property, subject, end] = None
@@ -286,34 +286,22 @@ class Closure:
 
     def _join(self, of: Class, member: Term, by: int) -> None:
         """A membership is brought once more; it comes with the first time."""
-        members = of.members
-        if member in members:
-            members[member] += by
-            return
-        members[member] = by
-        for told in of.enter:
-            told(member)
-        for told in self.facts.enter:
-            if not of.hidden:
-                told(member, RDF_TYPE, of.name)
+        if member in of.members:
+            of.members[member] += by
+        else:
+            self.facts.join(of, member, by)
 
     def _withdraw(self, of: Class, member: Term, by: int) -> None:
         """A membership is brought once less; it goes when no explicit fact brings it, and may come back later."""
-        members = of.members
-        state = members.get(member)
+        state = of.members.get(member)
         if state is None:
             self._doubtful[of, member, member] -= by
             return
         state -= by
         if state & _FIRMLY:
-            members[member] = state
+            of.members[member] = state
             return
-        for told in of.leave:
-            told(member)
-        for told in self.facts.leave:
-            if not of.hidden:
-                told(member, RDF_TYPE, of.name)
-        del members[member]
+        self.facts.part(of, member)
         self._doubtful[of, member, member] = state
 
     def _link(self, of: Property, subject: Term, end: Term, by: int) -> None:
@@ -324,7 +312,7 @@ class Closure:
             return
         if by != STATED:
             of.states[subject, end] = by
-        self._appear(of, subject, end)
+        self.facts.link(of, subject, end)
 
     def _unlink(self, of: Property, subject: Term, end: Term, by: int) -> None:
         state = self._state(of, subject, end)
@@ -335,25 +323,9 @@ class Closure:
         if state & _FIRMLY:
             of.states[subject, end] = state
             return
-        self._disappear(of, subject, end)
+        self.facts.unlink(of, subject, end)
         of.states.pop((subject, end), None)
         self._doubtful[of, subject, end] = state
-
-    def _appear(self, of: Property, subject: Term, end: Term) -> None:
-        of.add(subject, end)
-        for told in of.enter:
-            told(subject, end)
-        for told in self.facts.enter:
-            if not of.hidden:
-                told(subject, of.name, end)
-
-    def _disappear(self, of: Property, subject: Term, end: Term) -> None:
-        for told in of.leave:
-            told(subject, end)
-        for told in self.facts.leave:
-            if not of.hidden:
-                told(subject, of.name, end)
-        of.remove(subject, end)
 
     def _derive(self, most: int = BOUNDLESS) -> None:
         """Take in the facts that rules derived, until none is new; TooMuchError beyond ``most`` times.

@@ -10,14 +10,13 @@ from rich.console import RenderableType
 from rich.markup import escape
 
 from streamgauge.report import charts
+from streamgauge.report import write as write_page
 from streamgauge.report.charts import ChartAxis, ChartDrawing, RuleLine
 from streamgauge.report.document import swatch
 from streamgauge.report.numbers import duration, number, percent
-from streamgauge.report.page import write as write_page
-from streamgauge.report.plots import HALF, PHONE, SHARE, Figure, draw
-from streamgauge.report.points import Bin
+from streamgauge.report.plots import SHARE, Figure, figure
 from streamgauge.report.sections import PageSection, PageStyle, PageTable, TableLine, render, rich_table
-from streamgauge.report.series import Judged
+from streamgauge.report.series import Bin, Judged
 from streamgauge.suites.experiments.capacity import Capacity, Harder, Limit, LoadProbe
 from streamgauge.suites.experiments.capacity import CapacityAxis as Varied
 
@@ -266,11 +265,7 @@ def _figure(
 ) -> Figure:
     (text, note), (lines, y, series) = words, content
     x = ChartAxis(carried.axis.title, ",~r", None, "log")
-
-    def chart(size: charts.ChartSize) -> charts.Spec:
-        return charts.lines(lines, x, y, size, rules)
-
-    return Figure(text, note, draw(drawing, text, chart, (HALF, PHONE)), series)
+    return figure(drawing, text, lambda size: charts.lines(lines, x, y, size, rules), series, note)
 
 
 def _delays(carried: Carried, index: int, one: Capacity) -> Iterator[charts.ChartLine]:

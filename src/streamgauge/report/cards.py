@@ -19,12 +19,7 @@ OTHERS = 2
 
 def findings(unit: str, verdict: Verdict) -> tuple[str, ...]:
     """The sentences about one verdict, none when there is nothing to say; ``unit`` is ``window`` or ``report``."""
-    return (
-        *late_ones(unit, verdict),
-        *_undecided(verdict),
-        *_fitting(unit, verdict),
-        *diagnosed(verdict.diagnosis),
-    )
+    return (*late_ones(unit, verdict), *_undecided(verdict), *_fitting(unit, verdict), *diagnosed(verdict.diagnosis))
 
 
 def late_ones(unit: str, verdict: Verdict) -> Iterator[str]:

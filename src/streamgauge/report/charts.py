@@ -13,8 +13,73 @@ from xml.etree import ElementTree
 
 import vl_convert
 
-from streamgauge.report import theme
-from streamgauge.report.points import Bin, Box, Point
+from streamgauge.report.series import Bin, Box, Point
+
+
+class Shade(NamedTuple):
+    """One colour in both themes."""
+
+    light: str
+    dark: str
+
+
+SERIES = (
+    Shade("#0068b0", "#57abe8"),
+    Shade("#c44f00", "#ff9150"),
+    Shade("#007a5a", "#35c79b"),
+    Shade("#a3478a", "#e394cb"),
+    Shade("#8a6d00", "#e3bd3f"),
+    Shade("#3d3fb8", "#a5a8ff"),
+    Shade("#57606b", "#b3bcc7"),
+)
+SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right")
+
+INK = Shade("#1c2127", "#e8ebef")
+MUTED = Shade("#5a636e", "#9ba5b1")
+GRID = Shade("#e3e7ec", "#2b323b")
+AXIS = Shade("#99a2ad", "#59636f")
+
+STATE = {
+    "right": Shade("#0a7d57", "#2fc08f"),
+    "late": Shade("#8d6500", "#e0b13a"),
+    "wrong": Shade("#c0341d", "#ff7d66"),
+    "unknown": Shade("#5b6470", "#a7b0bb"),
+    "missed": Shade("#c0341e", "#ff7d67"),
+    "surplus": Shade("#b04a01", "#ff9b5a"),
+}
+
+
+def series_colour(index: int) -> str:
+    """The light colour of a series, the name by which the style sheet finds it."""
+    return SERIES[index % len(SERIES)].light
+
+
+def series_shape(index: int) -> str:
+    """The point shape of a series: where colours repeat, shapes do not repeat with them."""
+    return SHAPES[(index + index // len(SERIES)) % len(SHAPES)]
+
+
+def shades() -> tuple[Shade, ...]:
+    """Every colour that a plot may use."""
+    return (*SERIES, INK, MUTED, GRID, AXIS, *STATE.values())
+
+
+def plot_css() -> str:
+    """Rules that turn each light colour of a plot into its dark one; plots carry light colours as attributes."""
+    return "\n".join(
+        f'.plot [{attribute}="{shade.light}"]{{{attribute}:{shade.dark}}}'
+        for shade in shades()
+        for attribute in ("fill", "stroke")
+    )
+
+
+def variables(theme: str) -> str:
+    """The custom properties of the page for ``light`` or ``dark``."""
+    states = {f"--{name}": getattr(shade, theme) for name, shade in STATE.items()}
+    series = {f"--series-{index}": getattr(shade, theme) for index, shade in enumerate(SERIES)}
+    text = {"--ink": getattr(INK, theme), "--muted": getattr(MUTED, theme)}
+    return ";".join(f"{name}:{colour}" for name, colour in {**states, **series, **text}.items())
+
 
 Spec = dict[str, Any]
 """A Vega-Lite specification or a part of one (https://vega.github.io/vega-lite/docs/spec.html)."""
@@ -70,12 +135,7 @@ def lines(
         for bin_ in line.bins
     ]
     few = len(rows) <= size.bins // 2
-    shared = {
-        "x": _position("x", "x", x),
-        "color": _colour(),
-        "detail": _nominal("line"),
-        "tooltip": {"value": None},
-    }
+    shared = {"x": _position("x", "x", x), "color": _colour(), "detail": _nominal("line"), "tooltip": {"value": None}}
     across = _position("y", "y", y)
     layers = []
     if any(bin_.values > 1 for line in content for bin_ in line.bins):
@@ -91,7 +151,7 @@ def lines(
 
 def _rule(rule: RuleLine, x: ChartAxis, y: ChartAxis, size: ChartSize) -> tuple[Spec, Spec]:
     """The line and its words: beside a line upwards, above one to the right."""
-    colour = theme.MUTED.light if rule.series is None else theme.series_colour(rule.series)
+    colour = MUTED.light if rule.series is None else series_colour(rule.series)
     words: Spec = {"type": "text", "color": colour, "fontSize": 11}
     if rule.across == "x":
         shared = {"x": _position("x", "at", x)}
@@ -204,7 +264,7 @@ def reconstructed(content: Sequence[FittedBorders], x: ChartAxis, size: ChartSiz
         }
         for place, fit in enumerate(content)
     ]
-    shared, colour, muted = _lane("row"), _state_colour(), theme.MUTED.light
+    shared, colour, muted = _lane("row"), _state_colour(), MUTED.light
     outline = {
         "type": "bar",
         "cornerRadius": 3,
@@ -256,17 +316,17 @@ _SERIES: Final = [str(index) for index in _INDEXES]
 
 
 def _colour() -> Spec:
-    scale = {"domain": _SERIES, "range": [theme.series_colour(index) for index in _INDEXES]}
+    scale = {"domain": _SERIES, "range": [series_colour(index) for index in _INDEXES]}
     return _nominal("series") | {"scale": scale, "legend": None}
 
 
 def _shape() -> Spec:
-    scale = {"domain": _SERIES, "range": [theme.series_shape(index) for index in _INDEXES]}
+    scale = {"domain": _SERIES, "range": [series_shape(index) for index in _INDEXES]}
     return _nominal("series") | {"scale": scale, "legend": None}
 
 
 def _state_colour() -> Spec:
-    scale = {"domain": list(SYMBOLS), "range": [theme.STATE[state].light for state in SYMBOLS]}
+    scale = {"domain": list(SYMBOLS), "range": [STATE[state].light for state in SYMBOLS]}
     return _nominal("state") | {"scale": scale, "legend": None}
 
 
@@ -301,11 +361,11 @@ _CONFIG: Final[Spec] = {
     "padding": 2,
     "view": {"stroke": None},
     "axis": {
-        "labelColor": theme.MUTED.light,
-        "titleColor": theme.MUTED.light,
-        "gridColor": theme.GRID.light,
-        "domainColor": theme.AXIS.light,
-        "tickColor": theme.AXIS.light,
+        "labelColor": MUTED.light,
+        "titleColor": MUTED.light,
+        "gridColor": GRID.light,
+        "domainColor": AXIS.light,
+        "tickColor": AXIS.light,
         "labelFontSize": 11.5,
         "titleFontSize": 11.5,
         "titleFontWeight": "normal",

@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields, replace
 from enum import Enum
 from itertools import compress
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from streamgauge.model.counts import counted
@@ -15,11 +14,12 @@ from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import XSD, Row, Term
 from streamgauge.model.verdict import Judgement, WindowVerdict
-from streamgauge.report import cards, plots, theme
+from streamgauge.report import cards, charts
 from streamgauge.report.cards import fitted, pace
 from streamgauge.report.charts import ChartDrawing
 from streamgauge.report.numbers import NOTHING, duration, interval, moment, percent, seconds
-from streamgauge.report.plots import Figure
+from streamgauge.report.plots import COST, LATE, RIGHT, STEADY, Figure, plots
+from streamgauge.report.sections import html
 from streamgauge.report.series import Judged, Series, delay_of, median_delay, series_of, state
 
 LISTED = 1500  # judged reports in all tables together
@@ -327,22 +327,13 @@ def _value(name: str, value: object) -> str:
     return str(value)
 
 
-Section = tuple[str, str, list[Figure]]
-
-
 def document(runs: Sequence[Judged], title: str) -> str:
     """The whole page as text; everything that an engine or a workload said is escaped."""
     if not runs:
         raise ValueError("there is no run to report: give at least one run with its verdict")
     series = series_of(runs)
-    environment = Environment(
-        loader=PackageLoader("streamgauge.report", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page.html.j2").render(
+    return html(
+        "page.html.j2",
         title=title,
         headline=cards.headline(series),
         cards=cards.cards(series),
@@ -354,41 +345,23 @@ def document(runs: Sequence[Judged], title: str) -> str:
         conditions=conditions(series),
         labels=[one.label for one in series],
         swatches=[swatch(one.index) for one in series],
-        light=Markup(theme.variables("light")),
-        dark=Markup(theme.variables("dark")),
-        plot_css=Markup(theme.plot_css()),
     )
 
 
-def sections(series: Sequence[Series]) -> list[Section]:
-    """The plots under their headings; headings without any plot are left out."""
-    drawing = ChartDrawing()
-    found: list[Section] = [
-        (
-            "correctness",
-            "How right",
-            [
-                *plots.of_kind(drawing, series, plots.PRECISION),
-                *plots.of_kind(drawing, series, plots.RECALL),
-                *plots.result_sizes(drawing, series),
-                *plots.of_kind(drawing, series, plots.CONTENT),
-                *plots.border_strips(drawing, series),
-                *plots.reconstructed(drawing, series),
-            ],
-        ),
-        (
-            "delay",
-            "How late",
-            [
-                *plots.of_kind(drawing, series, plots.DELAY),
-                *plots.delay_by_size(drawing, series),
-                *plots.feed(drawing, series),
-            ],
-        ),
-        ("resources", "At what cost", list(plots.resources(drawing, series))),
-        ("repetitions", "How steady", list(plots.box_plots(drawing, series))),
-    ]
-    return [section for section in found if section[2]]
+def sections(series: Sequence[Series]) -> list[tuple[str, str, list[Figure]]]:
+    """The plots under their headings, each with its anchor; headings without any plot are left out."""
+    drawing, found = ChartDrawing(), dict[str, list[Figure]]()
+    for plot in plots():
+        found.setdefault(plot.section, []).extend(plot.figures(drawing, series))
+    return [(anchor(name), name, figures) for name, figures in found.items() if figures]
+
+
+_ANCHORS = {RIGHT: "correctness", LATE: "delay", COST: "resources", STEADY: "repetitions"}
+
+
+def anchor(section: str) -> str:
+    """The anchor of a section of plots."""
+    return _ANCHORS.get(section, section.lower().replace(" ", "-"))
 
 
 _SWATCHES = {
@@ -404,7 +377,7 @@ _SWATCHES = {
 
 def swatch(index: int) -> Markup:
     """The legend's sign of a series: its line with its point."""
-    colour, shape = index % len(theme.SERIES), _SWATCHES[theme.series_shape(index)]
+    colour, shape = index % len(charts.SERIES), _SWATCHES[charts.series_shape(index)]
     return Markup(
         '<svg class="swatch" viewBox="0 0 24 16" aria-hidden="true" style="color:var(--series-{})">'
         '<path d="M0 8h24" stroke="currentColor" stroke-width="2"/><path d="{}" fill="currentColor"/></svg>'

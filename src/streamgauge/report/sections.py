@@ -8,7 +8,7 @@ from markupsafe import Markup
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from streamgauge.report import theme
+from streamgauge.report import charts
 from streamgauge.report.plots import Figure
 
 SIGN = {True: "✓", False: "✗", None: ""}
@@ -64,9 +64,7 @@ class PageStyle:
     swatches: Sequence[Markup] = ()
 
 
-def render(
-    template: str, look: PageStyle, sections: Sequence[PageSection], own: BaseLoader | None = None, **more: object
-) -> str:
+def html(template: str, own: BaseLoader | None = None, **values: object) -> str:
     """One self-contained HTML file as text; ``own`` is where a template is that is not the report's."""
     shared = PackageLoader("streamgauge.report", "templates")
     environment = Environment(
@@ -77,13 +75,18 @@ def render(
         lstrip_blocks=True,
     )
     return environment.get_template(template).render(
-        **vars(look),
-        sections=sections,
-        light=Markup(theme.variables("light")),
-        dark=Markup(theme.variables("dark")),
-        plot_css=Markup(theme.plot_css()),
-        **more,
+        light=Markup(charts.variables("light")),
+        dark=Markup(charts.variables("dark")),
+        plot_css=Markup(charts.plot_css()),
+        **values,
     )
+
+
+def render(
+    template: str, look: PageStyle, sections: Sequence[PageSection], own: BaseLoader | None = None, **more: object
+) -> str:
+    """A page made of sections, as one self-contained HTML file."""
+    return html(template, own, **vars(look), sections=sections, **more)
 
 
 def rich_table(table: PageTable, tally: str) -> RichTable:

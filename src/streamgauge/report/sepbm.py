@@ -14,16 +14,16 @@ from streamgauge.report import charts
 from streamgauge.report.charts import ChartAxis, ChartDrawing
 from streamgauge.report.document import swatch
 from streamgauge.report.numbers import NOTHING, duration, number, percent
-from streamgauge.report.plots import FULL, PHONE, Figure, draw
-from streamgauge.report.points import Point
+from streamgauge.report.plots import FULL, PHONE, Figure, figure
 from streamgauge.report.sections import PageSection, PageStyle, PageTable, TableLine, render, rich_table
+from streamgauge.report.series import Point
 from streamgauge.suites.sepbm import SepbmRecording
 from streamgauge.suites.sepbm.analysis import SLOW, ChangeKind, NotificationScore, TimeStatistics, by_channel, score
 from streamgauge.suites.sepbm.characteristics import MEANING, ChannelCharacter, RankedTrait
 from streamgauge.suites.sepbm.recordings import JudgedRecording
 
 WORDS: Final = {True: "right", False: "not right", None: "not judged"}
-_WIDE: Final = (FULL._replace(height=230), PHONE)
+_WIDE: Final = FULL._replace(height=230)
 _MOST: Final = 40
 """Channels in a table or plot; more are told by their shares."""
 
@@ -189,8 +189,12 @@ def _channel(name: str, found: NotificationScore, verdict: Verdict | None) -> Ta
 
 
 def mean_times(outcome: JudgedRecording) -> dict[str, float]:
+    """The mean notification times (ms) of a run's channels."""
+    return times_of(by_channel(outcome.analysis))
+
+
+def times_of(scores: Mapping[str, NotificationScore]) -> dict[str, float]:
     """The mean notification time (ms) of each channel that was told something: to making, where that is said."""
-    scores = by_channel(outcome.analysis)
     return {name: times.mean for name, each in scores.items() if (times := each.made or each.received) is not None}
 
 
@@ -223,12 +227,11 @@ def plotted(
         for series, values in found.items()
     }
     if any(points.values()):
-        across = ChartAxis(f"{channels[0]} to {channels[-1]}, in this order", ",d", (0, len(channels) + 1))
-
-        def chart(size: charts.ChartSize) -> charts.Spec:
-            return charts.scatter(points, across, ChartAxis(axis, ",~r", None, "log"), size)
-
-        yield Figure(title, "", draw(drawing, title, chart, _WIDE), tuple(points), "full")
+        x = ChartAxis(f"{channels[0]} to {channels[-1]}, in this order", ",d", (0, len(channels) + 1))
+        y = ChartAxis(axis, ",~r", None, "log")
+        yield figure(
+            drawing, title, lambda size: charts.scatter(points, x, y, size), tuple(points), sizes=(_WIDE, PHONE)
+        )
 
 
 def as_json(name: str, outcome: JudgedRecording) -> dict[str, object]:

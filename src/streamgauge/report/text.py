@@ -1,6 +1,7 @@
-"""The verdict on one run for the terminal (rich) and for programs (JSON)."""
+"""The verdict on one run, and its diagnosis with one window worked through, for the terminal and as JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -9,10 +10,14 @@ from rich.text import Text
 from streamgauge.model.counts import counted
 from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Borders
-from streamgauge.model.verdict import Diagnosis, Judgement, Verdict, WindowVerdict
-from streamgauge.report.cards import explanation, facts_of, findings, fitted
+from streamgauge.model.terms import Row
+from streamgauge.model.verdict import Diagnosis, Judgement, Part, Verdict, WindowVerdict
+from streamgauge.report.cards import explanation, facts_of, findings, fitted, late_ones
 from streamgauge.report.numbers import duration, interval, percent
 from streamgauge.report.series import delay_of, median_delay, state, unit_of
+
+if TYPE_CHECKING:
+    from streamgauge.oracle.diagnosis.worked import Worked
 
 LISTED = 10
 _STYLE = {Judgement.RIGHT: "green", Judgement.LATE: "yellow", Judgement.WRONG: "red", Judgement.UNKNOWN: "bold"}
@@ -100,32 +105,20 @@ def _shown(windows: Sequence[WindowVerdict]) -> tuple[str, ...]:
 def verdict_json(header: RunHeader, verdict: Verdict) -> dict[str, object]:
     """The verdict as JSON values: shares 0 to 1, times in ms, rows as lists of N-Triples terms (``None`` unbound)."""
     clock = verdict.other_clock
+    names = ("rules", "reason", "evaluator", "tolerance", "t0", "precision", "recall", "missed", "surplus", "late",
+             "delay_bound", "horizon", "undecided", "max_delay", "last_answer")  # fmt: skip
     return {
         "engine": header.engine,
         "semantics": header.semantics.name,
         "repetition": header.repetition,
         "seed": header.workload.get("seed"),
         "judgement": verdict.judgement.value,
-        "rules": verdict.rules,
-        "reason": verdict.reason,
         "failure": header.failure,
-        "evaluator": verdict.evaluator,
-        "tolerance": verdict.tolerance,
+        **{name: getattr(verdict, name) for name in names},
         "retyped": list(verdict.retyped),
-        "t0": verdict.t0,
-        "precision": verdict.precision,
-        "recall": verdict.recall,
-        "missed": verdict.missed,
-        "surplus": verdict.surplus,
-        "late": verdict.late,
-        "delay_bound": verdict.delay_bound,
-        "horizon": verdict.horizon,
         "cautions": list(verdict.cautions),
         "notes": list(header.query.notes),
-        "undecided": verdict.undecided,
         "median_delay": median_delay(verdict.windows),
-        "max_delay": verdict.max_delay,
-        "last_answer": verdict.last_answer,
         "other_clock": dict(zip(("clock", "precision", "recall"), clock, strict=True)) if clock else None,
         "diagnosis": diagnosis_json(verdict.diagnosis),
         "variables": list(verdict.variables),
@@ -134,26 +127,12 @@ def verdict_json(header: RunHeader, verdict: Verdict) -> dict[str, object]:
 
 
 def _window_json(window: WindowVerdict) -> dict[str, object]:
+    names = ("index", "start", "end", "instant", "report", "precision", "recall", "true_positives", "expected",
+             "actual", "content", "delay", "late", "due", "undecided")  # fmt: skip
     return {
-        "index": window.index,
         "state": state(window),
-        "start": window.start,
-        "end": window.end,
-        "instant": window.instant,
-        "report": window.report,
-        "precision": window.precision,
-        "recall": window.recall,
-        "true_positives": window.true_positives,
-        "expected": window.expected,
-        "actual": window.actual,
-        "content": window.content,
-        "delay": window.delay,
-        "late": window.late,
-        "missing": [list(row) for row in window.missing],
-        "surplus": [list(row) for row in window.surplus],
-        "due": window.due,
-        "undecided": window.undecided,
-        "doubtful": [list(row) for row in window.doubtful],
+        **{name: getattr(window, name) for name in names},
+        **{name: list(map(list, getattr(window, name))) for name in ("missing", "surplus", "doubtful")},
         "borders": window.borders and list(window.borders),
         "fitted": window.fitted and list(window.fitted),
     }
@@ -173,4 +152,147 @@ def diagnosis_json(diagnosis: Diagnosis | None) -> dict[str, object] | None:
         "t0": diagnosis.t0,
         "bits": list(diagnosis.bits),
         "equally_good": diagnosis.equal,
+    }
+
+
+MODELS = 8
+"""Models and rows of a diagnosis that are printed; the JSON has all."""
+
+
+def explained_lines(header: RunHeader, verdict: Verdict, window: "Worked | None") -> RenderableType:
+    """The diagnosis: a sentence for each part, the proof, models that fit as well, late reports, and one window."""
+    diagnosis = verdict.diagnosis
+    assert diagnosis is not None
+    parts: list[RenderableType] = [Text(sentence, style="yellow") for sentence in verdict.cautions]
+    parts.append(Text(headline(header, verdict), style="bold"))
+    if diagnosis.models:
+        parts += [Text(f"  - {part.sentence}") for part in diagnosis.models[0]]
+    parts.append(Text("  " + proof(diagnosis)))
+    parts += map(Text, _others(diagnosis))
+    parts.append(Text(f"  The recording's time came to {header.advanced_to:,} ms: no report was due after it."))
+    parts += [Text("  " + sentence) for sentence in late_ones(unit_of(header.semantics), verdict)]
+    if window is not None:
+        parts += ["", Text(_place(window)), _rows(window, bool(diagnosis.models))]
+    return Group(*parts)
+
+
+def _others(diagnosis: Diagnosis) -> Iterator[str]:
+    """The other models that give the same answers: those that are equally good, then those of more free choices."""
+    equal = diagnosis.models[1 : diagnosis.equal]
+    if equal:
+        models = counted(len(equal), "other model")
+        be = "is" if len(equal) == 1 else "are"
+        yield f"  {models} {be} equally good: the recorded answers cannot tell them apart."
+        yield from _listed(diagnosis, 1, diagnosis.equal)
+    longer = len(diagnosis.models) - diagnosis.equal
+    if longer > 0:
+        give = "gives" if longer == 1 else "give"
+        yield f"  {counted(longer, 'model')} with more free choices {give} the same answers:"
+        yield from _listed(diagnosis, diagnosis.equal, len(diagnosis.models))
+
+
+def _listed(diagnosis: Diagnosis, first: int, last: int) -> Iterator[str]:
+    """Some of the models by name, with the bits of their descriptions where they are known."""
+    for at in range(first, min(last, first + MODELS)):
+        length = f" ({diagnosis.bits[at]:.0f} bits, the first has {diagnosis.bits[0]:.0f})" if diagnosis.bits else ""
+        yield f"  - {_named(diagnosis.models[at])}{length}"
+    if last - first > MODELS:
+        yield f"  - and {last - first - MODELS:,} more"
+
+
+def headline(header: RunHeader, verdict: Verdict) -> str:
+    """Whether there is anything to explain, and whether a model explains it."""
+    diagnosis = verdict.diagnosis
+    assert diagnosis is not None
+    if not diagnosis.differs and verdict.late:
+        late = counted(verdict.late, unit_of(header.semantics))
+        return f"{header.engine} answered as {header.semantics.name} should, {late} later than allowed."
+    if not diagnosis.differs:
+        return f"{header.engine} answered as {header.semantics.name} should: there is nothing to explain."
+    if diagnosis.exact:
+        return f"{header.engine} does not answer as {header.semantics.name} should:"
+    return "None fits: no semantics, no named fault and no two of them give the recorded answers."
+
+
+def proof(diagnosis: Diagnosis) -> str:
+    """The figures by which a diagnosis is believed."""
+    reports = counted(diagnosis.reports, "report")
+    where = "" if diagnosis.t0 is None else f" with the first window at {diagnosis.t0:,} ms"
+    if not diagnosis.differs:
+        return f"All {reports} come out{where}."
+    otherwise = f"under the declared semantics {diagnosis.differs:,} of {reports} differ"
+    if diagnosis.exact:
+        return f"Proof: so the recorded answers come out exactly{where}; {otherwise}."
+    if not diagnosis.models:
+        return f"No model comes closer than the declared semantics: {diagnosis.differs:,} of {reports} differ{where}."
+    return f"The closest model leaves {diagnosis.distance:,} of {reports} different{where}; {otherwise}."
+
+
+def _named(model: Sequence[Part]) -> str:
+    return " and ".join(part.name for part in model)
+
+
+def _place(window: "Worked") -> str:
+    scope = window.scope or window.model_scope
+    when = "An answer that no report explains" if window.instant is None else f"The report at {window.instant:,} ms"
+    return when + (f", window from {scope[0]:,} to {scope[1]:,} ms" if scope else "")
+
+
+def _rows(window: "Worked", with_model: bool) -> Table:
+    table = Table("row (" + ", ".join(f"?{name}" for name in window.variables) + ")", "expected", "recorded", box=None)
+    sides = [window.expected, window.recorded]
+    if with_model:
+        table.add_column("model")
+        sides.append(window.model)
+    every = list(dict.fromkeys(row for side in sides for row in side or ()))
+    for row in every[:MODELS]:
+        table.add_row(_text(row), *(_times(side, row) for side in sides))
+    if len(every) > MODELS:
+        table.add_row(f"and {len(every) - MODELS:,} more", *("" for _ in sides))
+    table.add_row("rows in all", *("no report" if side is None else f"{len(side):,}" for side in sides))
+    return table
+
+
+def _text(row: Row) -> Text:
+    return Text(", ".join("unbound" if term is None else _short(term) for term in row))
+
+
+def _short(term: str) -> str:
+    """An IRI's last part, a literal with its datatype's."""
+    if term.startswith("<"):
+        return term[1:-1].replace("#", "/").rpartition("/")[2] or term
+    text, marked, kind = term.rpartition("^^")
+    return f"{text}^^{_short(kind)}" if marked and term.startswith('"') else term
+
+
+def _times(side: Sequence[Row] | None, row: Row) -> str:
+    times = 0 if side is None else sum(other == row for other in side)
+    return "-" if times == 0 else ("yes" if times == 1 else f"{times:,} times")
+
+
+def explained_json(header: RunHeader, verdict: Verdict, window: "Worked | None") -> dict[str, object]:
+    """The diagnosis as JSON values: models as lists of parts, rows as lists of N-Triples terms, times in ms."""
+    diagnosis = verdict.diagnosis
+    assert diagnosis is not None
+    late = [each for each in verdict.windows if each.late]
+    return {
+        "engine": header.engine,
+        "semantics": header.semantics.name,
+        **(diagnosis_json(diagnosis) or {}),
+        "window": window and _worked_json(window),
+        "horizon": header.advanced_to,
+        "cautions": list(verdict.cautions),
+        "delay_bound": verdict.delay_bound,
+        "late": [{"index": each.index, "instant": each.instant, "delay": each.delay} for each in late],
+    }
+
+
+def _worked_json(window: "Worked") -> dict[str, object]:
+    sides = {"expected": window.expected, "recorded": window.recorded, "model": window.model}
+    return {
+        "instant": window.instant,
+        "scope": window.scope and list(window.scope),
+        "model_scope": window.model_scope and list(window.model_scope),
+        "variables": list(window.variables),
+        **{name: rows if rows is None else [list(row) for row in rows] for name, rows in sides.items()},
     }

@@ -11,8 +11,8 @@ from streamgauge.model.semantics import Report
 from streamgauge.model.verdict import Judgement
 from streamgauge.papers.rules import RuleSettings, judge_as
 from streamgauge.papers.yabench.oracle_files import InputReader, OracleLine, OracleWriter, parse
+from streamgauge.papers.yabench.page import figure_5
 from streamgauge.papers.yabench.rules import lines
-from streamgauge.papers.yabench.simulation import figure_5
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.profiles import YABENCH, YABENCH_CHANGE
 from streamgauge.semantics.refusal import RefusedError

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import httpx
 
-from streamgauge.servers.broker.face import application
+from streamgauge.servers.broker.http import application
 from streamgauge.servers.http.server import Serving
 
 TURTLE = {"Content-Type": "text/turtle"}

@@ -8,7 +8,7 @@ import pytest
 from starlette.routing import WebSocketRoute
 
 from streamgauge.servers.broker.access import OPERATIONS, Access, Grant
-from streamgauge.servers.broker.face import application
+from streamgauge.servers.broker.http import application
 from streamgauge.servers.broker.sepa import name_of
 from tests.servers.broker.served import GRAPH, OTHER, TURTLE, Client
 from tests.servers.broker.world import BASE, broker, fact, select

@@ -5,9 +5,9 @@ from threading import Thread
 import pytest
 
 from streamgauge.query import QueryError
-from streamgauge.servers.broker.broker import FailedError, Receipt
 from streamgauge.servers.broker.channels import ExistingChannelError, UnknownChannelError
 from streamgauge.servers.broker.limits import BusyError, LimitError, Limits
+from streamgauge.servers.broker.publications import FailedError, Receipt
 from tests.servers.broker.world import BASE, broker, fact, listening, select, student
 
 

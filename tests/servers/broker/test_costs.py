@@ -5,8 +5,7 @@ import pytest
 from streamgauge.incremental.drivers.landmark import Landmark
 from streamgauge.query import parse_sparql
 from streamgauge.query.updates import TooManySolutionsError
-from streamgauge.servers.broker.graphs import BYTES_EACH, DENSE, Graphs, read_changes
-from streamgauge.servers.broker.limits import LimitError, Limits
+from streamgauge.servers.broker.limits import BYTES_EACH, DENSE, LimitError, Limits, read_changes, read_graph
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.sparql import regular
 from tests.servers.broker.served import Client
@@ -138,17 +137,17 @@ def dense(items):
 
 def test_a_text_with_a_triple_for_each_byte_is_refused_by_name():
     """A publication holds up others for as long as its triples take, and 64 KB may not hold 64,000 of them."""
-    graphs = Graphs(100_000, 2**20)
+    limits = Limits(graph=100_000, term=2**20)
     body = dense(32_000)
     assert len(body) < 2**16
     most = DENSE + len(body) // BYTES_EACH
     with pytest.raises(LimitError, match=f"more than {most} triples in a text of {len(body)} bytes: publish them in"):
-        graphs.published(body, "text/turtle")
-    assert len(graphs.published(dense(6_500), "text/turtle")) == 13_001
+        read_graph(body, "text/turtle", limits)
+    assert len(read_graph(dense(6_500), "text/turtle", limits)) == 13_001
     lines = b"".join(b"<urn:t:s%d> <urn:t:p> %d .\n" % (n, n) for n in range(50_000))
-    assert len(graphs.published(lines, "text/turtle")) == 50_000
+    assert len(read_graph(lines, "text/turtle", limits)) == 50_000
     with pytest.raises(LimitError, match="a publication of more than 9 triples: publish it in parts"):
-        Graphs(9, 2**20).published(dense(20), "text/turtle")
+        read_graph(dense(20), "text/turtle", Limits(graph=9))
 
 
 @pytest.mark.parametrize(
@@ -189,10 +188,10 @@ def test_a_text_that_may_become_too_long_is_refused(pattern):
 
 
 def test_a_term_that_is_too_long_is_refused():
-    graphs = Graphs(10, 100)
+    limits = Limits(graph=10, term=100)
     with pytest.raises(LimitError, match='a term of more than 100 characters: "xxx'):
-        graphs.published(f"<urn:a> <urn:p> '{'x' * 99}' .".encode(), "text/turtle")
-    assert graphs.published(f"<urn:a> <urn:p> '{'x' * 98}' .".encode(), "text/turtle")
+        read_graph(f"<urn:a> <urn:p> '{'x' * 99}' .".encode(), "text/turtle", limits)
+    assert read_graph(f"<urn:a> <urn:p> '{'x' * 98}' .".encode(), "text/turtle", limits)
 
 
 REGEXES = (

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from streamgauge.cli.main import app, main
 from streamgauge.servers.broker import recovery
-from streamgauge.servers.broker.broker import Receipt
-from streamgauge.servers.broker.journal import JournalError
+from streamgauge.servers.broker.contract import JournalError
+from streamgauge.servers.broker.publications import Receipt
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from tests.servers.broker.world import BASE, broker, listening, select, student
 from tests.servers.damages import KINDS, OF_FILES, damage

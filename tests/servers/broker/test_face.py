@@ -7,9 +7,8 @@ import httpx
 import pytest
 
 from streamgauge.servers.broker.access import Access, read_grants
-from streamgauge.servers.broker.face import application
-from streamgauge.servers.broker.graphs import read_changes
-from streamgauge.servers.broker.limits import Limits
+from streamgauge.servers.broker.http import application
+from streamgauge.servers.broker.limits import Limits, read_changes
 from streamgauge.servers.broker.sqlite import JournalError
 from streamgauge.servers.http.access import TokenError
 from tests.servers.broker.served import GRAPH, OTHER, TURTLE, Client, serving

@@ -13,10 +13,9 @@ from streamgauge.query.updates import TooManySolutionsError
 from streamgauge.reasoning.closure import NO_RULES
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.channels import ExistingChannelError
-from streamgauge.servers.broker.graphs import read_changes, read_files
-from streamgauge.servers.broker.journal import Opened
-from streamgauge.servers.broker.limits import LimitError, Limits
-from streamgauge.servers.broker.notification_json import Telling
+from streamgauge.servers.broker.contract import Opened
+from streamgauge.servers.broker.limits import LimitError, Limits, read_changes, read_files
+from streamgauge.servers.broker.representations import NotificationTexts
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.servers.broker.strategies import begin
 from streamgauge.sparql.algebra import answer
@@ -189,7 +188,7 @@ def test_ask_is_told_when_its_truth_changes():
             ask("POST", f"/{operation}", content=f"<urn:n0> <urn:p> {body} .", headers=TURTLE)
             if operation == "publish":
                 assert ask("GET", "/channels/c/rows").json()["boolean"] is True
-        texts = [json.loads(Telling().text(told.channel, each)) for each in told.take()]
+        texts = [json.loads(NotificationTexts().text(told.channel, each)) for each in told.take()]
     assert [each["boolean"] for each in texts] == [True, False]
     assert [each["publications"] for each in texts] == [[1], [4]]
 

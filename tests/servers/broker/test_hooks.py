@@ -6,13 +6,13 @@ import json
 import httpx
 import pytest
 
-from streamgauge.servers.broker.hooks import Hook, HookError, Hooks, read_hook, refused
-from streamgauge.servers.broker.notification_json import Telling
+from streamgauge.servers.broker.delivery import Webhook, WebhookError, Webhooks, read_hook, refused
+from streamgauge.servers.broker.representations import NotificationTexts
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.servers.http.outgoing_requests import Guarded
 from tests.servers.broker.world import broker, fact, select
 
-HOOK = Hook("c", "http://taker.example/in")
+HOOK = Webhook("c", "http://taker.example/in")
 
 
 class Taker:
@@ -35,10 +35,10 @@ class Taker:
     "host", ["127.0.0.1", "localhost", "[::1]", "10.1.2.3", "169.254.169.254", "[::ffff:10.0.0.1]", "192.168.1.1:80"]
 )
 def test_a_private_address_is_allowed_by_name_only(host):
-    with pytest.raises(HookError, match="is no public host: --webhook-host"):
+    with pytest.raises(WebhookError, match="is no public host: --webhook-host"):
         read_hook(f"c=http://{host}/in")
     name = httpx.URL(f"http://{host}").host
-    assert read_hook(f"c=http://{host}/in", [name]) == Hook("c", f"http://{host}/in", private=True)
+    assert read_hook(f"c=http://{host}/in", [name]) == Webhook("c", f"http://{host}/in", private=True)
     assert not read_hook("c=http://taker.example/in", [name]).private
 
 
@@ -58,8 +58,8 @@ def test_a_name_that_leads_to_a_private_address_is_not_connected_to(private):
         def client():
             return httpx.AsyncClient(transport=Guarded(refused, resolving, lambda: httpx.MockTransport(taker)))
 
-        hook = Hook("c", "http://taker.example/in", private)
-        hooks = Hooks(made, Telling(), [hook], client, sleep)
+        hook = Webhook("c", "http://taker.example/in", private)
+        hooks = Webhooks(made, NotificationTexts(), [hook], client, sleep)
         made.subscribe("c", hook.subscriber, lambda: None).close()
         publishing(made, 0, 1)
         async with asyncio.timeout(20), hooks.running():
@@ -82,7 +82,9 @@ def deliver(made, taker, count):
             waited.append(seconds)
             await asyncio.sleep(0)
 
-        hooks = Hooks(made, Telling(), [HOOK], lambda: httpx.AsyncClient(transport=httpx.MockTransport(taker)), sleep)
+        hooks = Webhooks(
+            made, NotificationTexts(), [HOOK], lambda: httpx.AsyncClient(transport=httpx.MockTransport(taker)), sleep
+        )
         async with asyncio.timeout(20), hooks.running():
             while len(taker.got) < count or made.channel("c").acknowledged[HOOK.subscriber] < taker.got[-1][1]:
                 await asyncio.sleep(0.01)
@@ -130,7 +132,9 @@ def test_a_channel_that_comes_later_is_waited_for():
                 create()
             await asyncio.sleep(0)
 
-        hooks = Hooks(made, Telling(), [HOOK], lambda: httpx.AsyncClient(transport=httpx.MockTransport(taker)), sleep)
+        hooks = Webhooks(
+            made, NotificationTexts(), [HOOK], lambda: httpx.AsyncClient(transport=httpx.MockTransport(taker)), sleep
+        )
         async with asyncio.timeout(20), hooks.running():
             while not taker.got:
                 await asyncio.sleep(0.01)
@@ -141,5 +145,5 @@ def test_a_channel_that_comes_later_is_waited_for():
 
 @pytest.mark.parametrize("text", ["", "c", "c=", "=http://x", "c=file:///x"])
 def test_what_is_no_webhook(text):
-    with pytest.raises(HookError, match="CHANNEL=URL"):
+    with pytest.raises(WebhookError, match="CHANNEL=URL"):
         read_hook(text)

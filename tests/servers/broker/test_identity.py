@@ -6,10 +6,10 @@ import sqlite3
 import pytest
 
 from streamgauge.servers.broker.access import OPERATIONS, Access, Grant
-from streamgauge.servers.broker.broker import Receipt
 from streamgauge.servers.broker.channels import ForeignNameError
-from streamgauge.servers.broker.hooks import Hook
+from streamgauge.servers.broker.delivery import Webhook
 from streamgauge.servers.broker.limits import BusyError, LimitError, Limits
+from streamgauge.servers.broker.publications import Receipt
 from streamgauge.servers.broker.registry import OPERATOR
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.servers.http.access import identity
@@ -215,7 +215,7 @@ def test_a_connection_does_not_acknowledge_for_who_has_its_name_after_it():
 
 
 def test_the_names_of_webhooks_are_the_operators(ask):
-    hook = Hook("c", "http://taker.example/in")
+    hook = Webhook("c", "http://taker.example/in")
     where = f"/channels/c/subscribers/{hook.subscriber}"
     assert ask("PUT", where, headers=by(ANN)).status_code == 403
     ask.broker.subscribe("c", hook.subscriber, lambda: None, owner=OPERATOR).close()

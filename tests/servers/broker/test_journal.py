@@ -13,8 +13,8 @@ import pytest
 
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.servers import durability
-from streamgauge.servers.broker.broker import Receipt
 from streamgauge.servers.broker.limits import Limits
+from streamgauge.servers.broker.publications import Receipt
 from streamgauge.servers.broker.sqlite import JournalError, SqliteJournal
 from tests.servers.broker.world import (
     BASE,

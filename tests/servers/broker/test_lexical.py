@@ -6,7 +6,7 @@ from streamgauge.query import parse_sparql
 from streamgauge.reasoning.closure import NO_RULES
 from streamgauge.semantics.stored_query import StoredQuery, store_gap
 from streamgauge.servers.broker.evaluation import StoredClosure
-from streamgauge.servers.broker.graphs import Graphs
+from streamgauge.servers.broker.limits import Limits, read_graph
 from tests.lexical import N_TRIPLES, SAME_VALUE, TRIPLES, P, S, typed
 from tests.servers.broker.world import broker
 
@@ -49,7 +49,7 @@ def test_subscribers_are_told_the_terms_that_were_published(name):
     made.load([(S, P, ONE)])
     made.create_channel("all", f"SELECT ?o {{ ?s {P} ?o }}")
     subscription = made.subscribe("all", "me", lambda: None)
-    made.publish(Graphs(1000, 1000).published(f"{S} {P} {OLD} .".encode(), "text/turtle"))
+    made.publish(read_graph(f"{S} {P} {OLD} .".encode(), "text/turtle", Limits()))
     assert [each.added for each in subscription.take()] == [((OLD,),)]
     assert set(made.rows("all")[1]) == rows(ONE, OLD)
     made.update([], [(S, P, ONE)])
@@ -58,7 +58,7 @@ def test_subscribers_are_told_the_terms_that_were_published(name):
 
 
 def test_a_graph_that_is_published_has_its_terms():
-    assert Graphs(1000, 1000).published(N_TRIPLES.encode(), "text/turtle") == TRIPLES
+    assert read_graph(N_TRIPLES.encode(), "text/turtle", Limits()) == TRIPLES
 
 
 def test_plain_regular_expressions_stay_with_the_store():

@@ -18,7 +18,7 @@ LATER = (
 def test_what_serving_does_not_need_is_not_imported():
     program = "import sys, streamgauge.cli.main, streamgauge.cli.broker; print(*sys.modules)"
     loaded = subprocess.check_output([sys.executable, "-c", program], text=True).split()
-    assert "streamgauge.servers.broker.face" in loaded
+    assert "streamgauge.servers.broker.http" in loaded
     assert not set(LATER).intersection(loaded)
 
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from streamgauge.broker import AsyncClient, AwayError, BrokerError, Client
-from streamgauge.servers.broker.reconnection import PATIENCE_S, Reconnection
+from streamgauge.servers.broker.client import PATIENCE_S, Reconnection
 from streamgauge.sources.backoff import Backoff
 
 URL = "http://broker.example"

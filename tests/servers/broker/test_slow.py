@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from streamgauge.servers.broker.face import application
+from streamgauge.servers.broker.http import application
 from streamgauge.servers.http.server import HEAD_PATIENCE_S, PatientHttpProtocol
 from tests.servers.broker.process import Process, until
 from tests.servers.broker.world import broker, select

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.servers.broker.heuristics import Settings
+from streamgauge.servers.broker.evaluation import Settings
 from streamgauge.servers.broker.strategies import begin, strategies
 from tests.examples import examples
 from tests.servers.broker.world import (

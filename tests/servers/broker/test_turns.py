@@ -11,7 +11,7 @@ import pytest
 
 from streamgauge.incremental.facts import graphs
 from streamgauge.servers.broker.limits import LimitError, Limits
-from streamgauge.servers.broker.turns import Turns
+from streamgauge.servers.broker.publications import Turns
 from tests.servers.broker.served import TURTLE, Client
 from tests.servers.broker.world import broker, fact, select
 
@@ -32,7 +32,7 @@ def test_publications_are_acknowledged_between_the_turns_of_a_channel_that_begin
     monkeypatch.setattr(graphs, "TURN", 50)
     made = broker()
     made.load(people(500))
-    later, numbers = made._evaluating.later, []
+    later, numbers = made._lock.later, []
 
     @contextmanager
     def beside():
@@ -49,7 +49,7 @@ def test_publications_are_acknowledged_between_the_turns_of_a_channel_that_begin
         with later():
             yield
 
-    monkeypatch.setattr(made._evaluating, "later", beside)
+    monkeypatch.setattr(made._lock, "later", beside)
     made.create_channel("c", JOIN)
     assert len(numbers) > 10
     _, rows = made.rows("c")

@@ -3,10 +3,9 @@
 import pytest
 
 from streamgauge.reasoning import read_rules
-from streamgauge.servers.broker.broker import Broker
+from streamgauge.servers.broker.broker import VIOLATIONS, VIOLATIONS_QUERY, Broker, open_violations
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.servers.broker.strategies import begin
-from streamgauge.servers.broker.violations import CHANNEL, QUERY, open_violations
 from tests.reasoning.ontology import triples
 from tests.servers.broker.world import fact, iri
 
@@ -24,7 +23,7 @@ def made(strategy="incremental", journal=None, rules=RULES):
 
 
 def listening(broker):
-    heard = broker.listen(CHANNEL, lambda: None)
+    heard = broker.listen(VIOLATIONS, lambda: None)
     return lambda: [(set(each.added), set(each.removed)) for each in heard.take()]
 
 
@@ -50,7 +49,7 @@ def test_each_kind_of_violation_names_its_rule():
     open_violations(broker, RULES)
     broker.publish([fact("u", "age", '"1"'), fact("u", "age", '"2"'), fact("v", "advisor", "v")])
     broker.publish([(iri("c1"), "<http://www.w3.org/2002/07/owl#sameAs>", iri("c2"))])
-    _, rows = broker.rows(CHANNEL)
+    _, rows = broker.rows(VIOLATIONS)
     assert sorted((subject, text[1:].partition(":")[0]) for subject, text in rows) == [
         (iri("c1"), "eq-diff2"),
         (iri("u"), "prp-fp"),
@@ -74,14 +73,14 @@ def test_an_ontology_that_nothing_contradicts_has_no_such_channel():
 def test_the_channel_survives_and_is_not_taken_from_another(tmp_path):
     broker = made(journal=SqliteJournal(tmp_path / "journal"))
     open_violations(broker, RULES)
-    broker.subscribe(CHANNEL, "me", lambda: None)
+    broker.subscribe(VIOLATIONS, "me", lambda: None)
     broker.publish([fact("u", "a", "Person"), fact("u", "a", "Course")])
     broker.close()
     again = made(journal=SqliteJournal(tmp_path / "journal"))
     assert open_violations(again, RULES) == 1
-    assert [each.number for each in again.subscribe(CHANNEL, "me", lambda: None).take()] == [1]
-    again.delete_channel(CHANNEL)
-    again.create_channel(CHANNEL, QUERY.replace("?subject ?violation", "?subject", 1))
+    assert [each.number for each in again.subscribe(VIOLATIONS, "me", lambda: None).take()] == [1]
+    again.delete_channel(VIOLATIONS)
+    again.create_channel(VIOLATIONS, VIOLATIONS_QUERY.replace("?subject ?violation", "?subject", 1))
     with pytest.raises(ValueError, match="channel violations with another query"):
         open_violations(again, RULES)
 

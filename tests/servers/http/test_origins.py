@@ -7,7 +7,7 @@ import pytest
 
 from streamgauge.engines import load
 from streamgauge.servers.broker.access import Access, Grant
-from streamgauge.servers.broker.face import application as broker_application
+from streamgauge.servers.broker.http import application as broker_application
 from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application as fragments_application

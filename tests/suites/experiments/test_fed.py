@@ -6,7 +6,13 @@ import pytest
 
 from streamgauge.formats.written import Written
 from streamgauge.suites.experiments import read
-from streamgauge.suites.experiments.runner import FEEDING, ExperimentContext, FedSoFar, run_experiment, told
+from streamgauge.suites.experiments.runner import (
+    FEEDING,
+    ExperimentContext,
+    FeedProgress,
+    progress_told,
+    run_experiment,
+)
 
 TIMES = (500, 12_400, 29_000, 61_000)
 
@@ -16,7 +22,7 @@ def stream():
 
 
 def test_a_stream_says_how_far_it_is():
-    so_far = FedSoFar(stream(), 0, 60_000)
+    so_far = FeedProgress(stream(), 0, 60_000)
     assert so_far.place() == ("the engine gets ready", 0.0)
     taken = iter(so_far)
     places = [so_far.place() for _ in taken]
@@ -30,20 +36,22 @@ def test_a_stream_says_how_far_it_is():
 
 
 def test_times_count_from_where_the_stream_begins():
-    so_far = FedSoFar(stream(), 400, 1400)
+    so_far = FeedProgress(stream(), 400, 1400)
     next(iter(so_far))
     assert so_far.place() == ("fed to 0.1 s of 1 s, element 1", FEEDING * 100 / 1000)
 
 
 def test_a_stream_without_a_length_is_told_by_its_elements():
-    so_far = FedSoFar(stream(), 500, 500)
+    so_far = FeedProgress(stream(), 500, 500)
     next(iter(so_far))
     assert so_far.place() == ("fed to element 1", 0.0)
 
 
 def test_another_thread_tells_and_ends_with_the_run():
     heard = []
-    with told(FedSoFar(stream(), 0, 60_000), lambda what, share: heard.append((what, share)), 0.001) as fed:
+    with progress_told(
+        FeedProgress(stream(), 0, 60_000), lambda what, share: heard.append((what, share)), 0.001
+    ) as fed:
         assert [each.time for each in fed] == list(TIMES)
         while not heard:
             time.sleep(0.001)

@@ -8,7 +8,7 @@ import pytest
 from streamgauge import workloads
 from streamgauge.suites.sepbm import ConfigurationError, SepbmChannel, read, triples_text
 from streamgauge.suites.sepbm.generator import ConfigurationRequest, Reference, generate, on_spark, own_data, university
-from streamgauge.suites.sepbm.local import answers, asked, sequential
+from streamgauge.suites.sepbm.local import answers, sequential, snapshots
 from streamgauge.suites.sepbm.selection import SelectionRule, selected
 from tests.suites.sepbm import department
 from tests.suites.sepbm.test_distributed import as_sets
@@ -68,7 +68,7 @@ def test_what_was_made_is_said(made):
         == said["base"] + len({triple for each in made.sequence() for triple in each.added})
     )
     rules = made.rules()
-    found = answers(rules, department.facts(), asked(each for each in made.channels if each.name in NAMES))
+    found = answers(rules, department.facts(), snapshots(each for each in made.channels if each.name in NAMES))
     assert {name: each["answers"] for name, each in said["queries"].items()} == {n: len(r) for n, r in found.items()}
     chosen = [each["resources"] for each in said["queries"].values()]
     assert sum(chosen) == said["resources"] == 10
@@ -81,7 +81,7 @@ def test_channels_alike_ask_for_what_is_there(made):
     assert len({selected(each) for each in made.channels}) == len(made.channels)
     assert Counter(of for of, _ in made.about.alike.values()) == {"q01": 3, "q09": 2, "q17": 1, "q20": 2}
     alike = [each for each in made.channels if each.name in made.about.alike]
-    assert all(answers(made.rules(), department.facts(), asked(alike)).values())
+    assert all(answers(made.rules(), department.facts(), snapshots(alike)).values())
 
 
 @pytest.mark.slow

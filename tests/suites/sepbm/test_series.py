@@ -3,7 +3,7 @@
 import pytest
 
 from streamgauge.suites.sepbm import recordings
-from streamgauge.suites.sepbm.runner import RunPlan, SeriesRun, done, kept
+from streamgauge.suites.sepbm.runner import RunPlan, SeriesRun, is_finished, run_series
 from tests.suites.sepbm.stored import SMALL, stored
 
 
@@ -14,14 +14,14 @@ def test_runs_are_done_once_and_what_cannot_be_done_is_said(tmp_path):
     first = SeriesRun("together/incremental", folder, "broker_inprocess", {"strategy": "incremental"}, plan)
     absent = SeriesRun("systems/none", folder, "none")
     told: list[str] = []
-    lacking = done([first, absent], tmp_path / "runs", lambda what, _share: told.append(what))
-    assert kept(first, tmp_path / "runs")
+    lacking = run_series([first, absent], tmp_path / "runs", lambda what, _share: told.append(what))
+    assert is_finished(first, tmp_path / "runs")
     assert list(lacking) == ["systems/none"]
     assert "there is no system none" in lacking["systems/none"]
     found = recordings.read(tmp_path / "runs" / first.name)
     assert (found.channels, len(found.published)) == (("named",), 3)
     told.clear()
-    assert done([first], tmp_path / "runs", lambda what, _share: told.append(what)) == {}
+    assert run_series([first], tmp_path / "runs", lambda what, _share: told.append(what)) == {}
     assert told == []
     assert recordings.read(tmp_path / "runs" / first.name) == found
     assert len(SMALL.publications) > len(found.published)

@@ -19,9 +19,9 @@ from streamgauge.engines.spark.evaluation import Evaluation, ReportRows
 from streamgauge.engines.spark.panes import BatchArrivals, Panes, files_of, late, streaming, surely_in_time
 from streamgauge.engines.spark.state import Closes, State, StateLog, forget
 from streamgauge.formats.stream import to_table
-from streamgauge.incremental.drivers.window import Admission, disorder
+from streamgauge.incremental.drivers.window import Admission, answer_kind, disorder
 from streamgauge.model import algebra as al
-from streamgauge.model.answer import Answer, AnswerKind
+from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Grain, Origin, Semantics
@@ -306,7 +306,7 @@ class Emitted:
     """Answers of batches to a callback, in the grain that the semantics has."""
 
     def __init__(self, query: ContinuousQuery, semantics: Semantics, emit: Emit) -> None:
-        self._emit, self._grain, self._kind = emit, semantics.grain, kind_of(query.form)
+        self._emit, self._grain, self._kind = emit, semantics.grain, answer_kind(query.form)
         self._names = query.form.variables if isinstance(query.form, al.Select) else ()
 
     def write(self, done: BatchAnswers) -> None:
@@ -332,10 +332,3 @@ def set_all(spark: SparkSession, settings: Mapping[str, str]) -> None:
     """Set a session's settings."""
     for key, value in settings.items():
         spark.conf.set(key, value)
-
-
-def kind_of(form: al.QueryForm) -> AnswerKind:
-    """The kind of a query's answers."""
-    if isinstance(form, al.Select):
-        return "solutions"
-    return "boolean" if isinstance(form, al.Ask) else "triples"

@@ -25,7 +25,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from streamgauge.engines.spark import refuse, topic
 from streamgauge.engines.spark.evaluation import ReportRows
-from streamgauge.engines.spark.micro_batches import BatchAnswers, Batches, BatchSink, configured, kind_of
+from streamgauge.engines.spark.micro_batches import BatchAnswers, Batches, BatchSink, configured
 from streamgauge.engines.spark.panes import streaming
 from streamgauge.engines.spark.state import State
 from streamgauge.formats import observed, tables
@@ -35,6 +35,7 @@ from streamgauge.formats.run import RunError, read_json, write_header, write_jso
 from streamgauge.formats.semantics import to_json
 from streamgauge.formats.stream import write
 from streamgauge.formats.streams import Reading
+from streamgauge.incremental.drivers.window import answer_kind
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
@@ -174,7 +175,7 @@ class RunFolder:
     def _answers(self, said: Sequence[ReportRows], ended: int) -> list[Answer]:
         query = self._header.query
         return [
-            Answer(names(query.form), (), (), kind_of(query.form), each.due.instant, scope(each), ended)
+            Answer(names(query.form), (), (), answer_kind(query.form), each.due.instant, scope(each), ended)
             for each in said
         ]
 
@@ -214,7 +215,7 @@ class MessageSink:
 
     def _messages(self, said: ReportRows) -> Iterator[tuple[str, Answer]]:
         form = self.header.query.form
-        plain = Answer(names(form), (), (), kind_of(form), said.due.instant, scope(said))
+        plain = Answer(names(form), (), (), answer_kind(form), said.due.instant, scope(said))
         if not len(said.rows):
             yield f"{self.name} {said.due.instant} -", plain
         for place, row in enumerate(_tuples(said)):

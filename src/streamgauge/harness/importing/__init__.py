@@ -354,7 +354,7 @@ def _write(target: Path, imported: ImportedRun) -> int:
     """The folder whole or not at all: made beside its place, then moved; how far time came (ms)."""
     with making(target) as place:
         made_folder(place / "stream")
-        last = _Last()
+        last = _Horizon()
         elements = recorded((imported.stream,), imported.streams, imported.reading, last.hear)
         try:
             write(last.of(elements), place / "stream" / "part-0.parquet")
@@ -370,7 +370,7 @@ def _write(target: Path, imported: ImportedRun) -> int:
         return run.header.advanced_to
 
 
-class _Last:
+class _Horizon:
     """How far (ms) the elements that went by, and what their file said of time, have come, and their first time."""
 
     time = 0

@@ -66,7 +66,7 @@ def recorded(path: Path, request: ImportRequest) -> ForeignAnswers:
     started = _time(path, *lines[0]) * NS if lines else 0
     if not lines:
         raise ForeignError(f"{path}: empty: its first line is when the feed began, epoch ms")
-    answers, notes = _Reading(path).answers(lines[1:])
+    answers, notes = _AnswerFile(path).answers(lines[1:])
     name, samples = read_samples(request.samples, started) if request.samples else (None, ())
     if samples:
         notes.append("samples count from the start of the engine's process, an unknown time before the feed began")
@@ -79,7 +79,7 @@ def _time(path: Path, number: int, line: str) -> int:
     return int(line)
 
 
-class _Reading:
+class _AnswerFile:
     """Reads the lines of one file."""
 
     def __init__(self, path: Path) -> None:

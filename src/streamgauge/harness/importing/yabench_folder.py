@@ -98,12 +98,12 @@ def _test(path: Path, settings: Mapping[str, Any], request: ImportRequest) -> It
         suffix = str(number) if runs > 1 else ""
         answers = path / "results" / f"QR_{settings['name']}{suffix}"
         if answers.is_file():
-            settled = _asked(path, settings, answers, request)
+            settled = _settled(path, settings, answers, request)
             kept = {name: settings[name] for name in KEPT if name in settings}
             yield _run(path, answers, request, settled=settled, kept=kept)
 
 
-def _asked(path: Path, settings: Mapping[str, Any], answers: Path, request: ImportRequest) -> ImportRequest:
+def _settled(path: Path, settings: Mapping[str, Any], answers: Path, request: ImportRequest) -> ImportRequest:
     """The request with what the folder says, where nothing else was said."""
     values = {**settings["vars"], **request.values}
     values.setdefault("WSLIDE", values.get("WSIZE", ""))

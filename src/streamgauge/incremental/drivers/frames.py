@@ -80,7 +80,7 @@ class LandmarkLooks(WindowLooks):
         return self.clock(instant)
 
     def whole_from(self) -> int:
-        """It is never partial."""
+        """From the beginning: a landmark window is never partial."""
         return self._t0
 
     def _open(self, instant: int, last: int) -> WindowLook:

@@ -18,10 +18,9 @@ from streamgauge.incremental.evaluator import KeptAnswer
 from streamgauge.incremental.facts.facts import Facts
 from streamgauge.incremental.facts.graphs import GraphEntry, NamedGraphs, PatternEntry, Quad
 from streamgauge.incremental.facts.shapes import ShapePool
-from streamgauge.incremental.operators import Take
+from streamgauge.incremental.operators import Index, Take
 from streamgauge.incremental.plan import BgpRequest
 from streamgauge.incremental.rewrite import UnsupportedError
-from streamgauge.incremental.row_joins import Index
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query.rebuild import every_pattern
@@ -114,7 +113,7 @@ class StandingQuery:
         self.effort.spend(self._weight * sum(each.waiting for each in self.entries))
 
     def end(self) -> None:
-        """It is asked no more."""
+        """The query is asked no more."""
         for entry in self.entries:
             entry.leave()
         self.entries.clear()

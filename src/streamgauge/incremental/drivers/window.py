@@ -38,13 +38,15 @@ class Admission:
         self.streams, self.heard = frozenset(streams), False
         self._foreign: str | None = None
 
-    def takes(self, element: StreamElement) -> bool:
-        """Whether an element is of the query's streams."""
-        if element.stream in self.streams:
-            self.heard = True
-            return True
-        self._foreign = element.stream
-        return False
+    def takes(self, element: StreamElement, now: int | None = None) -> bool:
+        """Whether an element is of the query's streams; OutOfOrderError for one of them from before ``now`` (ms)."""
+        if element.stream not in self.streams:
+            self._foreign = element.stream
+            return False
+        self.heard = True
+        if now is not None and element.time < now:
+            raise OutOfOrderError(f"element {element.sequence} goes back to {element.time} ms: sort the stream")
+        return True
 
     def close(self) -> None:
         """No more input; StreamNameError when elements came, but none of a stream that the query names."""
@@ -77,7 +79,7 @@ class RelationToStream:
         self._evaluator, self._r2s, self._emit = evaluator, r2s, emit
         self._semantics = semantics
         self._sets = semantics.answers is Counting.SET
-        self._kind = _kind(form)
+        self._kind = answer_kind(form)
 
     def report(self, instant: int, scope: tuple[int, int]) -> None:
         """Evaluate, and send what the operator gives; an empty answer only when the semantics notifies of it."""
@@ -122,7 +124,8 @@ def _repeated(bag: Iterable[tuple[Row, int]]) -> tuple[Row, ...]:
     return tuple([row for row, count in bag for _ in range(count)])
 
 
-def _kind(form: al.QueryForm) -> AnswerKind:
+def answer_kind(form: al.QueryForm) -> AnswerKind:
+    """The kind of a query's answers."""
     if isinstance(form, al.Select):
         return "solutions"
     return "boolean" if isinstance(form, al.Ask) else "triples"

@@ -56,13 +56,13 @@ class Property:
         return end in self.out.get(subject, ())
 
     def add(self, subject: Term, end: Term) -> None:
-        """It holds now, and did not; nobody is told."""
+        """A pair comes that was not there; no reader is told."""
         _add(self.out, subject, end)
         if self.into is not None:
             _add(self.into, end, subject)
 
     def remove(self, subject: Term, end: Term) -> None:
-        """It held, and does no more; nobody is told."""
+        """A pair goes that was there; no reader is told."""
         _remove(self.out, subject, end)
         if self.into is not None:
             _remove(self.into, end, subject)
@@ -110,6 +110,42 @@ class Facts:
                 return self.hidden_properties.setdefault(name, Property(name, hidden=True))
             found = self.properties[name] = Property(name)
         return found
+
+    def link(self, of: Property, subject: Term, end: Term) -> None:
+        """A pair comes that was not there; then readers are told."""
+        of.add(subject, end)
+        for told in of.enter:
+            told(subject, end)
+        if not of.hidden:
+            for told in self.enter:
+                told(subject, of.name, end)
+
+    def unlink(self, of: Property, subject: Term, end: Term) -> None:
+        """Readers are told of a pair; then it goes."""
+        for told in of.leave:
+            told(subject, end)
+        if not of.hidden:
+            for told in self.leave:
+                told(subject, of.name, end)
+        of.remove(subject, end)
+
+    def join(self, of: Class, member: Term, number: int) -> None:
+        """A member comes that was not there; then readers are told."""
+        of.members[member] = number
+        for told in of.enter:
+            told(member)
+        if not of.hidden:
+            for told in self.enter:
+                told(member, RDF_TYPE, of.name)
+
+    def part(self, of: Class, member: Term) -> None:
+        """Readers are told of a member; then it goes."""
+        for told in of.leave:
+            told(member)
+        if not of.hidden:
+            for told in self.leave:
+                told(member, RDF_TYPE, of.name)
+        del of.members[member]
 
     def subjects(self) -> dict[Term, None]:
         """All subjects of triples."""

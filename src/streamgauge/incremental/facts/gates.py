@@ -84,7 +84,7 @@ class JoinTrigger:
         gate_of(self._kind).add(self, self._condition, self._term(constants))
 
     def close(self, constants: Sequence[Term]) -> None:
-        """It is not any more."""
+        """The shape is asked for with these constants no more."""
         gate_of(self._kind).discard(self, self._condition, self._term(constants))
 
     def compile(self) -> None:
@@ -277,7 +277,7 @@ class TriggerGate:
         self.change()
 
     def discard(self, trigger: JoinTrigger, asked: Condition | None, term: Term | None) -> None:
-        """It is there for one less."""
+        """A trigger is there for one row of constants less."""
         self._size -= 1
         if asked is None:
             _discard({0: self._always}, 0, trigger)

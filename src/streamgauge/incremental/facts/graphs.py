@@ -34,18 +34,46 @@ SINGLE: Final = 50_000
 _Told = tuple[ShapeJoins, Taker, tuple[Term, ...]]
 
 
-class PatternEntry:
-    """One pattern of a query: what was found of it and not taken yet.
+class PendingRows:
+    """Rows that were found of a pattern and not taken yet: first the existing solutions, then their changes.
 
-    ``steps`` and ``hand_over`` are for one thread at a time, as changes of the facts are; the first ``take`` after
+    Entering and ``hand_over`` are for one thread at a time, as changes of the facts are; the first ``take`` after
     ``hand_over`` touches nothing that changes, the later ones are again for one thread at a time.
     """
 
-    def __init__(self, asked: BgpRequest, owner: PatternOwner, pool: ShapePool) -> None:
-        self._asked, self._owner, self._pool = asked, owner, pool
+    def __init__(self) -> None:
         self._found: Bag = {}
         self._first: Bag | None = None
         self._closed = False
+
+    def hand_over(self) -> None:
+        """Solutions found by now are taken first, and nothing after them until ``open``."""
+        self._first, self._closed = self._gathered(), True
+
+    def open(self) -> None:
+        """Changes since ``hand_over`` are taken too."""
+        self._closed = False
+
+    def take(self) -> Bag:
+        """The change since it was taken last."""
+        if self._first is not None:
+            change, self._first = self._first, None
+            return change
+        return {} if self._closed else self._gathered()
+
+    def _gathered(self) -> Bag:
+        """All that was found until now, which is found no more."""
+        change = self._found.copy()
+        self._found.clear()
+        return change
+
+
+class PatternEntry(PendingRows):
+    """One pattern over the facts of one graph."""
+
+    def __init__(self, asked: BgpRequest, owner: PatternOwner, pool: ShapePool) -> None:
+        super().__init__()
+        self._asked, self._owner, self._pool = asked, owner, pool
         self._width = len(asked.output)
         self._wide = False
         self._told: _Told | None = None
@@ -56,38 +84,23 @@ class PatternEntry:
         return len(self._found if self._first is None else self._first)
 
     def take(self) -> Bag:
-        """The change since it was taken last: first the solutions that there were, then what changed."""
-        if self._first is not None:
-            change, self._first = self._first, None
-        elif self._closed:
-            return {}
-        else:
-            found = self._found
-            change = found.copy()
-            found.clear()
+        """The change since it was taken last."""
+        change = super().take()
         return _narrowed(change, self._width) if self._wide else change
 
     def steps(self, effort: EvaluationBudget) -> Iterator[None]:
         """Find what there is, a part at each step, and be told of changes from the first on; TooMuchError."""
         running, constants = self._pool.joins(self._asked)
         self._enter(running, Taker(self._found, self._owner), constants)
-        most = min(TURN, effort.left)
-        left = running.find(Taker(self._found, self._owner), constants, most)
-        if left >= 0:
-            effort.spend(most - left + len(self._found) * effort.weight)
-            return
-        self._found.clear()
-        effort.spend(most if most == TURN else most + 1)
+        if running.looks <= TURN:
+            most = min(TURN, effort.left)
+            left = running.find(Taker(self._found, self._owner), constants, most)
+            if left >= 0:
+                effort.spend(most - left + len(self._found) * effort.weight)
+                return
+            self._found.clear()
+            effort.spend(most if most == TURN else most + 1)
         yield from self._parts(running, effort)
-
-    def hand_over(self) -> None:
-        """Solutions found by now are taken first, and nothing after them until ``open``."""
-        self._first, self._closed = self._found.copy(), True
-        self._found.clear()
-
-    def open(self) -> None:
-        """Changes since ``hand_over`` are taken too."""
-        self._closed = False
 
     def leave(self) -> None:
         """Be told no more."""
@@ -180,36 +193,22 @@ class GraphFacts(Facts):
         subject, predicate, end = triple
         self.size += 1
         if predicate == RDF_TYPE:
-            of = self.class_of(end)
-            of.members[subject] = 1
-            for told in of.enter:
-                told(subject)
+            self.join(self.class_of(end), subject, 1)
         else:
-            pairs = self.property_of(predicate)
-            pairs.add(subject, end)
-            for told in pairs.enter:
-                told(subject, end)
-        for told in self.enter:
-            told(subject, predicate, end)
+            self.link(self.property_of(predicate), subject, end)
 
     def remove(self, triple: Triple) -> None:
         """Readers are told of a fact; then it goes, with it a class or a property that has no other and no reader."""
         subject, predicate, end = triple
-        for told in self.leave:
-            told(subject, predicate, end)
         self.size -= 1
         if predicate == RDF_TYPE:
             of = self.classes[end]
-            for told in of.leave:
-                told(subject)
-            del of.members[subject]
+            self.part(of, subject)
             if not of.members and not of.enter:
                 del self.classes[end]
             return
         pairs = self.properties[predicate]
-        for told in pairs.leave:
-            told(subject, end)
-        pairs.remove(subject, end)
+        self.unlink(pairs, subject, end)
         if not pairs.out and not pairs.enter:
             del self.properties[predicate]
 
@@ -302,7 +301,7 @@ class NamedGraphs:
         self._entries.setdefault(entry.name, {})[entry] = None
 
     def leave(self, entry: "GraphEntry") -> None:
-        """It is no more."""
+        """A pattern is told of changes no more."""
         told = self._entries.get(entry.name, {})
         told.pop(entry, None)
         if not told:
@@ -327,13 +326,14 @@ class _InGraph:
         self.entry.owner.fail()
 
 
-class GraphEntry:
+class GraphEntry(PendingRows):
     """Triple patterns over one named graph, or with a variable for its name over each: what was found and not taken.
 
-    The same steps as of an ``PatternEntry``. A pattern without triples has one solution in each graph that is there.
+    A pattern without triples has one solution in each graph that is there.
     """
 
     def __init__(self, asked: BgpRequest, owner: PatternOwner, graphs: NamedGraphs) -> None:
+        super().__init__()
         self.owner, self._graphs = owner, graphs
         self.name = asked.graph if isinstance(asked.graph, str) else None
         self._place = _column(asked)
@@ -345,9 +345,6 @@ class GraphEntry:
         )
         self._inner: dict[Term, PatternEntry] = {}
         self._dirty: dict[tuple[Term, PatternEntry], None] = {}
-        self._found: Bag = {}
-        self._first: Bag | None = None
-        self._closed = False
 
     @property
     def waiting(self) -> int:
@@ -403,24 +400,6 @@ class GraphEntry:
             self._dirty[name, self._inner[name]] = None
         self.owner.touch()
 
-    def hand_over(self) -> None:
-        """Solutions found by now are taken first, and nothing after them until ``open``."""
-        self._first, self._found, self._closed = self._gathered(), {}, True
-
-    def open(self) -> None:
-        """Changes since ``hand_over`` are taken too."""
-        self._closed = False
-
-    def take(self) -> Bag:
-        """The change since it was taken last."""
-        if self._first is not None:
-            change, self._first = self._first, None
-            return change
-        if self._closed:
-            return {}
-        change, self._found = self._gathered(), {}
-        return change
-
     def leave(self) -> None:
         """Be told no more."""
         self._graphs.leave(self)
@@ -433,7 +412,7 @@ class GraphEntry:
         for name, inner in self._dirty:
             self._collect(name, inner.take())
         self._dirty.clear()
-        return self._found
+        return super()._gathered()
 
     def _add(self, name: Term, rows: Bag) -> None:
         self._collect(name, rows)

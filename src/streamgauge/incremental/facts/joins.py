@@ -21,6 +21,7 @@ A worked example: the rows of ``?x :in ?g . ?x :name ?n`` for takers with a cons
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from streamgauge.incremental.conditions import PARTS, size_of, test, variables_of
@@ -99,16 +100,21 @@ class FactListener:
 
 def readers(facts: Facts, patterns: Sequence[TriplePattern], finish: Finish) -> Iterator[FactListener]:
     """One reader for each pattern: together they find the solutions that come and go with facts."""
-    joins = fact_joins(facts, patterns, ())
+    joins = fact_joins(facts, patterns)
     for at, pattern in enumerate(patterns):
         yield FactListener(pattern, *(joins.trigger(at, sign, finish) for sign in (1, -1)))
 
 
-def fact_joins(facts: Facts, patterns: Sequence[TriplePattern], conditions: Sequence[Expression]) -> "FactJoins":
-    """The joins of patterns whose predicates are constants or variables, under conditions on solutions."""
+def fact_joins(
+    facts: Facts, patterns: Sequence[TriplePattern], conditions: Sequence[Expression] = (), keys: Sequence[str] = ()
+) -> "FactJoins":
+    """The joins of patterns whose predicates are constants or variables, under conditions on solutions.
+
+    Searches of all solutions begin with values of the ``keys``.
+    """
     tests = [(variables_of(each), size_of(each) // PARTS, each) for each in conditions]
     waiting = tuple(JoinCondition(names, test(each, names), weight) for names, weight, each in tests)
-    return FactJoins(facts, tuple(patterns), waiting)
+    return FactJoins(facts, tuple(patterns), waiting, tuple(keys))
 
 
 _DEEP: Final = 80
@@ -132,6 +138,7 @@ class FactJoins:
     facts: Facts
     patterns: tuple[TriplePattern, ...]
     conditions: tuple[JoinCondition, ...]
+    keys: tuple[str, ...]
 
     @property
     def is_deep(self) -> bool:
@@ -155,7 +162,7 @@ class FactJoins:
 
     def begin(self, finish: Finish, anchor: str | None = None) -> Callable[..., None]:
         """Finds all solutions for values of the keys; those with values of the ``anchor`` that wait, value by value."""
-        module, where = Module(), {name: f"k{number}" for number, name in enumerate(finish.keys)}
+        module, where = Module(), {name: f"k{number}" for number, name in enumerate(self.keys)}
         module.function("begin", [*(() if anchor is None else ("waiting",)), *where.values()])
         finish.begun(module)
         with module.branch():
@@ -164,7 +171,7 @@ class FactJoins:
                 module.add(Scan("a", f"{module.use(_drained)}(waiting)"))
                 finish.looked(module, "1")
             with module.branch():
-                self._join(module, where, finish).join(self._order(list(range(len(self.patterns))), set(where)))
+                self._join(module, where, finish).join(self._search if anchor is None else self._all(set(where)))
                 finish.found(module, where, 1)
             if anchor is not None:
                 finish.parted(module)
@@ -181,8 +188,8 @@ class FactJoins:
 
         ``begin`` takes values out of the dict that it is given.
         """
-        keys = finish.keys
-        for at in self._order(list(range(len(self.patterns))), set(keys)):
+        keys = self.keys
+        for at in self._search:
             pattern = self.patterns[at]
             nodes = pattern.subject, pattern.object, pattern.predicate
             free = [node for node in nodes if isinstance(node, Var) and node.name not in keys]
@@ -214,6 +221,19 @@ class FactJoins:
             return dict.fromkeys(triple[position] for triple in facts.match(known[0], fixed, known[2]))
 
         return values
+
+    def scanned(self) -> Class | Property | None:
+        """The class or property that a search of all solutions goes through, ``None`` where it looks a key up first."""
+        first = self.patterns[self._search[0]]
+        return None if variables_in(first).intersection(self.keys) else kind_of(self.facts, first)
+
+    @cached_property
+    def _search(self) -> list[int]:
+        """The order of the patterns in a search of all solutions."""
+        return self._all(set(self.keys))
+
+    def _all(self, bound: set[str]) -> list[int]:
+        return self._order(list(range(len(self.patterns))), bound)
 
     def _order(self, left: list[int], bound: set[str]) -> list[int]:
         """Most-bound patterns first; among those that begin, the one with the fewest facts."""

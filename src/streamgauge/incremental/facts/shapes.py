@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Final, Protocol, TypeAlias
 
 from streamgauge.incremental.budget import ChangeBudget
-from streamgauge.incremental.facts.facts import Facts
+from streamgauge.incremental.facts.facts import Class, Facts
 from streamgauge.incremental.facts.gates import JoinTrigger
 from streamgauge.incremental.facts.joins import Anchor, Finish, fact_joins
 from streamgauge.incremental.ir import Do, Emit, JoinError, Locals, Module, Scan, Test, row_of, tuple_of
@@ -24,7 +24,7 @@ from streamgauge.model.terms import RDF_TYPE, Term
 
 
 class PatternOwner(Protocol):
-    """Who asks for the solutions of patterns."""
+    """A query, or a part of one, that asks for the solutions of patterns."""
 
     @property
     def share(self) -> int:
@@ -163,13 +163,13 @@ class ShapeJoins:
         self._shares: Counter[int] = Counter()
         self._takers: Asking = {}
         self._few = True
-        self._plan = fact_joins(facts, shape.patterns, shape.conditions)
+        self._plan = fact_joins(facts, shape.patterns, shape.conditions, shape.keys)
         self._late = _Late(shape, self._takers, self._left, self._over)
         self._all = _All(shape, self._finding_for, self._left)
         self._triggers = [
             JoinTrigger(facts, shape.patterns, shape.keys, at, self._compiled) for at in range(len(shape.patterns))
         ]
-        self._begin = self._plan.begin(self._all)
+        self._begin, self._scanned = self._plan.begin(self._all), self._plan.scanned()
         if self._plan.is_deep:
             for each in self._triggers:
                 each.compile()
@@ -199,6 +199,13 @@ class ShapeJoins:
                     each.compile_again()
         takers.append((taker.found, taker.owner))
         self._shares[taker.owner.share] += 1
+
+    @property
+    def looks(self) -> int:
+        """About how many facts ``find`` looks at, where it goes through a class or property; else 0."""
+        kind = self._scanned
+        size = 0 if kind is None else len(kind.members if isinstance(kind, Class) else kind.out)
+        return size * len(self.shape.patterns)
 
     def find(self, taker: Taker, constants: Sequence[Term], most: int) -> int:
         """All solutions there are for these constants.

@@ -32,6 +32,8 @@ _PER_ROUNDING: Final = f'"0.006"^^<{XSD}double>'
 _FLOATING: Final = "0.0001"
 """Ten times the tolerance of xsd:float, for xsd:double too: an xsd:double may be computed from xsd:floats."""
 _DECIMAL: Final = "0.00000001"
+_LEAST: Final = f'"1e-15"^^<{XSD}double>'
+"""More than the last digit that implementations keep of an xsd:decimal, however small the number."""
 
 Reach = a.Expression | None
 """How large the numbers were that a number was computed from, as an expression; ``None`` where nothing bounds it."""
@@ -243,7 +245,7 @@ def _near(left: a.Expression, right: a.Expression, reach: Reach) -> a.Expression
     if reach is None:
         return _TRUE
     apart = a.Call("ABS", (a.Call("-", (left, right)),))
-    far = a.Call(">", (apart, a.Call("*", (_tolerance(left, right), reach))))
+    far = a.Call(">", (apart, a.Call("+", (a.Call("*", (_tolerance(left, right), reach)), _LEAST))))
     near = a.Call("&&", (_inexact(left, right), a.Call("!", (far,))))
     return a.Call("COALESCE", (near, _FALSE))
 

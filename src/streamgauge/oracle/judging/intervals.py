@@ -34,6 +34,7 @@ DIGITS: Final = 18
 """The digits of a decimal that every implementation supports (XSD 1.0, 3.2.3)."""
 
 INTERVAL: Final = "urn:streamgauge:interval:"
+_STORED: Final = " stored"
 _BITS: Final = {FLOAT: 24, DOUBLE: 53}
 _NAMES: Final = ("integer", "decimal", "float", "double")
 _LENGTHS: Final = ("integer", "byte", "short", "int", "long", "unsignedByte", "unsignedShort", "unsignedInt")
@@ -100,8 +101,8 @@ def read(term: Term) -> Interval | None:
         return None
     text, name = term[1:close], term[close + 4 : -1]
     if name.startswith(INTERVAL):
-        low, high, value = map(Fraction, text.split())
-        return Interval(int(name.removeprefix(INTERVAL)), low, high, value)
+        low, high, value = map(Fraction, text.split()[:3])
+        return Interval(int(name.removeprefix(INTERVAL)), low, high, value, text.endswith(_STORED))
     kind = _KINDS.get(name)
     if kind is None or not text.isascii() or "_" in text or "/" in text:
         return None
@@ -134,7 +135,8 @@ def text(interval: Interval) -> tuple[str, str]:
     if interval.special is not None:
         return _floating(interval.special), name
     if not interval.exact:
-        return f"{interval.low} {interval.high} {interval.value}", f"{INTERVAL}{interval.kind}"
+        stored = _STORED if interval.stored else ""
+        return f"{interval.low} {interval.high} {interval.value}{stored}", f"{INTERVAL}{interval.kind}"
     if interval.kind >= FLOAT:
         return _floating(float(interval.value)), name
     return _decimal(interval.value), name
@@ -215,7 +217,7 @@ def representable(value: Fraction, kind: int) -> bool:
         return value.denominator == 1
     if kind == DECIMAL:
         scale = _scale(value)
-        return scale is not None and abs(value) * 10**scale < 10**DIGITS
+        return scale is not None and scale <= DIGITS and abs(value) * 10**scale < 10**DIGITS
     return _rounded(value, kind) == value
 
 
@@ -231,11 +233,16 @@ def promoted(interval: Interval, kind: int) -> Interval:
     return Interval(kind, min(interval.low, value), max(interval.high, value), value)
 
 
+def _slack(kind: int, size: Fraction) -> Fraction:
+    """How far a result of this size may be from the exact one; decimals have ``DIGITS`` digits after the point."""
+    return max(TOLERANCE[kind] * size, UNIT[DECIMAL]) if kind == DECIMAL else TOLERANCE[kind] * size
+
+
 def _widened(kind: int, low: Fraction, high: Fraction, value: Fraction, size: Fraction) -> Interval:
     """The result of one operation, with its error where it is not exact; ``size`` is that of operands and result."""
     if kind == INTEGER or (low == high and representable(low, kind)):
         return Interval(kind, low, high, value)
-    error = TOLERANCE[kind] * size
+    error = _slack(kind, size)
     return Interval(kind, low - error, high + error, value)
 
 
@@ -416,7 +423,7 @@ class IntervalSum:
         if self._adds_exactly(numbers, size):
             return point(self._kind, value)
         unit = UNIT[self._kind] if self._kind != INTEGER else _NOTHING
-        error = max(self.count * unit * size, TOLERANCE[self._kind] * max(abs(low), abs(high)))
+        error = max(self.count * unit * size, _slack(self._kind, max(abs(low), abs(high))))
         return _finite(Interval(self._kind, low - error, high + error, value))
 
     def _adds_exactly(self, numbers: Counter[Interval], size: Fraction) -> bool:

@@ -19,8 +19,7 @@ from streamgauge.model.terms import Row, Term, is_literal
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
 from streamgauge.oracle.judging.clock import last_answer
 from streamgauge.oracle.judging.metrics import ratio, totals
-from streamgauge.papers.contents import WindowQuery, in_sequence
-from streamgauge.papers.rules import Equality, RuleSettings
+from streamgauge.papers.rules import Equality, RuleSettings, WindowQuery, in_sequence
 from streamgauge.semantics.refusal import RefusedError
 
 ABOUT = "CSRBench: yes or no; for some t0 the recorded relations are a contiguous part of the expected ones, as sets."
@@ -239,18 +238,9 @@ def place(output: Sequence[AnswerRelation], told: Sequence[AnswerRelation], t0: 
 
 def judge(run: Run, elements: Sequence[StreamElement], settings: RuleSettings) -> Verdict:
     """Right at the first t0 under which the recorded relations are contained; else the best placing is shown."""
-    try:
-        return _judge(run, elements, settings)
-    except RefusedError as error:
-        empty = Verdict(Judgement.UNKNOWN, None, None, 0.0, 0.0, 0, 0, 0, None, (), ())
-        return replace(empty, reason=str(error), rules="csrbench", last_answer=last_answer(run))
-
-
-def _judge(run: Run, elements: Sequence[StreamElement], settings: RuleSettings) -> Verdict:
     contents = ScopeAnswers(run.header.query, elements)
-    return verdict(
-        run, CsrbenchOracle(contents, run.header.semantics, settings.time_unit, settings.equality), settings.progress
-    )
+    oracle = CsrbenchOracle(contents, run.header.semantics, settings.time_unit, settings.equality)
+    return verdict(run, oracle, settings.progress)
 
 
 def verdict(

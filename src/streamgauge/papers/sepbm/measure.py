@@ -1,7 +1,7 @@
-"""SEP-BM measured here: configurations, runs, analyses and verdicts, each kept in its folder; and the claims."""
+"""SEP-BM measured here and shown: configurations, planned runs, verdicts, each in its folder; the claims; the page."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
@@ -10,27 +10,115 @@ from streamgauge import workloads
 from streamgauge.formats.atomic import made_folder
 from streamgauge.formats.run import read_json, write_json
 from streamgauge.formats.streams import read_triples
-from streamgauge.papers.claims import ComparedClaim, paper
-from streamgauge.papers.reproduction import Tell
-from streamgauge.papers.sepbm import plan
+from streamgauge.papers.reproduction import ComparedClaim, Reproduction, Tell, claims_table, paper
 from streamgauge.reasoning import read_rules
+from streamgauge.report.charts import ChartDrawing
 from streamgauge.report.numbers import NOTHING, number
-from streamgauge.report.sections import TableLine
-from streamgauge.report.sepbm import fine
+from streamgauge.report.plots import Figure
+from streamgauge.report.sections import PageSection, PageTable, TableLine
+from streamgauge.report.sepbm import (
+    COLUMNS,
+    NOTE,
+    as_json,
+    fine,
+    line,
+    mean_times,
+    overall,
+    plotted,
+    score_json,
+    times_of,
+)
 from streamgauge.suites.sepbm import ABOUT, Stored, read, runner
 from streamgauge.suites.sepbm.analysis import SLOW, NotificationScore, score
 from streamgauge.suites.sepbm.generator import ConfigurationRequest, generate, small
 from streamgauge.suites.sepbm.generator import university as world
 from streamgauge.suites.sepbm.recordings import JudgedRecording, JudgingMeans, judge, outcome
+from streamgauge.suites.sepbm.runner import RunPlan, SeriesRun
 from streamgauge.suites.sepbm.selection import SelectionRule
 from streamgauge.workloads import university
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+
+PARTS: Final = ("counts", "together", "alone", "publishers", "channels", "systems")
+STRATEGIES: Final = ("reevaluate", "stringrs", "graphss", "incremental")
+PUBLISHERS: Final = (1, 10, 100)
+CHANNELS: Final = (1, 100, 10_000)
+BROKER: Final = "broker_inprocess"
+SYSTEMS: Final = {
+    "our broker, incremental": BROKER,
+    "a polled SPARQL store": "polled",
+    "an RSP engine": "rsp",
+    "all queries again by columns": "columns",
+}
+QUERIES: Final = tuple(f"q{number:02d}" for number in range(1, 21))
+EXACT: Final = "incremental"
+NAIVE: Final = "reevaluate"
+
+
+@dataclass(frozen=True, slots=True)
+class SepbmExtent:
+    """The extent of a reproduction: size of the data, length of the sequence, rule of publication, parts.
+
+    ``judged``: the channels of the runs on all queries are judged by the common oracle too.
+    """
+
+    universities: int = 1
+    publications: int = 300
+    rule: str = "first"
+    strategies: tuple[str, ...] = STRATEGIES
+    parts: tuple[str, ...] = PARTS
+    judged: bool = True
+
+    @property
+    def name(self) -> str:
+        """Of the folder in which this extent's configurations and runs are."""
+        return f"lubm-{self.universities}-{self.publications}-{self.rule}"
+
+    def configuration(self, folder: Path, channels: int = 0) -> Path:
+        """The folder of the configuration with so many channels, 0 for the queries."""
+        return folder / self.name / (f"channels-{channels}" if channels else "queries")
+
+
+def runs(extent: SepbmExtent, folder: Path) -> dict[str, list[SeriesRun]]:
+    """The runs of each part that is done; one channel is the first query alone."""
+    queries = extent.configuration(folder)
+
+    def run(
+        name: str, strategy: str, plan: RunPlan | None = None, made: Path = queries, system: str = BROKER
+    ) -> SeriesRun:
+        return SeriesRun(name, made, system, {"strategy": strategy} if strategy else {}, plan or RunPlan())
+
+    found = {
+        "together": [run(f"together/{each}", each) for each in extent.strategies],
+        "alone": [
+            run(f"alone/{each}/{query}", each, RunPlan(channels=(query,)))
+            for each in extent.strategies
+            for query in QUERIES
+        ],
+        "publishers": [
+            run(f"publishers/{each}-{count}", each, RunPlan(publishers=count))
+            for each in (EXACT, NAIVE)
+            if each in extent.strategies
+            for count in PUBLISHERS
+        ],
+        "channels": [
+            run("channels/1", EXACT, RunPlan(channels=QUERIES[:1])),
+            *(run(f"channels/{many}", EXACT, made=extent.configuration(folder, many)) for many in CHANNELS[1:]),
+        ],
+        "systems": [
+            run(f"together/{EXACT}", EXACT)
+            if system == BROKER and EXACT in extent.strategies
+            else run(f"systems/{title}", "", system=system)
+            for title, system in SYSTEMS.items()
+        ],
+    }
+    return {part: wanted for part, wanted in found.items() if part in extent.parts}
+
+
 PAPER: Final = paper("sepbm")
 CLAIMS: Final = PAPER.claims
-NAIVE: Final = "reevaluate"
 _COUNTS: Final = "counts.json"
 _FORMAT: Final = "streamgauge sepbm counts"
 COUNTED: Final = (2, 10)
@@ -54,21 +142,21 @@ class SepbmOutcomes:
 
     def alone(self, strategy: str) -> dict[str, NotificationScore]:
         """Each channel by itself, by its name; without those that were not run."""
-        found = {query: self.outcomes.get(f"alone/{strategy}/{query}") for query in plan.QUERIES}
+        found = {query: self.outcomes.get(f"alone/{strategy}/{query}") for query in QUERIES}
         return {query: score(each.analysis) for query, each in found.items() if each is not None}
 
 
 def measure(
-    extent: plan.SepbmExtent, folder: Path, ontology: Path | None, spark: "Callable[[], SparkSession]", tell: Tell
+    extent: SepbmExtent, folder: Path, ontology: Path | None, spark: "Callable[[], SparkSession]", tell: Tell
 ) -> SepbmOutcomes:
     """Do what is not kept; after an interruption the same call goes on."""
     axioms = ontology or university.ONTOLOGY
     home = folder / extent.name
     counts = _counts(folder, axioms, spark, tell) if "counts" in extent.parts else {}
-    wanted = [each for runs in plan.runs(extent, folder).values() for each in runs]
+    wanted = [each for part in runs(extent, folder).values() for each in part]
     for made in dict.fromkeys(each.configuration for each in wanted):
         _configured(made, extent, axioms, spark, tell)
-    lacking = runner.done(wanted, home, tell)
+    lacking = runner.run_series(wanted, home, tell)
     judging = JudgingMeans(spark, lambda what, at, of: tell(what, at / of))
     outcomes = {}
     for each in wanted:
@@ -88,7 +176,7 @@ def _judged(folder: Path, stored: Stored, judging: JudgingMeans) -> None:
 
 
 def _configured(
-    folder: Path, extent: plan.SepbmExtent, axioms: Path, spark: "Callable[[], SparkSession]", tell: Tell
+    folder: Path, extent: SepbmExtent, axioms: Path, spark: "Callable[[], SparkSession]", tell: Tell
 ) -> None:
     """Make a configuration unless it is there; its folder's name says how many channels it has."""
     if (folder / ABOUT).exists():
@@ -134,11 +222,6 @@ def mean_rate(scores: Mapping[str, NotificationScore], channels: Sequence[str]) 
     """The mean publication throughput of some channels, publications a second."""
     rates = [scores[name].throughput.rate for name in channels if name in scores]
     return sum(rates) / len(rates) if rates else None
-
-
-def mean_times(scores: Mapping[str, NotificationScore]) -> dict[str, float]:
-    """The mean notification time (ms) of each channel that was told something."""
-    return {name: times.mean for name, each in scores.items() if (times := each.made or each.received) is not None}
 
 
 def averages(measured: SepbmOutcomes) -> dict[str, float]:
@@ -197,7 +280,7 @@ def claims(measured: SepbmOutcomes) -> Iterator[ComparedClaim]:
         yield CLAIMS["averages"].beside([ours[name] for name in strategies], said)
     naive = measured.alone(NAIVE)
     if len(naive) > len(SLOW):
-        yield from _slow(mean_times(naive))
+        yield from _slow(times_of(naive))
         yield _fast_beside_slow(naive)
     yield from _not_guessed(measured)
     yield from _grows(measured)
@@ -220,7 +303,7 @@ def _slow(times: Mapping[str, float]) -> Iterator[ComparedClaim]:
 
 def _fast_beside_slow(scores: Mapping[str, NotificationScore]) -> ComparedClaim:
     """Channels with short notification times have a high throughput (section 4.1)."""
-    times = mean_times(scores)
+    times = times_of(scores)
     fast = [scores[name].throughput.rate for name in times if name not in SLOW]
     slow = [scores[name].throughput.rate for name in times if name in SLOW]
     if not fast or not slow:
@@ -231,7 +314,7 @@ def _fast_beside_slow(scores: Mapping[str, NotificationScore]) -> ComparedClaim:
 
 def _not_guessed(measured: SepbmOutcomes) -> Iterator[ComparedClaim]:
     channel = PAPER.value("not_guessed")
-    string, graph = (mean_times(measured.alone(name)).get(channel) for name in ("stringrs", "graphss"))
+    string, graph = (times_of(measured.alone(name)).get(channel) for name in ("stringrs", "graphss"))
     if string is not None and graph is not None:
         told = {"string": fine(string), "graph": fine(graph)}
         yield CLAIMS["not_guessed"].beside([string, graph], f"{told['string']} and {told['graph']}", **told)
@@ -263,7 +346,7 @@ def differences(measured: SepbmOutcomes) -> Iterator[str]:
         rate = mean_rate(measured.alone(strategy), SLOW)
         if naive and rate:
             yield from _factor("throughput_heuristic", strategy, rate / naive, factor)
-    naive_times = mean_times(measured.alone(NAIVE))
+    naive_times = times_of(measured.alone(NAIVE))
     if len(naive_times) > len(SLOW):
         yield from (each.why for each in _slow(naive_times) if each.why)
     yield from (each.why for each in _not_guessed(measured) if each.why)
@@ -275,3 +358,127 @@ def _factor(claim: str, strategy: str, ours: float, theirs: float) -> Iterator[s
     compared = CLAIMS[claim].beside(ours / theirs, number(ours), strategy=strategy, published=number(theirs))
     if compared.why:
         yield compared.why
+
+
+@dataclass(frozen=True, slots=True)
+class SepbmRequest:
+    """A request: the extent, the folder of runs, and the ontology's file (the workload's own unless given)."""
+
+    extent: SepbmExtent
+    runs: Path
+    ontology: Path | None = None
+
+
+def reproduce(wanted: SepbmRequest, spark: "Callable[[], SparkSession]", tell: Tell) -> Reproduction:
+    """Do what is not kept, and put it beside the paper's figures."""
+    return document(wanted.extent, measure(wanted.extent, wanted.runs, wanted.ontology, spark, tell))
+
+
+def document(extent: SepbmExtent, measured: SepbmOutcomes) -> Reproduction:
+    """The page."""
+    drawing = ChartDrawing()
+    sections = [*_published(measured), *_figures(drawing, extent, measured), *_beyond(drawing, extent, measured)]
+    if measured.lacking:
+        said = tuple(f"{name}: {why}" for name, why in measured.lacking.items())
+        sections.append(PageSection("lacking", "What could not be run", said))
+    data = {
+        "paper": PAPER.source,
+        "extent": asdict(extent),
+        "counts": dict(measured.counts),
+        "runs": {name: as_json(name, outcome) for name, outcome in measured.outcomes.items() if "alone" not in name},
+        "alone": {
+            strategy: {name: score_json(each) for name, each in measured.alone(strategy).items()}
+            for strategy in extent.strategies
+        },
+        "lacking": dict(measured.lacking),
+    }
+    title = f"SEP-BM with {extent.universities} universities, {extent.publications} publications, rule {extent.rule}"
+    return PAPER.reproduction(title, sections, data, extent.strategies)
+
+
+def _published(measured: SepbmOutcomes) -> Iterator[PageSection]:
+    tables = [
+        PageTable(
+            "Average notification time",
+            ("strategy", "published", "ours", "published, against reevaluate", "ours"),
+            tuple(average_lines(measured)),
+            "All channels at once, over all notifications; times are not compared.",
+        ),
+        PageTable(
+            "Throughput of the ten slow channels",
+            ("strategy", "published", "ours", "publications"),
+            tuple(throughput_lines(measured)),
+            "Each channel alone; the mean of their rates against reevaluate's.",
+        ),
+        claims_table("Claims", claims(measured)),
+        claims_table("Statements", count_claims(measured.counts)),
+    ]
+    yield PageSection("published", "The paper's figures", (), tuple(table for table in tables if table.lines))
+    yield PageSection("differences", "What differs, and why", tuple(differences(measured)))
+
+
+def _figures(drawing: ChartDrawing, extent: SepbmExtent, measured: SepbmOutcomes) -> Iterator[PageSection]:
+    """Figures 4 to 7 by channel, each alone, and all at once."""
+    alone = {strategy: measured.alone(strategy) for strategy in extent.strategies}
+    if any(alone.values()):
+        times = {place: times_of(scores) for place, scores in enumerate(alone.values())}
+        rates = {
+            place: {name: each.throughput.rate for name, each in scores.items()}
+            for place, scores in enumerate(alone.values())
+        }
+        figures = [
+            *plotted(drawing, "Figures 4 and 6: notification time by channel", times, "mean, ms", fine),
+            *plotted(drawing, "Figures 5 and 7: throughput by channel", rates, "publications a second"),
+        ]
+        tables = tuple(
+            PageTable(strategy, COLUMNS, tuple(line(name, each) for name, each in scores.items()))
+            for strategy, scores in alone.items()
+            if scores
+        )
+        yield PageSection("alone", "Each channel alone", (NOTE,), tables, tuple(figures))
+    found = {name: outcome for name in extent.strategies if (outcome := measured.together(name)) is not None}
+    if found:
+        series = {extent.strategies.index(name): mean_times(outcome) for name, outcome in found.items()}
+        plot = plotted(drawing, "Notification time by channel, all at once", series, "mean, ms", fine)
+        yield PageSection("together", "All channels at once", (NOTE,), _beside(found), tuple(plot))
+
+
+def _beyond(drawing: ChartDrawing, extent: SepbmExtent, measured: SepbmOutcomes) -> Iterator[PageSection]:
+    """Sections beyond the paper: publishers, channels, systems."""
+    for part, heading, said in (
+        ("publishers", "Several publishers at once", "Each waits for completion of its own publications."),
+        ("channels", "Many channels", "Like the queries, with other constants of the data."),
+        ("systems", "Our broker beside a polled store, an RSP engine and columns", "The same changes for all."),
+    ):
+        found = _outcomes(extent, measured, part)
+        if found:
+            plots = tuple(_by_publishers(drawing, extent, measured)) if part == "publishers" else ()
+            yield PageSection(part, heading, (said, NOTE), _beside(found), plots)
+
+
+def _beside(outcomes: Mapping[str, JudgedRecording]) -> tuple[PageTable, ...]:
+    """Tables of runs, whose verdicts are no values that were published."""
+    return tuple(
+        replace(table, lines=tuple(replace(each, agrees=None) for each in table.lines)) for table in overall(outcomes)
+    )
+
+
+def _outcomes(extent: SepbmExtent, measured: SepbmOutcomes, part: str) -> Mapping[str, JudgedRecording]:
+    wanted = runs(extent, Path()).get(part, [])
+    titles = {f"together/{EXACT}": next(iter(SYSTEMS))}
+    return {
+        titles.get(each.name, each.name.partition("/")[2]): measured.outcomes[each.name]
+        for each in wanted
+        if each.name in measured.outcomes
+    }
+
+
+def _by_publishers(drawing: ChartDrawing, extent: SepbmExtent, measured: SepbmOutcomes) -> Iterator[Figure]:
+    """Throughput against the number of publishers, by strategy."""
+    found: dict[int, dict[str, float]] = {}
+    for strategy in (EXACT, "reevaluate"):
+        outcomes = {count: measured.outcomes.get(f"publishers/{strategy}-{count}") for count in PUBLISHERS}
+        rates = {f"{count}": score(each.analysis).throughput.rate for count, each in outcomes.items() if each}
+        if rates:
+            found[extent.strategies.index(strategy)] = rates
+    yield from plotted(drawing, "Throughput by publishers", found, "publications a second")

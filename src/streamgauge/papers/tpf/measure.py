@@ -1,21 +1,150 @@
-"""The experiment of the TPF Query Streamer measured here: outcomes by scenario, the most clients, and the claims."""
+"""The TPF Query Streamer's experiment measured here: scenarios in full and quick, outcomes, most clients, claims."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
+from itertools import pairwise, product
 from statistics import fmean, linear_regression, median
 from typing import Final
 
 from streamgauge.harness.process import ProgramError
-from streamgauge.papers.claims import ComparedClaim, paper
-from streamgauge.papers.reproduction import Tell
-from streamgauge.papers.tpf import plan
-from streamgauge.papers.tpf.plan import FULL, QUICK, TpfExtent, scaled
+from streamgauge.papers.reproduction import ComparedClaim, Tell, paper
 from streamgauge.report.numbers import NOTHING, duration
 from streamgauge.report.sections import PageTable, TableLine
 from streamgauge.suites.crowds.runs import ScenarioRunner
-from streamgauge.suites.crowds.scenario import CrowdOutcome, Scenario, freshness
+from streamgauge.suites.crowds.scenario import BROKER, SERVICES, CrowdOutcome, Scenario, freshness
+from streamgauge.suites.crowds.scenario import PAPER as WORKLOAD
 from streamgauge.suites.experiments.capacity import Bracket, SearchRange, search
+from streamgauge.workloads.trains import PROPERTIES
+
+CACHES: Final = {
+    "streamer": "with cache",
+    "streamer-no-cache": "without cache",
+    "streamer-prototype-off": "the prototype's off",
+}
+"""How the plan of the paper is run."""
+
+METHODS: Final = ("graphs", "singleton", "implicit")
+"""The paper's three."""
+
+LABELS: Final = ("interval", "expiration")
+
+FRAGMENTS: Final = ("incremental", "streamer", "streamer-no-cache", "streamer-prototype-off", "polling")
+WINDOWED: Final = tuple(SERVICES)
+PUSHED: Final = (*WINDOWED, BROKER)
+"""Systems that push their answers instead of being polled."""
+
+FOREIGN: Final = ("csparql", "cqels")
+HERD: Final = 1000
+POLL_MS: Final = 1000
+"""Of clients that poll blindly."""
+
+
+@dataclass(frozen=True, slots=True)
+class TpfExtent:
+    """The extent of a measurement: clients, seconds of each, of each annotation, its update (s); foreign processes.
+
+    ``processes`` bounds distinct queries of engines that are programs: each is a process of its own behind the service.
+    ``each``: how many seconds longer it lasts for each client, as all have to start. ``systems`` take part in figures 2
+    and 3, ``parts`` are done unless others are named.
+    """
+
+    clients: tuple[int, ...]
+    distinct: tuple[int, ...]
+    seconds: int
+    iterating: int
+    update: str
+    processes: int
+    each: float
+    systems: tuple[str, ...]
+    parts: tuple[str, ...]
+
+
+PARTS: Final = ("scaling", "annotations", "static", "proxy", "herd", "capacity")
+"""Of the experiment, which may be done one by one."""
+
+FULL: Final = TpfExtent(
+    tuple(range(10, 201, 10)), (10, 50, 100, 150, 200), 60, 75, "10s", 50, 0.3, (*FRAGMENTS, *PUSHED), PARTS
+)
+QUICK: Final = TpfExtent(
+    (10, 50, 200), (10, 50, 200), 32, 25, "4s", 10, 0.3,
+    ("incremental", "streamer", "live-csparql", *FOREIGN, BROKER), ("scaling", "annotations", "static"),
+)  # fmt: skip
+
+
+def scaling(extent: TpfExtent, systems: tuple[str, ...]) -> Iterator[Scenario]:
+    """Figures 2 and 3: both sides' cost against the number of clients, with identical and distinct queries."""
+    there = [system for system in extent.systems if system in systems]
+    for clients, system in product(extent.clients, there):
+        yield scaled(extent, system, clients, distinct=False)
+    for clients, system in product(extent.distinct, there):
+        if system not in FOREIGN or clients <= extent.processes:
+            yield scaled(extent, system, clients, distinct=True)
+
+
+def scaled(extent: TpfExtent, system: str, clients: int, *, distinct: bool) -> Scenario:
+    """A system with so many clients; a third of the time they start one after the other.
+
+    Engines with windows get all five properties with each update, as the paper's baselines were fed.
+    """
+    seconds = extent.seconds + round(extent.each * clients)
+    usual = Scenario(system, clients, distinct, seconds, spread=seconds / 3)
+    if system == "polling":
+        return replace(usual, renewal="plain", period=POLL_MS)
+    if system in SERVICES:
+        return replace(usual, workload=(*usual.workload, ("dynamic", ",".join(PROPERTIES))))
+    return usual
+
+
+def annotations(extent: TpfExtent) -> Iterator[Scenario]:
+    """Figure 4: a client, by annotation method, label and cache, renewed as the prototype does."""
+    for method, label, system in product(METHODS, LABELS, CACHES):
+        yield annotated(extent, method, label, system, "published")
+    for label in LABELS:
+        yield annotated(extent, "graphs", label, "incremental", "kept")
+
+
+def annotated(extent: TpfExtent, method: str, label: str, system: str, renewal: str) -> Scenario:
+    """One client of a data set that is annotated so."""
+    workload = {**WORKLOAD, "update": extent.update, "per_hour": 25, "speedup": 60}
+    return Scenario(
+        system, 1, False, extent.iterating, method, label, renewal, jitter=0.0, spread=0.0,
+        workload=tuple(workload.items()),
+    )  # fmt: skip
+
+
+def static_patterns(extent: TpfExtent) -> Iterator[Scenario]:
+    """Hypothesis 3: 0 to 4 of the five patterns static, with the cache and without; five need no second poll."""
+    for number, system in product(range(len(PROPERTIES)), CACHES):
+        yield with_static(extent, number, system)
+
+
+def with_static(extent: TpfExtent, number: int, system: str) -> Scenario:
+    """One client, whose query has so many static patterns; the board is a prototype's, 25 departures."""
+    dynamic = ",".join(PROPERTIES[: len(PROPERTIES) - number])
+    workload = {**WORKLOAD, "update": extent.update, "per_hour": 25, "dynamic": dynamic}
+    return Scenario(
+        system, 1, False, extent.iterating, jitter=0.0, spread=0.0, workload=tuple(workload.items())
+    )  # fmt: skip
+
+
+def herd(extent: TpfExtent) -> tuple[Scenario, ...]:
+    """A thousand clients with one expiration a minute, with jitter and without; they start in the first 80 s.
+
+    A client's start and a poll cost its process some 40 and 8 ms of CPU: with less time a small machine measures those.
+    """
+    workload = tuple({**WORKLOAD, "update": "60s"}.items())
+    seconds = max(200, 3 * extent.seconds)
+    return tuple(
+        Scenario("incremental", HERD, seconds=seconds, spread=80.0, jitter=jitter, workload=workload)
+        for jitter in (0.1, 0.0)
+    )
+
+
+def proxied(extent: TpfExtent) -> Iterator[Scenario]:
+    """A cache in front: one client, 200 of one query, 200 of distinct ones."""
+    for clients, distinct in ((1, False), (200, False), (200, True)):
+        yield replace(scaled(extent, "incremental", clients, distinct=distinct), proxy=True)
+
 
 PAPER: Final = paper("tpf")
 CLAIMS: Final = PAPER.claims
@@ -198,7 +327,7 @@ def capacity_table(found: list[CarriedClients]) -> PageTable:
 WITHOUT = ("streamer-no-cache", "streamer-prototype-off")
 
 
-def claims(extent: plan.TpfExtent, measured: TpfOutcomes) -> Iterator[ComparedClaim]:
+def claims(extent: TpfExtent, measured: TpfOutcomes) -> Iterator[ComparedClaim]:
     """The paper's claims beside ours; a claim that lacks what was to be measured says nothing."""
     for distinct in (False, True):
         yield from _servers(extent, measured, distinct)
@@ -212,21 +341,19 @@ def claims(extent: plan.TpfExtent, measured: TpfOutcomes) -> Iterator[ComparedCl
     yield from _growth(extent, measured)
 
 
-def _at_most_clients(
-    extent: plan.TpfExtent, measured: TpfOutcomes, distinct: bool, *systems: str
-) -> list[CrowdOutcome]:
+def _at_most_clients(extent: TpfExtent, measured: TpfOutcomes, distinct: bool, *systems: str) -> list[CrowdOutcome]:
     """Outcomes of systems at the largest number of clients at which all of them answered.
 
     The cost of a system that says nothing is no evidence.
     """
     for clients in reversed(extent.distinct if distinct else extent.clients):
-        found = [measured.of(plan.scaled(extent, system, clients, distinct=distinct)) for system in systems]
+        found = [measured.of(scaled(extent, system, clients, distinct=distinct)) for system in systems]
         if all(each is not None and each.answers for each in found):
             return [each for each in found if each is not None]
     return []
 
 
-def _servers(extent: plan.TpfExtent, measured: TpfOutcomes, distinct: bool) -> Iterator[ComparedClaim]:
+def _servers(extent: TpfExtent, measured: TpfOutcomes, distinct: bool) -> Iterator[ComparedClaim]:
     """Hypothesis 1."""
     queries = "distinct" if distinct else "identical"
     own = _at_most_clients(extent, measured, distinct, "incremental")
@@ -234,7 +361,7 @@ def _servers(extent: plan.TpfExtent, measured: TpfOutcomes, distinct: bool) -> I
         said = f"{own[0].server_percent:.2f}% at {own[0].scenario.clients} clients"
         yield CLAIMS["server"].beside(own[0].server_percent, said, queries=queries)
     for fragments in ("incremental", "streamer"):
-        for other in plan.FOREIGN:
+        for other in FOREIGN:
             found = _at_most_clients(extent, measured, distinct, fragments, other)
             if found:
                 times = found[1].server_percent / max(1e-9, found[0].server_percent)
@@ -243,7 +370,7 @@ def _servers(extent: plan.TpfExtent, measured: TpfOutcomes, distinct: bool) -> I
                 yield CLAIMS["less_than_windows"].beside(times, said, queries=queries, **names)
 
 
-def _clients(extent: plan.TpfExtent, measured: TpfOutcomes) -> ComparedClaim:
+def _clients(extent: TpfExtent, measured: TpfOutcomes) -> ComparedClaim:
     """Hypothesis 2."""
     found = _at_most_clients(extent, measured, False, "streamer", "csparql") or _at_most_clients(
         extent, measured, False, "incremental", "live-csparql"
@@ -255,7 +382,7 @@ def _clients(extent: plan.TpfExtent, measured: TpfOutcomes) -> ComparedClaim:
     return CLAIMS["clients"].beside([fragments, windows], said)
 
 
-def _settling(extent: plan.TpfExtent, measured: TpfOutcomes) -> ComparedClaim:
+def _settling(extent: TpfExtent, measured: TpfOutcomes) -> ComparedClaim:
     """Figure 2b's text: a peak in the beginning."""
     found = _at_most_clients(extent, measured, False, "streamer") or _at_most_clients(
         extent, measured, False, "incremental"
@@ -269,10 +396,10 @@ def _settling(extent: plan.TpfExtent, measured: TpfOutcomes) -> ComparedClaim:
     return CLAIMS["settling"].beside(max(percents) / max(1e-9, settled), said)
 
 
-def _cache(extent: plan.TpfExtent, measured: TpfOutcomes, other: str) -> ComparedClaim:
+def _cache(extent: TpfExtent, measured: TpfOutcomes, other: str) -> ComparedClaim:
     """The time that the cache saves, of the same plan without it or of the prototype's way of doing without."""
     on, off = (
-        mean_later(measured.of(plan.annotated(extent, "graphs", "expiration", system, "published")))
+        mean_later(measured.of(annotated(extent, "graphs", "expiration", system, "published")))
         for system in ("streamer", other)
     )
     if on is None or not off:
@@ -281,11 +408,11 @@ def _cache(extent: plan.TpfExtent, measured: TpfOutcomes, other: str) -> Compare
     return CLAIMS["cache"].beside(1 - on / off, said, other=NAMES[other])
 
 
-def _proportional(extent: plan.TpfExtent, measured: TpfOutcomes, other: str) -> ComparedClaim:
+def _proportional(extent: TpfExtent, measured: TpfOutcomes, other: str) -> ComparedClaim:
     """Hypothesis 3, by 0 to 4 static patterns of five."""
     shares = []
     for count in range(5):
-        on, off = (mean_later(measured.of(plan.with_static(extent, count, system))) for system in ("streamer", other))
+        on, off = (mean_later(measured.of(with_static(extent, count, system))) for system in ("streamer", other))
         if on is not None and off:
             shares.append((count, 1 - on / off))
     if len(shares) < 3:
@@ -298,18 +425,18 @@ def _signed(share: float) -> str:
     return f"{share:.0%}".replace("-", "\N{MINUS SIGN}")
 
 
-def _order(extent: plan.TpfExtent, measured: TpfOutcomes) -> ComparedClaim:
+def _order(extent: TpfExtent, measured: TpfOutcomes) -> ComparedClaim:
     found = {
-        method: mean_later(measured.of(plan.annotated(extent, method, "expiration", "streamer", "published")))
-        for method in plan.METHODS
+        method: mean_later(measured.of(annotated(extent, method, "expiration", "streamer", "published")))
+        for method in METHODS
     }
     times = [value for value in found.values() if value is not None]
-    if len(times) < len(plan.METHODS):
+    if len(times) < len(METHODS):
         return CLAIMS["order"].beside(None)
     return CLAIMS["order"].beside(times, ", ".join(f"{method} {duration(value)}" for method, value in found.items()))
 
 
-def _growth(extent: plan.TpfExtent, measured: TpfOutcomes) -> Iterator[ComparedClaim]:
+def _growth(extent: TpfExtent, measured: TpfOutcomes) -> Iterator[ComparedClaim]:
     """Figure 4: intervals grow, expirations do not; and how iterations go where history is kept in place."""
     cases = (
         ("intervals_grow", "interval", "streamer-prototype-off", "published"),
@@ -317,7 +444,7 @@ def _growth(extent: plan.TpfExtent, measured: TpfOutcomes) -> Iterator[ComparedC
         ("intervals_kept", "interval", "incremental", "kept"),
     )
     for claim, label, system, renewal in cases:
-        outcome = measured.of(plan.annotated(extent, "graphs", label, system, renewal))
+        outcome = measured.of(annotated(extent, "graphs", label, system, renewal))
         each = None if outcome is None else growth(outcome)
         if each is not None:
             said = f"{each:+.1%} from one to the next".replace("-", "\N{MINUS SIGN}")

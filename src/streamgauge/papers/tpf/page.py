@@ -8,32 +8,45 @@ from typing import TYPE_CHECKING, Final
 
 from streamgauge.engines import EngineError, command, load
 from streamgauge.formats.atomic import made_folder
-from streamgauge.papers.claims import claims_table
-from streamgauge.papers.reproduction import Reproduction, Tell
-from streamgauge.papers.tpf import plan
+from streamgauge.papers.reproduction import Reproduction, Tell, claims_table
 from streamgauge.papers.tpf.measure import (
+    CACHES,
     FACTS,
+    FOREIGN,
+    HERD,
+    LABELS,
+    METHODS,
     NAMES,
     PAPER,
+    PUSHED,
     CarriedClients,
+    TpfExtent,
     TpfOutcomes,
+    annotated,
+    annotations,
     capacity_table,
     carried,
     claims,
     crossing,
+    herd,
     iterations,
     kept,
     mean_later,
     measure,
     per_client,
+    proxied,
+    scaled,
+    scaling,
     stale,
+    static_patterns,
+    with_static,
 )
 from streamgauge.report import charts
 from streamgauge.report.charts import ChartAxis, ChartDrawing
 from streamgauge.report.numbers import NOTHING, duration, number, percent
-from streamgauge.report.plots import FULL, PHONE, Figure, draw
-from streamgauge.report.points import Point, bins
+from streamgauge.report.plots import FULL, PHONE, Figure, figure
 from streamgauge.report.sections import PageSection, PageTable, TableLine
+from streamgauge.report.series import Point, bins
 from streamgauge.suites.crowds.runs import ScenarioRunner
 from streamgauge.suites.crowds.scenario import CrowdOutcome, Scenario
 from streamgauge.suites.crowds.systems import nginx
@@ -52,7 +65,7 @@ MOST_BINS = 80
 Curves = Mapping[int, tuple[str, Sequence[tuple[float, float]]]]
 """Number of a series to its label and values."""
 
-LABELS: Final = (*NAMES.values(), *plan.METHODS)
+SERIES: Final = (*NAMES.values(), *METHODS)
 """Series of the plots."""
 
 
@@ -60,7 +73,7 @@ LABELS: Final = (*NAMES.values(), *plan.METHODS)
 class TpfRequest:
     """A request: the extent, the folder of outcomes, the parts; ``done`` shows kept outcomes and measures nothing."""
 
-    extent: plan.TpfExtent
+    extent: TpfExtent
     runs: Path
     parts: tuple[str, ...]
     done: bool = False
@@ -82,7 +95,7 @@ def reproduce(wanted: TpfRequest, spark: "Callable[[], SparkSession]", tell: Tel
 def _absent() -> dict[str, str]:
     """Engines that are not here, and the sentence of each."""
     found = {}
-    for name in plan.FOREIGN:
+    for name in FOREIGN:
         try:
             command(load(name))
         except EngineError as error:
@@ -93,19 +106,19 @@ def _absent() -> dict[str, str]:
 def _scenarios(wanted: TpfRequest, systems: tuple[str, ...]) -> Iterator[Scenario]:
     extent = wanted.extent
     if "scaling" in wanted.parts:
-        yield from plan.scaling(extent, systems)
+        yield from scaling(extent, systems)
     if "annotations" in wanted.parts:
-        yield from plan.annotations(extent)
+        yield from annotations(extent)
     if "static" in wanted.parts:
-        yield from plan.static_patterns(extent)
+        yield from static_patterns(extent)
     if "proxy" in wanted.parts and nginx() is not None:
-        yield from plan.proxied(extent)
+        yield from proxied(extent)
     if "herd" in wanted.parts:
-        yield from plan.herd(extent)
+        yield from herd(extent)
 
 
 def reproduction(
-    extent: plan.TpfExtent, measured: TpfOutcomes, absent: dict[str, str], found: Sequence[CarriedClients] = ()
+    extent: TpfExtent, measured: TpfOutcomes, absent: dict[str, str], found: Sequence[CarriedClients] = ()
 ) -> Reproduction:
     """The page's content."""
     drawing = ChartDrawing()
@@ -122,7 +135,7 @@ def reproduction(
         "absent": absent,
         "outcomes": [_summary(outcome) for outcome in measured.outcomes.values()],
     }
-    return PAPER.reproduction("The TPF Query Streamer's experiment", sections, data, LABELS)
+    return PAPER.reproduction("The TPF Query Streamer's experiment", sections, data, SERIES)
 
 
 def _summary(outcome: CrowdOutcome) -> dict[str, object]:
@@ -142,7 +155,7 @@ def _summary(outcome: CrowdOutcome) -> dict[str, object]:
     }
 
 
-def _claims(extent: plan.TpfExtent, measured: TpfOutcomes) -> PageSection:
+def _claims(extent: TpfExtent, measured: TpfOutcomes) -> PageSection:
     sentences = (
         "CPU is that of whole process trees: the server with all its workers, all clients. The published script "
         "read the CPU of one process, very likely a master that serves nothing.",
@@ -150,14 +163,14 @@ def _claims(extent: plan.TpfExtent, measured: TpfOutcomes) -> PageSection:
     return PageSection("claims", "Claims and hypotheses", sentences, (claims_table("", claims(extent, measured)),))
 
 
-def _scaling(drawing: ChartDrawing, extent: plan.TpfExtent, measured: TpfOutcomes) -> Iterator[PageSection]:
+def _scaling(drawing: ChartDrawing, extent: TpfExtent, measured: TpfOutcomes) -> Iterator[PageSection]:
     """Figures 2 and 3, for identical and for distinct queries."""
     for distinct, clients in ((False, extent.clients), (True, extent.distinct)):
         found = {
             system: [
                 outcome
                 for count in clients
-                if (outcome := measured.of(plan.scaled(extent, system, count, distinct=distinct))) is not None
+                if (outcome := measured.of(scaled(extent, system, count, distinct=distinct))) is not None
             ]
             for system in NAMES
         }
@@ -188,7 +201,7 @@ _NOTE = (
 def _line(outcome: CrowdOutcome) -> TableLine:
     judged = [each.right for each in outcome.answers if each.right is not None]
     late, cost = stale(outcome), per_client(outcome)
-    asked = outcome.scenario.system not in plan.PUSHED and cost is not None
+    asked = outcome.scenario.system not in PUSHED and cost is not None
     first = f"{cost[0]:.0f}, {cost[1] / 1000:.1f}" if asked and cost else NOTHING
     each = f"{cost[2]:.1f}, {cost[3] / 1000:.1f}" if asked and cost else NOTHING
     right = percent(sum(judged) / len(judged)) if judged else NOTHING
@@ -248,22 +261,22 @@ def _percent(value: float) -> str:
     return f"{number(value)}%"
 
 
-def _annotations(drawing: ChartDrawing, extent: plan.TpfExtent, measured: TpfOutcomes) -> PageSection:
+def _annotations(drawing: ChartDrawing, extent: TpfExtent, measured: TpfOutcomes) -> PageSection:
     """Figure 4."""
     figures: list[Figure] = []
     lines: list[TableLine] = []
-    for label in plan.LABELS:
-        for system, cache in plan.CACHES.items():
+    for label in LABELS:
+        for system, cache in CACHES.items():
             curves = {}
-            for place, method in enumerate(plan.METHODS, len(NAMES)):
-                outcome = measured.of(plan.annotated(extent, method, label, system, "published"))
+            for place, method in enumerate(METHODS, len(NAMES)):
+                outcome = measured.of(annotated(extent, method, label, system, "published"))
                 if outcome is not None and outcome.answers:
                     took = iterations(outcome)
                     curves[place] = (method, [(float(at), float(each)) for at, each in enumerate(took, 1)])
                     lines.append(_iterated(outcome, f"{method}, {label}", cache))
             title = f"Figure 4: {label} times, {cache}"
             figures += curve_figures(drawing, title, curves, (ITERATION, TOOK), duration)
-        outcome = measured.of(plan.annotated(extent, "graphs", label, "incremental", "kept"))
+        outcome = measured.of(annotated(extent, "graphs", label, "incremental", "kept"))
         if outcome is not None and outcome.answers:
             lines.append(_iterated(outcome, f"graphs, {label}", "plan incremental, facts renewed in place"))
     columns = ("annotation", "", "iterations", "first", "later, mean", "requests, kB to the first", "of each poll")
@@ -287,18 +300,18 @@ def _iterated(outcome: CrowdOutcome, name: str, cache: str) -> TableLine:
     return TableLine((name, cache, f"{len(took)}", duration(took[0]), duration(mean_later(outcome)), first, each))
 
 
-def _static(extent: plan.TpfExtent, measured: TpfOutcomes) -> PageSection:
+def _static(extent: TpfExtent, measured: TpfOutcomes) -> PageSection:
     """Hypothesis 3 by the number of static patterns."""
     lines = []
     for count in range(5):
-        found = [measured.of(plan.with_static(extent, count, system)) for system in plan.CACHES]
+        found = [measured.of(with_static(extent, count, system)) for system in CACHES]
         times = [mean_later(outcome) for outcome in found]
         shares = [None if times[0] is None or not without else 1 - times[0] / without for without in times[1:]]
         costs = [None if outcome is None else per_client(outcome) for outcome in found]
         asked = [NOTHING if cost is None else f"{cost[2]:.1f}" for cost in costs]
         cells = (f"{count} of 5", percent(count / 5), *map(duration, times), *map(_share, shares), ", ".join(asked))
         lines.append(TableLine(cells))
-    columns = ("static", "share", *plan.CACHES.values(), "saved", "saved of the prototype's", "requests of a poll")
+    columns = ("static", "share", *CACHES.values(), "saved", "saved of the prototype's", "requests of a poll")
     sentence = (
         "Five static patterns are asked once: no later poll could be shorter. Without cache: the "
         "same plan, its static queries asked anew; the prototype's off makes them part of the dynamic query instead."
@@ -311,9 +324,9 @@ def _share(value: float | None) -> str:
     return NOTHING if value is None else f"{100 * value:.0f}%".replace("-", "\N{MINUS SIGN}")
 
 
-def _spread(extent: plan.TpfExtent, measured: TpfOutcomes, found: Sequence[CarriedClients]) -> PageSection:
+def _spread(extent: TpfExtent, measured: TpfOutcomes, found: Sequence[CarriedClients]) -> PageSection:
     """The caching proxy, a thousand clients, and the most that are kept fresh."""
-    tables = [_proxy(plan.proxied(extent), measured), _herd(plan.herd(extent), measured)]
+    tables = [_proxy(proxied(extent), measured), _herd(herd(extent), measured)]
     return PageSection(
         "shared", "Many clients at once", (), (*tables, *([capacity_table(list(found))] if found else []))
     )
@@ -348,7 +361,7 @@ def _herd(scenarios: Iterable[Scenario], measured: TpfOutcomes) -> PageTable:
                  duration(fmean(took)), duration(took[int(0.99 * (len(took) - 1))]),
                  f"{outcome.server_percent:.1f}%")  # fmt: skip
         lines.append(TableLine(cells))
-    columns = (f"{plan.HERD:,} clients", "polls", "most in 100 ms", "a poll, mean", "p99", "server CPU")
+    columns = (f"{HERD:,} clients", "polls", "most in 100 ms", "a poll, mean", "p99", "server CPU")
     return PageTable("No herd", columns, tuple(lines))
 
 
@@ -364,30 +377,11 @@ def _lacking(measured: TpfOutcomes, absent: dict[str, str]) -> PageSection:
         for each, outcome in measured.outcomes.items()
         for failure in outcome.failures
     }
-    return PageSection("lacking", "What could not be had", (*sentences, *sorted(failures), *DIFFERS))
-
-
-DIFFERS: Final = (
-    "The recorded snapshots of iRail are not used: boards are generated in their shape (departures, share of changes).",
-    "Clients are asyncio tasks, 100 to a process, each with connections and a cache of its own, on the machine that "
-    "serves; the paper had ten client machines with a process for each query.",
-    "Behind the query service each distinct query of C-SPARQL and CQELS is a process of its own (the paper had one for "
-    "all), and clients that ask the same share a session: identical queries are cheap there, distinct ones dear.",
-    "The broker is told all facts at each update, as the fragments server is; clients that ask the same share a "
-    "channel, and are told what changed.",
-    "C-SPARQL is 0.9.7 and CQELS 1.0.0, fed all five properties of each departure at each update, as the paper's were.",
-    "The delay of 20 ms on each request that the published scripts add for figure 4 is left out.",
-)
-"""Differences from the paper that remain."""
+    return PageSection("lacking", "What could not be had", (*sentences, *sorted(failures), *PAPER.value("differs")))
 
 
 def curve_figures(
-    drawing: ChartDrawing,
-    title: str,
-    found: Curves,
-    axes: tuple[ChartAxis, ChartAxis],
-    show: Callable[[float], str],
-    note: str = "",
+    drawing: ChartDrawing, title: str, found: Curves, axes: tuple[ChartAxis, ChartAxis], show: Callable[[float], str]
 ) -> Iterator[Figure]:
     """A line for each series."""
     x, y = axes
@@ -401,8 +395,5 @@ def curve_figures(
         if values
     ]
     if lines:
-
-        def chart(size: charts.ChartSize) -> charts.Spec:
-            return charts.lines(lines, x, y, size)
-
-        yield Figure(title, note, draw(drawing, title, chart, WIDE), tuple(line.series for line in lines), "full")
+        drawn = tuple(line.series for line in lines)
+        yield figure(drawing, title, lambda size: charts.lines(lines, x, y, size), drawn, sizes=WIDE)

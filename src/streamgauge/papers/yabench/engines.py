@@ -14,9 +14,8 @@ from streamgauge.harness.importing import ForeignError
 from streamgauge.model.verdict import Judgement
 from streamgauge.papers.reproduction import Reproduction, Tell
 from streamgauge.papers.yabench import plots
-from streamgauge.papers.yabench.measure import last_result
+from streamgauge.papers.yabench.measure import LOADS, NAMES, PAPER, SIZE, PublishedLines, ResultFiles, last_result
 from streamgauge.papers.yabench.oracle_files import OracleLine
-from streamgauge.papers.yabench.results import LOADS, NAMES, PAPER, SIZE, PublishedLines, ResultFiles
 from streamgauge.papers.yabench.trials import TableOneCell, TrialOutcome, TrialRunner, TrialSide, available, do, trials
 from streamgauge.report.charts import ChartDrawing
 from streamgauge.report.numbers import NOTHING, duration, percent

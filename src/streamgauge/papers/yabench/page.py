@@ -1,28 +1,156 @@
-"""YABench's experiments: expected sizes of regenerated streams, experiment 4 simulated, the text's figures again."""
+"""YABench's experiments 1, 2 and 4 and figure 5 beside ours: expected sizes, simulated engines, the text's figures.
+
+The engines that YABench describes are simulated as CSPARQL_DOES and CQELS_DOES say; nothing else is assumed.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from streamgauge.formats.stream import elements
-from streamgauge.papers.claims import claims_table
-from streamgauge.papers.reproduction import Reproduction, ReproductionSteps, Tell
+from streamgauge.model.answer import Answer
+from streamgauge.model.element import StreamElement
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.report import ExpectedReport
+from streamgauge.model.run import Run, RunHeader
+from streamgauge.model.semantics import Borders, Scope, Semantics
+from streamgauge.model.terms import RDF_TYPE, Row
+from streamgauge.papers.reproduction import Reproduction, ReproductionSteps, Tell, claims_table
 from streamgauge.papers.rules import RuleSettings
-from streamgauge.papers.yabench import plots, simulation
-from streamgauge.papers.yabench.measure import claims, generate, query_of, tables
+from streamgauge.papers.yabench import plots, rules
+from streamgauge.papers.yabench.measure import (
+    EXPERIMENTS,
+    LOADS,
+    NAMES,
+    PAPER,
+    SIZE,
+    ResultFiles,
+    claims,
+    generate,
+    query_of,
+    tables,
+)
 from streamgauge.papers.yabench.oracle_files import OracleLine
-from streamgauge.papers.yabench.results import EXPERIMENTS, LOADS, NAMES, PAPER, SIZE, ResultFiles
+from streamgauge.query import parse
 from streamgauge.report import charts
 from streamgauge.report.charts import ChartDrawing
 from streamgauge.report.numbers import NOTHING, percent
-from streamgauge.report.plots import SHARE, Figure, draw
-from streamgauge.report.points import box
+from streamgauge.report.plots import SHARE, Figure, figure
 from streamgauge.report.sections import PageSection, PageTable, TableLine
+from streamgauge.report.series import box
+from streamgauge.semantics.definition import expected
+from streamgauge.semantics.profiles import CSPARQL, YABENCH, YABENCH_CHANGE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+NS = 1_000_000
+
+FIRST, OTHERS = 10, 2
+"""ms between the triples of the first observation, while the engine starts up, and of the others."""
+LATE = 40
+"""How late (ms) the first observation came to CQELS in the run without gracious mode."""
+
+RANGE = replace(YABENCH_CHANGE, name="pure RANGE", scope=Scope.RANGE, borders=Borders.CLOSED_OPEN)
+
+
+def csparql(stream: Sequence[StreamElement], query: ContinuousQuery, until: int) -> tuple[Answer, ...]:
+    """Triples come one by one; windows start within the first observation, so each border tears one in two.
+
+    No window then holds the observation on its border whole, and it is in no answer.
+    """
+    numbers = count()
+    torn = [
+        StreamElement(element.stream, element.time + place * (OTHERS if at else FIRST), next(numbers), (triple,))
+        for at, element in enumerate(stream)
+        for place, triple in enumerate(element.added)
+    ]
+    t0 = torn[0].time + len(stream[0].added) * FIRST // 2
+    found = expected(torn, query, replace(CSPARQL, t0=t0), until + t0, t0)
+    return tuple(Answer(report.variables, report.rows, received=report.due.instant * NS) for report in found)
+
+
+def cqels(stream: Sequence[StreamElement], query: ContinuousQuery, until: int, late: int = 0) -> tuple[Answer, ...]:
+    """The query has no SLIDE: at every observation the rows that are new over (t - 5 s, t], one a report.
+
+    First those in which the new observation is ?ob1, then those in which it is ?ob2, oldest partner first; the first
+    observation may come ``late`` (ms).
+    """
+    fed = [replace(stream[0], time=stream[0].time + late), *stream[1:]]
+    found = expected(fed, query, RANGE, until, 0)
+    return tuple(
+        Answer(report.variables, (row,), received=report.due.instant * NS)
+        for report in found
+        for row in sorted(report.rows, key=_joined(report))
+    )
+
+
+def _joined(report: ExpectedReport) -> Callable[[Row], tuple[bool, int]]:
+    first, second = (report.variables.index(name) for name in ("ob1", "ob2"))
+
+    def key(row: Row) -> tuple[bool, int]:
+        left, right = (_time(row[place] or "") for place in (first, second))
+        return left < right, min(left, right)
+
+    return key
+
+
+def _time(observation: str) -> int:
+    """The time at the end of an observation's IRI."""
+    return int(observation.removesuffix(">").rpartition("_")[2])
+
+
+def judged(
+    stream: Sequence[StreamElement],
+    asked: tuple[str, ContinuousQuery],
+    answers: tuple[Answer, ...],
+    settings: RuleSettings,
+) -> list[OracleLine]:
+    """The lines that YABench's oracle writes; one answer per row is judged on content change."""
+    semantics = YABENCH_CHANGE if all(len(answer.added) == 1 for answer in answers) else YABENCH
+    return rules.lines(_run(asked, answers, semantics, stream[-1].time), stream, settings)
+
+
+def _run(asked: tuple[str, ContinuousQuery], answers: tuple[Answer, ...], semantics: Semantics, until: int) -> Run:
+    return Run(RunHeader("simulated", asked[1], asked[0], "rspql", semantics, until, 0), answers, ())
+
+
+CSPARQL_DOES = (
+    "C-SPARQL is simulated so: triples come one by one, and its windows start within the first observation, so "
+    "each border tears one observation in two; no window holds that one whole, and it is in no answer."
+)
+CQELS_DOES = (
+    "CQELS is simulated so: its query has no SLIDE, so at every observation it sends the rows that are new over "
+    "the last 5 s, one by one, first those in which the new observation is ?ob1, then those in which it is ?ob2, "
+    f"oldest partner first. In the run without gracious mode the first observation came {LATE} ms late; the two "
+    "modes were two runs."
+)
+
+EXAMPLE = """REGISTER <example> AS SELECT ?s
+FROM NAMED WINDOW <http://ex.org/windows/w> ON <http://ex.org/streams/test> [RANGE 5s STEP 5s]
+WHERE { WINDOW <http://ex.org/windows/w> { ?s a <http://ex.org/Observation> ; <http://ex.org/value> ?value } }"""
+
+
+def figure_5() -> tuple[OracleLine, OracleLine]:
+    """A window of 5 s holds three results; the engine's is shifted by 2.5 s and holds two, of which one is expected."""
+    stream = [_observation(number, time) for number, time in enumerate((1000, 2000, 3000, 6000, 8000))]
+    asked = EXAMPLE, parse(EXAMPLE)
+    rows = tuple((f"<http://ex.org/{number}>",) for number in (2, 3))
+    answers = (Answer(("s",), rows, received=7500 * NS),)
+    plain, gracious = (judged(stream, asked, answers, RuleSettings(gracious=mode))[0] for mode in (False, True))
+    return plain, gracious
+
+
+def _observation(number: int, time: int) -> StreamElement:
+    subject = f"<http://ex.org/{number}>"
+    triples = ((subject, RDF_TYPE, "<http://ex.org/Observation>"), (subject, "<http://ex.org/value>", '"1"'))
+    return StreamElement("http://ex.org/streams/test", time, number, triples)
+
 
 _HAND_EDITED: Final = {tuple(place) for place in PAPER.value("hand_edited")}
 _NOT_TO_BE_HAD: Final = tuple(PAPER.value("not_to_be_had"))
@@ -87,11 +215,11 @@ def experiment_4(spark: "Callable[[], SparkSession]") -> Lines:
     found = {}
     for mode in MODES:
         settings = RuleSettings(gracious=mode == "gracious", single_result=False)
-        late = simulation.LATE if mode == "non-gracious" else 0
-        closed = simulation.csparql(stream, asked[1], experiment.duration)
-        changed = simulation.cqels(stream, asked[1], experiment.duration, late)
-        found["csparql", mode] = simulation.judged(stream, asked, closed, settings)
-        found["cqels", mode] = simulation.judged(stream, asked, changed, settings)
+        late = LATE if mode == "non-gracious" else 0
+        closed = csparql(stream, asked[1], experiment.duration)
+        changed = cqels(stream, asked[1], experiment.duration, late)
+        found["csparql", mode] = judged(stream, asked, closed, settings)
+        found["cqels", mode] = judged(stream, asked, changed, settings)
     return found
 
 
@@ -102,11 +230,7 @@ def _experiment_4(results: ResultFiles, ours: Lines) -> PageSection:
     note = "Actual sizes and, on content change, expected ones count as YABench's oracle does (docs/reproduce.md)."
     table = PageTable("Experiment 4, line by line, without the delays", columns, lines, note)
     return PageSection(
-        "experiment-4",
-        "Experiment 4: gracious mode",
-        (simulation.CSPARQL_DOES, simulation.CQELS_DOES),
-        (table,),
-        tuple(_borders(ours)),
+        "experiment-4", "Experiment 4: gracious mode", (CSPARQL_DOES, CQELS_DOES), (table,), tuple(_borders(ours))
     )
 
 
@@ -147,12 +271,9 @@ def _recall(results: ResultFiles) -> Iterator[Figure]:
         columns = [found.column(lambda line: line.recall, window) for window in range(found.windows)]
         boxes = [_box(window, values) for window, values in enumerate(columns, 1)]
         text = f"Experiment 1, {load}: C-SPARQL's recall, {percent(min(map(min, columns)))} at least"
-
-        def chart(size: charts.ChartSize, boxes: list[charts.PlacedBox] = boxes) -> charts.Spec:
-            return charts.boxes(boxes, charts.ChartAxis("window"), SHARE._replace(title="recall, %"), size)
-
+        chart = partial(charts.boxes, boxes, charts.ChartAxis("window"), SHARE._replace(title="recall, %"))
         note = f"{len(found.files)} runs, from the published files. Whiskers: lowest and highest; box: quartiles."
-        yield Figure(text, note, draw(drawing, text, chart))
+        yield figure(drawing, text, chart, note=note)
 
 
 def _box(window: int, values: Sequence[float]) -> charts.PlacedBox:
@@ -162,13 +283,13 @@ def _box(window: int, values: Sequence[float]) -> charts.PlacedBox:
 
 
 def _figure_5() -> PageSection:
-    plain, gracious = simulation.figure_5()
+    plain, gracious = figure_5()
     told = (
         PAPER.claims[f"figure_5_{name}"].beside(share, f"{share:.3f}")
         for name, share in (("precision", plain.precision), ("recall", plain.recall))
     )
     sentence = (
-        f"{simulation.figure_5.__doc__} Gracious mode finds [{gracious.start:,}, {gracious.end:,}] ms, with "
+        f"{figure_5.__doc__} Gracious mode finds [{gracious.start:,}, {gracious.end:,}] ms, with "
         f" precision {gracious.precision:g} and recall {gracious.recall:g}."
     )
     table = claims_table("Precision and recall of a shifted window", told)

@@ -1,14 +1,15 @@
 """Plots of YABench's figures 3, 4 and 6 from runs made here, the published ones beside where there are files."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
+from streamgauge.papers.yabench.measure import PublishedLines
 from streamgauge.papers.yabench.oracle_files import OracleLine
-from streamgauge.papers.yabench.results import PublishedLines
 from streamgauge.report import charts
 from streamgauge.report.charts import ChartAxis, ChartDrawing
 from streamgauge.report.numbers import duration, mebibytes, number, percent
-from streamgauge.report.plots import FULL, PHONE, RUN_TIME, SHARE, STREAM_TIME, Figure, draw
-from streamgauge.report.points import Box, Point, bins, box
+from streamgauge.report.plots import FULL, PHONE, RUN_TIME, SHARE, STREAM_TIME, Figure, figure
+from streamgauge.report.series import Box, Point, bins, box
 
 Shown = Mapping[int, tuple[str, PublishedLines]]
 """Number of a series to its label and lines."""
@@ -35,12 +36,8 @@ def boxes(
     ]
     if placed:
         placed.sort(key=lambda one: int(one.x[1:]))
-
-        def chart(size: charts.ChartSize) -> charts.Spec:
-            return charts.boxes(placed, ChartAxis("window"), axis, size)
-
-        note = "Whiskers: lowest and highest run; box: quartiles."
-        yield Figure(title, note, draw(drawing, title, chart, WIDE), tuple(found), "full")
+        chart = partial(charts.boxes, placed, ChartAxis("window"), axis)
+        yield figure(drawing, title, chart, tuple(found), "Whiskers: lowest and highest run; box: quartiles.", WIDE)
 
 
 def _tip(label: str, window: int, made: Box, show: Callable[[float], str]) -> str:
@@ -69,13 +66,8 @@ def memory(
         if values
     ]
     if lines:
-        axis = ChartAxis("resident memory, MiB")
-
-        def chart(size: charts.ChartSize) -> charts.Spec:
-            return charts.lines(lines, RUN_TIME, axis, size)
-
-        series = tuple(line.series for line in lines)
-        yield Figure(f"{title}: memory", "", draw(drawing, title, chart, WIDE), series, "full")
+        chart = partial(charts.lines, lines, RUN_TIME, ChartAxis("resident memory, MiB"))
+        yield figure(drawing, f"{title}: memory", chart, tuple(line.series for line in lines), sizes=WIDE)
 
 
 def _over_time(label: str, values: Sequence[tuple[float, float]]) -> list[Point]:
@@ -95,23 +87,17 @@ def size_and_delay(
         if lines
     }
     if points:
-
-        def chart(size: charts.ChartSize) -> charts.Spec:
-            return charts.scatter(points, ChartAxis("result size, rows"), DELAY, size)
-
-        yield Figure(title, "The first run of each.", draw(drawing, title, chart), tuple(points))
+        chart = partial(charts.scatter, points, ChartAxis("result size, rows"), DELAY)
+        yield figure(drawing, title, chart, tuple(points), "The first run of each.")
 
 
 def borders(drawing: ChartDrawing, title: str, lines: Sequence[OracleLine], size_ms: int) -> Iterator[Figure]:
     """Figure 6: each window's borders, and those that gracious mode found."""
     fits = [_fit(place, line, size_ms) for place, line in enumerate(lines)]
     if fits:
-
-        def chart(size: charts.ChartSize) -> charts.Spec:
-            return charts.reconstructed(fits, STREAM_TIME, size._replace(height=24 * len(fits)))
-
+        sizes = (FULL._replace(height=24 * len(fits)), PHONE._replace(height=24 * len(fits)))
         note = "Outline: the window; filled: the borders under which precision and recall are best."
-        yield Figure(title, note, draw(drawing, title, chart, (FULL, PHONE)), (), "full")
+        yield figure(drawing, title, partial(charts.reconstructed, fits, STREAM_TIME), note=note, sizes=sizes)
 
 
 def _fit(place: int, line: OracleLine, size_ms: int) -> charts.FittedBorders:

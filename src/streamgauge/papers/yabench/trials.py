@@ -18,8 +18,8 @@ from streamgauge.oracle.judging.clock import feeder_lateness
 from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.papers.rules import RuleSettings
 from streamgauge.papers.yabench import rules
+from streamgauge.papers.yabench.measure import EXPERIMENTS, LOADS, NAMES, SIZE, WINDOW
 from streamgauge.papers.yabench.oracle_files import OracleLine, parse
-from streamgauge.papers.yabench.results import EXPERIMENTS, LOADS, NAMES, SIZE, WINDOW
 from streamgauge.query import fill
 from streamgauge.query import parse as parse_query
 from streamgauge.semantics.profiles import profile
@@ -79,11 +79,7 @@ class TrialSide:
 OPTIONS: dict[str, dict[str, Any]] = {"csparql": {"settle": 0}}
 """Options of engines: time goes on until the last window has closed, so C-SPARQL need not wait after it."""
 
-OWN = {
-    "csparql": ("csparql-0.9.7-wall",),
-    "cqels": ("cqels-1.x-yabench",),
-    "live": ("yabench", "yabench-change"),
-}
+OWN = {"csparql": ("csparql-0.9.7-wall",), "cqels": ("cqels-1.x-yabench",), "live": ("yabench", "yabench-change")}
 """Semantics of an engine as YABench ran it, `live` under both of its oracle's semantics; others have their first."""
 
 

@@ -21,9 +21,17 @@ from streamgauge.formats.streams import Reading
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Triple
-from streamgauge.servers.broker.calls import BUSY, AwayError, BrokerError, Told
-from streamgauge.servers.broker.client import Client
-from streamgauge.servers.broker.reconnection import PATIENCE_S, Reconnection, Tell, log
+from streamgauge.servers.broker.client import (
+    BUSY,
+    PATIENCE_S,
+    AwayError,
+    BrokerError,
+    Client,
+    Reconnection,
+    Tell,
+    Told,
+    log,
+)
 from streamgauge.sources import Sink, Source, SourceError, open_sink, open_source
 from streamgauge.sources.address import Address, parse_address
 from streamgauge.sources.backoff import Backoff

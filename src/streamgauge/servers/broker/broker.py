@@ -6,63 +6,42 @@ durable with one synchronisation, tells subscribers, and acknowledges each publi
 
 import sys
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, suppress
-from threading import Lock, RLock
-from typing import NamedTuple
+from contextlib import suppress
+from functools import partial
+from threading import Lock
+from typing import Final
 
-from streamgauge.formats.bounds import SERVED
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.named_facts import is_named
 from streamgauge.model.terms import Row, Triple
-from streamgauge.query import parse_sparql
 from streamgauge.query.updates import TooManySolutionsError, UpdateOperation, together, uses_graphs
-from streamgauge.servers.broker.channels import Channel, Subscribed
-from streamgauge.servers.broker.contract import AnswerChange, HeldSizes, Publication, Strategy
-from streamgauge.servers.broker.journal import Accepted, Forgetful, Journal, NotWrittenError
-from streamgauge.servers.broker.limits import BusyError, LimitError, Limits
+from streamgauge.reasoning.rules import VIOLATES, Rules
+from streamgauge.servers.broker.contract import (
+    Accepted,
+    AnswerChange,
+    HeldSizes,
+    Journal,
+    NotWrittenError,
+    Publication,
+    Strategy,
+)
+from streamgauge.servers.broker.limits import LimitError, Limits, read_query, too_deep
+from streamgauge.servers.broker.publications import FailedError, PublicationQueue, Receipt, Waiting
 from streamgauge.servers.broker.registry import Registry, Require, anything
-from streamgauge.servers.broker.texts import check_texts
-from streamgauge.servers.broker.turns import Turns
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.servers.http.events import End
-from streamgauge.servers.http.limits import load_parsers
 from streamgauge.servers.http.retries import KeyReuseError, RetryKey, RetryMemory, request_digest
-
-
-class FailedError(RuntimeError):
-    """The journal could not be written: nothing is taken any more until the broker is started again."""
-
-
-class Receipt(NamedTuple):
-    """A publication has taken effect: its number; ``repeated`` when its key was known and nothing was done."""
-
-    number: int
-    repeated: bool = False
-
-
-class _Waiting(NamedTuple):
-    added: tuple[Triple, ...]
-    removed: tuple[Triple, ...]
-    key: RetryKey | None
-    owner: str
-    receive: Callable[["Receipt | BaseException"], None]
-    changes: Sequence[UpdateOperation] = ()
-    """Operations that depend on the facts at their turn: such a publication is taken by itself."""
-
-
-def _too_deep() -> LimitError:
-    return LimitError("the query is nested too deeply to be evaluated: write it flatter")
 
 
 def _without_graphs() -> LimitError:
     return LimitError("facts of named graphs: this strategy has none, the strategy incremental does")
 
 
-class Broker:
+class Broker(Registry):
     """Facts, channels and subscribers. Thread-safe; one thread at a time evaluates.
 
     ``clock`` is the wall clock in ms, ``steady`` one in seconds that never goes back. What the journal holds is there
@@ -81,27 +60,25 @@ class Broker:
     ) -> None:
         if journal is not None and not strategy.complete:
             raise ValueError("a strategy that puts evaluations off cannot be durable: use incremental or reevaluate")
-        self.limits = limits or Limits()
-        self._strategy, self._steady, self._graphs = strategy, steady, strategy.graphs
-        self._journal: Journal = Forgetful() if journal is None else journal
-        self._durable = journal is not None
-        self._waiting: deque[_Waiting] = deque()
-        self._waiting_of: dict[str, int] = {}
-        self._queue, self._evaluating, self._creating = RLock(), Turns(), Lock()
-        self._keys = RetryMemory[int](self.limits.keys, self._journal.keys())
+        limits, kept = limits or Limits(), journal or Journal()
+        strategy.limit(limits.effort, limits.derived, limits.change)
+        strategy.load(kept.facts())
+        super().__init__(strategy, kept, limits, clock)
+        self._steady, self._graphs, self._durable = steady, strategy.graphs, journal is not None
+        self._queue, self._creating = PublicationQueue(limits), Lock()
+        self._keys = RetryMemory[int](limits.keys, kept.keys())
         self._forgotten: list[int] = []
-        self._number, _ = self._journal.numbers()
-        self._strategy.limit(self.limits.effort, self.limits.derived, self.limits.change)
-        self._strategy.load(self._journal.facts())
-        self._registry = Registry(strategy, self._journal, self.limits, clock, self._evaluating)
+        self._number, _ = kept.numbers()
+        self.wake: Callable[[], None] = lambda: None
+        """Called when a publication waits, from any thread."""
         self.fault = ""
         self.trouble = ""
         self._astray = False
 
     def load(self, triples: Iterable[Triple]) -> None:
         """Many facts are there, before there are channels; ValueError when there are, LimitError as for ``submit``."""
-        with self._evaluating:
-            if self._registry.channels:
+        with self._lock:
+            if self._channels:
                 raise ValueError("there are channels already, whose subscribers would not be told: publish instead")
             found = tuple(triples)
             if len(found) > self.limits.facts - self._strategy.explicit:
@@ -138,7 +115,7 @@ class Broker:
         LimitError, BusyError, FailedError; the future has a KeyReuseError for a key of another publication.
         """
         told = None if key is None else _key(key, added, removed)
-        return self._submitted(lambda receive: _Waiting(added, removed, told, owner, receive))
+        return self._submitted(lambda receive: Waiting(added, removed, told, owner, receive))
 
     def modify(
         self, changes: Sequence[UpdateOperation], key: RetryKey | str | None = None, owner: str = OPEN
@@ -148,9 +125,9 @@ class Broker:
         BusyError, FailedError; the future has a TooManySolutionsError when it touches more than a publication may.
         """
         told = _key(key, changes)
-        return self._submitted(lambda receive: _Waiting((), (), told, owner, receive, changes))
+        return self._submitted(lambda receive: Waiting((), (), told, owner, receive, changes))
 
-    def _submitted(self, make: Callable[[Callable[[Receipt | BaseException], None]], _Waiting]) -> "Future[Receipt]":
+    def _submitted(self, make: Callable[[Callable[[Receipt | BaseException], None]], Waiting]) -> "Future[Receipt]":
         future: Future[Receipt] = Future()
         future.set_running_or_notify_cancel()
 
@@ -161,28 +138,24 @@ class Broker:
                 future.set_exception(outcome)
 
         self._enqueue(make(receive))
+        self.wake()
         return future
 
-    def _enqueue(self, waiting: _Waiting) -> None:
+    def _enqueue(self, waiting: Waiting) -> None:
         added, removed = waiting.added, waiting.removed
         if not self._graphs and (uses_graphs(waiting.changes) or any(is_named(fact[0]) for fact in (*added, *removed))):
             raise _without_graphs()
-        if len(added) + len(removed) > self.limits.graph:
-            raise LimitError(f"a publication of more than {self.limits.graph} triples: publish it in parts")
-        with self._queue:
-            if self.fault:
-                raise FailedError(f"{self.fault}: start the broker again")
-            own = len(self._waiting) if waiting.owner == OPEN else self._waiting_of.get(waiting.owner, 0)
-            if own >= self.limits.waiting:
-                raise BusyError(f"{own} publications wait already: come again")
-            if waiting.owner != OPEN:
-                self._waiting_of[waiting.owner] = own + 1
-            self._waiting.append(waiting)
+        if self.fault:
+            raise self._failure()
+        self._queue.add(waiting)
+
+    def _failure(self) -> FailedError:
+        return FailedError(f"{self.fault}: start the broker again")
 
     def _at_once(self, added: tuple[Triple, ...], removed: tuple[Triple, ...], key: RetryKey | str | None) -> Receipt:
         outcomes: list[Receipt | BaseException] = []
         told = None if key is None else _key(key, added, removed)
-        self._enqueue(_Waiting(added, removed, told, OPEN, outcomes.append))
+        self._enqueue(Waiting(added, removed, told, OPEN, outcomes.append))
         while not outcomes:
             self.step()
         (outcome,) = outcomes
@@ -207,17 +180,17 @@ class Broker:
     @property
     def waiting(self) -> int:
         """How many publications wait."""
-        return len(self._waiting)
+        return len(self._queue)
 
     def step(self) -> int:
         """Take in publications that wait, together; how many they were."""
-        with self._evaluating:
-            batch = self._batch()
+        with self._lock:
+            batch = self._queue.batch()
             if not batch:
                 return 0
             if self.fault:
                 for each in batch:
-                    each.receive(FailedError(f"{self.fault}: start the broker again"))
+                    each.receive(self._failure())
                 return len(batch)
             try:
                 outcomes = self._taken_in(batch)
@@ -232,22 +205,7 @@ class Broker:
                 each.receive(outcome)
             return len(batch)
 
-    def _batch(self) -> list[_Waiting]:
-        """Those that wait, up to one whose changes depend on them, which is a batch of its own."""
-        batch: list[_Waiting] = []
-        with self._queue:
-            while self._waiting and len(batch) < self.limits.batch:
-                if self._waiting[0].changes and batch:
-                    break
-                batch.append(self._waiting.popleft())
-                if batch[0].changes:
-                    break
-            for each in batch:
-                if each.owner != OPEN:
-                    self._waiting_of[each.owner] -= 1
-        return batch
-
-    def _taken_in(self, batch: list[_Waiting]) -> list[tuple[_Waiting, Receipt | BaseException]]:
+    def _taken_in(self, batch: list[Waiting]) -> list[tuple[Waiting, Receipt | BaseException]]:
         """One outcome for each of the batch, when all that it causes is durable and told."""
         (first, *_) = batch
         if not first.changes or self._keys.holds(first.key):
@@ -260,8 +218,8 @@ class Broker:
             return [(first, error)]
         return self._take_in([first._replace(added=added, removed=removed)])
 
-    def _take_in(self, batch: list[_Waiting]) -> list[tuple[_Waiting, Receipt | BaseException]]:
-        outcomes: list[tuple[_Waiting, Receipt | BaseException]] = []
+    def _take_in(self, batch: list[Waiting]) -> list[tuple[Waiting, Receipt | BaseException]]:
+        outcomes: list[tuple[Waiting, Receipt | BaseException]] = []
         fresh: list[tuple[Publication, RetryKey | None]] = []
         room = self.limits.facts - self._strategy.explicit
         for each in batch:
@@ -285,7 +243,7 @@ class Broker:
         if fresh:
             found = self._strategy.publish([publication for publication, _ in fresh], self._steady())
             try:
-                refused = self._tell(fresh, found)
+                refused = self._told(fresh, found)
             except NotWrittenError as error:
                 self._undo([publication for publication, _ in fresh], error)
                 raise
@@ -305,12 +263,12 @@ class Broker:
             deque(self._strategy.publish([back], self._steady()), maxlen=0)
         finally:
             self._strategy.limit(self.limits.effort, self.limits.derived, self.limits.change)
-        self._registry.mend()
+        self._mend()
         self._keys, self._forgotten = RetryMemory[int](self.limits.keys, self._journal.keys()), []
         self._number = publications[0].number - 1
 
     def _refused(
-        self, waiting: _Waiting, outcome: Receipt | BaseException, refused: Mapping[int, str]
+        self, waiting: Waiting, outcome: Receipt | BaseException, refused: Mapping[int, str]
     ) -> Receipt | BaseException:
         """The outcome, or why there was none; a key of what had no effect may be used again."""
         if not isinstance(outcome, Receipt) or outcome.number not in refused:
@@ -322,22 +280,22 @@ class Broker:
     def _full(self) -> LimitError:
         return LimitError(f"more than {self.limits.facts} facts may come of it: delete some first")
 
-    def _tell(
+    def _told(
         self, fresh: list[tuple[Publication, RetryKey | None]], found: Iterable[AnswerChange]
     ) -> Mapping[int, str]:
         """Changes are told as they are found; where they are to survive, when they will. What was refused, and why."""
         forgotten, self._forgotten = self._forgotten, []
-        failures = self._registry.keep(fresh, found, forgotten) if self._durable else self._registry.tell(found)
+        failures = self._keep(fresh, found, forgotten) if self._durable else self._tell(found)
         return failures.refused
 
     def evaluate(self) -> None:
         """Do the work that the strategy put off."""
-        with self._evaluating:
+        with self._lock:
             try:
                 if self.trouble:
                     self._journal.accept(Accepted())
                     self.trouble = ""
-                self._tell([], self._strategy.evaluate(self._steady()))
+                self._told([], self._strategy.evaluate(self._steady()))
             except NotWrittenError as error:
                 self.trouble = str(error)
             except Exception as error:
@@ -353,74 +311,50 @@ class Broker:
         (``None``: there is none) and may refuse. QueryError, LimitError, ExistingChannelError or ValueError say why
         there is none.
         """
-        if len(query) > self.limits.query_text:
-            raise LimitError(f"a query of more than {self.limits.query_text} characters: write a shorter one")
-        form = self._understood(query)
+        form = read_query(query, self.limits)
         with self._creating:
             prepared = self._prepared(name, form, owner, require)
             try:
-                with self._evaluating:
-                    require(self._registry.channels.get(name))
-                    return self._registry.create(name, query, form, owner, prepared).variables
+                with self._lock:
+                    require(self._channels.get(name))
+                    return self._create(name, query, form, owner, prepared).variables
             except BaseException as error:
-                with self._evaluating:
+                with self._lock:
                     self._strategy.abandon(prepared)
                 if isinstance(error, RecursionError):
-                    raise _too_deep() from None
+                    raise too_deep() from None
                 raise
-
-    def _understood(self, query: str) -> QueryForm:
-        load_parsers()
-        try:
-            with self._alone():
-                form = parse_sparql(query, bounds=SERVED)
-                check_texts(form, self.limits)
-                return form
-        except TooMuchError as error:
-            raise LimitError(f"{error}: write a shorter query") from error
-        except RecursionError:
-            raise _too_deep() from None
-
-    def _alone(self) -> AbstractContextManager[object]:
-        """Stop the work within when it takes too long; the work touches nothing of others."""
-        return DEADLINES.within(self.limits.seconds, self.limits.growth)
 
     def _prepared(self, name: str, form: QueryForm, owner: str, require: Require) -> object:
         """The answer of a query that no channel asks yet, found while publications go on."""
-        with self._evaluating:
-            require(self._registry.channels.get(name))
-            if not self._registry.is_new(name, form, owner):
+        with self._lock:
+            require(self._channels.get(name))
+            self._refuse(name, owner)
+            if form in self._asked:
                 return None
+        alone = partial(DEADLINES.within, self.limits.seconds, self.limits.growth)
         try:
-            return self._strategy.prepare(form, self._evaluating.later, self._alone)
+            return self._strategy.prepare(form, self._lock.later, alone)
         except TooMuchError as error:
             raise LimitError(f"{error}: ask for less") from error
         except RecursionError:
-            raise _too_deep() from None
+            raise too_deep() from None
 
     def delete_channel(self, name: str, *, require: Require = anything) -> None:
         """A channel ends; its subscribers are told. UnknownChannelError, or what ``require`` raises of the channel."""
-        with self._evaluating:
+        with self._lock:
             require(self.channel(name))
-            self._registry.drop(name)
-
-    def channel(self, name: str) -> Channel:
-        """A channel by its name; UnknownChannelError."""
-        return self._registry.channel(name)
-
-    def channels(self) -> list[Channel]:
-        """All channels."""
-        return list(self._registry.channels.values())
+            self._drop(name)
 
     def facts(self) -> list[Triple]:
         """The closure: all facts, explicit and derived. FailedError when they may not be those that are durable."""
-        with self._evaluating:
+        with self._lock:
             self._refuse_astray()
             return list(self._strategy.facts())
 
     def rows(self, name: str) -> tuple[int, list[Row]]:
         """The answer of a channel, and the number of the last notification in it. FailedError as for ``facts``."""
-        with self._evaluating:
+        with self._lock:
             self._refuse_astray()
             channel = self.channel(name)
             number, rows = channel.number, self._strategy.rows(channel.log.name)
@@ -429,68 +363,45 @@ class Broker:
     def _refuse_astray(self) -> None:
         """FailedError where a publication changed facts before the broker failed: the change is not durable."""
         if self._astray:
-            raise FailedError(f"{self.fault}: start the broker again")
-
-    def subscribe(
-        self, channel: str, name: str, wake: Callable[[], None], after: int | None = None, owner: str = OPEN
-    ) -> Subscribed:
-        """Begin after a notification's number; without one after what ``name`` acknowledged, else with new ones only.
-
-        ``wake`` is called, from any thread, when there is something to take. The name belongs to the ``owner`` from
-        then on. UnknownChannelError, LimitError, ForeignNameError for a name that is another identity's.
-        """
-        with self._evaluating:
-            return self._registry.subscribe(channel, name, wake, after, owner)
-
-    def listen(self, channel: str, wake: Callable[[], None], after: int | None = None, owner: str = OPEN) -> Subscribed:
-        """Begin after a notification's number, else with new ones, as nobody: nothing is kept for who comes back."""
-        with self._evaluating:
-            return self._registry.listen(channel, wake, after, owner)
-
-    def acknowledge(
-        self, channel: str, name: str, number: int | None, *, owner: str = OPEN, require: Require = anything
-    ) -> Channel:
-        """Notifications up to a number need not come again; without one the name begins to be a subscriber.
-
-        UnknownChannelError, LimitError, ForeignNameError, or what ``require`` raises of the channel as it is before.
-        """
-        with self._evaluating:
-            self._registry.admit(channel, name, owner)
-            require(self.channel(channel))
-            subscribed = self._registry.subscribe(channel, name, lambda: None, None, owner)
-            subscribed.close()
-            if number is not None:
-                subscribed.acknowledge(number)
-            return self.channel(channel)
-
-    def subscribers(self, channel: str, owner: str = OPEN) -> dict[str, int]:
-        """The names on a channel that belong to an identity, with what they acknowledged; all for ``OPEN``."""
-        with self._evaluating:
-            return self._registry.names(channel, owner)
-
-    def unsubscribe(self, channel: str, name: str, *, owner: str = OPEN, require: Require = anything) -> None:
-        """A subscriber is forgotten. UnknownChannelError, ForeignNameError, or what ``require`` raises."""
-        with self._evaluating:
-            self._registry.admit(channel, name, owner)
-            require(self.channel(channel))
-            self._registry.unsubscribe(channel, name)
-
-    def release(self, owners: Collection[str]) -> None:
-        """Names of any other identity than these belong to nobody any more: the next that comes by one has the name."""
-        with self._evaluating:
-            self._registry.release(owners)
+            raise self._failure()
 
     def close(self) -> None:
         """Nothing is taken any more; subscribers are told."""
-        with self._evaluating:
+        with self._lock:
             if not self.fault:
                 with suppress(NotWrittenError):  # acknowledgements that are lost do no harm
-                    self._registry.rest()
+                    self._keep((), ())
             self.fault = self.fault or "the broker is ending"
-            self._registry.end(End("the broker is ending"))
+            self._end(End("the broker is ending"))
             self._journal.close()
 
 
 def _key(key: RetryKey | str | None, *parts: object) -> RetryKey | None:
     """A key as it is given, or the one of that name of everybody, for what the parts say."""
     return RetryKey(OPEN, key, request_digest(repr(parts).encode())) if isinstance(key, str) else key
+
+
+VIOLATIONS: Final = "violations"
+VIOLATIONS_QUERY: Final = f"SELECT ?subject ?violation WHERE {{ ?subject {VIOLATES} ?violation }}"
+
+
+def open_violations(broker: Broker, rules: Rules) -> int:
+    """Have the channel where facts can violate an axiom, unless it is there; how many violations there are now.
+
+    A violation is a resource that contradicts an axiom of the ontology (OWL 2 RL rules that conclude false), as a fact
+    that rules derive. The data stay as they are, and the violation goes when a fact that it rests on does.
+
+    ValueError when a channel of that name has another query; LimitError as for any channel.
+    """
+    if not rules.constrains:
+        return 0
+    there = {each.name: each.query for each in broker.channels()}
+    if there.get(VIOLATIONS, VIOLATIONS_QUERY) != VIOLATIONS_QUERY:
+        raise ValueError(
+            f"the journal has a channel {VIOLATIONS} with another query, and the ontology needs that name for what "
+            "contradicts it: delete the channel (start without the ontology), or take another journal"
+        )
+    if VIOLATIONS not in there:
+        broker.create_channel(VIOLATIONS, VIOLATIONS_QUERY)
+    _, rows = broker.rows(VIOLATIONS)
+    return len(rows)

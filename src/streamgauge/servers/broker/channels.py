@@ -3,7 +3,9 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
+
+import msgspec
 
 from streamgauge.model.algebra import Ask, Construct, QueryForm
 from streamgauge.servers.broker.contract import AnswerEntry, Notification
@@ -12,6 +14,8 @@ from streamgauge.servers.http.events import Answers, End, Subscription
 
 FormKind: TypeAlias = Literal["SELECT", "ASK", "CONSTRUCT"]
 """The query forms of channels (SPARQL 1.1, 16)."""
+
+_KINDS: Final[dict[type, FormKind]] = {Ask: "ASK", Construct: "CONSTRUCT"}
 
 
 class UnknownChannelError(KeyError):
@@ -48,13 +52,7 @@ class Log:
     @property
     def kind(self) -> FormKind:
         """Which form the query has."""
-        match self.form:
-            case Ask():
-                return "ASK"
-            case Construct():
-                return "CONSTRUCT"
-            case _:
-                return "SELECT"
+        return _KINDS.get(type(self.form), "SELECT")
 
     @property
     def settled(self) -> int:
@@ -90,11 +88,6 @@ class Channel:
     def variables(self) -> tuple[str, ...]:
         """Of the rows; ``ask`` is that of an ASK, ``subject``, ``predicate`` and ``object`` those of a CONSTRUCT."""
         return self.log.variables
-
-    @property
-    def kind(self) -> FormKind:
-        """Which form the query has."""
-        return self.log.kind
 
     @property
     def settled(self) -> int:
@@ -185,9 +178,8 @@ class Subscribed:
     def take(self) -> list[Notification]:
         """The items since the last take, in order."""
         name, start, last = self.channel.name, self.channel.start, self._last
-        return [
-            _notification(name, each.number - start, each.line) for each in self._inner.take() if each.number <= last
-        ]
+        taken = ((each.number - start, each.line) for each in self._inner.take() if each.number <= last)
+        return [Notification(name, number, *msgspec.structs.astuple(entry)) for number, entry in taken]
 
     def acknowledge(self, number: int) -> None:
         """Notifications up to a number need not come again."""
@@ -204,7 +196,3 @@ class Subscribed:
         self._inner.close()
         self.channel.connected.discard(self)
         self.channel.shared.discard(self)
-
-
-def _notification(channel: str, number: int, entry: AnswerEntry) -> Notification:
-    return Notification(channel, number, entry.causes, entry.added, entry.removed, entry.at, entry.size)

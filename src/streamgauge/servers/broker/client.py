@@ -1,59 +1,352 @@
-"""A broker's client: the six operations over HTTP, for those who wait and for those who await."""
+"""A broker's client over HTTP: its operations, written once for those who wait and those who await.
+
+``Client`` and ``AsyncClient`` differ in how a request is sent and in the loop of ``subscribe``. A ``Subscription``
+knows all else of a subscription: what to ask for, what came twice, when a lost connection is made again and when not.
+"""
 
 import asyncio
+import json
+import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import AbstractContextManager
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping
+from dataclasses import dataclass, field
 from random import Random
 from types import TracebackType
+from typing import Any, Final, Generic, TypeAlias, TypeVar, cast
+from urllib.parse import quote
 
 import httpx
 
-from streamgauge.servers.broker import calls
-from streamgauge.servers.broker.calls import TURTLE, Acknowledged, BrokerCall, Hearing, Standing, Told
-from streamgauge.servers.broker.reconnection import PATIENCE_S, Reconnection, Tell, log
+from streamgauge.formats.results import rows
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.obstacles import obstacle
+from streamgauge.model.terms import Row
+from streamgauge.servers.http.headers import retry_after
+from streamgauge.servers.http.outgoing_requests import TRANSIENT, permanent_failure, unknown_host
 from streamgauge.sources.backoff import Backoff
+from streamgauge.sources.sse_events import EventParser
 
-_TIMEOUT = httpx.Timeout(calls.SILENCE_S)
+TURTLE: Final = "text/turtle"
+SILENCE_S: Final = 45.0
+"""After how long without a sign of life a connection is taken for broken; a broker gives one every 15 s."""
+
+PATIENCE_S: Final = 600.0
+"""For how long a broker may be away, unless told otherwise."""
+
+BUSY: Final = TRANSIENT
+"""Statuses of a broker, or of a proxy before it, that says to come again."""
+
+_LARGEST: Final = 256 * 2**20
+_TIMEOUT: Final = httpx.Timeout(SILENCE_S)
+_LOG: Final = logging.getLogger("streamgauge.servers.broker.reconnection")
+
+Read = TypeVar("Read")
+Published = TypeVar("Published")
+Done = TypeVar("Done")
+Answered = TypeVar("Answered")
+Awaited: TypeAlias = Coroutine[Any, Any, Read]
+
+Tell: TypeAlias = Callable[[str, float], None]
+"""Is told each time why a connection is made again, and in how many seconds."""
 
 
-class Client:
-    """Operations that wait; BrokerError when one is refused or nobody is there.
+class BrokerError(MistakeError, RuntimeError):
+    """A broker refused, or what it says is not understood; ``status`` is HTTP's, 0 without one.
 
-    ``http`` is used and left open where it is given. Used with ``with``, or to be closed.
+    ``after`` is in how many seconds to come again, where the broker says so.
     """
 
+    def __init__(self, sentence: str, status: int = 0, after: float | None = None) -> None:
+        super().__init__(sentence)
+        self.status, self.after = status, after
+
+
+class AwayError(BrokerError):
+    """Nobody answers."""
+
+
+_PASSING: Final = (httpx.TransportError, httpx.InvalidURL, AwayError)
+"""How a request fails that got no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A notification: rows that came and left, over ``columns``; ``key`` is the same when it comes again.
+
+    ``publications`` are the numbers of those that caused it, ``at`` when it was made (ms since 1970). Of an ASK rows
+    are over ``ask``, and ``boolean`` says whether it is true now; of a CONSTRUCT they are triples.
+    """
+
+    channel: str
+    number: int
+    key: str
+    publications: tuple[int, ...]
+    at: int
+    columns: tuple[str, ...]
+    added: tuple[Row, ...]
+    removed: tuple[Row, ...]
+    boolean: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """A publication took effect: its number; ``repeated`` when its key was known and nothing was done."""
+
+    number: int
+    repeated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The answer of a channel and the number of the last notification that is in it."""
+
+    number: int
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerCall:
+    """A request, below the broker's address."""
+
+    method: str
+    path: str
+    content: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, str] = field(default_factory=dict)
+
+
+def log(why: str, wait: float) -> None:
+    """Say it in the log ``streamgauge.servers.broker.reconnection``."""
+    _LOG.warning("%s: trying again in %.1f s", why, wait)
+
+
+@dataclass(slots=True)
+class Reconnection:
+    """The tries of one subscription: after 0.1, 0.2, .. 10 s, each between half and all, or as Retry-After asks.
+
+    ``steady`` is a clock in seconds that never goes back; after ``patience`` seconds without a word AwayError ends it.
+    """
+
+    url: str
+    backoff: Backoff
+    patience: float = PATIENCE_S
+    tell: Tell = log
+    steady: Callable[[], float] = time.monotonic
+    _since: float | None = None
+    _heard: bool = False
+
+    def heard(self) -> None:
+        """The broker said something."""
+        self.backoff.reset()
+        self._since, self._heard = None, True
+
+    def after(self, error: httpx.HTTPError | httpx.InvalidURL | BrokerError) -> float:
+        """The seconds to wait after a failure; BrokerError when no try mends it, AwayError when it is enough."""
+        why = permanent_failure(error)
+        if why:
+            raise BrokerError(f"{self.url}: {why}") from error
+        if not self._heard and unknown_host(error):
+            raise AwayError(f"{self.url}: {error}: name a host that is there") from error
+        return self._wait(obstacle(error).partition(": is it")[0], getattr(error, "after", None))
+
+    def busy(self, response: httpx.Response) -> float:
+        """The seconds to wait after an answer that says to come again, or after one that ended."""
+        if response.is_success:
+            return self._wait("the connection ended", None)
+        return self._wait(f"answers {response.status_code}", retry_after(response.headers, int(1000 * time.time())))
+
+    def _wait(self, why: str, asked: float | None) -> float:
+        now = self.steady()
+        self._since = now if self._since is None else self._since
+        wait = max(self.backoff.next(), asked or 0.0)
+        where = why if self.url in why else f"{self.url}: {why}"
+        if now - self._since + wait > self.patience:
+            told = f" and asks to come again in {asked:g} s" if asked else ""
+            raise AwayError(
+                f"{where}{told}: given up after {now - self._since:.0f} s, as patience is {self.patience:g} s"
+            )
+        self.tell(where, wait)
+        return wait
+
+
+class Subscription:
+    """A subscription across connections: what came twice is left out, and what is to be asked for next is known."""
+
+    def __init__(self, channel: str, subscriber: str | None, after: int | None, again: Reconnection) -> None:
+        self.last, self.missed, self.again = after, 0, again
+        self._channel, self._params = channel, {} if subscriber is None else {"subscriber": subscriber}
+        self._parser = EventParser(_LARGEST, None)
+        self._connected = False
+
+    def call(self) -> BrokerCall:
+        """Begin, or go on after the last one."""
+        self._parser = EventParser(_LARGEST, None)
+        headers = {} if self.last is None else {"Last-Event-ID": str(self.last)}
+        return BrokerCall("GET", f"{_path(self._channel)}/notifications", headers=headers, params=self._params)
+
+    def ended(self, response: httpx.Response) -> bool:
+        """Whether the channel is there no more, after it was; BrokerError for a refusal that waiting does not mend."""
+        if response.status_code == 404 and self._connected:
+            return True
+        if response.status_code not in BUSY:
+            _check(response)
+        self._connected = self._connected or response.is_success
+        return False
+
+    def heard(self, chunk: bytes) -> Iterator[Told]:
+        """The notifications that are complete with this part of the response."""
+        self.again.heard()
+        for event in self._parser.feed(chunk):
+            if event.data is None:
+                raise BrokerError(f"a notification of more than {_LARGEST} bytes")
+            if event.name == "missed":
+                self.missed += int(json.loads(event.data)["missed"])
+            elif event.name == "message":
+                told = read_told(json.loads(event.data))
+                if self.last is None or told.number > self.last:
+                    self.last = told.number
+                    yield told
+
+
+def read_told(said: Mapping[str, Any]) -> Told:
+    """A notification from its JSON."""
+    columns, added = rows(said["added"])
+    _, removed = rows(said["removed"])
+    number, at, causes, truth = said["number"], said["at"], tuple(said["publications"]), said.get("boolean")
+    return Told(said["channel"], number, said["key"], causes, at, columns, tuple(added), tuple(removed), truth)
+
+
+def bearing(token: str | None) -> dict[str, str]:
+    """The headers of every request."""
+    return {} if token is None else {"Authorization": f"Bearer {token}"}
+
+
+def _path(channel: str, subscriber: str | None = None) -> str:
+    path = f"/channels/{quote(channel, safe='')}"
+    return path if subscriber is None else f"{path}/subscribers/{quote(subscriber, safe='')}"
+
+
+def _check(response: httpx.Response) -> None:
+    """BrokerError says what a broker refuses, in a response that has been read."""
+    if response.is_success:
+        return
+    try:
+        sentence = response.json()["error"]
+    except (ValueError, KeyError, TypeError):
+        sentence = f"{response.request.url} answers {response.status_code}"
+    raise BrokerError(str(sentence), response.status_code, retry_after(response.headers, int(1000 * time.time())))
+
+
+def _check_acknowledged(response: httpx.Response) -> None:
+    """BrokerError for what a broker refuses, but for what it will take later: a later acknowledgement says as much."""
+    if response.status_code not in BUSY and response.status_code != 404:
+        _check(response)
+
+
+def _acknowledged(response: httpx.Response) -> Acknowledged:
+    _check(response)
+    said = response.json()
+    return Acknowledged(said["publication"], said["repeated"])
+
+
+def _standing(response: httpx.Response) -> Standing:
+    _check(response)
+    columns, found = rows(response.json())
+    return Standing(int(response.headers["Notification"]), columns, tuple(found))
+
+
+class _Operations(ABC, Generic[Published, Done, Answered]):
+    """The operations of both clients, whose replies are values, or values to be awaited.
+
+    BrokerError when one is refused, AwayError when nobody is there.
+    """
+
+    def __init__(self, url: str, token: str | None) -> None:
+        self._url, self._headers = url.rstrip("/"), bearing(token)
+
+    @abstractmethod
+    def _send(self, call: BrokerCall, read: Callable[[httpx.Response], Read]) -> Any:
+        """Send a request and read its response."""
+
+    def _change(self, operation: str, graph: str | bytes, kind: str, key: str | None) -> Published:
+        headers = {"Content-Type": kind, **({} if key is None else {"Idempotency-Key": key})}
+        content = graph.encode() if isinstance(graph, str) else graph
+        return cast(Published, self._send(BrokerCall("POST", f"/{operation}", content, headers), _acknowledged))
+
+    def _do(self, call: BrokerCall, check: Callable[[httpx.Response], None] = _check) -> Done:
+        return cast(Done, self._send(call, check))
+
+    def publish(self, graph: str | bytes, kind: str = TURTLE, key: str | None = None) -> Published:
+        """The facts of a graph, or of named graphs, are there from now on. With a ``key`` it may be sent again."""
+        return self._change("publish", graph, kind, key)
+
+    def delete(self, graph: str | bytes, kind: str = TURTLE, key: str | None = None) -> Published:
+        """They are there no more."""
+        return self._change("delete", graph, kind, key)
+
+    def update(self, update: str, key: str | None = None) -> Published:
+        """A SPARQL Update, as one publication."""
+        return self._change("update", update, "application/sparql-update", key)
+
+    def create_channel(self, channel: str, query: str) -> Done:
+        """A channel on a query: SELECT, ASK or CONSTRUCT."""
+        kind = {"Content-Type": "application/sparql-query"}
+        return self._do(BrokerCall("PUT", _path(channel), query.encode(), kind))
+
+    def delete_channel(self, channel: str) -> Done:
+        """A channel ends."""
+        return self._do(BrokerCall("DELETE", _path(channel)))
+
+    def rows(self, channel: str) -> Answered:
+        """The answer of a channel as it is."""
+        return cast(Answered, self._send(BrokerCall("GET", f"{_path(channel)}/rows"), _standing))
+
+    def unsubscribe(self, channel: str, subscriber: str) -> Done:
+        """A subscriber is forgotten."""
+        return self._do(BrokerCall("DELETE", _path(channel, subscriber)))
+
+    def _acknowledge(self, told: Told, subscriber: str) -> Done:
+        """Notifications up to this one need not come again; a broker that is busy hears of it by a later one."""
+        call = BrokerCall("PUT", _path(told.channel, subscriber), params={"acknowledged": str(told.number)})
+        return self._do(call, _check_acknowledged)
+
+    def _arguments(self, call: BrokerCall) -> dict[str, Any]:
+        """Of ``request`` and ``stream`` of httpx."""
+        return {
+            "method": call.method,
+            "url": self._url + call.path,
+            "content": call.content,
+            "headers": {**self._headers, **call.headers},
+            "params": call.params,
+        }
+
+    def _again(self, random: Random | None, patience: float, tell: Tell) -> Reconnection:
+        return Reconnection(self._url, Backoff(random or Random()), patience, tell)
+
+    def _away(self, error: Exception) -> AwayError:
+        """Nobody answers there."""
+        url = self._url
+        if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol):
+            return AwayError(f"{url}: no web address: write http://{url.removeprefix('//')}, or https://...")
+        return AwayError(f"{url}: {obstacle(error).partition(':')[0]}: is a broker there?")
+
+
+class Client(_Operations[Acknowledged, None, Standing]):
+    """Operations that wait. ``http`` is used and left open where it is given. Used with ``with``, or to be closed."""
+
     def __init__(self, url: str, token: str | None = None, http: httpx.Client | None = None) -> None:
-        self._url, self._headers = url.rstrip("/"), calls.bearing(token)
+        super().__init__(url, token)
         self._http, self._own = http or httpx.Client(timeout=_TIMEOUT), http is None
 
-    def publish(self, graph: str | bytes, kind: str = TURTLE, key: str | None = None) -> Acknowledged:
-        """The facts of a graph, or of named graphs, are there from now on. With a ``key`` it may be sent again."""
-        return calls.acknowledged(self._send(calls.change("publish", graph, kind, key)))
-
-    def delete(self, graph: str | bytes, kind: str = TURTLE, key: str | None = None) -> Acknowledged:
-        """They are there no more."""
-        return calls.acknowledged(self._send(calls.change("delete", graph, kind, key)))
-
-    def update(self, update: str, key: str | None = None) -> Acknowledged:
-        """A SPARQL Update, as one publication."""
-        return calls.acknowledged(self._send(calls.change("update", update, calls.UPDATE, key)))
-
-    def create_channel(self, channel: str, query: str) -> None:
-        """A channel on a query: SELECT, ASK or CONSTRUCT."""
-        calls.checked(self._send(calls.creation(channel, query)))
-
-    def delete_channel(self, channel: str) -> None:
-        """A channel ends."""
-        calls.checked(self._send(calls.of_channel("DELETE", channel)))
-
-    def rows(self, channel: str) -> Standing:
-        """The answer of a channel as it is."""
-        return calls.standing(self._send(calls.of_channel("GET", channel, "/rows")))
-
-    def unsubscribe(self, channel: str, subscriber: str) -> None:
-        """A subscriber is forgotten."""
-        calls.checked(self._send(calls.of_subscriber("DELETE", channel, subscriber)))
+    def _send(self, call: BrokerCall, read: Callable[[httpx.Response], Read]) -> Read:
+        """Send a request and read its response; BrokerError, AwayError."""
+        try:
+            response = self._http.request(**self._arguments(call))
+        except _PASSING as error:
+            raise self._away(error) from error
+        return read(response)
 
     def subscribe(
         self,
@@ -71,41 +364,24 @@ class Client:
         BrokerError for a refusal or a mistake (a status that waiting does not mend, a certificate, an address),
         AwayError when the broker was away for ``patience`` seconds.
         """
-        hearing, again = Hearing(channel, subscriber, after), Reconnection(self._url, _backoff(random), patience, tell)
+        place = Subscription(channel, subscriber, after, self._again(random, patience, tell))
         while True:
             try:
-                with self._streamed(hearing.call()) as response:
+                with self._http.stream(**self._arguments(place.call())) as response:
                     if not response.is_success:
                         response.read()
-                    if hearing.ended(response):
+                    if place.ended(response):
                         return
                     for chunk in response.iter_bytes() if response.is_success else ():
-                        again.heard()
-                        for told in hearing.heard(chunk):
+                        for told in place.heard(chunk):
                             yield told
-                            self._taken(channel, subscriber, told.number)
-            except calls.PASSING_ERRORS as error:
-                wait = again.after(error)
+                            if subscriber is not None:
+                                self._acknowledge(told, subscriber)
+            except _PASSING as error:
+                wait = place.again.after(error)
             else:
-                wait = again.busy(response)
+                wait = place.again.busy(response)
             sleep(wait)
-
-    def _taken(self, channel: str, subscriber: str | None, number: int) -> None:
-        if subscriber is not None:
-            calls.checked_later(self._send(calls.of_subscriber("PUT", channel, subscriber, number)))
-
-    def _send(self, call: BrokerCall) -> httpx.Response:
-        headers = {**self._headers, **call.headers}
-        try:
-            return self._http.request(
-                call.method, self._url + call.path, content=call.content, headers=headers, params=call.params
-            )
-        except calls.PASSING_ERRORS as error:
-            raise calls.away(self._url, error) from error
-
-    def _streamed(self, call: BrokerCall) -> AbstractContextManager[httpx.Response]:
-        headers = {**self._headers, **call.headers}
-        return self._http.stream(call.method, self._url + call.path, headers=headers, params=call.params)
 
     def close(self) -> None:
         """Leave."""
@@ -119,40 +395,20 @@ class Client:
         self.close()
 
 
-class AsyncClient:
+class AsyncClient(_Operations[Awaited[Acknowledged], Awaited[None], Awaited[Standing]]):
     """The same, to be awaited; used with ``async with``, or to be closed."""
 
     def __init__(self, url: str, token: str | None = None, http: httpx.AsyncClient | None = None) -> None:
-        self._url, self._headers = url.rstrip("/"), calls.bearing(token)
+        super().__init__(url, token)
         self._http, self._own = http or httpx.AsyncClient(timeout=_TIMEOUT), http is None
 
-    async def publish(self, graph: str | bytes, kind: str = TURTLE, key: str | None = None) -> Acknowledged:
-        """The facts of a graph are there from now on."""
-        return calls.acknowledged(await self._send(calls.change("publish", graph, kind, key)))
-
-    async def delete(self, graph: str | bytes, kind: str = TURTLE, key: str | None = None) -> Acknowledged:
-        """They are there no more."""
-        return calls.acknowledged(await self._send(calls.change("delete", graph, kind, key)))
-
-    async def update(self, update: str, key: str | None = None) -> Acknowledged:
-        """A SPARQL Update, as one publication."""
-        return calls.acknowledged(await self._send(calls.change("update", update, calls.UPDATE, key)))
-
-    async def create_channel(self, channel: str, query: str) -> None:
-        """A channel on a query: SELECT, ASK or CONSTRUCT."""
-        calls.checked(await self._send(calls.creation(channel, query)))
-
-    async def delete_channel(self, channel: str) -> None:
-        """A channel ends."""
-        calls.checked(await self._send(calls.of_channel("DELETE", channel)))
-
-    async def rows(self, channel: str) -> Standing:
-        """The answer of a channel as it is."""
-        return calls.standing(await self._send(calls.of_channel("GET", channel, "/rows")))
-
-    async def unsubscribe(self, channel: str, subscriber: str) -> None:
-        """A subscriber is forgotten."""
-        calls.checked(await self._send(calls.of_subscriber("DELETE", channel, subscriber)))
+    async def _send(self, call: BrokerCall, read: Callable[[httpx.Response], Read]) -> Read:
+        """Send a request and read its response; BrokerError, AwayError."""
+        try:
+            response = await self._http.request(**self._arguments(call))
+        except _PASSING as error:
+            raise self._away(error) from error
+        return read(response)
 
     async def subscribe(
         self,
@@ -164,42 +420,25 @@ class AsyncClient:
         tell: Tell = log,
     ) -> AsyncGenerator[Told, None]:
         """Notifications, each once, until the channel ends; a lost connection is made again, as ``Client`` does."""
-        hearing, again = Hearing(channel, subscriber, after), Reconnection(self._url, _backoff(random), patience, tell)
+        place = Subscription(channel, subscriber, after, self._again(random, patience, tell))
         while True:
             try:
-                call = hearing.call()
-                headers = {**self._headers, **call.headers}
-                async with self._http.stream(
-                    call.method, self._url + call.path, headers=headers, params=call.params
-                ) as response:
+                async with self._http.stream(**self._arguments(place.call())) as response:
                     if not response.is_success:
                         await response.aread()
-                    if hearing.ended(response):
+                    if place.ended(response):
                         return
                     if response.is_success:
                         async for chunk in response.aiter_bytes():
-                            again.heard()
-                            for told in hearing.heard(chunk):
+                            for told in place.heard(chunk):
                                 yield told
-                                await self._taken(channel, subscriber, told.number)
-            except calls.PASSING_ERRORS as error:
-                wait = again.after(error)
+                                if subscriber is not None:
+                                    await self._acknowledge(told, subscriber)
+            except _PASSING as error:
+                wait = place.again.after(error)
             else:
-                wait = again.busy(response)
+                wait = place.again.busy(response)
             await asyncio.sleep(wait)
-
-    async def _taken(self, channel: str, subscriber: str | None, number: int) -> None:
-        if subscriber is not None:
-            calls.checked_later(await self._send(calls.of_subscriber("PUT", channel, subscriber, number)))
-
-    async def _send(self, call: BrokerCall) -> httpx.Response:
-        headers = {**self._headers, **call.headers}
-        try:
-            return await self._http.request(
-                call.method, self._url + call.path, content=call.content, headers=headers, params=call.params
-            )
-        except calls.PASSING_ERRORS as error:
-            raise calls.away(self._url, error) from error
 
     async def aclose(self) -> None:
         """Leave."""
@@ -213,7 +452,3 @@ class AsyncClient:
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
         await self.aclose()
-
-
-def _backoff(random: Random | None) -> Backoff:
-    return Backoff(random or Random())

@@ -1,9 +1,16 @@
-"""A SPARQL store with the closure in it, asked from scratch; what strategies that evaluate again have in common."""
+"""Strategies that answer queries again: a SPARQL store with the closure in it, and the heuristics that put answers off.
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+``Guessing`` is the common part of both heuristics of SENS (Murth and Kuehn, ESWC 2009; Murth et al., SEP-BM, section
+4.2). Similar publications lead to similar notifications: rows are guessed from what earlier publications led to, tested
+one by one, and told at once; a full evaluation finds what was not guessed. A channel most of whose rows were guessed is
+evaluated only at intervals. Which parameters are deduced is said in docs/broker-strategies.md.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from sys import getsizeof
+from typing import Final, Protocol
 
 import pyoxigraph as ox
 
@@ -12,12 +19,12 @@ from streamgauge.incremental.drivers.landmark import ROW, fact_bytes, terms
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import every_pattern
+from streamgauge.query.rebuild import every_pattern, with_names
 from streamgauge.reasoning.closure import Closure
 from streamgauge.reasoning.rules import Rules
-from streamgauge.semantics.stored_query import StoredQuery
+from streamgauge.semantics.stored_query import StoredQuery, store_gap
 from streamgauge.semantics.stored_terms import stored_literals
-from streamgauge.servers.broker.contract import Failures, HeldSizes, Turn
+from streamgauge.servers.broker.contract import AnswerChange, HeldSizes, Publication, Strategy
 from streamgauge.sparql.algebra import TRUE, answer
 from streamgauge.sparql.dataset import Dataset, IndexedGraph
 
@@ -111,31 +118,16 @@ class EvaluatedChannel:
     """Publications since then."""
 
 
-class Evaluating:
-    """Channels over a stored closure."""
-
-    graphs = False
+class Evaluating(Strategy):
+    """Channels over a stored closure. Nothing is bounded: what pyoxigraph evaluates cannot be stopped."""
 
     def __init__(self, rules: Rules) -> None:
         self.stored = StoredClosure(rules)
         self.channels: dict[str, EvaluatedChannel] = {}
 
-    def limit(self, effort: int, derived: int, change: int | None = None) -> None:
-        """Nothing is bounded: what pyoxigraph evaluates cannot be stopped."""
-
-    def failures(self) -> Failures:
-        """None."""
-        return Failures({}, {})
-
     def load(self, triples: Iterable[Triple]) -> None:
         """Many facts are there."""
         self.stored.load(triples)
-
-    def prepare(self, form: al.QueryForm, turn: Turn, alone: Turn) -> object:
-        """Nothing: it is evaluated when it is created."""
-
-    def abandon(self, prepared: object) -> None:
-        """There is nothing to let go of."""
 
     def create(self, channel: str, form: al.QueryForm, prepared: object = None) -> tuple[str, ...]:  # noqa: ARG002
         """A channel begins; ValueError for what is no SELECT, and for LIMIT and GRAPH."""
@@ -186,6 +178,149 @@ class Evaluating:
         added, removed = tuple(now - asked.shown), tuple(asked.shown - now)
         asked.shown = now
         return added, removed
+
+
+Graph = tuple[Triple, ...]
+_TESTABLE: Final = (al.Project, al.Distinct, al.BGP, al.Filter, al.Union, al.Join)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """``share`` of rows that must have been guessed for evaluations to wait for the ``interval`` (seconds); the share
+    is over the last ``window`` rows, and needs ``least`` of them. At most ``guesses`` are tested a publication.
+    """
+
+    share: float = 0.8
+    interval: float = 10.0
+    window: int = 200
+    least: int = 20
+    guesses: int = 50
+
+
+class Heuristic(Protocol):
+    """The statistics of one channel."""
+
+    def learn(self, graph: Graph, row: Row) -> None:
+        """A publication led to a row."""
+        ...
+
+    def guess(self, graph: Graph) -> Iterable[Row]:
+        """The rows that a publication may lead to, the likeliest first."""
+        ...
+
+
+@dataclass
+class _Learned:
+    """A channel's heuristic and how it has done: whether each of the last rows was guessed."""
+
+    heuristic: Heuristic
+    test: al.Pattern | None
+    guessed: deque[bool]
+    evaluated: float = 0.0
+
+
+@dataclass
+class Guessing(Evaluating):
+    """Channels over a stored closure, each with a heuristic that ``make`` makes for its width."""
+
+    rules: Rules
+    make: Callable[[int], Heuristic]
+    settings: Settings = field(default_factory=Settings)
+    complete: bool = False
+
+    def __post_init__(self) -> None:
+        super().__init__(self.rules)
+        self._learned: dict[str, _Learned] = {}
+
+    def create(self, channel: str, form: al.QueryForm, prepared: object = None) -> tuple[str, ...]:
+        """A channel begins; ValueError for what is no SELECT."""
+        variables = super().create(channel, form, prepared)
+        guessed: deque[bool] = deque(maxlen=self.settings.window)
+        self._learned[channel] = _Learned(self.make(len(variables)), _testable(form), guessed)
+        return variables
+
+    def drop(self, channel: str) -> None:
+        """A channel ends."""
+        super().drop(channel)
+        del self._learned[channel]
+
+    def publish(self, publications: Sequence[Publication], now: float) -> Iterator[AnswerChange]:
+        """The guessed changes of every publication, then those of evaluations that do not wait."""
+        changed = [each for each in publications if self.stored.change(each.added, each.removed)]
+        deleted = any(each.removed for each in changed)
+        for name, asked in self.channels.items():
+            asked.behind += [each.number for each in changed]
+            for each in changed:
+                yield from self._guessed(name, asked, each)
+        for name, asked in self.channels.items():
+            if asked.behind and (deleted or not self._waits(self._learned[name], now)):
+                yield from self._evaluated(name, asked, changed, now)
+
+    def evaluate(self, now: float) -> Iterator[AnswerChange]:
+        """Evaluate the channels that wait."""
+        for name, asked in self.channels.items():
+            if asked.behind:
+                yield from self._evaluated(name, asked, (), now)
+
+    def _guessed(self, name: str, asked: EvaluatedChannel, publication: Publication) -> Iterator[AnswerChange]:
+        learned = self._learned[name]
+        if learned.test is None or not publication.added:
+            return
+        tested = 0
+        for row in dict.fromkeys(learned.heuristic.guess(publication.added)):
+            if tested == self.settings.guesses:
+                return
+            if row in asked.shown or None in row:
+                continue
+            tested += 1
+            if self.stored.holds(_question(learned.test, asked.form.variables, row)):
+                asked.shown.add(row)
+                learned.guessed.append(True)
+                learned.heuristic.learn(publication.added, row)
+                yield AnswerChange(name, (publication.number,), (row,))
+
+    def _waits(self, learned: _Learned, now: float) -> bool:
+        """Whether the share of guessed rows is high enough for the evaluation to wait, and the interval is not over."""
+        known, settings = learned.guessed, self.settings
+        often = len(known) >= settings.least and sum(known) > settings.share * len(known)
+        return often and now - learned.evaluated < settings.interval
+
+    def _evaluated(
+        self, name: str, asked: EvaluatedChannel, changed: Sequence[Publication], now: float
+    ) -> Iterator[AnswerChange]:
+        learned, causes = self._learned[name], tuple(asked.behind)
+        added, removed = self.differences(asked)
+        learned.evaluated = now
+        asked.behind = []
+        learned.guessed.extend([False] * len(added))
+        if len(causes) == 1:
+            for publication in changed:
+                for row in added[: self.settings.guesses]:
+                    learned.heuristic.learn(publication.added, row)
+        if added or removed:
+            yield AnswerChange(name, causes, added, removed)
+
+
+def _testable(form: al.QueryForm) -> al.Pattern | None:
+    """The pattern of a query in which the terms of a row can stand for its variables; ``None`` where they cannot.
+
+    Nor where pyoxigraph is not known to answer as SPARQL does.
+    """
+    if store_gap(form) is not None:
+        return None
+    if not all(isinstance(each, _TESTABLE) for each in every_pattern(form.pattern)):
+        return None
+    pattern = form.pattern
+    while isinstance(pattern, al.Project | al.Distinct):
+        pattern = pattern.pattern
+    inner = [each for each in every_pattern(pattern) if isinstance(each, al.Project)]
+    return None if inner else pattern
+
+
+def _question(pattern: al.Pattern, variables: Sequence[str], row: Row) -> al.Ask:
+    """Whether a row is in the answer."""
+    terms = {al.Var(name): term for name, term in zip(variables, row, strict=True) if term is not None}
+    return al.Ask(with_names(pattern, terms))
 
 
 def _quad(triple: Triple) -> ox.Quad:

@@ -1,6 +1,33 @@
-"""The limits of a broker: every number is a bound, beyond which a request is refused by name."""
+"""The limits of a broker, beyond which a request is refused by name; queries, updates and graphs read within them.
 
+How long the texts are that a query computes is bounded before it is asked, for what computes them cannot be stopped.
+The engine of REGEX does not backtrack, and takes time in proportion to the text; a pattern with a back-reference has
+0.05 s (``sparql/regular.py``), so a query may have few of those, and none that is too large to be compiled
+(``servers/http/limits.py``).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from sys import intern
+from typing import Final
+from uuid import uuid4
+
+import pyoxigraph as ox
+
+from streamgauge.formats.bounds import SERVED, check_rdf
+from streamgauge.formats.canonical import to_triple
+from streamgauge.formats.streams import rdf_syntax
+from streamgauge.formats.streams.format import FormatError, Relabel, parse
+from streamgauge.incremental.budget import TooMuchError
+from streamgauge.model import algebra as al
+from streamgauge.model.named_facts import apart, in_graph, is_named
+from streamgauge.model.terms import Triple
+from streamgauge.query import parse_sparql
+from streamgauge.query.rebuild import every_pattern, expressions
+from streamgauge.query.updates import UpdateOperation, read_update
+from streamgauge.servers.http.deadlines import DEADLINES
+from streamgauge.servers.http.limits import load_parsers, refused_patterns
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +79,197 @@ class LimitError(ValueError):
 
 class BusyError(RuntimeError):
     """No more is taken just now; come again."""
+
+
+LONGEST_NAME: Final = 200
+"""Characters of a channel's or subscriber's name."""
+
+
+def check_name(name: str, what: str) -> str:
+    """The name; ValueError for one that is none."""
+    if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
+        raise ValueError(f"{what} has a name of 1 to {LONGEST_NAME} printable characters")
+    return name
+
+
+def read_query(text: str, limits: Limits) -> al.QueryForm:
+    """The query of a channel; QueryError, or LimitError where reading or answering it costs too much."""
+    if len(text) > limits.query_text:
+        raise LimitError(f"a query of more than {limits.query_text} characters: write a shorter one")
+    load_parsers()
+    try:
+        with DEADLINES.within(limits.seconds, limits.growth):
+            form = parse_sparql(text, bounds=SERVED)
+            _check_texts(form, limits)
+            return form
+    except TooMuchError as error:
+        raise LimitError(f"{error}: write a shorter query") from error
+    except RecursionError:
+        raise too_deep() from None
+
+
+def too_deep() -> LimitError:
+    """The error for a query whose evaluation would call itself too often."""
+    return LimitError("the query is nested too deeply to be evaluated: write it flatter")
+
+
+_WIDER: Final = {"UCASE": 3, "LCASE": 3, "ENCODE_FOR_URI": 12}
+"""How much longer a text may become."""
+
+
+def _check_texts(form: al.QueryForm, limits: Limits) -> None:
+    """LimitError for an expression whose value may be longer than ``limits.text``, of terms within ``limits.term``.
+
+    Also for patterns of regular expressions that cost too much.
+    """
+    made: dict[str, list[al.Expression]] = {}
+    found: list[al.Expression] = []
+    for pattern in every_pattern(form.pattern):
+        found += expressions(pattern)
+        if isinstance(pattern, al.Extend):
+            made.setdefault(pattern.variable.name, []).append(pattern.expression)
+    if refused := refused_patterns(form):
+        raise LimitError(refused)
+    lengths: dict[str, int] = {}
+    for each in found:
+        if _length(each, made, lengths, limits.term) > limits.text:
+            raise LimitError(f"a computed text may have more than {limits.text} characters: CONCAT or REPLACE less")
+
+
+def _length(
+    expression: al.Expression, made: Mapping[str, list[al.Expression]], lengths: dict[str, int], term: int
+) -> int:
+    """The most characters that a value has; those of variables are remembered."""
+    match expression:
+        case al.Var(name=name):
+            if name not in lengths:
+                lengths[name] = term
+                lengths[name] = max((_length(each, made, lengths, term) for each in made.get(name, ())), default=term)
+            return lengths[name]
+        case al.Call(operator=operator, arguments=arguments):
+            given = [_length(each, made, lengths, term) for each in arguments]
+            return _called(operator.upper(), given)
+        case str():
+            return len(expression)
+        case _:
+            return term
+
+
+def _called(operator: str, given: list[int]) -> int:
+    if operator == "CONCAT":
+        return sum(given)
+    if operator == "REPLACE":
+        text, _, replacement, *_ = given
+        return (text + 1) * (replacement + 1)
+    return _WIDER.get(operator, 1) * max(given, default=0)
+
+
+def read_changes(text: str, limits: Limits | None = None) -> list[UpdateOperation]:
+    """The operations of a SPARQL Update; GraphError for one with WHERE that is not the first, QueryError.
+
+    LimitError when it takes longer than ``limits`` say to read it.
+    """
+    named: dict[str, str] = {}
+    start = uuid4().hex
+    load_parsers()
+    try:
+        with DEADLINES.within((limits or Limits()).seconds):
+            changes = read_update(text, lambda name: named.setdefault(name, f"_:{start}b{len(named)}"), graphs=True)
+    except TooMuchError as error:
+        raise LimitError(f"{error}: write a shorter update") from error
+    if any(change.where for change in changes[1:]):
+        raise GraphError("an operation with WHERE comes first: send what comes before it by itself")
+    return changes
+
+
+SYNTAXES: Final = {
+    "text/turtle": ox.RdfFormat.TURTLE,
+    "application/n-triples": ox.RdfFormat.N_TRIPLES,
+    "application/rdf+xml": ox.RdfFormat.RDF_XML,
+    "application/ld+json": ox.RdfFormat.JSON_LD,
+    "application/trig": ox.RdfFormat.TRIG,
+    "application/n-quads": ox.RdfFormat.N_QUADS,
+}
+
+
+DENSE: Final = 12_000
+BYTES_EACH: Final = 8
+"""Triples of any text, and bytes of a text for each one more: lists of digits have a triple for each byte."""
+
+
+class GraphError(ValueError):
+    """A graph that cannot be read; the sentence says where."""
+
+
+class MediaTypeError(ValueError):
+    """A media type that is not read here; the sentence names those that are."""
+
+
+def read_graph(body: bytes, kind: str, limits: Limits) -> tuple[Triple, ...]:
+    """The triples of a graph; its blank nodes are new ones. GraphError, MediaTypeError, LimitError."""
+    media = kind.partition(";")[0].strip().lower()
+    syntax = SYNTAXES.get(media)
+    if syntax is None:
+        raise MediaTypeError(f"a graph comes as one of {', '.join(SYNTAXES)}: {media or 'no content type'} is none")
+    try:
+        check_rdf(body, syntax)
+        return tuple(_triples(body, syntax, limits))
+    except SyntaxError as error:
+        raise GraphError(f"line {error.lineno}: not {media}: {error.msg}") from error
+    except (ValueError, OSError) as error:
+        if isinstance(error, GraphError | LimitError):
+            raise
+        raise GraphError(f"not {media}: {error}") from error
+
+
+def _triples(body: bytes, syntax: ox.RdfFormat, limits: Limits) -> Iterator[Triple]:
+    most = min(limits.graph, DENSE + len(body) // BYTES_EACH)
+    for count, quad in enumerate(ox.parse(body, format=syntax, rename_blank_nodes=True), 1):
+        if count > most and most == limits.graph:
+            raise LimitError(f"a publication of more than {most} triples: publish it in parts")
+        if count > most:
+            raise LimitError(
+                f"more than {most} triples in a text of {len(body)} bytes: publish them in parts, or as N-Triples"
+            )
+        subject, predicate, end = _fact(quad)
+        triple = intern(subject), intern(predicate), intern(end)
+        if max(map(len, triple)) > limits.term:
+            raise LimitError(f"a term of more than {limits.term} characters: {max(triple, key=len)[:40]}...")
+        yield triple
+
+
+def read_named_graph(body: bytes, kind: str, limits: Limits) -> tuple[Triple, ...]:
+    """The triples of a graph that is deleted; GraphError also for a blank node, which would name nothing there."""
+    found = read_graph(body, kind, limits)
+    terms = (term for fact in found for term in (apart(fact)[1] if is_named(fact[0]) else fact))
+    if any(term.startswith("_:") or (term.startswith("<<") and "_:" in term) for term in terms):
+        raise GraphError("a blank node names nothing here: delete it by SPARQL Update, DELETE WHERE { ... }")
+    return found
+
+
+def _fact(quad: ox.Quad) -> Triple:
+    """A fact, with its graph where that has a name."""
+    if quad.graph_name == ox.DefaultGraph():
+        return to_triple(quad)
+    if not isinstance(quad.graph_name, ox.NamedNode):
+        raise GraphError(f"a graph with the blank node {quad.graph_name} for a name: name it by an IRI")
+    return in_graph(str(quad.graph_name), to_triple(quad))
+
+
+def read_files(paths: Sequence[Path]) -> Iterator[Triple]:
+    """The facts of RDF files, those of named graphs in their graphs; blank nodes of each file are its own.
+
+    FormatError names file and line.
+    """
+    for number, path in enumerate(paths):
+        relabel = Relabel(f"s{number}x" if number else "s")
+        for quad in parse(path, rdf_syntax(path)):
+            triple = relabel.triple(quad)
+            if isinstance(quad.graph_name, ox.NamedNode):
+                yield in_graph(str(quad.graph_name), triple)
+            elif quad.graph_name == ox.DefaultGraph():
+                yield triple
+            else:
+                raise FormatError(
+                    f"{path}: a graph with the blank node {quad.graph_name} for a name: name it by an IRI"
+                )

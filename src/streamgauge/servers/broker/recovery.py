@@ -8,8 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from streamgauge.servers.broker.journal import JournalError
-from streamgauge.servers.broker.seal import row_sum
+from streamgauge.servers.broker.contract import JournalError
 from streamgauge.servers.broker.soundness import (
     SCHEMA,
     TABLES,
@@ -21,6 +20,7 @@ from streamgauge.servers.broker.soundness import (
     mark_of,
     readable,
     refuse_vanished,
+    row_sum,
 )
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.servers.durability import UNREADABLE, Inspection, Saved, Witness, copy_readable, unpack
@@ -53,7 +53,9 @@ def verify(path: Path) -> Inspection:
             found.note("page 1", f"no journal ({error})")
             return found
         if version != VERSION:
-            return _without_sums(database, version, found, marked=_marked(path))
+            return _without_sums(
+                database, version, found, marked=mark_of(path).exists() and mark_of(path).stat().st_size > 0
+            )
         return inspect(database, mark, found)[0]
 
 
@@ -149,10 +151,6 @@ def _refuse_absent(path: Path) -> None:
         raise JournalError(f"{path}: a broker has it open: stop the broker first")
     if path.exists() and not os.access(path, os.R_OK):
         raise JournalError(f"{path}: it cannot be read: ask for the right to read it")
-
-
-def _marked(path: Path) -> bool:
-    return mark_of(path).exists() and mark_of(path).stat().st_size > 0
 
 
 def _mark(path: Path) -> Witness | None:

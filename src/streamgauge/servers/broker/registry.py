@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Final, TypeAlias
 
 from streamgauge.incremental.budget import TooMuchError
@@ -17,21 +16,24 @@ from streamgauge.servers.broker.channels import (
     Subscribed,
     UnknownChannelError,
 )
-from streamgauge.servers.broker.contract import AnswerChange, AnswerEntry, Failures, Publication, Strategy
-from streamgauge.servers.broker.journal import (
+from streamgauge.servers.broker.contract import (
     Accepted,
+    AnswerChange,
+    AnswerEntry,
+    Failures,
     Journal,
     NotWrittenError,
     Opened,
+    Publication,
+    Strategy,
     Subscriber,
     UnacknowledgedEntry,
 )
 from streamgauge.servers.broker.limits import LimitError, Limits
+from streamgauge.servers.broker.publications import Turns
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.events import Answers, End
 from streamgauge.servers.http.retries import RetryKey
-
-Lock: TypeAlias = AbstractContextManager[object]
 
 Require: TypeAlias = Callable[[Channel | None], None]
 """Looks at a channel before something is done to it, and refuses by raising; ``None``: there is none of that name."""
@@ -50,21 +52,20 @@ def anything(_channel: Channel | None) -> None:
 class Registry:
     """Channels by name; those that ask the same share a log. What the ``journal`` holds is there again.
 
-    ``clock`` is the wall clock in ms. One thread at a time, which has the ``lock``; subscribers acknowledge from any.
+    ``clock`` is the wall clock in ms. Public methods are thread-safe, the others are called by who has the lock.
     """
 
-    def __init__(
-        self, strategy: Strategy, journal: Journal, limits: Limits, clock: Callable[[], int], lock: Lock
-    ) -> None:
-        self.channels: dict[str, Channel] = {}
-        self._strategy, self._journal, self._limits = strategy, journal, limits
-        self._clock, self._lock = clock, lock
+    def __init__(self, strategy: Strategy, journal: Journal, limits: Limits, clock: Callable[[], int]) -> None:
+        self.limits = limits
+        self._channels: dict[str, Channel] = {}
+        self._strategy, self._journal, self._clock, self._lock = strategy, journal, clock, Turns()
         self._logs: dict[str, Log] = {}
         self._asked: dict[QueryForm, Log] = {}
         self._unsaid: dict[tuple[str, str], int] = {}
         self._failed: dict[str, str] = {}
         self._gone: dict[int, list[str]] = {}
         self._created: Counter[str] = Counter()
+        self._newest = 0
         self._restore()
 
     def _restore(self) -> None:
@@ -85,21 +86,20 @@ class Registry:
         for subscriber in self._journal.subscribers():
             old_hook = subscriber.owner == OPEN and subscriber.name.startswith(HOOK_NAME)
             owner = OPERATOR if old_hook else subscriber.owner
-            self._enrol(self.channels[subscriber.channel], subscriber.name, subscriber.acknowledged, owner)
+            self._enrol(self._channels[subscriber.channel], subscriber.name, subscriber.acknowledged, owner)
 
     def channel(self, name: str) -> Channel:
         """A channel by its name; UnknownChannelError."""
-        found = self.channels.get(name)
+        found = self._channels.get(name)
         if found is None:
             raise UnknownChannelError(name)
         return found
 
-    def is_new(self, name: str, form: QueryForm, owner: str = OPEN) -> bool:
-        """Whether a channel that may begin asks what no other does; LimitError, ExistingChannelError."""
-        self._refuse(name, owner)
-        return form not in self._asked
+    def channels(self) -> list[Channel]:
+        """All channels."""
+        return list(self._channels.values())
 
-    def create(self, name: str, query: str, form: QueryForm, owner: str = OPEN, prepared: object = None) -> Channel:
+    def _create(self, name: str, query: str, form: QueryForm, owner: str = OPEN, prepared: object = None) -> Channel:
         """A channel begins; LimitError, ExistingChannelError, or the strategy's ValueError.
 
         ``prepared`` is what the strategy gave for its query.
@@ -109,11 +109,12 @@ class Registry:
         try:
             log = self._asked.get(form)
             if log is None:
-                log = self._ask(max(map(int, self._logs), default=0) + 1, form, 0, prepared)
+                log = self._ask(self._newest + 1, form, 0, prepared)
         except TooMuchError as error:
             raise LimitError(f"{error}: ask for less") from error
         try:
-            self._within(log)
+            if not log.channels and self._strategy.size(log.name) > self.limits.rows:
+                raise LimitError(f"the answer has more than {self.limits.rows} rows: ask for less")
             opened = Opened(name, query, log.number, log.entries.number, owner)
             self._journal.create(opened)
             return self._open(log, opened)
@@ -121,29 +122,26 @@ class Registry:
             self._forget(log)
 
     def _refuse(self, name: str, owner: str) -> None:
-        if name in self.channels:
+        """LimitError, ExistingChannelError for a channel that may not begin."""
+        if name in self._channels:
             raise ExistingChannelError(f"there is a channel {name} already: take another name, or delete it")
-        if self._created[owner] >= self._limits.channels:
-            raise LimitError(f"{self._limits.channels} channels are there already{_of(owner)}: delete one first")
+        if self._created[owner] >= self.limits.channels:
+            raise LimitError(f"{self.limits.channels} channels are there already{_of(owner)}: delete one first")
 
     def _ask(self, number: int, form: QueryForm, last: int, prepared: object = None) -> Log:
-        log = Log(number, form, self._strategy.create(str(number), form, prepared), Answers(self._limits, last))
+        log = Log(number, form, self._strategy.create(str(number), form, prepared), Answers(self.limits, last))
         self._logs[log.name] = self._asked[form] = log
+        self._newest = max(self._newest, number)
         return log
 
-    def _within(self, log: Log) -> None:
-        rows = 0 if log.channels else self._strategy.size(log.name)
-        if rows > self._limits.rows:
-            raise LimitError(f"the answer has more than {self._limits.rows} rows: ask for less")
-
     def _open(self, log: Log, opened: Opened) -> Channel:
-        made = self.channels[opened.name] = log.channels[opened.name] = Channel(
+        made = self._channels[opened.name] = log.channels[opened.name] = Channel(
             opened.name, opened.query, log, opened.start, opened.owner
         )
         self._created[opened.owner] += 1
         return made
 
-    def drop(self, name: str) -> None:
+    def _drop(self, name: str) -> None:
         """A channel ends; its subscribers are told. UnknownChannelError."""
         channel = self.channel(name)
         log = channel.log
@@ -152,7 +150,7 @@ class Registry:
 
     def _close(self, channel: Channel, end: End) -> None:
         name, log = channel.name, channel.log
-        del self.channels[name], log.channels[name]
+        del self._channels[name], log.channels[name]
         self._created[channel.owner] -= 1
         log.named.pop(name, None)
         self._unsaid = {each: number for each, number in self._unsaid.items() if each[0] != name}
@@ -170,20 +168,51 @@ class Registry:
             del self._asked[log.form]
 
     def subscribe(
-        self, channel: str, name: str, wake: Callable[[], None], after: int | None, owner: str = OPEN
+        self, channel: str, name: str, wake: Callable[[], None], after: int | None = None, owner: str = OPEN
     ) -> Subscribed:
-        """Begin by a name, which is the owner's from then on. UnknownChannelError, LimitError, ForeignNameError."""
-        found = self.admit(channel, name, owner)
-        known = found.acknowledged.get(name)
-        if known is None and found.names(owner) >= self._limits.subscribers:
-            raise self._crowded(owner)
-        if known is None or (owner != OPEN and found.owners[name] == OPEN):
-            number = found.number if known is None else known
-            self._journal.subscribe(Subscriber(channel, name, number, owner))
-            self._enrol(found, name, number, owner)
-        return found.follow(name, found.acknowledged[name] if after is None else after, wake, self.acknowledge, owner)
+        """Begin after a notification's number; without one after what ``name`` acknowledged, else with new ones only.
 
-    def admit(self, channel: str, name: str, owner: str) -> Channel:
+        ``wake`` is called, from any thread, when there is something to take. The name belongs to the ``owner`` from
+        then on. UnknownChannelError, LimitError, ForeignNameError for a name that is another identity's.
+        """
+        with self._lock:
+            found = self._admit(channel, name, owner)
+            known = found.acknowledged.get(name)
+            if known is None and found.names(owner) >= self.limits.subscribers:
+                raise self._crowded(owner)
+            if known is None or (owner != OPEN and found.owners[name] == OPEN):
+                number = found.number if known is None else known
+                self._journal.subscribe(Subscriber(channel, name, number, owner))
+                self._enrol(found, name, number, owner)
+            return found.follow(name, found.acknowledged[name] if after is None else after, wake, self._taken, owner)
+
+    def listen(self, channel: str, wake: Callable[[], None], after: int | None = None, owner: str = OPEN) -> Subscribed:
+        """Begin after a notification's number, else with new ones, as nobody: nothing is kept for who comes back.
+
+        UnknownChannelError, LimitError.
+        """
+        with self._lock:
+            found = self.channel(channel)
+            if found.connections(owner) >= self.limits.subscribers:
+                raise self._crowded(owner)
+            return found.follow("", after, wake, self._taken, owner)
+
+    def acknowledge(
+        self, channel: str, name: str, number: int | None, *, owner: str = OPEN, require: Require = anything
+    ) -> Channel:
+        """Notifications up to a number need not come again; without one the name begins to be a subscriber.
+
+        UnknownChannelError, LimitError, ForeignNameError, or what ``require`` raises of the channel as it is before.
+        """
+        with self._lock:
+            require(self._admit(channel, name, owner))
+            subscribed = self.subscribe(channel, name, lambda: None, None, owner)
+            subscribed.close()
+            if number is not None:
+                subscribed.acknowledge(number)
+            return self.channel(channel)
+
+    def _admit(self, channel: str, name: str, owner: str) -> Channel:
         """The channel, where a name on it is the owner's or nobody's. UnknownChannelError, ForeignNameError.
 
         Who comes to a broker without tokens (``OPEN``) has all names; a name that ``OPEN`` made is the next comer's.
@@ -197,65 +226,62 @@ class Registry:
             raise ForeignNameError(f"the name {name} on the channel {channel} belongs to another token: take another")
         return found
 
-    def names(self, channel: str, owner: str) -> dict[str, int]:
-        """The names of an identity with what they acknowledged; all for ``OPEN``. UnknownChannelError."""
-        found = self.channel(channel)
-        return {
-            name: number for name, number in sorted(found.acknowledged.items()) if owner in (OPEN, found.owners[name])
-        }
+    def subscribers(self, channel: str, owner: str = OPEN) -> dict[str, int]:
+        """The names on a channel that belong to an identity, with what they acknowledged; all for ``OPEN``."""
+        with self._lock:
+            found = self.channel(channel)
+            named = sorted(found.acknowledged.items())
+            return {name: number for name, number in named if owner in (OPEN, found.owners[name])}
 
     def release(self, owners: Collection[str]) -> None:
-        """Names of other identities than these belong to nobody."""
-        for channel in self.channels.values():
-            for name, owner in channel.owners.items():
-                if owner not in owners:
-                    channel.owners[name] = OPEN
-
-    def listen(self, channel: str, wake: Callable[[], None], after: int | None, owner: str = OPEN) -> Subscribed:
-        """Begin as nobody. UnknownChannelError, LimitError."""
-        found = self.channel(channel)
-        if found.connections(owner) >= self._limits.subscribers:
-            raise self._crowded(owner)
-        return found.follow("", after, wake, self.acknowledge, owner)
+        """Names of any other identity than these belong to nobody any more: the next that comes by one has the name."""
+        with self._lock:
+            for channel in self._channels.values():
+                for name, owner in channel.owners.items():
+                    if owner not in owners:
+                        channel.owners[name] = OPEN
 
     def _crowded(self, owner: str) -> LimitError:
-        return LimitError(f"{self._limits.subscribers} subscribers are there already{_of(owner)}: come again later")
+        return LimitError(f"{self.limits.subscribers} subscribers are there already{_of(owner)}: come again later")
 
     def _enrol(self, channel: Channel, name: str, number: int, owner: str) -> None:
         channel.acknowledged[name], channel.owners[name] = number, owner
         channel.log.named[channel.name] = channel
 
-    def unsubscribe(self, channel: str, name: str) -> None:
-        """A subscriber is forgotten. UnknownChannelError."""
-        found = self.channel(channel)
-        self._journal.unsubscribe(channel, name)
-        self._unsaid.pop((channel, name), None)
-        found.owners.pop(name, None)
-        if found.acknowledged.pop(name, None) is not None and not found.acknowledged:
-            del found.log.named[channel]
+    def unsubscribe(self, channel: str, name: str, *, owner: str = OPEN, require: Require = anything) -> None:
+        """A subscriber is forgotten. UnknownChannelError, ForeignNameError, or what ``require`` raises."""
+        with self._lock:
+            found = self._admit(channel, name, owner)
+            require(found)
+            self._journal.unsubscribe(channel, name)
+            self._unsaid.pop((channel, name), None)
+            found.owners.pop(name, None)
+            if found.acknowledged.pop(name, None) is not None and not found.acknowledged:
+                del found.log.named[channel]
 
-    def acknowledge(self, by: Subscribed, number: int) -> None:
+    def _taken(self, by: Subscribed, number: int) -> None:
         """Notifications up to a number need not come again; the journal hears of it with the next publication.
 
         Nothing happens when the channel is another by now, or the name belongs to another identity.
         """
         with self._lock:
             channel, name = by.channel, by.name
-            there = self.channels.get(channel.name) is channel and by.owner in (OPEN, channel.owners.get(name))
+            there = self._channels.get(channel.name) is channel and by.owner in (OPEN, channel.owners.get(name))
             if there and channel.acknowledged.get(name, number) < number:
                 number = min(number, channel.number)
                 channel.acknowledged[name] = self._unsaid[channel.name, name] = number
 
-    def tell(self, found: Iterable[AnswerChange]) -> Failures:
+    def _tell(self, found: Iterable[AnswerChange]) -> Failures:
         """Changes are told as they are found; what was not done."""
+        logs, entry_of = self._logs, self._entry
         for each in found:
-            entry = self._entry(each)
-            self._logs[each.name].entries.add(entry, entry.size)
+            entry = entry_of(each)
+            logs[each.name].entries.add(entry, entry.size)
         failures = self._strategy.failures()
-        self._end(failures.ended)
+        self._close_failed(failures.ended)
         return failures
 
-    def keep(
+    def _keep(
         self,
         fresh: Sequence[tuple[Publication, RetryKey | None]],
         found: Iterable[AnswerChange],
@@ -288,7 +314,7 @@ class Registry:
         self._gone.clear()
         for log, entry in made:
             log.entries.add(entry, entry.size)
-        self._end(failures.ended)
+        self._close_failed(failures.ended)
         return failures
 
     def _settle_gone(self) -> None:
@@ -297,7 +323,7 @@ class Registry:
             self._journal.accept(Accepted(ended=self._gone))
             self._gone.clear()
 
-    def mend(self) -> None:
+    def _mend(self) -> None:
         """Publications were taken back: queries that cost too much because of them are asked again, or end."""
         failed, self._failed = {**self._failed, **self._strategy.failures().ended}, {}
         for name, why in failed.items():
@@ -311,7 +337,7 @@ class Registry:
                 for channel in list(log.channels.values()):
                     self._close(channel, End(f"{why}: the channel was ended", "error"))
 
-    def _end(self, ended: Mapping[str, str]) -> None:
+    def _close_failed(self, ended: Mapping[str, str]) -> None:
         """Channels whose answers cost too much end; their subscribers are told why."""
         for name, why in ended.items():
             for channel in list(self._logs[name].channels.values()):
@@ -319,20 +345,16 @@ class Registry:
 
     def _settled(self, lasts: dict[int, int]) -> dict[int, int]:
         """By log, up to which number entries are wanted no more: all have acknowledged them, or they are too many."""
-        acknowledged = {self.channels[channel].log for channel, _ in self._unsaid}
+        acknowledged = {self._channels[channel].log for channel, _ in self._unsaid}
         settled = {each.number: each.settled for each in acknowledged}
         for number, last in lasts.items():
-            settled[number] = max(settled.get(number, 0), last - self._limits.kept)
+            settled[number] = max(settled.get(number, 0), last - self.limits.kept)
         return settled
 
     def _entry(self, found: AnswerChange) -> AnswerEntry:
         return AnswerEntry(found.causes, found.added, found.removed, self._clock(), found.size)
 
-    def rest(self) -> None:
-        """Make the acknowledgements of subscribers durable."""
-        self.keep((), ())
-
-    def end(self, end: End) -> None:
+    def _end(self, end: End) -> None:
         """Subscribers are told that no more will come."""
         for log in self._logs.values():
             log.entries.end(end)

@@ -222,10 +222,7 @@ class Conversation:
 
 
 def _notification(
-    said: Mapping[str, Any],
-    variables: Sequence[str],
-    added: "list[Row] | tuple[Row, ...]",
-    removed: tuple[Row, ...],
+    said: Mapping[str, Any], variables: Sequence[str], added: "list[Row] | tuple[Row, ...]", removed: tuple[Row, ...]
 ) -> str:
     """The message, made of pieces that each take little time."""
     head = json.dumps(said, ensure_ascii=False, separators=(",", ":"))[:-1].encode()

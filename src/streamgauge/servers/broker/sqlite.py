@@ -16,18 +16,35 @@ import msgspec
 
 from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import Triple
-from streamgauge.servers.broker.contract import AnswerEntry, Publication
-from streamgauge.servers.broker.journal import (
+from streamgauge.servers.broker.contract import (
     Accepted,
+    AnswerEntry,
+    Journal,
     JournalError,
     NotWrittenError,
     Opened,
+    Publication,
     Subscriber,
     UnacknowledgedEntry,
 )
-from streamgauge.servers.broker.seal import Seal, Sealed, fact_sum, new_name, packed, row_sum
-from streamgauge.servers.broker.soundness import TABLES, VERSION, advice, checked, log_of, mark_of, refuse_vanished
-from streamgauge.servers.broker.upgrade import BEFORE_SUMS, make, upgrade
+from streamgauge.servers.broker.soundness import (
+    BEFORE_SUMS,
+    TABLES,
+    VERSION,
+    Seal,
+    Sealed,
+    advice,
+    checked,
+    create_tables,
+    fact_sum,
+    log_of,
+    mark_of,
+    new_name,
+    packed,
+    refuse_vanished,
+    row_sum,
+    upgrade,
+)
 from streamgauge.servers.durability import Witness, WitnessFile, explained, open_beside, unreadable
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.retries import RetryKey
@@ -41,7 +58,7 @@ _INSERT: Final = {
 _RETRY: Final = "INSERT OR IGNORE INTO retry VALUES (?, ?, ?, ?, ?)"
 
 
-class SqliteJournal:
+class SqliteJournal(Journal):
     """The journal in a file, made when it is not there; the file is this broker's alone. One thread at a time.
 
     Keys are remembered until they are said to be forgotten; ``patience`` is how long to wait for a file that another
@@ -111,7 +128,7 @@ class SqliteJournal:
         self._refuse_version(version, new=new, begun=begun)
         if new:
             run("BEGIN IMMEDIATE")
-            make(self._database)
+            create_tables(self._database)
         elif version == BEFORE_SUMS:
             upgrade(self._path, self._database)
         if new or version == BEFORE_SUMS:
@@ -240,7 +257,7 @@ class SqliteJournal:
     def _notify(self, accepted: Accepted) -> None:
         """Entries of logs enter, those that nobody waits for leave; subscribers have acknowledged."""
         if accepted.entries:
-            rows = [(log, number, _body(entry)) for log, number, entry in accepted.entries]
+            rows = [(log, number, msgspec.json.encode(entry).decode()) for log, number, entry in accepted.entries]
             self._cursor.executemany(_INSERT["entry"], [(*row, self._seal.entered("entry", row)) for row in rows])
         if accepted.lasts:
             self._cursor.executemany(
@@ -341,9 +358,31 @@ class SqliteJournal:
         self._database.close()
         self._mark.close()
 
-    def transaction(self) -> "_Transaction":
-        """A block in which all that is changed becomes durable as one, sealed."""
-        return _Transaction(self)
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A block in which all that is changed becomes durable as one, sealed; then the witness says so.
+
+        NotWrittenError when the disk does not take it: everything is as it was before.
+        """
+        self._sealed = None
+        try:
+            self._cursor.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            raise self._not_written(error) from error
+        try:
+            yield
+            sealed = self._sealed
+            if sealed is None:
+                sealed = self._seal.next
+                self._cursor.execute("UPDATE publication SET seal = ?", (packed(sealed),))
+            self._cursor.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._roll_back()
+            raise self._not_written(error) from error
+        except BaseException:
+            self._roll_back()
+            raise
+        self._witness.follow(self._seal.commit(sealed))
 
     @contextmanager
     def filled(self) -> Iterator[sqlite3.Connection]:
@@ -353,28 +392,7 @@ class SqliteJournal:
             self._recall()
             self._seal.count(self._counted(0))
 
-    def begin(self) -> None:
-        """Begin a transaction. NotWrittenError."""
-        self._sealed = None
-        try:
-            self._cursor.execute("BEGIN IMMEDIATE")
-        except sqlite3.Error as error:
-            raise self.not_written(error) from error
-
-    def commit(self) -> None:
-        """Make what was changed durable; then the witness says so. NotWrittenError."""
-        try:
-            sealed = self._sealed
-            if sealed is None:
-                sealed = self._seal.next
-                self._cursor.execute("UPDATE publication SET seal = ?", (packed(sealed),))
-            self._cursor.execute("COMMIT")
-        except sqlite3.Error as error:
-            self.roll_back()
-            raise self.not_written(error) from error
-        self._witness.follow(self._seal.commit(sealed))
-
-    def roll_back(self) -> None:
+    def _roll_back(self) -> None:
         """Everything is as it was before the transaction."""
         if self._database.in_transaction:
             with suppress(sqlite3.Error):  # what it met first is what is told
@@ -382,30 +400,12 @@ class SqliteJournal:
         self._seal.roll_back()
         self._recall()
 
-    def not_written(self, error: sqlite3.Error) -> JournalError:
+    def _not_written(self, error: sqlite3.Error) -> JournalError:
         """The error for a write that failed."""
         name = error.sqlite_errorname if hasattr(error, "sqlite_errorname") else ""
         if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
             return JournalError(f"{self._path}: damaged while it was written ({error}): {advice(self._path)}")
         return NotWrittenError(f"{self._path}: could not be written: {self._why(error)}")
-
-
-class _Transaction:
-    """All or nothing; NotWrittenError when the disk does not take it."""
-
-    def __init__(self, journal: SqliteJournal) -> None:
-        self._journal = journal
-
-    def __enter__(self) -> None:
-        self._journal.begin()
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if error is None:
-            self._journal.commit()
-            return
-        self._journal.roll_back()
-        if isinstance(error, sqlite3.Error):
-            raise self._journal.not_written(error) from error
 
 
 @contextmanager
@@ -426,10 +426,6 @@ def _log_preserved(path: Path) -> Iterator[None]:
         raise
     finally:
         kept.unlink(missing_ok=True)
-
-
-def _body(entry: AnswerEntry) -> str:
-    return msgspec.json.encode(entry).decode()
 
 
 _entry = msgspec.json.Decoder(AnswerEntry).decode

@@ -217,7 +217,7 @@ def _outcome(subject: Subject, asked: ConformanceTask, tasks: PipeProgram, judge
     verdict = judge.verdict(run, asked)
     if verdict.judgement is Judgement.RIGHT:
         return ConformanceOutcome(asked, TaskResult.PASSED, run=run)
-    return ConformanceOutcome(asked, TaskResult.WRONG, _what(run, verdict), run)
+    return ConformanceOutcome(asked, TaskResult.WRONG, _fault(run, verdict), run)
 
 
 def in_time(tasks: PipeProgram, header: RunHeader, asked: ConformanceTask) -> Run:
@@ -229,7 +229,7 @@ def in_time(tasks: PipeProgram, header: RunHeader, asked: ConformanceTask) -> Ru
     return run
 
 
-def _what(run: Run, verdict: Verdict) -> str:
+def _fault(run: Run, verdict: Verdict) -> str:
     """The fault of a run in a sentence: a failure, or how many reports are not right and how."""
     if run.header.failure or verdict.reason:
         return run.header.failure or verdict.reason

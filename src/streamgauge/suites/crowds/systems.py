@@ -1,4 +1,4 @@
-"""Systems under test of the crowds: a server and the programs of its clients, by one contract (``harness.system``).
+"""Systems under test of the crowds: a server and the programs of its clients, by one contract (``harness.systems``).
 
 ``start`` begins the server, ``subscribe`` the programs of its clients, ``settle`` waits until all clients are ready,
 ``feed`` sends an update; ``processes`` are the server's, ``crowd`` the programs of clients.
@@ -17,6 +17,7 @@ from typing import Any, Final, Self, TypeAlias
 
 import httpx
 
+from streamgauge.formats.static import StaticFile
 from streamgauge.formats.stream import elements
 from streamgauge.harness.process import ChildProcess, JsonProgram, ProgramError, ServerProcess, ServiceError
 from streamgauge.harness.systems import SystemUnderTest
@@ -72,9 +73,7 @@ class CrowdData:
     @property
     def triples(self) -> list[Triple]:
         """The static triples."""
-        lines = self.static.read_text(encoding="utf-8").splitlines()
-        found = (line.removesuffix(" .").split(" ", 2) for line in lines)
-        return [(subject, predicate, item) for subject, predicate, item in found]
+        return list(StaticFile(self.static))
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ FEEDING: Final = 0.9
 """The share of a run that feeding has; its last answers and the verdict have the rest."""
 
 
-class FedSoFar:
+class FeedProgress:
     """A stream that is being fed, and where it is; ``begin`` and ``end`` of its time in ms.
 
     The feeder's thread only notes the element that it takes, so that no word delays an element.
@@ -98,7 +98,7 @@ def _seconds(ms: int) -> str:
 
 
 @contextmanager
-def told(fed: FedSoFar, tell: Tell, every: float = EVERY_S) -> Iterator[Iterator[Written]]:
+def progress_told(fed: FeedProgress, tell: Tell, every: float = EVERY_S) -> Iterator[Iterator[Written]]:
     """The stream, of which another thread tells where it is, every so many seconds."""
     ended = threading.Event()
     thread = threading.Thread(target=_tell, args=(fed, tell, every, ended), daemon=True, name="fed")
@@ -110,7 +110,7 @@ def told(fed: FedSoFar, tell: Tell, every: float = EVERY_S) -> Iterator[Iterator
         thread.join()
 
 
-def _tell(fed: FedSoFar, tell: Tell, every: float, ended: threading.Event) -> None:
+def _tell(fed: FeedProgress, tell: Tell, every: float, ended: threading.Event) -> None:
     while not ended.wait(every):
         tell(*fed.place())
 
@@ -252,8 +252,8 @@ def _do(experiment: Experiment, trial: Trial, stream: Path, facts: StreamFacts, 
         seconds = (header.advanced_to - header.begin) / 1000 / header.factor
         context.tell(f"{trial.name}: the stream is fed for {seconds:,.0f} s", 0.0)
     with ahead(read_written(stream), header.factor) as elements:
-        so_far = FedSoFar(elements, header.begin, header.advanced_to)
-        with told(so_far, lambda what, share: context.tell(f"{trial.name}: {what}", share)) as fed:
+        so_far = FeedProgress(elements, header.begin, header.advanced_to)
+        with progress_told(so_far, lambda what, share: context.tell(f"{trial.name}: {what}", share)) as fed:
             run = record(header, program(trial.system), fed, limits, task=task)
     with context.store.stage(trial.name) as place:
         write_run(place, run)

@@ -176,7 +176,7 @@ def _due(world: World, stored: Stored, reference: Reference, tell: Tell) -> Iter
 
 def _write(data: SourceData, world: World, asked: ConfigurationRequest, place: Path, tell: Tell) -> None:
     """All but what is due."""
-    full = _Full(data, world, asked, tell)
+    full = _FullClosure(data, world, asked, tell)
     if rules_of(world.ontology).rules and data.closure == data.explicit:
         raise ConfigurationError("the ontology derives nothing of the data: are the IRIs in it those in the data?")
     answers, chosen = full.chosen()
@@ -210,7 +210,7 @@ def rules_of(ontology: Iterable[Triple]) -> Rules:
 
 
 @dataclass(frozen=True)
-class _Full:
+class _FullClosure:
     """The full data's closure, in which the queries are answered to choose from."""
 
     data: SourceData

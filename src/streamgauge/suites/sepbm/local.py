@@ -276,7 +276,7 @@ def sequential(
 
     ``order`` are all publications by number, that of the sequence unless given.
     """
-    rules, queries = configuration.rules(), asked(configuration.channels)
+    rules, queries = configuration.rules(), snapshots(configuration.channels)
     facts = dict.fromkeys(configuration.base())
     publications = in_order(configuration.sequence(), order)
     before = answers(rules, facts, queries)
@@ -290,7 +290,7 @@ def sequential(
         tell(done, len(publications))
 
 
-def asked(channels: Iterable[SepbmChannel]) -> dict[str, Snapshot]:
+def snapshots(channels: Iterable[SepbmChannel]) -> dict[str, Snapshot]:
     """The channels' queries, to be answered by the definition's evaluator."""
     return {each.name: Snapshot(ContinuousQuery(parse_sparql(each.query), ())) for each in channels}
 

@@ -89,7 +89,7 @@ def write(
     RecordingError when the disk is full.
     """
     told = replace(SENS, since=1) if semantics is None else semantics
-    with _named():
+    with _recording_errors():
         if (folder / ABOUT).exists():
             shutil.rmtree(folder / CHANNELS, ignore_errors=True)
             (folder / FACTS).unlink(missing_ok=True)
@@ -111,14 +111,14 @@ def write(
 
 def write_facts(folder: Path, elements: Iterable[StreamElement]) -> None:
     """The facts that stood, with what follows from them, which the channels of a recording are judged on."""
-    with _named(), making(folder / FACTS) as place:
+    with _recording_errors(), making(folder / FACTS) as place:
         stream.write(elements, place)
         put(place, folder / FACTS)
 
 
 def read(folder: Path) -> SepbmRecording:
     """The recording of a folder."""
-    with _named():
+    with _recording_errors():
         about = read_json(folder / ABOUT, FORMAT, VERSION)
         published = tuple(PublicationRecord(*row) for row in _rows(folder / _PUBLISHED))
         beside = tuple(
@@ -148,7 +148,7 @@ _PLAIN: Final = tuple(field.name for field in fields(SepbmRecording) if field.na
 
 
 @contextmanager
-def _named() -> Iterator[None]:
+def _recording_errors() -> Iterator[None]:
     try:
         yield
     except (RunError, tables.TableError) as error:
@@ -276,7 +276,7 @@ def outcome(folder: Path, configuration: Stored, judging: JudgingMeans) -> Judge
     """The recording in a folder, analysed; RecordingError and ConfigurationError name the file."""
     recording = read(folder)
     return JudgedRecording(
-        recording, analyse(due(configuration, recording, judging), recording), kept(folder, recording)
+        recording, analyse(due(configuration, recording, judging), recording), kept_verdicts(folder, recording)
     )
 
 
@@ -326,7 +326,7 @@ def _verdict(folder: Path) -> Verdict | None:
         return None
 
 
-def kept(folder: Path, recording: SepbmRecording) -> dict[str, Verdict]:
+def kept_verdicts(folder: Path, recording: SepbmRecording) -> dict[str, Verdict]:
     """The verdicts that ``judge`` left, none unless all are there."""
     found = {name: each for name in recording.channels if (each := _verdict(folder / CHANNELS / name)) is not None}
     return found if len(found) == len(recording.channels) else {}

@@ -310,12 +310,12 @@ class SeriesRun:
     plan: RunPlan = field(default_factory=RunPlan)
 
 
-def done(wanted: Iterable[SeriesRun], folder: Path, tell: Tell) -> dict[str, str]:
+def run_series(wanted: Iterable[SeriesRun], folder: Path, tell: Tell) -> dict[str, str]:
     """Do what is not kept yet; by its name why a run could not be done at all."""
     todo = list(wanted)
     lacking: dict[str, str] = {}
     for place, each in enumerate(todo):
-        if kept(each, folder):
+        if is_finished(each, folder):
             continue
         tell(f"{each.name} ({place + 1} of {len(todo)} runs)", place / len(todo))
         try:
@@ -326,7 +326,7 @@ def done(wanted: Iterable[SeriesRun], folder: Path, tell: Tell) -> dict[str, str
     return lacking
 
 
-def kept(wanted: SeriesRun, folder: Path) -> bool:
+def is_finished(wanted: SeriesRun, folder: Path) -> bool:
     """Whether a run was done before."""
     return _store(folder).finished(wanted.name) is not None
 

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from streamgauge.model.terms import RDF_TYPE, Row, Term
 from streamgauge.reasoning.rules import Rules
-from streamgauge.servers.broker.heuristics import Graph, Guessing
+from streamgauge.servers.broker.evaluation import Graph, Guessing
 
 SIGHTINGS: Final = 2
 """How often a template must have been learned before it is used."""

@@ -1,7 +1,6 @@
 """Exact: the change of each answer follows from the change of the facts, publication by publication."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
 
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.drivers.landmark import (
@@ -17,9 +16,15 @@ from streamgauge.model.algebra import QueryForm
 from streamgauge.model.named_facts import NOT_HERE, asked, default_only, in_graph, parted
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.reasoning.rules import Rules
-from streamgauge.servers.broker.contract import AnswerChange, Failures, HeldSizes, Publication, Turn
-
-_NO_FAILURES: Final = Failures({}, {})
+from streamgauge.servers.broker.contract import (
+    NO_FAILURES,
+    AnswerChange,
+    Failures,
+    HeldSizes,
+    Publication,
+    Strategy,
+    Turn,
+)
 
 
 def start(rules: Rules) -> "Incremental":
@@ -33,10 +38,9 @@ def _stepped(steps: Iterator[None], turn: Turn) -> bool:
         return next(steps, True) is True
 
 
-class Incremental:
+class Incremental(Strategy):
     """Queries over standing facts."""
 
-    complete = True
     graphs = True
 
     def __init__(self, rules: Rules) -> None:
@@ -52,7 +56,7 @@ class Incremental:
     def failures(self) -> Failures:
         """Publications that would derive too much, queries whose change would cost too much."""
         if not self._refused and not self._driver.has_failed:
-            return _NO_FAILURES
+            return NO_FAILURES
         refused, self._refused = self._refused, {}
         ended = self._driver.failed().items()  # one that fails while it is created is none of the channels yet
         return Failures(refused, {self._names[each]: str(why) for each, why in ended if each in self._names})
@@ -131,10 +135,6 @@ class Incremental:
         added, named = parted(publication.added)
         removed, gone = parted(publication.removed)
         return self._driver.change(added, removed, (named, gone) if named or gone else None)
-
-    def evaluate(self, now: float) -> Iterator[AnswerChange]:  # noqa: ARG002
-        """Nothing is put off."""
-        return iter(())
 
     @property
     def explicit(self) -> int:

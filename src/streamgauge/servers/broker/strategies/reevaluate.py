@@ -18,8 +18,6 @@ def start(rules: Rules) -> "Reevaluate":
 class Reevaluate(Evaluating):
     """All channels, every time."""
 
-    complete = True
-
     def publish(self, publications: Sequence[Publication], now: float) -> Iterator[AnswerChange]:  # noqa: ARG002
         """The differences of all publications together; each may be due to any of them."""
         changed = [self.stored.change(each.added, each.removed) for each in publications]
@@ -30,7 +28,3 @@ class Reevaluate(Evaluating):
             added, removed = self.differences(asked)
             if added or removed:
                 yield AnswerChange(name, causes, added, removed)
-
-    def evaluate(self, now: float) -> Iterator[AnswerChange]:  # noqa: ARG002
-        """Nothing is put off."""
-        return iter(())

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from streamgauge.formats.canonical import parse_term
 from streamgauge.model.terms import Row
 from streamgauge.reasoning.rules import Rules
-from streamgauge.servers.broker.heuristics import Graph, Guessing
+from streamgauge.servers.broker.evaluation import Graph, Guessing
 
 DELIMITERS: Final = re.compile(r'([/:.@#"<>\s]+)')
 SIMILAR: Final = 0.5

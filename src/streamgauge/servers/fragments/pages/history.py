@@ -251,8 +251,8 @@ def _past_quads(dataset: DataSet, fragment: FragmentRequest, instant: int) -> li
 
 def _then(fragment: FragmentRequest, at: str) -> FragmentRequest:
     """The request with ``at`` in its addresses."""
-    told_ = f"at={quote(at, safe=':')}"
-    first, page = (f"{each}{'&' if '?' in each else '?'}{told_}" for each in (fragment.fragment, fragment.page))
+    parameter = f"at={quote(at, safe=':')}"
+    first, page = (f"{each}{'&' if '?' in each else '?'}{parameter}" for each in (fragment.fragment, fragment.page))
     return replace(fragment, fragment=first, page=page)
 
 
@@ -328,8 +328,8 @@ class EventsHandler:
                 version = dataset.version.decode()
                 yield events.event(version.encode(), version, "version")
             while not self._leaving:
-                if told_ := _due(dataset, subscriber):
-                    yield told_
+                if event := _due(dataset, subscriber):
+                    yield event
                 elif not await subscriber.signal.wait(events.BEAT_S):
                     yield events.BEAT
         finally:

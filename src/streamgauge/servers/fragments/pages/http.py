@@ -35,13 +35,7 @@ from streamgauge.servers.http.openapi import ERROR, TOKEN, Json, body, parameter
 from streamgauge.servers.http.replies import Header, Reply, error_reply, send_reply
 
 _TEXT: Final[Json] = {"type": "string"}
-_FACTS: Final = (
-    "text/turtle",
-    "application/n-triples",
-    "application/n-quads",
-    "application/trig",
-    "application/ld+json",
-)
+_FACTS: Final = tuple(form.types[0] for form in FORMATS if form.syntax is not None)
 _PLACES: Final = ("subject", "predicate", "object")
 _TERM: Final = 'An IRI, a literal ("a", "a"@en, "1"^^IRI), a variable (?x), or nothing for any.'
 _TIME: Final = "now, an xsd:dateTime with a time zone, or ms since 1970."

@@ -220,13 +220,13 @@ class Representations:
         """The requested page; UnacceptableError, FragmentRequestError and TooManyError say why there is none."""
         key = self._key(scope, headers)
         base = key[0]
-        wish = read_fragment_request(raw_path(scope), scope["query_string"], dataset.shape, base, dataset.largest)
-        page = dataset.page(wish.selection, wish.number, wish.limit)
+        request = read_fragment_request(raw_path(scope), scope["query_string"], dataset.shape, base, dataset.largest)
+        page = dataset.page(request.selection, request.number, request.limit)
         before = self._bodies.get(key)
         if before is not None and before.page is page and before.until in (None, page.until):
             return before
         self._counts.made += 1
-        made = represent(PageView(dataset, base, wish, page), headers)
+        made = represent(PageView(dataset, base, request, page), headers)
         self._bodies.put(key, made)
         return made
 

@@ -303,16 +303,18 @@ def require_conditions(dataset: DataSet, scope: Scope, base: str) -> None:
         return
     names = tuple(place.encode() for place in PLACES)
     query = b"&".join(part for part in scope["query_string"].split(b"&") if part.partition(b"=")[0] in names)
-    wish = read_fragment_request(raw_path(scope), query, dataset.shape, base, dataset.largest)
-    page = dataset.page(wish.selection, wish.number, wish.limit)
-    conditions.require(set(_tags(dataset, base, wish, page, conditions)), f"the fragment {wish.page:.200}")
+    fragment = read_fragment_request(raw_path(scope), query, dataset.shape, base, dataset.largest)
+    page = dataset.page(fragment.selection, fragment.number, fragment.limit)
+    conditions.require(set(_tags(dataset, base, fragment, page, conditions)), f"the fragment {fragment.page:.200}")
     known = None if since is None else http_date(since.decode("latin-1"))
     later = known is None or page.changed // 1000 * 1000 > known
     if conditions.match is None and since is not None and later:
-        raise PreconditionError(f"If-Unmodified-Since does not hold: {wish.page:.200} has changed, nothing was done")
+        raise PreconditionError(
+            f"If-Unmodified-Since does not hold: {fragment.page:.200} has changed, nothing was done"
+        )
 
 
-def _tags(dataset: DataSet, base: str, wish: FragmentRequest, page: Page, conditions: Conditions) -> Iterator[str]:
+def _tags(dataset: DataSet, base: str, fragment: FragmentRequest, page: Page, conditions: Conditions) -> Iterator[str]:
     """The tags of the page in each format that the conditions name, however it would be coded."""
     named = {each for each in (*(conditions.match or ()), *(conditions.none_match or ())) if each not in ANY}
     formats = {each.removeprefix("W/")[_DIGEST + 1 : _DIGEST + 2] for each in named}
@@ -320,7 +322,7 @@ def _tags(dataset: DataSet, base: str, wish: FragmentRequest, page: Page, condit
         yield f'"{dataset.version.decode()}"'
     for form in FORMATS:
         if page.total and form.name in formats:
-            body = form.write(PageView(dataset, base, wish, page)).encode()
+            body = form.write(PageView(dataset, base, fragment, page)).encode()
             for coding in ("", *(name[:1] for name in CODINGS)):
                 yield tag(body, form.name + coding).decode()
 

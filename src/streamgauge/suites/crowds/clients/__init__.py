@@ -8,7 +8,8 @@ import asyncio
 import json
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable
 from contextlib import AsyncExitStack
 from hashlib import sha1
 from typing import Any, TypeAlias
@@ -31,6 +32,12 @@ def say(**fields: object) -> None:
     """Write a line."""
     sys.stdout.write(json.dumps(fields) + "\n")
     sys.stdout.flush()
+
+
+def say_answer(client: int, instant: int | None, rows: Collection[Row], heard: int, **more: object) -> None:
+    """Write the line of an answer that came now; ``heard`` are the client's bytes so far."""
+    received = time.time_ns() // 1_000_000
+    say(client=client, instant=instant, received=received, rows=digest(rows), size=len(rows), bytes=heard, **more)
 
 
 def digest(rows: Iterable[Row]) -> str:

@@ -5,8 +5,7 @@ is the broker's time of it, ``rows`` the answer that the client has now, ``publi
 """
 
 import json
-import time
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from hashlib import sha1
@@ -16,7 +15,7 @@ import httpx
 
 from streamgauge.broker import AsyncClient, BrokerError
 from streamgauge.model.terms import Row
-from streamgauge.suites.crowds.clients import digest, run_clients, say, unbounded
+from streamgauge.suites.crowds.clients import run_clients, say_answer, unbounded
 
 TIMEOUT_S = 300.0
 
@@ -53,11 +52,7 @@ class Follower:
             self.rows.difference_update(told.removed)
             self.rows.update(told.added)
             self.heard += len(json.dumps([told.added, told.removed]))
-            self._say(told.at, told.publications)
-
-    def _say(self, instant: int, publications: Sequence[int]) -> None:
-        said = {"instant": instant, "received": time.time_ns() // 1_000_000, "publications": list(publications)}
-        say(client=self.number, **said, rows=digest(self.rows), size=len(self.rows), bytes=self.heard)
+            say_answer(self.number, told.at, self.rows, self.heard, publications=list(told.publications))
 
 
 async def begin(given: dict[str, Any], stack: AsyncExitStack) -> AsyncIterator[Coroutine[Any, Any, None]]:

@@ -5,7 +5,6 @@ whose rows are said). A line for each answer: ``instant`` is in ms of the stream
 """
 
 import json
-import time
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from streamgauge.suites.crowds.clients import digest, run_clients, say, unbounded
+from streamgauge.suites.crowds.clients import run_clients, say, say_answer, unbounded
 
 REGISTER_S = 300.0
 """An engine that is a process of its own takes its time to start."""
@@ -58,9 +57,7 @@ class AnswerSubscriber:
 
     def _say(self, answer: dict[str, Any]) -> None:
         rows = [tuple(row) for row in answer["add"]]
-        now = time.time_ns() // 1_000_000
-        said = {"client": self.number, "instant": answer.get("instant"), "received": now, "rows": digest(rows)}
-        say(**said, size=len(rows), bytes=self.heard, **({"answer": answer} if self.witness else {}))
+        say_answer(self.number, answer.get("instant"), rows, self.heard, **({"answer": answer} if self.witness else {}))
 
 
 async def begin(given: dict[str, Any], stack: AsyncExitStack) -> AsyncIterator[Coroutine[Any, Any, None]]:

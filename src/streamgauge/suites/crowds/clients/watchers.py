@@ -18,7 +18,7 @@ from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.live_queries import Caching
 from streamgauge.servers.fragments.live_queries.poll_loop import AnswerContent, Event, Failed, Fresh, PollTiming
 from streamgauge.servers.fragments.live_queries.watch import WatchTerms, follow, wall_clock
-from streamgauge.suites.crowds.clients import digest, run_clients, say
+from streamgauge.suites.crowds.clients import run_clients, say, say_answer
 
 
 @dataclass(slots=True)
@@ -41,16 +41,8 @@ class Watcher:
         terms = WatchTerms(caching=Caching(self.given["cache"]), tell=self.tell, **how)
         async for answer in follow(query, [self.given["address"]], terms, web):
             counters = web.counters
-            say(
-                client=self.number,
-                instant=answer.instant,
-                received=wall_clock(),
-                rows=digest(answer.added),
-                size=len(answer.added),
-                took=self.took,
-                requests=counters.requests,
-                bytes=counters.sent + counters.received,
-            )
+            heard = counters.sent + counters.received
+            say_answer(self.number, answer.instant, answer.added, heard, took=self.took, requests=counters.requests)
 
     def tell(self, event: Event) -> None:
         """A poll has ended."""

@@ -15,9 +15,9 @@ from streamgauge.harness.process import ServerProcess, ServiceError
 from streamgauge.harness.systems import SubscriberLoop
 from streamgauge.model.obstacles import obstacle
 from streamgauge.model.terms import Triple
-from streamgauge.servers.broker.calls import bearing, read_told
+from streamgauge.servers.broker.client import bearing, read_told
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.servers.broker.publication_worker import IDLE_S
+from streamgauge.servers.broker.publications import IDLE_S
 from streamgauge.suites.sepbm import (
     BASE,
     ONTOLOGY,

@@ -183,7 +183,7 @@ def _quoted(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ChannelTable:
     """A query as SQL, and the table that has its answer."""
 
     statement: str
@@ -199,7 +199,7 @@ class ColumnStrategy(Evaluating):
     def __init__(self, rules: Rules, database: "DuckDBPyConnection") -> None:
         super().__init__(rules)
         self._closure, self._tables, self._database = self.stored.closure, FactTables(database), database
-        self._asked: dict[str, _Asked] = {}
+        self._asked: dict[str, _ChannelTable] = {}
         self._loaded = False
 
     def load(self, triples: Iterable[Triple]) -> None:
@@ -213,7 +213,7 @@ class ColumnStrategy(Evaluating):
         """A query is asked; ValueError says what of it is not done."""
         text = statement(self._tables, form)
         variables = form.variables if isinstance(form, al.Select) else ()
-        asked = self._asked[channel] = _Asked(text, f"a{channel}", variables)
+        asked = self._asked[channel] = _ChannelTable(text, f"a{channel}", variables)
         self._database.execute(f"CREATE TABLE {asked.answer} AS {text}")
         return variables
 
@@ -248,7 +248,7 @@ class ColumnStrategy(Evaluating):
             self._tables.insert(came)
         return bool(came or went)
 
-    def _differences(self, asked: _Asked) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    def _differences(self, asked: _ChannelTable) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
         """Ask again; rows are taken out of the database only where some came or went."""
         self._database.execute(f"CREATE OR REPLACE TEMP TABLE fresh AS {asked.statement}")
         added = self._terms(f"SELECT * FROM fresh EXCEPT SELECT * FROM {asked.answer}")

@@ -20,7 +20,7 @@ from streamgauge.model.terms import Row, Triple
 from streamgauge.query import parse_sparql
 from streamgauge.reasoning.closure import Closure
 from streamgauge.semantics.stored_query import StoredQuery
-from streamgauge.servers.broker.calls import bearing
+from streamgauge.servers.broker.client import bearing
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.servers.broker.evaluation import StoredClosure
 from streamgauge.suites.sepbm import (

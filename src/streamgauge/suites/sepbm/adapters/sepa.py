@@ -17,7 +17,7 @@ from websockets.exceptions import WebSocketException
 from streamgauge.formats.results import ResultsError, rows
 from streamgauge.harness.systems import SubscriberLoop
 from streamgauge.model.terms import Row, Triple
-from streamgauge.servers.broker.calls import bearing
+from streamgauge.servers.broker.client import bearing
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.suites.sepbm import (
     Configuration,

@@ -1,6 +1,7 @@
 """Our stores beside SQLite, RocksDB (pyoxigraph) and LMDB with an entry a quad, and their cost as data and time grow.
 
-python -m benchmarks.stores [--size 100000] [--sizes 100000 10000000] [--updates 10000] [--only peers sizes history]
+python -m benchmarks.stores [--parts peers sizes history] [--size 100000] [--sizes 100000 10000000] [--updates 10000]
+
 Figures are CPU times (user + system) of the process, the least of 5 rounds, in microseconds a call unless said. Every
 side has the same quads (departures: four facts that stay, two that end, a graph for three departures) and the same
 calls on the same matches; changes are on the disk when a call returns.
@@ -11,7 +12,6 @@ with new graphs; its last column asks what a departure's delays were 200 updates
 """
 
 import argparse
-import gc
 import random
 import resource
 import subprocess
@@ -23,8 +23,9 @@ from pathlib import Path
 
 import psutil
 
+from benchmarks.measure import OneOf, options, own_cost
 from benchmarks.results import ResultTable
-from benchmarks.stores.peers import PEERS, BlocksOnSqlite, Peer
+from benchmarks.store_peers import PEERS, BlocksOnSqlite, Peer
 from streamgauge.servers.fragments import ExpiringQuad, Match, Quad
 from streamgauge.servers.fragments.store import Keep
 from streamgauge.servers.fragments.store.disk import DiskStore
@@ -65,12 +66,11 @@ def update(number: int, size: int) -> list[Quad]:
 def spent(call: Callable[[int], object], calls: int) -> float:
     """CPU microseconds a call, the least of some rounds."""
     rounds = []
-    gc.collect()
     for number in range(ROUNDS):
-        before = time.process_time()
-        for each in range(calls):
-            call(number * calls + each)
-        rounds.append((time.process_time() - before) / calls * 1e6)
+        with own_cost() as cost:
+            for each in range(calls):
+                call(number * calls + each)
+        rounds.append(cost.cpu / calls * 1e6)
     return min(rounds)
 
 
@@ -108,8 +108,9 @@ def measured(store: Peer | Store, size: int) -> dict[str, float]:
     return {name: spent(call, often) for name, (call, often) in calls(store, size).items()}
 
 
-def peers(size: int) -> None:
+def peers(given: argparse.Namespace) -> None:
     """All sides in one run."""
+    size: int = given.size
     sides: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         ours: dict[str, Store] = {
@@ -143,37 +144,36 @@ def _fill(peer: Peer, size: int) -> None:
 
 
 def _side(name: str, store: Peer | Store, load: Callable[[], object], size: int, folder: Path) -> dict[str, float]:
-    before = time.process_time()
-    load()
-    loading = (time.process_time() - before) / size * 1e6
-    made = {"loading, a quad": loading, **measured(store, size)}
+    with own_cost() as loading:
+        load()
+    made = {"loading, a quad": loading.cpu / size * 1e6, **measured(store, size)}
     store.close()
     held = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) if name != "memory" else 0
     return {**made, "bytes on disk, a quad": held / size}
 
 
-def sizes(many: list[int]) -> None:
+def sizes(given: argparse.Namespace) -> None:
     """Our stores at every size, each in a process of its own."""
-    for size in many:
+    for size in given.sizes:
         for kind in ("memory", "disk"):
-            subprocess.run([sys.executable, "-m", "benchmarks.stores", "--one", kind, "--size", str(size)], check=True)
+            _other_process("--one", kind, size)
+
+
+def _other_process(option: str, value: str, size: int) -> None:
+    subprocess.run([sys.executable, "-m", "benchmarks.stores", option, value, "--size", str(size)], check=True)
 
 
 def one(kind: str, size: int) -> None:
     """One of our stores at one size; that on disk is filled by another process."""
     with tempfile.TemporaryDirectory() as folder:
-        before, wall = time.process_time(), time.perf_counter()
         if kind == "disk":
-            subprocess.run(
-                [sys.executable, "-m", "benchmarks.stores", "--fill", folder, "--size", str(size)], check=True
-            )
-            before = time.process_time()
-            store: Store = DiskStore(Path(folder))
-            print(f"{kind}, {size:,}: opened in {time.process_time() - before:.2f} s CPU")
-        else:
-            store = MemoryStore()
-            store.load(quads(size))
-            print(f"{kind}, {size:,}: loaded in {_since(before, wall)}")
+            _other_process("--fill", folder, size)
+        with own_cost() as begun:
+            store: Store = DiskStore(Path(folder)) if kind == "disk" else MemoryStore()
+            if kind == "memory":
+                store.load(quads(size))
+        word = "opened" if kind == "disk" else "loaded"
+        print(f"{kind}, {size:,}: {word} in {begun.cpu:.2f} s CPU, {begun.wall:.1f} s")
         for measure, time_taken in measured(store, size).items():
             print(f"{kind}, {size:,}: {measure}: {time_taken:,.1f}")
         memory = psutil.Process().memory_info()
@@ -183,27 +183,26 @@ def one(kind: str, size: int) -> None:
 
 def fill(folder: Path, size: int) -> None:
     """Fill a store on disk."""
-    before, wall = time.process_time(), time.perf_counter()
-    store = DiskStore(folder)
-    store.load(quads(size))
-    store.close()
+    with own_cost() as spent:
+        store = DiskStore(folder)
+        store.load(quads(size))
+        store.close()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     held = sum(file.stat().st_size for file in folder.iterdir()) / 2**20
-    print(f"disk, {size:,}: loaded in {_since(before, wall)}, peak {peak:,.0f} MiB, {held:,.0f} MiB on disk")
+    print(
+        f"disk, {size:,}: loaded in {spent.cpu:.1f} s CPU, {spent.wall:.1f} s, peak {peak:,.0f} MiB, "
+        f"{held:,.0f} MiB on disk"
+    )
 
 
-def _since(cpu: float, wall: float) -> str:
-    return f"{time.process_time() - cpu:.1f} s CPU, {time.perf_counter() - wall:.1f} s"
-
-
-def history(updates: int) -> None:
+def history(given: argparse.Namespace) -> None:
     """Cost of reads and changes while the past is kept: all of it, some of it, none of it."""
     columns = ("kept", "updates", "runs kept", "page of what is there", "count", "nearest end", "change",
                "page as it was")  # fmt: skip
     kinds = (("nothing", None), ("10,000 runs", Keep(runs=10_000)), ("everything", Keep()))
     with ResultTable("stores_history", columns) as table:
         for name, keep in kinds:
-            _history(table, name, keep, updates)
+            _history(table, name, keep, given.updates)
 
 
 def _history(table: ResultTable, name: str, keep: Keep | None, updates: int) -> None:
@@ -237,30 +236,20 @@ def _history_row(table: ResultTable, name: str, store: MemoryStore, number: int,
     table.add(name, f"{number:,}", f"{store.kept:,}", *(f"{each:,.1f}" for each in measures))
 
 
+PARTS = {"peers": peers, "sizes": sizes, "history": history}
+
+
 def main() -> None:
-    """Measure what is asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", type=int, default=100_000)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 10_000_000])
-    parser.add_argument("--updates", type=int, default=10_000)
-    parser.add_argument(
-        "--only", nargs="+", choices=("peers", "sizes", "history"), default=["peers", "sizes", "history"]
+    given = options(
+        __doc__, parts=OneOf(PARTS), size=100_000, sizes=(100_000, 10_000_000), updates=10_000, one="", fill=Path
     )
-    parser.add_argument("--one", choices=("memory", "disk"), help=argparse.SUPPRESS)
-    parser.add_argument("--fill", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
     if given.fill is not None:
         fill(given.fill, given.size)
-    elif given.one is not None:
+    elif given.one:
         one(given.one, given.size)
     else:
-        chosen = {
-            "peers": lambda: peers(given.size),
-            "sizes": lambda: sizes(given.sizes),
-            "history": lambda: history(given.updates),
-        }
-        for name in given.only:
-            chosen[name]()
+        for name in given.parts:
+            PARTS[name](given)
 
 
 if __name__ == "__main__":

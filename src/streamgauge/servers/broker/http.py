@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route, WebSocketRoute
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from streamgauge.formats.results import MEDIA_TYPE as RESULTS
@@ -21,45 +21,48 @@ from streamgauge.model.terms import Triple
 from streamgauge.query import QueryError
 from streamgauge.query.updates import TooManySolutionsError, UpdateOperation
 from streamgauge.servers.broker.access import Access, AccessError
-from streamgauge.servers.broker.acknowledgements import acknowledged
-from streamgauge.servers.broker.broker import Broker, FailedError, Receipt
-from streamgauge.servers.broker.channels import (
-    Channel,
-    ExistingChannelError,
-    ForeignNameError,
-    Subscribed,
-    UnknownChannelError,
+from streamgauge.servers.broker.broker import Broker
+from streamgauge.servers.broker.channels import Channel, ExistingChannelError, ForeignNameError, UnknownChannelError
+from streamgauge.servers.broker.contract import JournalError
+from streamgauge.servers.broker.delivery import Connections, Webhook, Webhooks
+from streamgauge.servers.broker.limits import (
+    LONGEST_NAME,
+    SYNTAXES,
+    BusyError,
+    GraphError,
+    LimitError,
+    Limits,
+    MediaTypeError,
+    check_name,
+    read_changes,
+    read_graph,
+    read_named_graph,
 )
-from streamgauge.servers.broker.contract import Notification
-from streamgauge.servers.broker.graphs import GraphError, Graphs, MediaTypeError, read_changes
-from streamgauge.servers.broker.hooks import Hook, Hooks
-from streamgauge.servers.broker.journal import JournalError
-from streamgauge.servers.broker.limits import BusyError, LimitError
-from streamgauge.servers.broker.notification_json import Telling, standing
-from streamgauge.servers.broker.openapi import description
-from streamgauge.servers.broker.preconditions import channel_demands, subscriber_demands
-from streamgauge.servers.broker.publication_worker import Worker
-from streamgauge.servers.broker.registry import OPERATOR
+from streamgauge.servers.broker.publications import FailedError, PublicationWorker, Receipt
+from streamgauge.servers.broker.registry import OPERATOR, Require
+from streamgauge.servers.broker.representations import NotificationTexts, metrics, standing, status, subscriber_status
 from streamgauge.servers.broker.sepa import PREFIX, Conversation, SharedChannels, refuse_graph_parameters
-from streamgauge.servers.broker.status import metrics, status, subscriber_status
 from streamgauge.servers.http import events
 from streamgauge.servers.http.access import OPEN, CrossOrigin, Guard, Origins, given
-from streamgauge.servers.http.fanout import CONNECTION, PUSH, Fanouts, Member, as_events, chunk, converse, frames
-from streamgauge.servers.http.headers import (
-    ConditionError,
-    PreconditionError,
-    read_conditions,
-)
+from streamgauge.servers.http.headers import ConditionError, PreconditionError, read_conditions
 from streamgauge.servers.http.limits import STATUS, CrowdedError, Gate, load_parsers, read_body, text
 from streamgauge.servers.http.metrics import MEDIA_TYPE, exposition
+from streamgauge.servers.http.openapi import (
+    DescribedRoute,
+    Json,
+    body,
+    description,
+    operation,
+    operations,
+    parameter,
+    path_parameter,
+    retry_key,
+)
 from streamgauge.servers.http.replies import json_tag, problem, tagged_json
 from streamgauge.servers.http.retries import BadKeyError, KeyReuseError, RetryKey, read_key
 
 FREE: Final = ("/", "/health", "/openapi.json")
 """Paths that need no token: they tell nothing of facts and channels."""
-
-LONGEST_NAME: Final = 200
-"""Characters of a channel's or subscriber's name."""
 
 
 class UnknownSubscriberError(KeyError):
@@ -98,56 +101,79 @@ _POLICY: Final = (
 
 
 def application(
-    broker: Broker, access: Access | None = None, hooks: Sequence[Hook] = (), origins: Origins | None = None
+    broker: Broker, access: Access | None = None, hooks: Sequence[Webhook] = (), origins: Origins | None = None
 ) -> Starlette:
     """The service for a core, which is closed when the service ends; pages of ``origins`` may use the service."""
-    face = BrokerApp(broker, access or Access(), hooks)
-    one, told = "/channels/{name}", "/channels/{name}/notifications"
-    routes = [
-        Route("/", face.page),
-        Route("/publish", face.publish, methods=["POST"]),
-        Route("/delete", face.delete, methods=["POST"]),
-        Route("/update", face.update, methods=["POST"]),
-        Route("/channels", face.channels),
-        Route(one, face.create_channel, methods=["PUT"]),
-        Route(one, face.delete_channel, methods=["DELETE"]),
-        Route(one, face.channel),
-        Route(f"{one}/rows", face.rows),
-        Route(told, face.subscribe),
-        WebSocketRoute(told, face.subscribe_by_websocket),
-        WebSocketRoute("/subscribe", face.talk_as_sepa),
-        Route(f"{one}/subscribers", face.subscribers),
-        Route(f"{one}/subscribers/{{subscriber}}", face.subscriber),
-        Route(f"{one}/subscribers/{{subscriber}}", face.acknowledge, methods=["PUT"]),
-        Route(f"{one}/subscribers/{{subscriber}}", face.unsubscribe, methods=["DELETE"]),
-        Route("/health", face.health),
-        Route("/metrics", face.metrics),
-        Route("/openapi.json", face.openapi),
-    ]
-    guards = [Middleware(Guard, tokens=face.access.tokens, free=FREE, origins=origins)]
+    app = BrokerApp(broker, access or Access(), hooks)
+    guards = [Middleware(Guard, tokens=app.access.tokens, free=FREE, origins=origins)]
     if origins:
         guards.insert(0, Middleware(CrossOrigin, origins=origins))
-    handlers: dict[Any, Any] = dict.fromkeys(_STATUS, _told)
-    return Starlette(routes=routes, middleware=guards, exception_handlers=handlers, lifespan=face.lifespan)
+    handlers: dict[Any, Any] = dict.fromkeys(_STATUS, _refusal)
+    return Starlette(routes=_routes(app), middleware=guards, exception_handlers=handlers, lifespan=app.lifespan)
 
 
-async def _told(_request: Request, error: Exception) -> Response:
+async def _refusal(_request: Request, error: Exception) -> Response:
     """An expected error as its sentence."""
     code = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
     return problem(code, str(error), {"Retry-After": "1"} if code in (429, 503) else None)
 
 
+_TEXT: Final[Json] = {"type": "string"}
+_NUMBER: Final[Json] = {"type": "integer", "minimum": 0}
+_NAME: Final[Json] = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME, "pattern": r"^[^/\x00-\x1f]+$"}
+_PATH_PARAMETERS: Final = {name: path_parameter(name, schema=_NAME) for name in ("name", "subscriber")}
+_KEY: Final = retry_key(
+    "A publication with a key that the same token gave before does nothing; 422 when it is another."
+)
+
+
+def _routes(app: "BrokerApp") -> list[BaseRoute]:
+    """The routes with their descriptions."""
+    one, told, who = "/channels/{name}", "/channels/{name}/notifications", "/channels/{name}/subscribers/{subscriber}"
+    graph, update = body(tuple(SYNTAXES), _TEXT), body("application/sparql-update", _TEXT)
+    published = operation("Facts are there from now on, those of named graphs too.", "200", graph, [_KEY])
+    updated = operation("A SPARQL Update as one publication.", "200", update, [_KEY])
+    page = parameter("after", "The last name of the page before.")
+    query = body("application/sparql-query", _TEXT)
+    kept = parameter("subscriber", "By a name, notifications are kept until they are acknowledged.")
+    after = parameter("after", "The number of the last notification that was got.", _NUMBER)
+    pushed = operation("Notifications as server-sent events, or by WebSocket.", parameters=[kept, after])
+    rows = operation("The answer as it is, SPARQL JSON; of a CONSTRUCT a row a triple.")
+    number = parameter("acknowledged", "Up to this number.", _NUMBER)
+    return [
+        Route("/", app.page),
+        DescribedRoute("POST", "/publish", app.publish, published),
+        DescribedRoute("POST", "/delete", app.delete, operation("Facts are there no more.", "200", graph, [_KEY])),
+        DescribedRoute("POST", "/update", app.update, updated),
+        DescribedRoute("GET", "/channels", app.channels, operation("The names of channels.", parameters=[page])),
+        DescribedRoute("PUT", one, app.create_channel, operation("Create it: SELECT, ASK or CONSTRUCT.", "201", query)),
+        DescribedRoute("DELETE", one, app.delete_channel, operation("Delete it.", "204")),
+        DescribedRoute("GET", one, app.channel, operation("One channel.")),
+        DescribedRoute("GET", f"{one}/rows", app.rows, rows),
+        DescribedRoute("GET", told, app.subscribe, pushed),
+        WebSocketRoute(told, app.subscribe_by_websocket),
+        WebSocketRoute("/subscribe", app.talk_as_sepa),
+        DescribedRoute("GET", f"{one}/subscribers", app.subscribers, operation("The subscribers of this token.")),
+        DescribedRoute("GET", who, app.subscriber, operation("One of them: what was acknowledged.")),
+        DescribedRoute("PUT", who, app.acknowledge, operation("Acknowledge.", "204", parameters=[number])),
+        DescribedRoute("DELETE", who, app.unsubscribe, operation("Unsubscribe.", "204")),
+        DescribedRoute("GET", "/health", app.health, operation("Whether it is up.")),
+        DescribedRoute("GET", "/metrics", app.metrics, operation("Counts for Prometheus.")),
+        Route("/openapi.json", app.openapi),
+    ]
+
+
 class BrokerApp:
     """The handlers, one per route."""
 
-    def __init__(self, broker: Broker, access: Access, hooks: Sequence[Hook] = ()) -> None:
+    def __init__(self, broker: Broker, access: Access, hooks: Sequence[Webhook] = ()) -> None:
         self.access = access
-        self._broker, self._worker = broker, Worker(broker)
-        self._graphs, self._telling = Graphs(broker.limits.graph, broker.limits.term), Telling()
+        self._broker, self._worker = broker, PublicationWorker(broker)
+        texts = NotificationTexts()
         self._creation = Gate(broker.limits.creations, "begin a channel")
         self._understanding = Gate(broker.limits.creations, "have long updates read")
-        self._fanouts = Fanouts[tuple[Channel, str], Notification]()
-        self._asked, self._hooks = SharedChannels(broker), Hooks(broker, self._telling, hooks)
+        self._connections, self._hooks = Connections(broker, texts), Webhooks(broker, texts, hooks)
+        self._asked = SharedChannels(broker)
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
@@ -171,13 +197,13 @@ class BrokerApp:
         """The facts of a graph are there from now on."""
         self._require_unconditional(request, "publish")
         body, kind = await self._sent(request)
-        return await self._changed(request, body, added=await _read(self._graphs.published, body, kind))
+        return await self._changed(request, body, added=await self._read(read_graph, body, kind))
 
     async def delete(self, request: Request) -> Response:
         """The facts of a graph are there no more."""
         self._require_unconditional(request, "delete")
         body, kind = await self._sent(request)
-        return await self._changed(request, body, removed=await _read(self._graphs.named, body, kind))
+        return await self._changed(request, body, removed=await self._read(read_named_graph, body, kind))
 
     async def update(self, request: Request) -> Response:
         """A SPARQL Update as one publication."""
@@ -189,7 +215,7 @@ class BrokerApp:
             raise MediaTypeError(f"an update comes as application/sparql-update: {kind or 'no content type'} is none")
         changes = await self._understood(text(body))
         owner = self._owner(request)
-        return await _acknowledged(self._worker.modify(changes, _key(request, owner, body), owner))
+        return await _acknowledged(self._broker.modify(changes, _key(request, owner, body), owner))
 
     async def _understood(self, update: str) -> list[UpdateOperation]:
         """The operations of an update; long ones are read one after the other."""
@@ -202,18 +228,25 @@ class BrokerApp:
         """The body of a request and its media type."""
         return await read_body(request, self._broker.limits.body), request.headers.get("content-type", "")
 
+    async def _read(
+        self, read: Callable[[bytes, str, Limits], tuple[Triple, ...]], body: bytes, kind: str
+    ) -> tuple[Triple, ...]:
+        """The triples of a body; one that takes long is read in a thread."""
+        limits = self._broker.limits
+        return read(body, kind, limits) if len(body) <= _SHORT else await run_in_threadpool(read, body, kind, limits)
+
     async def _changed(
         self, request: Request, body: bytes, added: tuple[Triple, ...] = (), removed: tuple[Triple, ...] = ()
     ) -> Response:
         owner = self._owner(request)
-        return await _acknowledged(self._worker.submit(added, removed, _key(request, owner, body), owner))
+        return await _acknowledged(self._broker.submit(added, removed, _key(request, owner, body), owner))
 
     async def create_channel(self, request: Request) -> Response:
         """A query under a name: SELECT, ASK or CONSTRUCT."""
         name = self._name(request, "createChannel")
         if name.startswith(PREFIX):
             raise ValueError(f"names that begin with {PREFIX} are given to queries asked in SEPA's way: take another")
-        demands = channel_demands(read_conditions(request.headers.raw), name)
+        demands = _channel_demands(request, name)
         refuse_graph_parameters(request.query_params)
         query = text(await read_body(request, 4 * self._broker.limits.query_text))
         create = partial(self._broker.create_channel, name, query, owner=self._owner(request), require=demands)
@@ -224,7 +257,7 @@ class BrokerApp:
     async def delete_channel(self, request: Request) -> Response:
         """A channel ends."""
         name = self._name(request, "deleteChannel")
-        demands = channel_demands(read_conditions(request.headers.raw), name)
+        demands = _channel_demands(request, name)
         await run_in_threadpool(partial(self._broker.delete_channel, name, require=demands))
         return Response(status_code=204)
 
@@ -249,82 +282,32 @@ class BrokerApp:
 
     async def subscribe(self, request: Request) -> Response:
         """Notifications as server-sent events."""
-        name = self._name(request, "subscribe")
-        after = events.last_event(request.headers.get("last-event-id") or request.query_params.get("after"))
-        signal = events.Signal()
-        subscribed = await run_in_threadpool(self._subscribe, request, name, signal, after)
-        line = partial(self._telling.text, subscribed.channel)
-        member = self._member(request, subscribed, signal) if request.method == "GET" else None
-        return events.Events(as_events(subscribed, line, signal, member))
-
-    def _member(
-        self, connection: HTTPConnection, subscribed: Subscribed, signal: events.Signal
-    ) -> Member[Notification] | None:
-        """The subscriber as one of a fan-out, where the server lets messages be written to the connection."""
-        written = (connection.scope.get("extensions") or {}).get(PUSH, {}).get(CONNECTION)
-        if written is None:
-            return None
-        channel, kind = subscribed.channel, connection.scope["type"]
-        encode = self._frames if kind == "websocket" else self._chunk
-        within = partial(
-            self._fanouts.within, (channel, kind), channel.share, partial(encode, channel), lambda each: each.size
-        )
-        return Member(subscribed, written, signal, within)
-
-    def _chunk(self, channel: Channel, told: Sequence[Notification]) -> bytes:
-        return chunk(b"".join(events.event(self._telling.text(channel, each), each.number) for each in told))
-
-    def _frames(self, channel: Channel, told: Sequence[Notification]) -> bytes:
-        return frames(self._telling.text(channel, each) for each in told)
+        name, after = self._name(request, "subscribe"), request.headers.get("last-event-id")
+        after = after or request.query_params.get("after")
+        begun = await self._connections.begin(request, name, self._owner(request), after)
+        return self._connections.event_stream(request, begun)
 
     async def subscribe_by_websocket(self, websocket: WebSocket) -> None:
         """Notifications as messages."""
         try:
-            name = self._name(websocket, "subscribe")
-            after = events.last_event(websocket.query_params.get("after"))
-            signal = events.Signal()
-            subscribed = await run_in_threadpool(self._subscribe, websocket, name, signal, after)
+            name, after = self._name(websocket, "subscribe"), websocket.query_params.get("after")
+            begun = await self._connections.begin(websocket, name, self._owner(websocket), after)
         except tuple(_STATUS) as error:
             await websocket.close(1008, str(error)[:120])
             return
-        await websocket.accept()
-        line = partial(self._telling.text, subscribed.channel)
-        hear = partial(acknowledged, websocket, subscribed)
-        member = self._member(websocket, subscribed, signal)
-        await converse(websocket, subscribed, lambda each: line(each).decode(), signal, hear, member)
+        await self._connections.messages(websocket, begun)
 
     async def talk_as_sepa(self, websocket: WebSocket) -> None:
         """SEPA's messages; who asks a query here creates its channel and subscribes to it."""
 
         def require(channel: str) -> None:
-            for operation in ("createChannel", "subscribe"):
-                self._require(websocket, operation, channel)
+            for each in ("createChannel", "subscribe"):
+                self._require(websocket, each, channel)
 
         await websocket.accept()
         await Conversation(
             websocket, self._asked, require, tuple(_STATUS), self._creation, self._owner(websocket)
         ).run()
-
-    def _subscribe(self, connection: HTTPConnection, name: str, signal: events.Signal, after: int | None) -> Subscribed:
-        """By a name what comes is kept until it is acknowledged, which is also what coming back ``after`` it means."""
-        subscriber, owner = connection.query_params.get("subscriber"), self._owner(connection)
-        if subscriber is None:
-            return self._broker.listen(name, signal.set, after, owner)
-        _check_name(subscriber, "a subscriber")
-        subscribed = self._broker.subscribe(name, subscriber, signal.set, after, owner)
-        if after is not None:
-            subscribed.acknowledge(after)
-        return subscribed
-
-    async def acknowledge(self, request: Request) -> Response:
-        """Notifications up to ``?acknowledged=`` need not come again; a new subscriber begins to be one."""
-        name, number = self._name(request, "subscribe"), events.last_event(request.query_params.get("acknowledged"))
-        subscriber = _check_name(request.path_params["subscriber"], "a subscriber")
-        demands = subscriber_demands(read_conditions(request.headers.raw), subscriber)
-        owner = self._owner(request)
-        acknowledge = partial(self._broker.acknowledge, name, subscriber, number, owner=owner, require=demands)
-        channel = await run_in_threadpool(acknowledge)
-        return Response(status_code=204, headers={"ETag": json_tag(subscriber_status(channel, subscriber))})
 
     async def subscribers(self, request: Request) -> Response:
         """The subscribers by name that are this token's."""
@@ -341,10 +324,20 @@ class BrokerApp:
         data = {"channel": name, "subscriber": subscriber, "acknowledged": own[subscriber]}
         return tagged_json(data, read_conditions(request.headers.raw))
 
+    async def acknowledge(self, request: Request) -> Response:
+        """Notifications up to ``?acknowledged=`` need not come again; a new subscriber begins to be one."""
+        name, number = self._name(request, "subscribe"), events.last_event(request.query_params.get("acknowledged"))
+        subscriber = check_name(request.path_params["subscriber"], "a subscriber")
+        demands = _subscriber_demands(request, subscriber)
+        owner = self._owner(request)
+        acknowledge = partial(self._broker.acknowledge, name, subscriber, number, owner=owner, require=demands)
+        channel = await run_in_threadpool(acknowledge)
+        return Response(status_code=204, headers={"ETag": json_tag(subscriber_status(channel, subscriber))})
+
     async def unsubscribe(self, request: Request) -> Response:
         """A subscriber is forgotten."""
         name, subscriber = self._name(request, "unsubscribe"), request.path_params["subscriber"]
-        demands = subscriber_demands(read_conditions(request.headers.raw), subscriber)
+        demands = _subscriber_demands(request, subscriber)
         owner = self._owner(request)
         await run_in_threadpool(partial(self._broker.unsubscribe, name, subscriber, owner=owner, require=demands))
         return Response(status_code=204)
@@ -358,12 +351,12 @@ class BrokerApp:
 
     async def metrics(self, _request: Request) -> Response:
         """Counts for Prometheus; terms are counted in a thread."""
-        text = await run_in_threadpool(lambda: exposition(metrics(self._broker, self._hooks)))
+        text = await run_in_threadpool(lambda: exposition(metrics(self._broker, self._hooks.failures)))
         return PlainTextResponse(text, media_type=MEDIA_TYPE)
 
-    async def openapi(self, _request: Request) -> Response:
+    async def openapi(self, request: Request) -> Response:
         """The routes."""
-        return JSONResponse(description())
+        return JSONResponse(description("Streamgauge broker", operations(request.app.routes), _PATH_PARAMETERS))
 
     async def page(self, _request: Request) -> Response:
         """The page for people."""
@@ -375,8 +368,8 @@ class BrokerApp:
 
     def _require_unconditional(self, request: Request, *operations: str) -> None:
         """The token is for these operations on facts, which have no entity tag to hold a condition against."""
-        for operation in operations:
-            self._require(request, operation)
+        for each in operations:
+            self._require(request, each)
         read_conditions(request.headers.raw).refuse(request.scope["path"])
 
     def _owner(self, connection: HTTPConnection) -> str:
@@ -385,7 +378,7 @@ class BrokerApp:
 
     def _name(self, connection: HTTPConnection, operation: str) -> str:
         """The channel of a request that may do an operation on it."""
-        name = _check_name(connection.path_params["name"], "a channel")
+        name = check_name(connection.path_params["name"], "a channel")
         self._require(connection, operation, name)
         return name
 
@@ -401,11 +394,6 @@ async def _acknowledged(future: "Future[Receipt]") -> Response:
     return JSONResponse({"publication": receipt.number, "repeated": receipt.repeated})
 
 
-async def _read(read: Callable[[bytes, str], tuple[Triple, ...]], body: bytes, kind: str) -> tuple[Triple, ...]:
-    """The triples of a body; one that takes long is read in a thread."""
-    return read(body, kind) if len(body) <= _SHORT else await run_in_threadpool(read, body, kind)
-
-
 def _key(request: Request, owner: str, body: bytes) -> RetryKey | None:
     """The key of a publication, with all that another use of the key would differ in."""
     given_key = request.headers.get("idempotency-key")
@@ -415,7 +403,23 @@ def _key(request: Request, owner: str, body: bytes) -> RetryKey | None:
     return read_key(given_key, owner, request.scope["path"].encode(), kind.encode(), body)
 
 
-def _check_name(name: str, what: str) -> str:
-    if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
-        raise ValueError(f"{what} has a name of 1 to {LONGEST_NAME} printable characters")
-    return name
+def _channel_demands(request: Request, name: str) -> Require:
+    """The conditions of a request (RFC 9110, 13.1) on a channel, of which each notification changes the entity tag."""
+    conditions = read_conditions(request.headers.raw)
+
+    def require(channel: Channel | None) -> None:
+        conditions.require([] if channel is None else [json_tag(status(channel))], f"the channel {name}")
+
+    return require
+
+
+def _subscriber_demands(request: Request, name: str) -> Require:
+    """The conditions of a request on a subscriber, of which each acknowledgement changes the entity tag."""
+    conditions = read_conditions(request.headers.raw)
+
+    def require(channel: Channel | None) -> None:
+        there = channel is not None and name in channel.acknowledged
+        tags = [json_tag(subscriber_status(channel, name))] if channel is not None and there else []
+        conditions.require(tags, f"the subscriber {name}")
+
+    return require

@@ -1,42 +1,25 @@
-"""The plots of the page: the message of each as its heading, and the rule by which each is thinned.
-
-Borders are bars over stream time, expected ones and those that fit best (YABench, figure 6); box plots are over
-repetitions, neighbouring windows taken together.
-"""
+"""Plots of measures: over time, against each other and over repetitions, with resources and the feeder."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import TypeAlias
 
 from streamgauge.model.counts import counted
 from streamgauge.model.run import Sample
 from streamgauge.model.verdict import WindowVerdict
-from streamgauge.report import charts, points
-from streamgauge.report.cards import shifted
+from streamgauge.report import charts
+from streamgauge.report import series as runs
 from streamgauge.report.charts import ChartAxis, ChartDrawing, ChartLine, ChartSize, PlacedBox
-from streamgauge.report.numbers import duration, interval, mebibytes, number, percent
-from streamgauge.report.points import Point, box, spread_sample, tooltip
-from streamgauge.report.series import Series, state, unit_over
+from streamgauge.report.numbers import duration, mebibytes, number, percent
+from streamgauge.report.plots import COST, HALF, LATE, RIGHT, RUN_TIME, SHARE, STEADY, STREAM_TIME, Figure, Plot, figure
+from streamgauge.report.series import Point, Series, box, spread_sample, state, unit_over
 
-HALF, FULL, PHONE = ChartSize(560, 190, 240), ChartSize(1140, 0, 240), ChartSize(340, 170, 110)
 POINTS = 1200  # over all series of one plot; every tooltip costs about 300 bytes
 MiB = 2**20
-STREAM_TIME = ChartAxis("stream time, s")
-RUN_TIME = ChartAxis("time since the start of the feed, s")
 
 Message: TypeAlias = Callable[[Sequence[Series]], str]
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One plot of the page: its message, a note, the drawings for wide and narrow screens, whom the legend names."""
-
-    message: str
-    note: str
-    drawings: tuple[str, ...]
-    series: tuple[int, ...] = ()
-    span: str = "half"
 
 
 @dataclass(frozen=True)
@@ -48,21 +31,6 @@ class WindowMeasure:
     axis: ChartAxis
     show: Callable[[float], str]
     message: Message
-
-
-def share_of(size: ChartSize, series: Sequence[Series]) -> int:
-    """The number of bins that each series may have in a plot of this size."""
-    return max(12, min(size.bins, POINTS // max(1, len(series))))
-
-
-def draw(
-    drawing: ChartDrawing,
-    message: str,
-    chart: Callable[[ChartSize], charts.Spec],
-    sizes: tuple[ChartSize, ChartSize] = (HALF, PHONE),
-) -> tuple[str, ...]:
-    """A chart drawn for wide and for narrow screens."""
-    return tuple(drawing.svg(chart(size), message, kind) for size, kind in zip(sizes, ("wide", "narrow"), strict=True))
 
 
 def _windows(series: Sequence[Series]) -> list[WindowVerdict]:
@@ -95,28 +63,24 @@ def _contents(series: Sequence[Series]) -> str:
     return f"Window size: {min(contents):,} to {max(contents):,} triples"
 
 
-SHARE = ChartAxis("", ".0%", (0, 1.04))
-PRECISION = WindowMeasure(
-    "Precision",
-    lambda window: window.precision,
-    SHARE._replace(title="precision, %"),
-    percent,
-    _below("Precision", lambda window: window.precision),
-)
-RECALL = WindowMeasure(
-    "Recall",
-    lambda window: window.recall,
-    SHARE._replace(title="recall, %"),
-    percent,
-    _below("Recall", lambda window: window.recall),
-)
+def _of_share(name: str, value: Callable[[WindowVerdict], float]) -> WindowMeasure:
+    return WindowMeasure(name, value, SHARE._replace(title=f"{name.lower()}, %"), percent, _below(name, value))
+
+
+PRECISION = _of_share("Precision", lambda window: window.precision)
+RECALL = _of_share("Recall", lambda window: window.recall)
 CONTENT = WindowMeasure("Window size", _content, ChartAxis("triples in the window"), number, _contents)
 DELAY = WindowMeasure("Delay", lambda window: window.delay, ChartAxis("delay, ms", ",~r"), duration, _delays)
 
 
+def share_of(size: ChartSize, series: Sequence[Series]) -> int:
+    """The number of bins that each series may have in a plot of this size."""
+    return max(12, min(size.bins, POINTS // max(1, len(series))))
+
+
 def of_kind(drawing: ChartDrawing, series: Sequence[Series], kind: WindowMeasure) -> Iterator[Figure]:
     """The line plot of one value per report, all series overlaid."""
-    content = {one.index: points.of_windows(one, kind.value) for one in series}
+    content = {one.index: runs.of_windows(one, kind.value) for one in series}
     yield from _line_plot(drawing, series, content, (kind.message, STREAM_TIME, kind.axis, kind.show))
 
 
@@ -133,13 +97,13 @@ def _line_plot(
 
     def chart(size: ChartSize) -> charts.Spec:
         limit = share_of(size, drawn)
-        made = [ChartLine(one.index, False, points.binned(one, content[one.index], limit, show)) for one in drawn]
+        made = [ChartLine(one.index, False, runs.binned(one, content[one.index], limit, show)) for one in drawn]
         return charts.lines(made, x, y, size)
 
     text = message(drawn)
     longest = max(len(content[one.index]) for one in drawn)
     note = thinning(drawn, longest)
-    yield Figure(text, note, draw(drawing, text, chart), tuple(one.index for one in drawn))
+    yield figure(drawing, text, chart, tuple(one.index for one in drawn), note)
 
 
 def thinning(series: Sequence[Series], count: int) -> str:
@@ -161,12 +125,8 @@ def result_sizes(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Fi
 
     def chart(size: ChartSize) -> charts.Spec:
         limit = share_of(size, [*drawn, *drawn])
-        return charts.lines(
-            [line for one in drawn for line in _size_lines(one, limit)],
-            STREAM_TIME,
-            ChartAxis("result size, rows"),
-            size,
-        )
+        sizes = [line for one in drawn for line in _size_lines(one, limit)]
+        return charts.lines(sizes, STREAM_TIME, ChartAxis("result size, rows"), size)
 
     windows = _windows(drawn)
     off = sum(window.expected != window.actual for window in windows)
@@ -177,15 +137,15 @@ def result_sizes(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Fi
     note = "Solid: actual; dashed: expected. " + thinning(
         [*drawn, *drawn], max(len(verdict.windows) for one in drawn for _, verdict in one.runs)
     )
-    yield Figure(text, note, draw(drawing, text, chart), tuple(one.index for one in drawn))
+    yield figure(drawing, text, chart, tuple(one.index for one in drawn), note)
 
 
 def _size_lines(one: Series, limit: int) -> list[ChartLine]:
-    actual = points.of_windows(one, lambda window: window.actual)
-    expected = points.of_windows(one, lambda window: window.expected)
+    actual = runs.of_windows(one, lambda window: window.actual)
+    expected = runs.of_windows(one, lambda window: window.expected)
     return [
-        ChartLine(one.index, False, points.binned(one, actual, limit, number)),
-        ChartLine(one.index, True, points.binned(one, expected, limit, number)),
+        ChartLine(one.index, False, runs.binned(one, actual, limit, number)),
+        ChartLine(one.index, True, runs.binned(one, expected, limit, number)),
     ]
 
 
@@ -202,18 +162,14 @@ def delay_by_size(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[F
         return charts.scatter(kept, ChartAxis("result size, rows"), ChartAxis("delay, ms", ",~r"), size)
 
     count = sum(len(content[one.index]) for one in drawn)
-    note = (
-        ""
-        if count <= 200
-        else f"{count:,} reports; where too many to draw: the longest delays of each size and every n-th of the rest."
-    )
-    text = "Delay against result size"
-    yield Figure(text, note, draw(drawing, text, chart), tuple(one.index for one in drawn))
+    note = f"{count:,} reports; where too many to draw: the longest delays of each size and every n-th of the rest."
+    series_of = tuple(one.index for one in drawn)
+    yield figure(drawing, "Delay against result size", chart, series_of, note if count > 200 else "")
 
 
 def _delay_points(one: Series) -> list[Point]:
     return [
-        Point(window.actual, window.delay, points.tooltip(one, judged, window))
+        Point(window.actual, window.delay, runs.tooltip(one, judged, window))
         for judged in one.runs
         for window in judged[1].windows
         if window.delay is not None
@@ -247,7 +203,7 @@ READINGS = (
 def resources(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figure]:
     """Memory, CPU and threads of the engine's process tree over the time of the run."""
     for reading in READINGS:
-        content = {one.index: points.of_samples(one, reading.value, reading.show) for one in series}
+        content = {one.index: runs.of_samples(one, reading.value, reading.show) for one in series}
         highest = max((point.y for found in content.values() for point in found), default=0.0)
         text = f"{reading.name}: at most {reading.show(highest)}"
         yield from _line_plot(drawing, series, content, (_saying(text), RUN_TIME, reading.axis, reading.show))
@@ -255,7 +211,7 @@ def resources(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figur
 
 def feed(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figure]:
     """The feeder's lateness over stream time, for runs that were paced."""
-    content = {one.index: points.of_feed(one) for one in series}
+    content = {one.index: runs.of_feed(one) for one in series}
     latest = max((point.y for found in content.values() for point in found), default=0.0)
     text = f"Feeder: at most {duration(latest)} later than planned"
     axis = ChartAxis("lateness of the feeder, ms", ",~r")
@@ -264,114 +220,6 @@ def feed(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figure]:
 
 def _saying(text: str) -> Message:
     return lambda _: text
-
-
-STRIP, LANES, ROWS = 40, 16, 24
-
-
-def border_strips(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figure]:
-    """Window borders as bars, one strip per series."""
-    for one in series:
-        _, verdict = one.runs[0]
-        placed = [window for window in verdict.windows if window.start is not None and window.end is not None]
-        if placed:
-            yield _strip(drawing, one, placed)
-
-
-def _strip(drawing: ChartDrawing, one: Series, placed: list[WindowVerdict]) -> Figure:
-    odd = next((place for place, window in enumerate(placed) if state(window) != "right"), 0)
-    begin = max(0, min(odd - 5, len(placed) - STRIP))
-    shown = placed[begin : begin + STRIP]
-    if max(bar.lane for bar in _bars(one, shown)) >= LANES:
-        shown = shown[:LANES]
-    text = f"Window borders: {one.label}"
-    note = "✓ right, ✗ wrong rows, ? missed, + surplus."
-    if len(shown) < len(placed):
-        which = "around the first that is not right, else the first ones"
-        note += f" {len(shown)} of {counted(len(placed), one.unit)}: {which}."
-
-    def chart(size: ChartSize) -> charts.Spec:
-        part = shown if size.width > 600 else shown[:16]
-        bars = _bars(one, part)
-        height = 16 * (1 + max(bar.lane for bar in bars))
-        return charts.borders(bars, STREAM_TIME, size._replace(height=height))
-
-    return Figure(text, note, draw(drawing, text, chart, (FULL, PHONE)), (), "full")
-
-
-def _bars(one: Series, windows: Sequence[WindowVerdict]) -> list[charts.Bar]:
-    """Bars in as few lanes as keep them apart."""
-    ends: list[int] = []
-    bars = []
-    for window in windows:
-        start, end = window.start or 0, window.end or 0
-        lane = next((lane for lane, last in enumerate(ends) if last <= start), len(ends))
-        ends[lane : lane + 1] = [max(end, start + 1)]
-        bars.append(charts.Bar(start / 1000, end / 1000, lane, state(window), tooltip(one, one.runs[0], window)))
-    return bars
-
-
-def reconstructed(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figure]:
-    """Expected borders against those that fit best, for the first graciously judged run of each series."""
-    for one in series:
-        for _, verdict in one.runs:
-            placed = [window for window in verdict.windows if window.start is not None and window.end is not None]
-            if any(window.borders is not None for window in placed):
-                yield _against(drawing, one, placed)
-                break
-
-
-def _against(drawing: ChartDrawing, one: Series, placed: list[WindowVerdict]) -> Figure:
-    odd = next((place for place, window in enumerate(placed) if shifted(window)), 0)
-    begin = max(0, min(odd - 2, len(placed) - ROWS))
-    shown = placed[begin : begin + ROWS]
-    moved = [window for window in placed if shifted(window)]
-    text = f"Borders that fit best: {one.label}"
-    note = (
-        f"Outline: expected borders; filled: those under which the answer fits best (✓ exactly, ✗ not, ? missed). "
-        f"{len(moved):,} of {counted(len(placed), one.unit)} moved{_directions(moved)}."
-    )
-    if len(shown) < len(placed):
-        note += f" {len(shown)} are drawn, from around the first that moved."
-
-    def chart(size: ChartSize) -> charts.Spec:
-        part = shown if size.width > 600 else shown[:12]
-        bars = [_fit(one, window) for window in part]
-        return charts.reconstructed(bars, STREAM_TIME, size._replace(height=18 * len(bars)))
-
-    return Figure(text, note, draw(drawing, text, chart, (FULL, PHONE)), (), "full")
-
-
-def _directions(moved: Sequence[WindowVerdict]) -> str:
-    """The directions in which starts and ends moved, in words."""
-    ways = []
-    for name, place in (("start", 0), ("end", 1)):
-        shifts = [_shift(window, place) for window in moved]
-        left, right = sum(shift < 0 for shift in shifts), sum(shift > 0 for shift in shifts)
-        ways += [f"{name} left in {left:,}"] * bool(left) + [f"{name} right in {right:,}"] * bool(right)
-    return f": {', '.join(ways)}" if ways else ""
-
-
-def _shift(window: WindowVerdict, place: int) -> int:
-    found, stated = window.borders or (0, 0), (window.start or 0, window.end or 0)
-    return found[place] - stated[place]
-
-
-def _fit(one: Series, window: WindowVerdict) -> charts.FittedBorders:
-    start, end = window.start or 0, window.end or 0
-    borders = one.header.semantics.borders
-    where = interval(start, end, borders)
-    if window.borders is None or window.fitted is None:
-        tip = f"{one.label}, {one.unit} {window.index:,} {where}, {state(window)}"
-        return charts.FittedBorders(start / 1000, end / 1000, None, None, "missed", tip)
-    precision, recall = window.fitted
-    tip = (
-        f"{one.label}, {one.unit} {window.index:,}: expected {where}, fits best {interval(*window.borders, borders)} "
-        f"with precision {percent(precision)}, recall {percent(recall)}"
-    )
-    word = "right" if window.fitted == (1.0, 1.0) else "wrong"
-    found = tuple(border / 1000 for border in window.borders)
-    return charts.FittedBorders(start / 1000, end / 1000, found[0], found[1], word, tip)
 
 
 BOXES = 24  # of each series, on a wide screen
@@ -404,7 +252,7 @@ def _figure(drawing: ChartDrawing, series: Sequence[Series], kind: WindowMeasure
         placed = _placed(series, kind, BOXES if size.width > 400 else 8)
         return charts.boxes(placed, ChartAxis(unit), kind.axis, size)
 
-    yield Figure(text, note, draw(drawing, text, chart), tuple(one.index for one in series))
+    yield figure(drawing, text, chart, tuple(one.index for one in series), note)
 
 
 def _columns(one: Series, kind: WindowMeasure) -> dict[int, list[float]]:
@@ -442,3 +290,16 @@ def _box(group: int, index: int, width: int, values: list[float], kind: WindowMe
         f"quartiles {first_to_third}, highest {kind.show(made.high)}"
     )
     return PlacedBox(name, index, made, tip)
+
+
+PLOTS = (
+    Plot(RIGHT, 10, partial(of_kind, kind=PRECISION)),
+    Plot(RIGHT, 20, partial(of_kind, kind=RECALL)),
+    Plot(RIGHT, 30, result_sizes),
+    Plot(RIGHT, 40, partial(of_kind, kind=CONTENT)),
+    Plot(LATE, 70, partial(of_kind, kind=DELAY)),
+    Plot(LATE, 75, delay_by_size),
+    Plot(LATE, 80, feed),
+    Plot(COST, 90, resources),
+    Plot(STEADY, 100, box_plots),
+)

@@ -1,1 +1,0 @@
-"""Stores of a data set's quads: ours beside others, and the growth of their cost."""

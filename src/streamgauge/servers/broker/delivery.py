@@ -1,0 +1,254 @@
+"""The delivery of notifications: events and messages on connections, and webhooks for those who cannot hold one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from random import Random
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import HTTPConnection, Request
+from starlette.websockets import WebSocket
+
+from streamgauge.model.mistake import MistakeError
+from streamgauge.servers.broker.broker import Broker
+from streamgauge.servers.broker.channels import Channel, Subscribed, UnknownChannelError
+from streamgauge.servers.broker.contract import JournalError, Notification
+from streamgauge.servers.broker.limits import LimitError, check_name
+from streamgauge.servers.broker.registry import HOOK_NAME, OPERATOR
+from streamgauge.servers.broker.representations import NotificationTexts, key_of
+from streamgauge.servers.http import events
+from streamgauge.servers.http.fanout import CONNECTION, PUSH, Fanouts, Member, as_events, chunk, converse, frames
+from streamgauge.sources.backoff import Backoff
+
+if TYPE_CHECKING:
+    import httpx
+
+
+_Begun: TypeAlias = tuple[Subscribed, events.Signal]
+"""A subscriber, and what wakes its connection."""
+
+
+class Connections:
+    """Subscribers that hold a connection; those of one channel who have taken all are written to by its fan-out."""
+
+    def __init__(self, broker: Broker, texts: NotificationTexts) -> None:
+        self._broker, self._texts = broker, texts
+        self._fanouts = Fanouts[tuple[Channel, str], Notification]()
+
+    async def begin(self, connection: HTTPConnection, name: str, owner: str, after: str | None) -> _Begun:
+        """A subscriber of a channel, after the notification that it got last."""
+        signal, last = events.Signal(), events.last_event(after)
+        return await run_in_threadpool(self._subscribe, connection, name, owner, signal, last), signal
+
+    def event_stream(self, request: Request, begun: _Begun) -> events.Events:
+        """Notifications as server-sent events."""
+        subscribed, signal = begun
+        line = partial(self._texts.text, subscribed.channel)
+        member = self._member(request, subscribed, signal) if request.method == "GET" else None
+        return events.Events(as_events(subscribed, line, signal, member))
+
+    async def messages(self, websocket: WebSocket, begun: _Begun) -> None:
+        """Notifications as messages."""
+        subscribed, signal = begun
+        await websocket.accept()
+        hear = partial(_acknowledged, websocket, subscribed)
+        member = self._member(websocket, subscribed, signal)
+        line = partial(self._texts.text, subscribed.channel)
+        await converse(websocket, subscribed, lambda each: line(each).decode(), signal, hear, member)
+
+    def _subscribe(
+        self, connection: HTTPConnection, name: str, owner: str, signal: events.Signal, after: int | None
+    ) -> Subscribed:
+        """By a name what comes is kept until it is acknowledged, which is also what coming back ``after`` it means."""
+        subscriber = connection.query_params.get("subscriber")
+        if subscriber is None:
+            return self._broker.listen(name, signal.set, after, owner)
+        check_name(subscriber, "a subscriber")
+        subscribed = self._broker.subscribe(name, subscriber, signal.set, after, owner)
+        if after is not None:
+            subscribed.acknowledge(after)
+        return subscribed
+
+    def _member(
+        self, connection: HTTPConnection, subscribed: Subscribed, signal: events.Signal
+    ) -> Member[Notification] | None:
+        """The subscriber as one of a fan-out, where the server lets messages be written to the connection."""
+        written = (connection.scope.get("extensions") or {}).get(PUSH, {}).get(CONNECTION)
+        if written is None:
+            return None
+        channel, kind = subscribed.channel, connection.scope["type"]
+        encode = partial(self._frames if kind == "websocket" else self._chunk, channel)
+        within = partial(self._fanouts.within, (channel, kind), channel.share, encode, lambda each: each.size)
+        return Member(subscribed, written, signal, within)
+
+    def _chunk(self, channel: Channel, told: Sequence[Notification]) -> bytes:
+        return chunk(b"".join(events.event(self._texts.text(channel, each), each.number) for each in told))
+
+    def _frames(self, channel: Channel, told: Sequence[Notification]) -> bytes:
+        return frames(self._texts.text(channel, each) for each in told)
+
+
+class _Acknowledgement(msgspec.Struct, forbid_unknown_fields=True):
+    """The message of a client that notifications up to a number need not come again."""
+
+    acknowledge: Annotated[int, msgspec.Meta(ge=0)]
+
+
+async def _acknowledged(websocket: WebSocket, subscribed: Subscribed) -> None:
+    """Take acknowledgements until the client leaves, or says something else."""
+    while (message := await websocket.receive())["type"] != "websocket.disconnect":
+        try:
+            said = msgspec.json.decode(message.get("text") or "", type=_Acknowledgement)
+        except msgspec.MsgspecError:
+            await websocket.close(1008, 'only {"acknowledge": NUMBER} is understood here')
+            return
+        await asyncio.to_thread(subscribed.acknowledge, said.acknowledge)
+
+
+PATIENCE_S: Final = 10.0
+"""How long a webhook may take to answer."""
+
+LOOK_S: Final = 1.0
+"""How often it is looked whether a channel is there."""
+
+MOST_S: Final = 60.0
+"""The longest time between tries."""
+
+
+class WebhookError(MistakeError, ValueError):
+    """A webhook that is none; the sentence says what to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """Where a channel's notifications are posted; ``private`` when its host may have an address that is not public."""
+
+    channel: str
+    url: str
+    private: bool = False
+
+    @property
+    def subscriber(self) -> str:
+        """The name by which what it has taken is remembered."""
+        return f"{HOOK_NAME}{sha256(self.url.encode()).hexdigest()[:32]}"
+
+
+def read_hook(text: str, allowed: Collection[str] = ()) -> Webhook:
+    """``CHANNEL=URL``; WebhookError also for a private address at a host that is not ``allowed`` by name."""
+    channel, equals, address = text.partition("=")
+    if not channel or not equals or not address.startswith(("http://", "https://")):
+        raise WebhookError(f"{text!r}: a webhook is CHANNEL=URL, with http or https")
+    import httpx
+
+    from streamgauge.servers.http.outgoing_requests import names_private
+
+    try:
+        url = httpx.URL(address)
+    except httpx.InvalidURL as error:
+        raise WebhookError(f"{text!r}: a webhook is CHANNEL=URL, with http or https: {error}") from error
+    private = url.host in {host.lower() for host in allowed}
+    if names_private(url.host) and not private:
+        raise WebhookError(f"{address}: {url.host} is no public host: --webhook-host {url.host} allows it")
+    return Webhook(channel, address, private)
+
+
+def refused(_address: str, sentence: str) -> httpx.ConnectError:
+    """A host whose name leads to a private address: a try that failed."""
+    import httpx
+
+    return httpx.ConnectError(sentence)
+
+
+def _guarded() -> httpx.AsyncClient:
+    from streamgauge.servers.http.outgoing_requests import guarded_client
+
+    return guarded_client(refused)
+
+
+class Webhooks:
+    """Posts notifications in their order, each until 2xx is the answer; ``failures`` counts the other tries.
+
+    ``Idempotency-Key`` is the key of the notification. Operators name webhooks, clients cannot.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        texts: NotificationTexts,
+        hooks: Sequence[Webhook],
+        client: Callable[[], httpx.AsyncClient] = _guarded,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        random: Random | None = None,
+    ) -> None:
+        self._broker, self._texts, self._hooks, self._client = broker, texts, hooks, client
+        self._sleep, self._random = sleep, random or Random()
+        self.failures = 0
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Deliver as long as this is entered."""
+        async with AsyncExitStack() as stack:
+            client = await stack.enter_async_context(self._client()) if self._hooks else None
+            tasks = [asyncio.create_task(self._deliver(client, hook)) for hook in self._hooks if client is not None]
+            try:
+                yield
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _deliver(self, client: httpx.AsyncClient, hook: Webhook) -> None:
+        signal = events.Signal()
+        while True:
+            try:
+                subscribed = await run_in_threadpool(
+                    self._broker.subscribe, hook.channel, hook.subscriber, signal.set, None, OPERATOR
+                )
+            except (UnknownChannelError, LimitError, JournalError):
+                await self._sleep(LOOK_S)
+                continue
+            try:
+                await self._follow(client, hook, subscribed, signal)
+            finally:
+                subscribed.close()
+            await self._sleep(LOOK_S)
+
+    async def _follow(
+        self, client: httpx.AsyncClient, hook: Webhook, subscribed: Subscribed, signal: events.Signal
+    ) -> None:
+        """Until the channel ends or the webhook is too far behind."""
+        while True:
+            over = subscribed.over
+            for each in subscribed.take():
+                text = self._texts.text(subscribed.channel, each)
+                await self._post(client, hook, text, key_of(each))
+                await run_in_threadpool(subscribed.acknowledge, each.number)
+            if over or self._broker.fault:
+                return
+            await signal.wait(events.BEAT_S)
+
+    async def _post(self, client: httpx.AsyncClient, hook: Webhook, text: bytes, key: str) -> None:
+        import httpx
+
+        from streamgauge.servers.http.outgoing_requests import PRIVATE
+
+        headers = {"Content-Type": "application/json", "Idempotency-Key": key}
+        backoff = Backoff(self._random, most=MOST_S)
+        while True:
+            try:
+                said = await client.post(
+                    hook.url, content=text, headers=headers, timeout=PATIENCE_S, extensions={PRIVATE: hook.private}
+                )
+                if said.is_success:
+                    return
+            except httpx.HTTPError:
+                pass
+            self.failures += 1
+            await self._sleep(backoff.next())

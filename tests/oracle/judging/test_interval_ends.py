@@ -1,0 +1,89 @@
+"""Intervals at their ends: infinities, numbers of many digits, ends that touch, and errors by name."""
+
+from fractions import Fraction
+
+import pytest
+
+from streamgauge.oracle.judging import intervals
+from streamgauge.oracle.judging.intervals import (
+    DECIMAL,
+    DOUBLE,
+    TOLERANCE,
+    Interval,
+    IntervalSum,
+    OpenError,
+    arithmetic,
+    compared,
+    extreme,
+    fits,
+    unary,
+)
+from tests.notation import term
+
+
+def number(text: str) -> Interval:
+    found = intervals.read(term(text))
+    assert found is not None
+    return found
+
+
+def spanning(low: int, high: int) -> Interval:
+    return Interval(DOUBLE, Fraction(low), Fraction(high), Fraction(low + high, 2))
+
+
+@pytest.mark.parametrize(
+    ("possible", "given", "fit"),
+    [
+        ("INFf", "INFf", True),
+        ("INFf", "-INFf", False),
+        ("NaNf", "NaNf", True),
+        ("NaNf", "INFf", False),
+        ("INFf", "1f", False),
+        ("1f", "INFf", False),
+        ("1f", "1e0", True),
+    ],
+)
+def test_an_infinity_is_itself_only(possible, given, fit):
+    assert fits(number(possible), number(given)) is fit
+
+
+def test_a_decimal_of_25_digits_is_written_in_full():
+    exact = Fraction(1, 10**25)
+    assert intervals.text(Interval(DECIMAL, exact, exact, exact))[0] == "0." + "0" * 24 + "1"
+    assert not intervals.representable(exact, DECIMAL)
+    assert intervals.representable(Fraction(3, 8), DECIMAL)
+    assert not intervals.representable(Fraction(1, 3), DECIMAL)
+
+
+@pytest.mark.parametrize(("left", "right"), [("3.3e0", "-4.4e0"), ("-4.4e0", "3.3e0"), ("0.1f", "-7.7f")])
+def test_the_error_of_a_sum_is_that_of_its_larger_operand(left, right):
+    found, other = arithmetic("+", number(left), number(right)), arithmetic("+", number(right), number(left))
+    assert found is not None
+    assert found == other
+    largest = max(number(left).size, number(right).size)
+    assert found.high - found.low >= 2 * TOLERANCE[found.kind] * largest
+
+
+def test_intervals_that_touch_may_be_equal():
+    assert compared("=", spanning(1, 2), spanning(2, 3)) == (True, False)
+    assert compared("!=", spanning(2, 3), spanning(1, 2)) == (True, False)
+    assert compared("=", spanning(1, 2), spanning(3, 4)) == (False, False)
+    assert compared("<", spanning(1, 2), spanning(2, 3)) == (True, False)
+    assert compared("<=", spanning(1, 2), spanning(2, 3)) == (True, True)
+
+
+def test_the_size_of_a_stored_number_is_stored():
+    assert compared("=", unary("ABS", number("-0.1f")), number("0.1f")) == (True, True)
+    assert compared(">", unary("ABS", number("-0.1f")), number("0.1f")) == (False, False)
+
+
+def test_multiples_of_a_power_of_two_add_exactly_while_their_quotients_do():
+    assert IntervalSum([number("18014398509481984e0"), number("4e0")]).total.exact
+    assert not IntervalSum([number("18014398509481984e0"), number("1e0")]).total.exact
+
+
+def test_numbers_that_nobody_can_bound_say_why():
+    with pytest.raises(OpenError, match="beyond the range of its datatype"):
+        arithmetic("*", number("1e300"), number("1e300"))
+    with pytest.raises(OpenError, match="MIN or MAX of computed infinities or NaN"):
+        extreme([number("1e0"), number("NaNf")], least=True)
