@@ -184,3 +184,30 @@ def test_too_little_memory_is_a_sentence(here, command, monkeypatch):
     code, _, err = command("generate", "weather", "--master", "local[1]", "--out", here / "out")
     assert code == 2
     assert "SPARK_DRIVER_MEMORY" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--from", "nowhere", "--to", "out"), "nowhere: there is no such file or folder"),
+        (("--from", "mqtt:///readings", "--to", "out"), "names no machine: write mqtt://HOST"),
+        (
+            ("--from", "table", "--to", "mqttt://localhost/out"),
+            "go to 'mqttt': there are file, kafka, mqtt, -; did you",
+        ),
+        (("--from", "table", "--to", "sse+http://localhost/out"), "no answers of a job go to 'sse+http'"),
+        (("--from", "table", "--to", "kafka:///out"), "names no machine: write kafka://HOST"),
+        (("--from", "table", "--to", "query.rq"), "query.rq is a file: answers go to a run folder"),
+        (("--from", "table", "--to", "out", "--semantics", "cqels"), "spark does not answer"),
+    ],
+)
+def test_a_job_that_cannot_be_is_refused_before_spark_starts(here, command, monkeypatch, words, says):
+    def fail(*_given):
+        raise AssertionError
+
+    monkeypatch.setattr("streamgauge.cli.stream.spark", fail)
+    monkeypatch.chdir(here)
+    code, _, err = command("stream", "query.rq", "--checkpoint", "kept", *words)
+    assert code == 2
+    assert says in err
+    assert not (here / "kept").exists()

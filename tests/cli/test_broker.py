@@ -13,8 +13,8 @@ import pytest
 from rich.console import Console
 
 from streamgauge.broker import BrokerError, Client, Standing, Told
+from streamgauge.cli.answers import LiveChannel
 from streamgauge.cli.main import main
-from streamgauge.cli.notified import Live
 
 pytestmark = pytest.mark.server
 
@@ -129,7 +129,7 @@ def test_nobody_there_is_said():
 def test_a_live_table_shows_what_came_and_drops_what_left():
     console = Console(file=io.StringIO(), width=80, force_terminal=False)
     standing = Standing(1, ("x",), (("<urn:old>",), ("<urn:gone>",)))
-    with Live(standing, console) as live:
+    with LiveChannel(standing, console) as live:
         live.show(Told("c", 2, "c/2/5", (7,), 5, ("x",), (("<urn:new>",),), (("<urn:gone>",),)))
     shown = console.file.getvalue().rpartition("x")[2]
     assert "<urn:old>" in shown

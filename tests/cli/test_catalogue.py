@@ -10,7 +10,7 @@ import typer
 
 from streamgauge import cli
 from streamgauge.cli.catalogue import COMMANDS, CataloguePart
-from streamgauge.cli.commands import load
+from streamgauge.cli.main import load
 
 OWN = {
     "streamgauge.old_names",
@@ -18,11 +18,8 @@ OWN = {
     "streamgauge.__main__",
     "streamgauge.cli",
     "streamgauge.cli.catalogue",
-    "streamgauge.cli.commands",
     "streamgauge.cli.completion",
-    "streamgauge.cli.examples",
     "streamgauge.cli.main",
-    "streamgauge.cli.renamed",
     "streamgauge.model",
     "streamgauge.model.expectations",
     "streamgauge.model.mistake",

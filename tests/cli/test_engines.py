@@ -6,7 +6,7 @@ import zipfile
 import pytest
 
 from streamgauge import engines
-from streamgauge.cli import doctor
+from streamgauge.cli import installation
 from streamgauge.spark import requirements
 
 
@@ -77,8 +77,10 @@ def test_doctor_lists_every_engine_extra_and_tool(command):
 
 
 def test_doctor_says_what_adds_what_is_absent(command, monkeypatch):
-    monkeypatch.setattr(doctor, "version", lambda name: (_ for _ in ()).throw(doctor.PackageNotFoundError(name)))
-    monkeypatch.setattr(doctor.shutil, "which", lambda _name: None)
+    monkeypatch.setattr(
+        installation, "version", lambda name: (_ for _ in ()).throw(installation.PackageNotFoundError(name))
+    )
+    monkeypatch.setattr(installation.shutil, "which", lambda _name: None)
     lines = command("doctor").out.splitlines()
     assert "kafka: pip install 'streamgauge[kafka]'" in lines
     assert any(line.startswith("mvn: for `engines prepare`: Maven (Debian: apt-get install maven)") for line in lines)

@@ -137,7 +137,7 @@ def test_the_cells_of_a_notebook(notebook, tmp_path, shell):
 
 
 def test_every_limit_of_the_page_is_an_option():
-    from streamgauge.cli.commands import load
+    from streamgauge.cli.main import load
 
     options = {name for each in load("engine").commands["serve"].params for name in each.opts}
     found = set(re.findall(r"`(--[a-z-]+)`", (ROOT / "docs" / "serving.md").read_text()))

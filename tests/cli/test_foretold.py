@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamgauge.cli import capacity as capacity_command
+from streamgauge.cli import experiments
 from streamgauge.cli import reproduce as reproduce_command
 from streamgauge.suites.experiments import runner
 
@@ -65,7 +65,7 @@ def test_runs_that_are_kept_do_not_count(file, command, tmp_path):
 
 
 def test_a_search_is_foretold(file, command, monkeypatch):
-    monkeypatch.setattr(capacity_command, "capacities", lambda *_: iter(()))
+    monkeypatch.setattr(experiments, "capacities", lambda *_: iter(()))
     err = command("capacity", file)[2]
     assert "capacity: this takes 6 min 54 s at least: 2 searches of 6 probes or more, a probe is 3 runs of 10 s" in err
     assert "this takes" not in command("capacity", file, "--lasting", "1s", "-D", "seeds=[1]")[2]

@@ -6,7 +6,7 @@ import typer
 from typer.testing import CliRunner
 
 from streamgauge.cli import data
-from streamgauge.cli.annotated import held, latest, styles
+from streamgauge.cli.data import held, latest, styles
 from streamgauge.formats.stream import elements
 from streamgauge.servers.fragments.annotations import method, methods
 from streamgauge.servers.fragments.writes.feeds import read_quads

@@ -5,11 +5,8 @@ import shlex
 import pytest
 import typer
 
-from streamgauge.cli.catalogue import COMMANDS
-from streamgauge.cli.commands import load
-from streamgauge.cli.examples import EXAMPLES
-from streamgauge.cli.main import app
-from streamgauge.cli.renamed import RENAMED
+from streamgauge.cli.catalogue import COMMANDS, EXAMPLES, RENAMED
+from streamgauge.cli.main import app, load
 
 
 def leaves():

@@ -7,7 +7,7 @@ import sys
 import httpx
 import pytest
 
-from streamgauge.cli.ontologies import read_ontologies
+from streamgauge.cli.options import read_ontologies
 from streamgauge.reasoning import OntologyError
 
 PREFIXES = """@prefix : <urn:t:> . @prefix owl: <http://www.w3.org/2002/07/owl#> .

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from streamgauge.cli import progress
-from streamgauge.cli.progress import ProgressLog, elapsed, telling
+from streamgauge.cli import terminal
+from streamgauge.cli.terminal import ProgressLog, elapsed, telling
 
 
 class Clock:
@@ -62,7 +62,7 @@ def test_times_in_words(seconds, words):
 
 
 def test_a_thread_prints_while_the_command_is_busy(monkeypatch):
-    monkeypatch.setattr(progress, "LEAST", 0.001)
+    monkeypatch.setattr(terminal, "LEAST", 0.001)
     file = StringIO()
     with telling(Console(file=file), "check", every=0.01) as tell:
         tell("[bold]judging[/bold]")
@@ -106,7 +106,7 @@ def here(tmp_path, monkeypatch, command):
 
 @pytest.mark.server
 def test_every_long_command_tells_how_far_it_is(here, monkeypatch):
-    monkeypatch.setattr(progress, "EVERY", 0.0)
+    monkeypatch.setattr(terminal, "EVERY", 0.0)
     words = {
         "generate weather: ": ("generate", "weather", "--stations", "2", "--out", "w.nt", "--format", "ntriples"),
         "run: ": ("run", "e.toml", "--out", "runs"),

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from streamgauge.cli.commands import load
-from streamgauge.cli.renamed import RENAMED, renewed
+from streamgauge.cli.catalogue import RENAMED, renewed
+from streamgauge.cli.main import load
 from tests.cli.test_bad_input import here  # noqa: F401
 
 

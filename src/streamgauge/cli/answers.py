@@ -1,16 +1,23 @@
-"""Answers as text: a table for people, JSON lines, N-Quads and CSV for programs."""
+"""Answers as text: tables and live tables for people, JSON lines, N-Quads and CSV for programs."""
+
+from __future__ import annotations
 
 import csv
 import io
+import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
-from typing import TypeAlias
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import pyoxigraph as ox
 from rich import box
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
@@ -19,6 +26,7 @@ from streamgauge.formats.lines import encode_answer
 from streamgauge.formats.streams import stream_formats
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer
+from streamgauge.model.counts import counted
 from streamgauge.model.dates import date_text
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Semantics
@@ -27,6 +35,9 @@ from streamgauge.query import QueryError
 from streamgauge.query.prologue import DEFAULT_BASE, read_prologue
 from streamgauge.query.tokens import tokens
 from streamgauge.servers.queries.sessions import as_element, makes_triples
+
+if TYPE_CHECKING:
+    from streamgauge.broker import Standing, Told
 
 Encoder: TypeAlias = Callable[[Answer], bytes]
 """One answer as bytes, whole lines."""
@@ -197,3 +208,98 @@ def _headline(answer: Answer) -> str:
 def timed(ms: int) -> str:
     """Seconds, or date and time where the number counts ms since 1970."""
     return date_text(ms) or f"{ms / 1000:g} s"
+
+
+class LiveTable:
+    """Rows on a terminal that change in place, new ones marked by ``+``; IRIs shortened by ``prefixes``."""
+
+    def __init__(
+        self,
+        columns: Sequence[str],
+        prefixes: Mapping[str, str],
+        caption: str,
+        console: Console | None = None,
+        rows: Sequence[Row] = (),
+    ) -> None:
+        self._columns, self._prefixes, self._rows = columns, longest_first(prefixes), rows
+        self._new: Collection[Row] = ()
+        self._caption = Text(caption, style="dim")
+        self._live = Live(self._table(), console=console or Console(highlight=False), auto_refresh=False)
+
+    def __enter__(self) -> Self:
+        self._live.start(refresh=True)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._live.stop()
+
+    def show_rows(self, rows: Sequence[Row], new: Collection[Row], caption: str | None = None) -> None:
+        """These rows from now on, some of them ``new``; another line below where one is given."""
+        self._rows, self._new = rows, new
+        self._caption = self._caption if caption is None else Text(caption, style="dim")
+        self._live.update(self._table(), refresh=True)
+
+    def say(self, caption: str, style: str = "dim") -> None:
+        """Another line below the table."""
+        self._caption = Text(caption, style=style)
+        self._live.update(self._table(), refresh=True)
+
+    def _table(self) -> Group:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        for column in ("", *self._columns):
+            table.add_column(column, overflow="fold")
+        for row in self._rows:
+            sign, style = ("+", "bold") if row in self._new else ("", "")
+            table.add_row(sign, *[Text(shortened(term, self._prefixes)) for term in row], style=style)
+        return Group(table, self._caption)
+
+
+MOST = 200
+"""Rows of a channel's live table, those that came last."""
+
+
+class NotificationLines:
+    """A channel's notifications as JSON lines on standard output; rows are objects of N-Triples terms by variable."""
+
+    def show(self, told: Told) -> None:
+        """One line."""
+        line = {
+            "channel": told.channel,
+            "number": told.number,
+            "key": told.key,
+            "at": told.at,
+            "publications": told.publications,
+            "added": [_named(told.columns, row) for row in told.added],
+            "removed": [_named(told.columns, row) for row in told.removed],
+        }
+        if told.boolean is not None:
+            line["boolean"] = told.boolean
+        sys.stdout.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+        sys.stdout.flush()
+
+
+def _named(columns: tuple[str, ...], row: Row) -> dict[str, str]:
+    return {name: term for name, term in zip(columns, row, strict=True) if term is not None}
+
+
+class LiveChannel(LiveTable):
+    """A channel's answer as it is now, on a terminal, after what stood when it began."""
+
+    def __init__(
+        self, begun: Standing, console: Console | None = None, prefixes: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self._answer = dict.fromkeys(begun.rows)
+        super().__init__(begun.columns, prefixes, "waiting for changes, Ctrl-C to end", console, self._latest())
+
+    def _latest(self) -> list[Row]:
+        return list(self._answer)[-MOST:]
+
+    def show(self, told: Told) -> None:
+        """The answer after a notification."""
+        for row in told.removed:
+            self._answer.pop(row, None)
+        self._answer |= dict.fromkeys(told.added)
+        when = datetime.fromtimestamp(told.at / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
+        rows = counted(len(self._answer), "row")
+        caption = f"{told.number}: {len(told.added)} came, {len(told.removed)} left at {when}Z; {rows}"
+        self.show_rows(self._latest(), frozenset(told.added), caption)

@@ -1,20 +1,33 @@
-"""The commands ``broker serve`` and ``verify``, ``publish`` and ``subscribe``: facts in, changes of answers out."""
+"""The commands ``broker serve``, ``verify`` and ``bridge``."""
+
+from __future__ import annotations
 
 import os
 import time
 from collections.abc import Iterable
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streamgauge.cli.bridge import bridge
-from streamgauge.cli.names import one_named, strategy_names
-from streamgauge.cli.ontologies import Lenient, SameAs, Subsumption, read_ontologies
-from streamgauge.cli.soundness import Target, reported
-from streamgauge.cli.tokens import TOKEN
+from streamgauge.cli.exits import Exit
+from streamgauge.cli.options import Lenient, SameAs, Subsumption, one_named, read_ontologies, seconds, strategy_names
+from streamgauge.cli.servers import (
+    BROKER,
+    TOKEN,
+    AllowedOrigins,
+    Connections,
+    Host,
+    Patience,
+    RequestBytes,
+    SavedTo,
+    add_group,
+    broker_token,
+    reported,
+    say,
+    say_again,
+)
 from streamgauge.formats.texts import read_text
 from streamgauge.incremental.budget import gc_frozen
 from streamgauge.model.counts import counted
@@ -32,6 +45,10 @@ from streamgauge.servers.broker.strategies import begin
 from streamgauge.servers.http.access import OPEN, TokenError, check_tokens, read_origins
 from streamgauge.servers.http.server import Serving
 
+if TYPE_CHECKING:
+    from streamgauge.servers.broker.bridge import Bridge
+
+
 UNLESS = Limits()
 
 
@@ -45,9 +62,6 @@ class ClosureChoice(StrEnum):
 Facts = Annotated[
     list[Path] | None, typer.Argument(metavar="DATA...", help="RDF files: the facts, unless a journal has some.")
 ]
-Origins = Annotated[
-    list[str] | None, typer.Option(metavar="ORIGIN", help="Pages of this origin may use it; * for all.")
-]
 WebhookHosts = Annotated[
     list[str] | None, typer.Option(metavar="HOST", help="A webhook may be at this host, be it private.")
 ]
@@ -58,21 +72,12 @@ MaxChange = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add this group's commands."""
-    group = typer.Typer(help="Publish and subscribe.", no_args_is_help=True)
-    group.command("serve")(serve)
-    group.command("verify")(verify)
-    group.command("bridge")(bridge)
-    group.callback()(_group)
-    app.add_typer(group, name="broker")
-
-
-def _group() -> None:
-    """Publish and subscribe."""
+    add_group(app, "broker", "Publish and subscribe.", serve, verify, bridge)
 
 
 def serve(
     data: Facts = None,
-    host: Annotated[str, typer.Option(help="The address to bind to.")] = "127.0.0.1",
+    host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 4200,
     journal: Annotated[Path | None, typer.Option(help="The file that keeps everything; in memory without it.")] = None,
     ontology: Annotated[list[Path] | None, typer.Option(help="An ontology, as an RDF file.")] = None,
@@ -84,7 +89,7 @@ def serve(
     subsumption: Subsumption = False,
     strategy: Annotated[str, one_named(strategy_names, help="How notifications are found.")] = "incremental",
     token_file: Annotated[Path | None, typer.Option(help="TOKEN [OPERATION,... [CHANNEL ...]], one a line.")] = None,
-    allow_origin: Origins = None,
+    allow_origin: AllowedOrigins = None,
     webhook: Annotated[list[str] | None, typer.Option(help="CHANNEL=URL: notifications are posted there.")] = None,
     webhook_host: WebhookHosts = None,
     max_channels: Annotated[int, typer.Option(min=1, help="How many channels.")] = UNLESS.channels,
@@ -96,9 +101,9 @@ def serve(
     max_looks: Annotated[int, typer.Option(min=1, help="Facts that WHERE of an update looks at.")] = UNLESS.looks,
     max_seconds: Annotated[float, typer.Option(min=0.1, help="CPU seconds to answer a new channel.")] = UNLESS.seconds,
     max_derived: Annotated[int, typer.Option(min=1, help="How often a publication may derive.")] = UNLESS.derived,
-    max_body: Annotated[int, typer.Option(min=1024, help="Bytes of one request.")] = UNLESS.body,
+    max_body: RequestBytes = UNLESS.body,
     max_lag: Annotated[int, typer.Option(min=1, help="Notifications that a subscriber may be behind.")] = UNLESS.lag,
-    max_connections: Annotated[int, typer.Option(min=1, help="Connections at once.")] = UNLESS.connections,
+    max_connections: Connections = UNLESS.connections,
 ) -> None:
     """Serve a broker: graphs are published and deleted, subscribers of SPARQL queries told how answers change."""
     access = _access(token_file)
@@ -120,18 +125,19 @@ def serve(
         connections=max_connections,
     )
     rules = read_ontologies(
-        ontology or (), closure.value, _say, lenient=lenient, same_as=same_as, subsumption=subsumption
+        ontology or (), closure.value, say, lenient=lenient, same_as=same_as, subsumption=subsumption
     )
     kept = None if journal is None else SqliteJournal(journal)
     broker = _begun(begin(strategy, rules), kept, limits, data or (), rules)
-    face, place = application(broker, access, hooks, origins), journal or "in memory"
-    ready = partial(_say_ready, f"broker ({place})")
-    Serving(face, host, port, broker.close, ready, max_connections, alone=True).run()
+    app, place = application(broker, access, hooks, origins), journal or "in memory"
+    Serving(
+        app, host, port, broker.close, lambda at: say(f"broker ({place}) at {at}"), max_connections, alone=True
+    ).run()
 
 
 def verify(
     journal: Annotated[Path, typer.Argument(metavar="JOURNAL", help="The file that a broker kept; none has it open.")],
-    save_to: Target = None,
+    save_to: SavedTo = None,
 ) -> None:
     """Check every row and page of a journal, of which nothing is changed; 0 when all are sound, 1 when not."""
     from streamgauge.servers.broker import recovery
@@ -150,14 +156,6 @@ class _Served(Broker):
             return super().create_channel(name, query, owner=owner, require=require)
 
 
-def _say(sentence: str) -> None:
-    typer.echo(sentence, err=True)
-
-
-def _say_ready(name: str, address: str) -> None:
-    typer.echo(f"{name} at {address}", err=True)
-
-
 def _begun(
     strategy: Strategy, kept: SqliteJournal | None, limits: Limits, data: Iterable[Path], rules: Rules
 ) -> Broker:
@@ -174,10 +172,10 @@ def _open_violations(broker: Broker, rules: Rules) -> None:
     try:
         count = open_violations(broker, rules)
     except LimitError as error:
-        _say(f"no channel {VIOLATIONS}: {error}")
+        say(f"no channel {VIOLATIONS}: {error}")
         return
     if count:
-        _say(f"{counted(count, 'violation')} of the ontology: see the channel {VIOLATIONS}")
+        say(f"{counted(count, 'violation')} of the ontology: see the channel {VIOLATIONS}")
 
 
 def _access(file: Path | None) -> Access:
@@ -195,6 +193,65 @@ def _fill(broker: Broker, data: Iterable[Path]) -> None:
     """Facts of files, where there are none."""
     files = list(data)
     if files and (broker.number or broker.channels() or broker.explicit):
-        typer.echo(f"the journal has facts already: {', '.join(map(str, files))} not read again", err=True)
+        say(f"the journal has facts already: {', '.join(map(str, files))} not read again")
     elif files:
         broker.load(read_files(files))
+
+
+def bridge(
+    at: Annotated[str, typer.Option("--at", metavar="URL", help="The broker.")] = BROKER,
+    published: Annotated[
+        list[str] | None, typer.Option("--from", metavar="SOURCE", help="Its messages are published.")
+    ] = None,
+    deleted: Annotated[
+        list[str] | None, typer.Option("--delete-from", metavar="SOURCE", help="The facts of its messages are deleted.")
+    ] = None,
+    to: Annotated[
+        list[str] | None, typer.Option("--to", metavar="CHANNEL=SINK", help="Where a channel's notifications go.")
+    ] = None,
+    name: Annotated[str | None, typer.Option("--as", help="The subscriber's name; one of its own without.")] = None,
+    skip: Annotated[bool, typer.Option("--skip-refused", help="Say and pass over what the broker refuses.")] = False,
+    patience: Patience = "10m",
+) -> None:
+    """Carry messages of MQTT (or Kafka, files, events) into a broker, and notifications of channels out of it.
+
+    Exit code 2 for what is refused, 3 when a side was away for too long or did not take a notification.
+    """
+    from uuid import uuid4
+
+    from streamgauge.broker import Client
+    from streamgauge.servers.broker.bridge import Bridge, Inlet, read_outlet
+
+    inlets = [*(Inlet(each) for each in published or ()), *(Inlet(each, deletes=True) for each in deleted or ())]
+    outlets = [read_outlet(each, name) for each in to or ()]
+    if not inlets and not outlets:
+        raise typer.BadParameter("there is nothing to carry: name a source, or CHANNEL=SINK", param_hint="--from, --to")
+    made = Bridge(
+        at,
+        lambda: Client(at, broker_token()),
+        inlets,
+        outlets,
+        uuid4().hex,
+        refuse=(lambda error: say(f"streamgauge: passed over: {error}")) if skip else None,
+        patience=seconds(patience, "--patience"),
+        tell=say_again,
+    )
+    made.open()
+    typer.echo(f"streamgauge: carrying between {at} and {len(inlets)} sources, {len(outlets)} sinks", err=True)
+    raise typer.Exit(_carried(made))
+
+
+def _carried(made: Bridge) -> int:
+    from streamgauge.broker import AwayError
+    from streamgauge.sources import SourceError
+
+    try:
+        made.run()
+    except KeyboardInterrupt:
+        return 130
+    except (AwayError, SourceError) as error:
+        typer.echo(f"streamgauge: {error}", err=True)
+        return Exit.ENGINE_FAILURE
+    finally:
+        made.close()
+    return Exit.RIGHT

@@ -1,10 +1,13 @@
-"""The commands by name: where each is written, its line in the list of commands, the part of the list.
+"""The catalogue of commands: where each is written, its line in the list, examples, and old names of options.
 
 ``--help`` shows this and imports no command; a command's module is imported when the command runs.
 """
 
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
+
+import typer
 
 
 class CataloguePart(StrEnum):
@@ -33,16 +36,20 @@ COMMANDS: Final = {
     "translate": CatalogueEntry(CataloguePart.ANSWER, "translate", "Print a query in another dialect."),
     "expect": CatalogueEntry(CataloguePart.JUDGE, "verdicts", "Print what should be answered, without a run."),
     "check": CatalogueEntry(CataloguePart.JUDGE, "verdicts", "Judge a recorded run again."),
-    "explain": CatalogueEntry(CataloguePart.JUDGE, "explain", "Say why a recorded run is wrong."),
+    "explain": CatalogueEntry(CataloguePart.JUDGE, "verdicts", "Say why a recorded run is wrong."),
     "import": CatalogueEntry(CataloguePart.JUDGE, "importing", "Make run folders of what others recorded."),
     "certify": CatalogueEntry(CataloguePart.JUDGE, "certify", "Run the conformance suite on an engine."),
-    "init": CatalogueEntry(CataloguePart.MEASURE, "init", "Write an experiment, a query and a stream to start from."),
-    "demo": CatalogueEntry(CataloguePart.MEASURE, "runs", "Answer, judge and show a weather stream."),
-    "run": CatalogueEntry(CataloguePart.MEASURE, "runs", "Do an experiment: streams, engines, verdicts, report."),
-    "capacity": CatalogueEntry(CataloguePart.MEASURE, "capacity", "Find the highest load that an engine carries."),
+    "init": CatalogueEntry(
+        CataloguePart.MEASURE, "experiments", "Write an experiment, a query and a stream to start from."
+    ),
+    "demo": CatalogueEntry(CataloguePart.MEASURE, "experiments", "Answer, judge and show a weather stream."),
+    "run": CatalogueEntry(
+        CataloguePart.MEASURE, "experiments", "Do an experiment: streams, engines, verdicts, report."
+    ),
+    "capacity": CatalogueEntry(CataloguePart.MEASURE, "experiments", "Find the highest load that an engine carries."),
     "generate": CatalogueEntry(CataloguePart.MEASURE, "data", "Make a workload's stream."),
     "workloads": CatalogueEntry(CataloguePart.MEASURE, "data", "List the workloads, their parameters and queries."),
-    "report": CatalogueEntry(CataloguePart.MEASURE, "show", "Write one page about runs that were judged."),
+    "report": CatalogueEntry(CataloguePart.MEASURE, "experiments", "Write one page about runs that were judged."),
     "engine": CatalogueEntry(CataloguePart.SERVE, "serve", "Serve continuous queries over HTTP."),
     "fragments": CatalogueEntry(CataloguePart.SERVE, "fragments", "Serve changing Linked Data at low server cost."),
     "broker": CatalogueEntry(CataloguePart.SERVE, "broker", "Serve a broker: publish and subscribe."),
@@ -52,8 +59,88 @@ COMMANDS: Final = {
         CataloguePart.REPRODUCE, "reproduce", "Print published tables and figures beside ours."
     ),
     "sepbm": CatalogueEntry(CataloguePart.REPRODUCE, "sepbm", "Measure semantic publish/subscribe (SEP-BM)."),
-    "engines": CatalogueEntry(CataloguePart.HERE, "engines", "List the engines and the semantics; prepare an engine."),
-    "doctor": CatalogueEntry(CataloguePart.HERE, "doctor", "Say what this machine lacks and how to get it."),
+    "engines": CatalogueEntry(
+        CataloguePart.HERE, "installation", "List the engines and the semantics; prepare an engine."
+    ),
+    "doctor": CatalogueEntry(CataloguePart.HERE, "installation", "Say what this machine lacks and how to get it."),
     "completion": CatalogueEntry(CataloguePart.HERE, "completion", "Complete commands and names in bash, zsh or fish."),
 }
 """In the order of the list, part by part."""
+
+EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
+    "query": (
+        "query average.rq --stream readings.nq",
+        "query average.rq --stream mqtt://localhost/readings --lateness 2s",
+        "query parks.rq --stream parks.ttl --time-property sosa:resultTime",
+    ),
+    "watch": (
+        "watch board.rq http://localhost:4000/trains",
+        "watch board.rq http://localhost:4000/trains --once --json",
+    ),
+    "stream": ("stream average.rq --from in/ --to out/ --checkpoint state/",),
+    "translate": ("translate q5.rq --to cqels",),
+    "expect": ("expect average.rq --stream readings.nq --semantics csparql --rows",),
+    "check": ("check runs/select/live-csparql-seed1-1", "check runs/q5 --semantics cqels"),
+    "explain": ("explain runs/q5",),
+    "import": ("import yabench-test/ --out runs/yabench",),
+    "certify": ("certify live --case borders", "certify --program 'node my-engine.js'"),
+    "init": ("init mine",),
+    "demo": ("demo --out demo-out",),
+    "run": ("run select.toml", "run select.toml --set workload.stations=50 --out runs/small"),
+    "capacity": ("capacity select.toml --max-delay 1s", "capacity select.toml --load workload.stations --to 64"),
+    "generate": ("generate weather --stations 50 --duration 30s --out weather",),
+    "workloads": ("workloads",),
+    "report": ("report runs/select --out report.html",),
+    "engine serve": ("engine serve live --port 8765",),
+    "fragments serve": ("fragments serve departures.nq --port 4000",),
+    "fragments verify": ("fragments verify store/departures",),
+    "broker serve": ("broker serve people.ttl --journal broker.db",),
+    "broker verify": ("broker verify broker.db",),
+    "broker bridge": ("broker bridge --from mqtt://localhost/readings --to hot=hot.jsonl",),
+    "publish": ("publish person.ttl", "publish person.ttl --delete"),
+    "subscribe": ("subscribe people --query people.rq --limit 10",),
+    "reproduce csrbench": ("reproduce csrbench --data csrbench/",),
+    "reproduce yabench": ("reproduce yabench --data yabench/", "reproduce yabench --engines live --only E1/small"),
+    "reproduce tpf": ("reproduce tpf --quick",),
+    "reproduce sepbm": ("reproduce sepbm --publications 300",),
+    "sepbm generate": ("sepbm generate small --universities 1",),
+    "sepbm systems": ("sepbm systems",),
+    "sepbm run": ("sepbm run small --system broker_inprocess --out runs/small",),
+    "sepbm analyse": ("sepbm analyse runs/small --of small",),
+    "sepbm characterise": ("sepbm characterise small",),
+    "engines": ("engines", "engines --semantics"),
+    "engines prepare": ("engines prepare cqels --source ~/src/cqels",),
+    "doctor": ("doctor",),
+    "completion": ("completion bash >> ~/.bashrc", "completion zsh --install"),
+}
+"""By the command's words after ``streamgauge``."""
+
+
+_SET: Final = {"--define": "--set"}
+
+RENAMED: Final[Mapping[str, Mapping[str, str]]] = {
+    **dict.fromkeys(("query", "watch", "translate", "import", "run", "capacity"), _SET),
+    "stream": {**_SET, "--watermark": "--lateness"},
+    "expect": {**_SET, "--as": "--semantics"},
+    "check": {**_SET, "--as": "--rules"},
+    "certify": {"--profile": "--semantics"},
+    "subscribe": {"--count": "--limit"},
+}
+"""By the command's words after ``streamgauge``: the old name, and the one that took its place."""
+
+
+def renewed(command: str, words: Iterable[str]) -> Iterator[str]:
+    """A command's words with its options' names of today; an old one is noted on standard error."""
+    known = RENAMED.get(command, {})
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            yield word
+            break
+        option, equals, value = word.partition("=")
+        if (now := known.get(option)) is None:
+            yield word
+            continue
+        typer.echo(f"streamgauge: note: {option} is called {now}: the old name ends with the next version", err=True)
+        yield f"{now}{equals}{value}"
+    yield from rest

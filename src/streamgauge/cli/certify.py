@@ -12,9 +12,9 @@ import typer
 from rich.console import Console
 
 from streamgauge.cli.exits import Exit
-from streamgauge.cli.names import completed, engine_names, one_named, semantics_names
-from streamgauge.cli.progress import telling
+from streamgauge.cli.options import AsJson, completed, engine_names, one_named, semantics_names
 from streamgauge.cli.spark import spark
+from streamgauge.cli.terminal import telling
 from streamgauge.model.mistake import MistakeError
 from streamgauge.report.certified import certified_json, certified_lines, outcome_line
 from streamgauge.semantics.profiles import profile as profile_of
@@ -66,7 +66,7 @@ def certify_command(
     ] = None,
     update: Annotated[bool, typer.Option("--update", help="Write what deviates now into the list.")] = False,
     jobs: Annotated[int, typer.Option(min=1, max=64, help="How many programs run at a time.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run the conformance suite on an engine and print what it can say of itself."""
     if update and name is None and listed is None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import count, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -11,20 +13,35 @@ import typer
 from rich.console import Console
 
 from streamgauge import workloads as registry
-from streamgauge.cli.defined import tell_unit
-from streamgauge.cli.names import chosen, completed, one_named, workload_names
-from streamgauge.cli.ontologies import Lenient, SameAs, Subsumption
-from streamgauge.cli.progress import telling
+from streamgauge.cli.options import (
+    AsJson,
+    Lenient,
+    SameAs,
+    Subsumption,
+    chosen,
+    completed,
+    one_named,
+    read_ontologies,
+    tell_unit,
+    workload_names,
+)
 from streamgauge.cli.spark import spark
-from streamgauge.cli.terminal import printing, table
+from streamgauge.cli.terminal import printing, table, telling
+from streamgauge.formats.atomic import making, put
 from streamgauge.formats.stream import elements
 from streamgauge.formats.streams import FormatError, stream_formats, write_stream
+from streamgauge.model.counts import counted
+from streamgauge.model.element import StreamElement
+from streamgauge.model.fact import Fact
+from streamgauge.model.obstacles import obstacle
 from streamgauge.workloads.parameters import duration
-from streamgauge.workloads.plan import LOCAL_ROWS, Maker
+from streamgauge.workloads.plan import LOCAL_ROWS, Maker, TablePlan, lines_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from pyspark.sql import DataFrame
 
+    from streamgauge.reasoning import Rules
+    from streamgauge.reasoning.ontology import Extent
     from streamgauge.servers.fragments.labels import Style
     from streamgauge.workloads import Workload
 
@@ -33,8 +50,12 @@ if TYPE_CHECKING:
 
 GRAPH: Final = "ntriples"
 """The format of triples without times: sorted lines, each once."""
-_DAY = datetime(2014, 12, 6)
+
+_DAY: Final = datetime(2014, 12, 6)
 """The day of the recorded trains, which departures' times are of."""
+
+_EXTENTS: Final[dict[str, Extent]] = {"rules": "named", "full": "full"}
+"""The memberships that ``--closure`` asks for."""
 
 
 def register(app: typer.Typer) -> None:
@@ -87,9 +108,7 @@ def generate(
     options = {"lenient": ontology_lenient, "same_as": same_as, "subsumption": subsumption}
     rules = None
     if closure is not None or ontology is not None:
-        from streamgauge.cli.closure import read_axioms
-
-        rules = read_axioms(module, closure, ontology, kind, console.print, **options)
+        rules = _axioms(module, closure, ontology, kind, console.print, **options)
     if out.exists():
         raise FormatError(f"{out} is there already: remove it or name another place")
     with telling(console, f"generate {workload}") as tell:
@@ -101,9 +120,7 @@ def generate(
         elif format == "parquet":
             tables.write_stream(*made, out)
         elif format == GRAPH:
-            from streamgauge.cli.closure import write_graph
-
-            write_graph(tables.stream(*made), rules, out, console)
+            _write_graph(tables.stream(*made), rules, out, console)
         else:
             write_stream(elements(tables.stream_table(*made)), out, format)
 
@@ -115,16 +132,7 @@ def _tell_units(module: Workload, words: Mapping[str, str]) -> None:
             tell_unit(words[name], f"--{name.replace('_', '-')}")
 
 
-def _write_annotated(tables: Maker, made: Made, out: Path, wanted: list[Style], begins: datetime) -> None:
-    """The data sets of these methods of annotation, whose time 0 is ``begins`` (UTC)."""
-    from streamgauge.cli.annotated import write
-
-    found, still = elements(tables.stream_table(*made)), tables.static_triples(*made)
-    write(found, still, out, wanted, int(begins.replace(tzinfo=UTC).timestamp() * 1000))
-
-
 def _styles(named: str) -> list[Style]:
-    from streamgauge.cli.annotated import styles
     from streamgauge.servers.fragments.annotations import UnknownMethodError
 
     try:
@@ -149,9 +157,139 @@ def _options(words: list[str]) -> dict[str, str]:
     return given
 
 
-def list_workloads(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+def _axioms(
+    workload: Workload,
+    closure: str | None,
+    ontology: Path | None,
+    format_: str,
+    say: Callable[[str], object],
+    **options: bool,
+) -> Rules | None:
+    """The rules of ``--closure``, ``None`` without it; BadParameter or FormatError says what does not go together.
+
+    ``options`` are those of ``read_ontologies``.
+    """
+    if closure is None:
+        if ontology is not None:
+            raise typer.BadParameter("an ontology is for --closure rules or --closure full", param_hint="--ontology")
+        return None
+    extent = _EXTENTS[chosen(closure, _EXTENTS, "--closure")]
+    if format_ != GRAPH:
+        raise typer.BadParameter(f"a closure is written with --format {GRAPH}, not {format_}", param_hint="--closure")
+    file = ontology or getattr(workload, "ONTOLOGY", None)
+    if file is None:
+        said = f"the workload {workload.NAME} has no ontology: name one with --ontology FILE"
+        raise typer.BadParameter(said, param_hint="--closure")
+    from streamgauge.reasoning import OntologyError
+
+    try:
+        return read_ontologies((file,), extent, say, **options)
+    except OntologyError as error:
+        raise FormatError(f"{file}: {error}") from error
+
+
+def _write_graph(made: TablePlan | DataFrame, rules: Rules | None, out: Path, console: Console) -> None:
+    """The triples of a stream as sorted lines, each once; with rules also what follows, and how far it is."""
+    if isinstance(made, TablePlan):
+        _write_here(made, rules, out, console)
+        return
+    from streamgauge.spark.files import LINE, write_lines
+
+    if rules is None:
+        write_lines(made.selectExpr(LINE).distinct(), out)
+        return
+    found = _closed(made, rules, console).selectExpr(LINE)
+    write_lines(found, out, lambda count: console.print(f"{counted(count, 'triple')} with what follows from them"))
+
+
+def _write_here(plan: TablePlan, rules: Rules | None, out: Path, console: Console) -> None:
+    """The same in this process."""
+    import pyarrow.compute as pc
+
+    if rules is None:
+        lines = pc.unique(lines_of(plan.table()))
+        found = lines.take(pc.sort_indices(lines)).to_pylist()
+    else:
+        from streamgauge.reasoning import Closure
+
+        columns = (plan.table().column(name).to_pylist() for name in ("subject", "predicate", "object"))
+        stated = dict.fromkeys(zip(*columns, strict=True))
+        console.print(f"{counted(len(stated), 'statement')}")
+        closure = Closure(rules)
+        closure.load(stated)
+        found = sorted(f"{' '.join(triple)} ." for triple in closure.facts.match(None, None, None))
+        console.print(f"{counted(len(found), 'triple')} with what follows from them")
+    with making(out) as place:
+        with place.open("x", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{line}\n" for line in found)
+        put(place, out)
+
+
+def _closed(table: DataFrame, rules: Rules, console: Console) -> DataFrame:
+    from pyspark import StorageLevel
+
+    from streamgauge.spark.entailment import entailed
+
+    def tell(number: int, new: int) -> None:
+        console.print(f"round {number}: {new:,} facts that may bring more")
+
+    stated = table.selectExpr("subject", "predicate", "object", "0 lo", "0 hi").persist(StorageLevel.DISK_ONLY)
+    console.print(f"{stated.count():,} statements")
+    return entailed(table.sparkSession, stated, rules, tell)
+
+
+def styles(asked: str) -> list[Style]:
+    """Every method of a list (``graphs,singleton``, or ``all``) under both labels; UnknownMethodError.
+
+    An instant says when a fact held, not for how long: facts of streams have no use for that label.
+    """
+    from streamgauge.servers.fragments.annotations import methods, named
+    from streamgauge.servers.fragments.labels import Label, Style
+
+    wanted = methods() if asked == "all" else [name.strip() for name in asked.split(",")]
+    return [Style(name, label) for name, label in product(map(named, wanted), (Label.EXPIRATION, Label.INTERVAL))]
+
+
+def _write_annotated(tables: Maker, made: Made, folder: Path, given: Iterable[Style], begins: datetime) -> None:
+    """``METHOD-LABEL.nq`` for each style; the stream's time 0 is ``begins`` (UTC).
+
+    An interval label has every fact of the stream, an expiration the latest of each element's subjects, as the paper
+    has it. FormatError for a file that cannot be written.
+    """
+    zero = int(begins.replace(tzinfo=UTC).timestamp() * 1000)
+    facts = [fact for element in elements(tables.stream_table(*made)) for fact in held(element, zero)]
+    still = [Fact(triple) for triple in tables.static_triples(*made)]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for style in given:
+            _write_facts(folder, style, still, facts)
+    except OSError as error:
+        raise FormatError(f"{folder}: could not be written: {obstacle(error)}") from error
+
+
+def held(element: StreamElement, begins: int) -> Iterator[Fact]:
+    """The facts of an element, and from when until when they hold."""
+    final = None if element.until is None else begins + element.until
+    return (Fact(triple, begins + element.time, final) for triple in element.added)
+
+
+def latest(facts: Iterable[Fact]) -> list[Fact]:
+    """The last fact of each subject and predicate: a newer version takes the place of an older one (section 5.1)."""
+    return list({fact.triple[:2]: fact for fact in facts}.values())
+
+
+def _write_facts(folder: Path, style: Style, still: list[Fact], facts: list[Fact]) -> None:
+    from streamgauge.servers.fragments.annotations import method
+    from streamgauge.servers.fragments.labels import Label
+
+    numbers = count(1)
+    said = facts if style.label is Label.INTERVAL else latest(facts)
+    quads = method(style.method).annotate([*still, *said], style, lambda _shared: str(next(numbers)))
+    text = "".join(f"{' '.join(filter(None, quad))} .\n" for quad, _ in quads)
+    (folder / f"{style.method}-{style.label}.nq").write_text(text, encoding="utf-8")
+
+
+def list_workloads(as_json: AsJson = False) -> None:
     """List the workloads with their parameters and queries."""
     found = [registry.load(name) for name in registry.names()]
     if as_json:

@@ -3,17 +3,14 @@
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from streamgauge.cli.defined import milliseconds
-from streamgauge.cli.fed import named_feeds, open_feeds
-from streamgauge.cli.names import chosen, method_names, one_named
-from streamgauge.cli.soundness import Target, reported
-from streamgauge.cli.tokens import read_tokens
+from streamgauge.cli.options import chosen, method_names, milliseconds, one_named
+from streamgauge.cli.servers import Connections, Host, SavedTo, add_group, read_tokens, reported, say
+from streamgauge.formats.streams import Reading
 from streamgauge.incremental.budget import gc_frozen
 from streamgauge.model.counts import counted
 from streamgauge.servers.durability import end_with_sentence
@@ -26,11 +23,35 @@ from streamgauge.servers.fragments.pages.representations import FragmentLimits
 from streamgauge.servers.fragments.store import Keep
 from streamgauge.servers.fragments.store.disk import DiskStore
 from streamgauge.servers.fragments.store.indexed import MemoryStore, Store
-from streamgauge.servers.fragments.writes.feeds import BackgroundApp, load, name_of
+from streamgauge.servers.fragments.writes.feeds import BackgroundApp, DataSetFeed, FeedPace, FeedRunner, load, name_of
 from streamgauge.servers.fragments.writes.http import WritesHandler
 from streamgauge.servers.http.access import CrossOrigin, check_tokens, read_origins
 from streamgauge.servers.http.headers import BaseAddress, HostError, fixed, of_host, of_proxy
 from streamgauge.servers.http.server import Serving
+from streamgauge.sources import open_source
+
+_LATENESS = 2**53
+"""Elements may come in any order: facts say themselves when they hold."""
+
+
+def named_feeds(given: Sequence[str]) -> list[tuple[str, str]]:
+    """(data set, URL) of each ``NAME=URL``."""
+    pairs = [each.partition("=") for each in given]
+    for name, equals, url in pairs:
+        if not name or not equals or not url or "/" in name:
+            raise typer.BadParameter(f"{name}{equals}{url}: write NAME=URL", param_hint="--feed")
+    return [(name, url) for name, _, url in pairs]
+
+
+def open_feeds(
+    feeds: Sequence[tuple[str, str]], datasets: Sequence[DataSet], pace: float | None, lasting: int | None
+) -> list[FeedRunner]:
+    """The feeds opened; what becomes of each is said on standard error."""
+    known = {dataset.name: dataset for dataset in datasets}
+    paced = None if pace is None else FeedPace(pace)
+    sources = [(known[name], open_source(url, Reading(lateness=_LATENESS))) for name, url in feeds]
+    return [FeedRunner(DataSetFeed(dataset, source, paced, lasting), say) for dataset, source in sources]
+
 
 UNLESS = FragmentLimits()
 
@@ -49,22 +70,14 @@ History = Annotated[str | None, typer.Option(metavar="DURATION", help="How long 
 
 def register(app: typer.Typer) -> None:
     """Add this group's commands."""
-    group = typer.Typer(help="Changing Linked Data at low server cost.", no_args_is_help=True)
-    group.command("serve")(serve)
-    group.command("verify")(verify)
-    group.callback()(_group)
-    app.add_typer(group, name="fragments")
-
-
-def _group() -> None:
-    """Changing Linked Data at low server cost."""
+    add_group(app, "fragments", "Changing Linked Data at low server cost.", serve, verify)
 
 
 def serve(
     data: Annotated[
         list[Path] | None, typer.Argument(metavar="DATA...", help="RDF files; each is served at / + its name.")
     ] = None,
-    host: Annotated[str, typer.Option(help="The address to bind to.")] = "127.0.0.1",
+    host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 4000,
     store: Annotated[Path | None, typer.Option(help="The folder that keeps the data; in memory without it.")] = None,
     annotated: Annotated[str, one_named(method_names, "--method", help="How facts with times are written.")] = "graphs",
@@ -86,7 +99,7 @@ def serve(
     max_address: Annotated[int, typer.Option(min=256, help="Bytes of a request's address.")] = UNLESS.address,
     max_kept: Annotated[int, typer.Option(min=2**20, help="Bytes of pages that are kept.")] = UNLESS.kept,
     max_body: Annotated[int, typer.Option(min=1024, help="Bytes of a written body.")] = UNLESS.body,
-    max_connections: Annotated[int, typer.Option(min=1, help="Connections at once.")] = UNLESS.connections,
+    max_connections: Connections = UNLESS.connections,
 ) -> None:
     """Serve files as Triple and Quad Pattern Fragments that say how long they hold."""
     tokens, feeds, addressing = read_tokens(token_file), named_feeds(feed or ()), _addressing(base, behind_proxy)
@@ -110,23 +123,20 @@ def serve(
     app = passing if origins.every else CrossOrigin(passing, origins)
     names = ", ".join(f"/{dataset.name}" for dataset in datasets)
     settings = {"date_header": False, "server_header": False}
-    ready = partial(_say_ready, names)
     try:
-        Serving(app, host, port, face.leave, ready, max_connections, settings, alone=True).run()
+        Serving(
+            app, host, port, face.leave, lambda at: say(f"{names} at {at}"), max_connections, settings, alone=True
+        ).run()
     finally:
         for dataset in datasets:
             dataset.store.close()
-
-
-def _say_ready(names: str, address: str) -> None:
-    typer.echo(f"{names} at {address}", err=True)
 
 
 def verify(
     folder: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="A data set's folder: that of --store, and its name.")
     ],
-    save_to: Target = None,
+    save_to: SavedTo = None,
 ) -> None:
     """Check every page and record of a store, of which nothing is changed; 0 when all are sound, 1 when not."""
     from streamgauge.servers.fragments.store import recovery

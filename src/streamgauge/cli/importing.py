@@ -7,10 +7,21 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from streamgauge.cli.defined import Parameters, milliseconds, naming, values
-from streamgauge.cli.names import one_of
-from streamgauge.cli.own_data import CsvMapping, Parts, TimeIn, TimeProperty, TimeZone, own_reading
-from streamgauge.cli.progress import telling
+from streamgauge.cli.options import (
+    AsJson,
+    CsvMapping,
+    Parameters,
+    Parts,
+    TimeIn,
+    TimeProperty,
+    TimeZone,
+    milliseconds,
+    naming,
+    one_of,
+    own_reading,
+    values,
+)
+from streamgauge.cli.terminal import telling
 from streamgauge.harness.importing import AnswerTimes, ImportRequest, import_runs
 from streamgauge.semantics.profiles import profile
 from streamgauge.sources.named import named_source
@@ -45,7 +56,7 @@ def import_(
     ] = None,
     test: Annotated[str | None, typer.Option(help="Only this test of a folder.")] = None,
     define: Parameters = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Make run folders from recorded answers: CSRBench's, YABench's, SPARQL results with a time."""
     text = None if query is None else read_text(query)

@@ -2,14 +2,140 @@
 
 import os
 import sys
+from difflib import get_close_matches
+from importlib import import_module
+from itertools import groupby
+from typing import Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from streamgauge import __version__
-from streamgauge.cli.commands import RootGroup
+from streamgauge.cli.catalogue import COMMANDS, EXAMPLES, CatalogueEntry, renewed
 from streamgauge.cli.completion import ASKED, answer_shells
+from streamgauge.model.expectations import expectation
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.obstacles import obstacle
+
+
+class Command(TyperCommand):
+    """A command: old names of its options go on, its help ends with an example."""
+
+    def __init__(self, *given: Any, **attributes: Any) -> None:
+        super().__init__(*given, **attributes)
+        for each in self.params:
+            if each.param_type_name == "argument" and each.metavar is None:
+                each.metavar = each.name.upper()
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The parameters that the words give; UsageError for words that the command does not take."""
+        try:
+            return super().parse_args(ctx, list(renewed(_words(ctx), args)))
+        except typer.BadParameter as error:
+            problems = getattr(error.__cause__, "errors", None)
+            if callable(problems):
+                error.message = expectation(problems()[0])
+            raise
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The line of usage: arguments in capitals, in brackets where there need be none."""
+        del ctx
+        return ["[OPTIONS]", *(_usage(each) for each in self.params if each.param_type_name == "argument")]
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """The examples."""
+        _format_examples(ctx, formatter)
+
+
+def _format_examples(ctx: Any, formatter: Any) -> None:
+    examples = EXAMPLES.get(_words(ctx), ())
+    if examples:
+        with formatter.section("Example" if len(examples) == 1 else "Examples"):
+            for each in examples:
+                formatter.write(f"{'':{formatter.current_indent}}streamgauge {each}\n")
+
+
+def _words(ctx: Any) -> str:
+    """The command's words after ``streamgauge``."""
+    above = "" if ctx.parent is None or ctx.parent.parent is None else f"{_words(ctx.parent)} "
+    return f"{above}{ctx.info_name}"
+
+
+def _usage(argument: Any) -> str:
+    name = argument.metavar.removesuffix("...") + ("..." if argument.nargs != 1 else "")
+    return name if argument.required else f"[{name}]"
+
+
+class CommandGroup(TyperGroup):
+    """Commands whose names are found in any case; a name that is none is answered with those that are like it."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the first word names; UsageError for none."""
+        name = args[0].lower()
+        if name in self.commands:
+            return super().resolve_command(ctx, [name, *args[1:]])
+        if not ctx.resilient_parsing and not args[0].startswith("-"):
+            near = get_close_matches(name, self.commands)
+            found = f": did you mean {' or '.join(near)}?" if near else f": there are {', '.join(self.commands)}"
+            ctx.fail(f"no command {args[0]!r}{found}")
+        return super().resolve_command(ctx, args)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """The examples of a group that does something by itself."""
+        _format_examples(ctx, formatter)
+
+
+class RootGroup(CommandGroup):
+    """All commands, each imported when it is resolved; help and completion show the catalogue's lines."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands.update({name: _listed(name, entry) for name, entry in COMMANDS.items()})
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the first word names, imported; UsageError for none."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command if name is None else load(name), rest
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The list of commands, part by part."""
+        del ctx
+        width = max(map(len, COMMANDS))
+        for part, entries in groupby(COMMANDS.items(), lambda item: item[1].part):
+            with formatter.section(part.value):
+                formatter.write_dl([(name.ljust(width), entry.about) for name, entry in entries])
+
+
+def load(name: str) -> Any:
+    """A command (or group) of the catalogue, its module imported."""
+    app = _Registry(rich_markup_mode=None, add_completion=False)
+    app.callback()(_nothing)
+    import_module(f"streamgauge.cli.{COMMANDS[name].module}").register(app)
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    return group.commands[name]
+
+
+class _Registry(typer.Typer):
+    """The application that a module registers its commands with; they and their groups are of the classes above."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Any:
+        return super().command(name, **{"cls": Command, **settings})
+
+    def add_typer(self, typer_instance: typer.Typer, **settings: Any) -> None:
+        for each in typer_instance.registered_commands:
+            each.cls = Command if each.cls in (None, TyperCommand) else each.cls
+        super().add_typer(typer_instance, **{"cls": CommandGroup, **settings})
+
+
+def _nothing() -> None:
+    """A group has a callback."""
+
+
+def _listed(name: str, entry: CatalogueEntry) -> Command:
+    """A command as lists show it: without its module, so without its options."""
+    return Command(name, help=entry.about, short_help=entry.about, rich_markup_mode=None)
+
 
 BAD_INPUT = (MistakeError,)
 """A mistake that a user can put right: printed as its sentence, without a stack trace, with exit code 2."""

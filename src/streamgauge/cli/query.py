@@ -11,10 +11,25 @@ import typer
 from rich.console import Console
 
 from streamgauge.cli.answers import Shown, encoder, prefixes
-from streamgauge.cli.defined import Parameters, checked_duration, instant, naming, tell_notes, values
 from streamgauge.cli.exits import Exit
-from streamgauge.cli.names import engine_names, one_named, one_of, semantics_names
-from streamgauge.cli.own_data import CsvMapping, Parts, TimeIn, TimeProperty, TimeZone, own_reading
+from streamgauge.cli.options import (
+    CsvMapping,
+    Parameters,
+    Parts,
+    TimeIn,
+    TimeProperty,
+    TimeZone,
+    checked_duration,
+    engine_names,
+    instant,
+    naming,
+    one_named,
+    one_of,
+    own_reading,
+    semantics_names,
+    tell_notes,
+    values,
+)
 from streamgauge.engines import EngineUnavailableError
 from streamgauge.formats.pipe import PipeError
 from streamgauge.model.answer import Answer

@@ -10,14 +10,12 @@ import typer
 from rich.console import Console
 
 from streamgauge.cli.exits import Exit
-from streamgauge.cli.names import chosen
-from streamgauge.cli.progress import telling
+from streamgauge.cli.options import AsJson, Master, chosen
 from streamgauge.cli.spark import spark, tell_unused
-from streamgauge.cli.terminal import printing
+from streamgauge.cli.terminal import printing, telling
 from streamgauge.papers.reproduction import Reproduction
 
 Data = Annotated[Path, typer.Option(help="The folder of the paper's data.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Out = Annotated[Path | None, typer.Option(help="Write a page too.")]
 
 
@@ -66,7 +64,7 @@ def yabench(
     runs: Annotated[Path, typer.Option(help="Where the runs on engines are kept.")] = Path("runs/yabench"),
     as_json: AsJson = False,
     out: Out = None,
-    master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
+    master: Master = None,
 ) -> None:
     """YABench's expected sizes, its gracious mode, and what its text says of its figures; or all on real engines."""
     if engines is not None:
@@ -98,7 +96,7 @@ def tpf(
     runs: Annotated[Path, typer.Option(help="Where what was measured is kept.")] = Path("runs/tpf"),
     as_json: AsJson = False,
     out: Out = None,
-    master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
+    master: Master = None,
 ) -> None:
     """The TPF Query Streamer's experiment: servers and crowds of clients, done here beside the paper's claims."""
     from streamgauge.papers.tpf.measure import FULL, PARTS, QUICK
@@ -127,7 +125,7 @@ def sepbm(
     runs: Annotated[Path, typer.Option(help="Where what was run is kept.")] = Path("runs/sepbm"),
     as_json: AsJson = False,
     out: Out = None,
-    master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
+    master: Master = None,
 ) -> None:
     """SEP-BM: strategies of the broker on the paper's benchmark; publishers, channels and other systems beside."""
     from streamgauge.formats.streams import read_triples

@@ -13,14 +13,12 @@ from rich.console import Console
 from rich.markup import escape
 
 from streamgauge.cli.exits import Exit
-from streamgauge.cli.progress import Tell, telling
+from streamgauge.cli.options import AsJson, Master
 from streamgauge.cli.spark import spark, tell_unused
-from streamgauge.cli.terminal import printing, table
+from streamgauge.cli.terminal import Tell, printing, table, telling
 from streamgauge.formats.streams import read_triples
 from streamgauge.model.counts import counted
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Master = Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")]
 Of = Annotated[Path, typer.Option("--of", help="The configuration that was run.")]
 
 _app = typer.Typer(help="SEP-BM: semantic publish/subscribe measured.", no_args_is_help=True)

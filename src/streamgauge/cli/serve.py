@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 
-from streamgauge.cli.defined import seconds
-from streamgauge.cli.names import completed, engine_names
-from streamgauge.cli.tokens import read_tokens
+from streamgauge.cli.options import completed, engine_names, seconds
+from streamgauge.cli.servers import AllowedOrigins, Host, RequestBytes, add_group, read_tokens
 from streamgauge.engines import load, named
 from streamgauge.formats.streams import read_triples
 from streamgauge.servers.http.access import check_tokens, read_origins
@@ -22,14 +21,7 @@ UNLESS = QueryLimits()
 
 def register(app: typer.Typer) -> None:
     """Add this group's commands."""
-    group = typer.Typer(help="Run an engine for others.", no_args_is_help=True)
-    group.command("serve")(serve)
-    group.callback()(_group)
-    app.add_typer(group, name="engine")
-
-
-def _group() -> None:
-    """Run an engine for others."""
+    add_group(app, "engine", "Run an engine for others.", serve)
 
 
 def serve(
@@ -39,18 +31,16 @@ def serve(
             metavar="ENGINE...", autocompletion=completed(engine_names), help="Who answers; the first unless asked."
         ),
     ],
-    host: Annotated[str, typer.Option(help="The address to bind to.")] = "127.0.0.1",
+    host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 8765,
     token_file: Annotated[Path | None, typer.Option(help="Accepted tokens, one a line.")] = None,
-    allow_origin: Annotated[
-        list[str] | None, typer.Option(metavar="ORIGIN", help="Pages of this origin may use it; * for all.")
-    ] = None,
+    allow_origin: AllowedOrigins = None,
     static: Annotated[list[str] | None, typer.Option(help="IRI=FILE: static data for queries that name it.")] = None,
     attach: Annotated[list[str] | None, typer.Option(help="A URL below which sources may be attached.")] = None,
     max_queries: Annotated[int, typer.Option(min=1, help="How many queries at once.")] = UNLESS.queries,
     max_subscribers: Annotated[int, typer.Option(min=1, help="How many subscribers at once.")] = UNLESS.subscribers,
     max_rate: Annotated[float | None, typer.Option(min=1, help="Elements per second.")] = None,
-    max_body: Annotated[int, typer.Option(min=1024, help="Bytes of one request.")] = UNLESS.body,
+    max_body: RequestBytes = UNLESS.body,
     max_memory: Annotated[int, typer.Option(min=2**20, help="Bytes that one query may hold.")] = UNLESS.memory,
     max_seconds: Annotated[
         float, typer.Option(min=0.1, help="CPU seconds that one element, and what is due by it, may take a query.")

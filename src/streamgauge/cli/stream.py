@@ -9,12 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from streamgauge.cli.defined import Parameters, checked_duration, instant, naming, tell_notes, values
-from streamgauge.cli.names import one_named, semantics_names
+from streamgauge.cli.options import (
+    Master,
+    Parameters,
+    checked_duration,
+    instant,
+    naming,
+    one_named,
+    semantics_names,
+    tell_notes,
+    values,
+)
 from streamgauge.cli.spark import spark
 from streamgauge.model.counts import counted
 from streamgauge.model.semantics import Origin, Semantics
-from streamgauge.oracle.expected.background import beside
+from streamgauge.oracle.expected.reports import beside
 from streamgauge.query import detect, fill, parse
 from streamgauge.semantics.profiles import profile
 from streamgauge.suites.experiments.plan import read_text
@@ -35,7 +44,7 @@ def stream(
     source: Annotated[str, typer.Option("--from", help="A folder of stream tables, a file, or a URL.")],
     sink: Annotated[str, typer.Option("--to", help="A folder, - (console), or a URL: kafka://host:port/topic.")],
     checkpoint: Annotated[Path, typer.Option(help="Where the job keeps how far it is.")],
-    master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
+    master: Master = None,
     semantics: Annotated[str, one_named(semantics_names, help="A profile.")] = "rspql",
     t0: Annotated[
         str | None, typer.Option(help="Start of the first window: ms, or 30s; the first element unless given.")
@@ -53,7 +62,7 @@ def stream(
     define: Parameters = None,
 ) -> None:
     """Answer a continuous query in micro-batches on Spark, each answer once, whatever is killed on the way."""
-    from streamgauge.engines.spark.pipeline import Job, run
+    from streamgauge.engines.spark.pipeline import Job, check, run
 
     console = Console(stderr=True, highlight=False)
     with naming(file):
@@ -63,6 +72,7 @@ def stream(
     chosen = _semantics(semantics, instant(t0), duration(lateness))
     kept = checkpoint.absolute()  # the JVM may have been started in another folder
     job = Job(query, text, detect(text), chosen, source, sink, kept, duration(batch), files, drain, messages)
+    check(job)
     state = run(spark(master), job, lambda done: console.print(batch_line(done)))
     console.print(_summary(job, state.sent, state.rows, state.late))
 

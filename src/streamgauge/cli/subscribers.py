@@ -7,17 +7,16 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from streamgauge.cli.exits import Exit
-from streamgauge.cli.tokens import TOKEN
+from streamgauge.cli.servers import BROKER, Patience, broker_token, say_again
 
 if TYPE_CHECKING:
     from streamgauge.broker import Client, Told
 
-URL: Final = "http://127.0.0.1:4200"
 _KINDS = {
     ".ttl": "text/turtle",
     ".nt": "application/n-triples",
@@ -39,7 +38,7 @@ def register(app: typer.Typer) -> None:
 
 def publish(
     files: Annotated[list[Path] | None, typer.Argument(metavar="FILE...", help="RDF; standard input without.")] = None,
-    at: At = URL,
+    at: At = BROKER,
     delete: Annotated[bool, typer.Option("--delete", help="The facts leave.")] = False,
     kind: Annotated[str, typer.Option("--type", help="Media type of standard input.")] = "text/turtle",
     key: Annotated[str | None, typer.Option(help="Sent again with the same key, nothing is done.")] = None,
@@ -65,23 +64,20 @@ def _graphs(files: Iterable[Path], kind: str) -> Iterator[tuple[bytes, str, str]
 
 def subscribe(
     channel: Annotated[str, typer.Argument(help="The channel.")],
-    at: At = URL,
+    at: At = BROKER,
     query: Annotated[Path | None, typer.Option(help="Create the channel with this query, where it is not.")] = None,
     subscriber: Annotated[str | None, typer.Option("--as", help="A name by which to come back later.")] = None,
     after: Annotated[int | None, typer.Option(min=0, help="Begin after the notification of this number.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines on a terminal too.")] = False,
-    patience: Annotated[
-        str, typer.Option(metavar="DURATION", help="How long the broker may be away before this ends.")
-    ] = "10m",
+    patience: Patience = "10m",
     most: Annotated[int | None, typer.Option("--limit", min=1, help="End after so many notifications.")] = None,
 ) -> None:
     """Show a channel's answer as it changes: a live table on a terminal, JSON lines otherwise.
 
     Exit code 2 for what the broker refuses, 3 when the broker was away for as long as --patience says.
     """
-    from streamgauge.cli.answers import prefixes
-    from streamgauge.cli.defined import seconds
-    from streamgauge.cli.notified import Lines, Live
+    from streamgauge.cli.answers import LiveChannel, NotificationLines, prefixes
+    from streamgauge.cli.options import seconds
     from streamgauge.suites.experiments.plan import read_text
 
     away = seconds(patience, "--patience")
@@ -93,20 +89,16 @@ def subscribe(
         begun = client.rows(channel) if live else None
         start = begun.number if begun is not None and subscriber is None and after is None else after
         known = {} if text is None else prefixes(text)
-        with Live(begun, prefixes=known) if begun is not None else nullcontext(Lines()) as shown:
-            told = client.subscribe(channel, subscriber, start, patience=away, tell=_say_again)
+        with LiveChannel(begun, prefixes=known) if begun is not None else nullcontext(NotificationLines()) as shown:
+            told = client.subscribe(channel, subscriber, start, patience=away, tell=say_again)
             code = _shown(told, shown.show, most)
     raise typer.Exit(code)
-
-
-def _say_again(why: str, wait: float) -> None:
-    typer.echo(f"streamgauge: {why}: trying again in {wait:.1f} s", err=True)
 
 
 def _client(at: str) -> Client:
     from streamgauge.broker import Client
 
-    return Client(at, os.environ.get(TOKEN) or None)
+    return Client(at, broker_token())
 
 
 def _create(client: Client, channel: str, query: str) -> None:

@@ -1,11 +1,147 @@
 """Where commands print: the terminal, or what stands in for one."""
 
+from __future__ import annotations
+
 import os
 import sys
-from typing import Final
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, Protocol
 
 from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+
+EVERY: Final = 10.0
+"""Seconds between two lines of a command that does not print to a terminal."""
+
+LONG: Final = 60.0
+"""Seconds from which on a command says before it begins how long it takes."""
+
+LEAST: Final = 0.05
+"""Seconds that the thread waits at least before it looks at the clock again."""
+
+
+class Tell(Protocol):
+    """Told what is being done and which share of all (0 to 1) is done; the share never goes back."""
+
+    def __call__(self, what: str, share: float | None = None, /) -> None:
+        """Tell; without a share the last one stands."""
+
+
+class ProgressLog:
+    """Lines about a command, at most one every ``every`` seconds of ``clock``, the first after as long.
+
+    ``detail`` adds to a line what nobody told, such as the tasks of a Spark job. Threads may share a log.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        write: Callable[[str], object],
+        clock: Callable[[], float] = time.monotonic,
+        every: float = EVERY,
+        detail: Callable[[], str] = lambda: "",
+    ) -> None:
+        self._command, self._write, self._clock, self._every, self._detail = command, write, clock, every, detail
+        self._began = self._last = clock()
+        self._what, self._share = "", 0.0
+        self._lock = threading.Lock()
+
+    def tell(self, what: str, share: float | None = None, /) -> None:
+        """Remember what is being done; print a line if one is due."""
+        with self._lock:
+            self._what, self._share = what, max(self._share, share or 0.0)
+            self._print()
+
+    def beat(self) -> float:
+        """Print a line if one is due; the seconds until the next one is."""
+        with self._lock:
+            self._print()
+            return self._last + self._every - self._clock()
+
+    def _print(self) -> None:
+        now = self._clock()
+        if now - self._last < self._every:
+            return
+        self._last = now
+        parts = (self._what, f"{self._share:.0%}" if self._share else "", f"after {elapsed(now - self._began)}")
+        detail = self._detail()
+        self._write(f"{self._command}: {', '.join(filter(None, parts))}{f'; {detail}' if detail else ''}")
+
+
+def elapsed(seconds: float) -> str:
+    """A time in words: ``50 s``, ``2 min 10 s``, ``3 h 5 min``."""
+    minutes, rest = divmod(int(seconds), 60)
+    if minutes < 1:
+        return f"{rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def foretold(command: str, seconds: float, why: str) -> str | None:
+    """The sentence before something that takes ``LONG`` or more, ``None`` for less; ``why`` says what takes so long."""
+    return f"{command}: this takes {elapsed(seconds)} at least: {why}" if seconds >= LONG else None
+
+
+@contextmanager
+def telling(console: Console, command: str, every: float | None = None) -> Iterator[Tell]:
+    """Told what a command does, for as long as it does it; ``every`` seconds a line where there is no terminal."""
+    if console.is_terminal:
+        with _bar(console) as bar:
+            task = bar.add_task(command, total=None)
+
+            def tell(what: str, share: float | None = None, /) -> None:
+                done = max(bar.tasks[task].completed, share or 0.0)
+                bar.update(task, description=escape(f"{command}: {what}"), completed=done, total=1.0 if done else None)
+
+            yield tell
+        return
+    log = ProgressLog(command, lambda line: _line(console, line), every=EVERY if every is None else every, detail=tasks)
+    ended = threading.Event()
+    thread = threading.Thread(target=_beat, args=(log, ended), daemon=True, name="progress")
+    thread.start()
+    try:
+        yield log.tell
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _bar(console: Console) -> Progress:
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty())
+
+
+def _line(console: Console, line: str) -> None:
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _beat(log: ProgressLog, ended: threading.Event) -> None:
+    while not ended.wait(max(LEAST, log.beat())):
+        pass
+
+
+def tasks() -> str:
+    """How far the running jobs of this process's Spark session are, empty where there are none."""
+    if "pyspark.core.context" not in sys.modules:
+        return ""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is None:
+        return ""
+    try:
+        tracker = context.statusTracker()
+        stages = list(filter(None, map(tracker.getStageInfo, tracker.getActiveStageIds())))
+    except Exception:  # the session ends meanwhile: py4j raises many kinds of errors
+        return ""
+    done, of = sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
+    return f"Spark: {done:,} of {of:,} tasks" if stages else ""
+
 
 WIDTH: Final = 80
 """Columns of what is not printed to a terminal, unless the variable ``COLUMNS`` says otherwise."""

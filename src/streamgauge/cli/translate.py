@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from streamgauge.cli.defined import Parameters, tell_notes, values
 from streamgauge.cli.exits import Exit
-from streamgauge.cli.names import dialect_names, one_of
+from streamgauge.cli.options import AsJson, Parameters, dialect_names, one_of, tell_notes, values
 from streamgauge.query import QueryError, detect, fill, parse, print_query
 from streamgauge.suites.experiments.plan import read_text
 
@@ -26,7 +25,7 @@ def translate(
         str | None, one_of(dialect_names, "--from", help="Its dialect, if its stream clause does not tell.")
     ] = None,
     define: Parameters = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print a query in another dialect; what that dialect cannot say is refused by name."""
     template = sys.stdin.read() if query == "-" else read_text(Path(query))

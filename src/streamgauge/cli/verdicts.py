@@ -1,4 +1,4 @@
-"""Commands that judge: ``check`` a recorded run, ``expect`` the answers of a stream without a run."""
+"""Commands that judge: ``check`` and ``explain`` a recorded run, ``expect`` the answers of a stream without a run."""
 
 import json
 from collections.abc import Sequence
@@ -11,40 +11,99 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from streamgauge.cli.defined import Parameters, instant, milliseconds, naming, tell_notes, values
-from streamgauge.cli.exits import exit_code
-from streamgauge.cli.names import one_named, one_of, rule_names, semantics_names
-from streamgauge.cli.own_data import CsvMapping, Parts, TimeIn, TimeProperty, TimeZone, own_reading
-from streamgauge.cli.progress import telling
+from streamgauge.cli.exits import Exit, exit_code
+from streamgauge.cli.options import (
+    AsJson,
+    CsvMapping,
+    Master,
+    Parameters,
+    Parts,
+    TimeIn,
+    TimeProperty,
+    TimeZone,
+    instant,
+    milliseconds,
+    naming,
+    one_named,
+    one_of,
+    own_reading,
+    rule_names,
+    semantics_names,
+    tell_notes,
+    values,
+)
 from streamgauge.cli.spark import spark, tell_unused
-from streamgauge.cli.terminal import printing, table
+from streamgauge.cli.terminal import printing, table, telling
 from streamgauge.formats.run import RunError, read_run, stream_path
 from streamgauge.formats.stream import elements
 from streamgauge.formats.verdict import read_verdict, write_verdict
 from streamgauge.model.dates import DATED
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
+from streamgauge.model.semantics import Clock
 from streamgauge.model.verdict import Diagnosis, Evaluator, Verdict
-from streamgauge.oracle.expected.background import beside
-from streamgauge.oracle.judging.expectation import expected_reports
-from streamgauge.oracle.judging.judge import Means, judge_run, with_cautions, with_query
+from streamgauge.oracle.diagnosis.diagnose import Explained, explained, worked
+from streamgauge.oracle.expected.reports import beside
+from streamgauge.oracle.judging.judge import Means, expected_reports, judge_run, with_cautions, with_query
+from streamgauge.oracle.judging.metrics import by_arrival
 from streamgauge.papers.rules import RuleSettings, judge_as
 from streamgauge.query import detect, fill, parse
 from streamgauge.report.numbers import moment
-from streamgauge.report.text import verdict_json, verdict_lines
-from streamgauge.semantics.origin import near
+from streamgauge.report.text import explained_json, explained_lines, verdict_json, verdict_lines
+from streamgauge.semantics.arrivals import near
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources.named import named_source, stream_table
 from streamgauge.suites.experiments.plan import read_text, refuse_window, stream_facts
+
+
+def explain(
+    run: Annotated[Path, typer.Argument(help="A run folder, whoever wrote it.")],
+    as_json: AsJson = False,
+) -> None:
+    """Find the nearest semantics, or named fault, under which the recorded answers come out exactly."""
+    recorded = read_run(run, parse)
+    tell_notes(recorded.header.query)
+    console = Console(stderr=as_json)
+    found = _explained(recorded, stream_path(run))
+    diagnosis, window = found.diagnosis, worked(found)
+    verdict = replace(_verdict(recorded, run), diagnosis=diagnosis)
+    write_verdict(run, verdict)
+    if as_json:
+        typer.echo(json.dumps(explained_json(recorded.header, verdict, window), indent=2))
+    else:
+        console.print(explained_lines(recorded.header, verdict, window))
+    raise typer.Exit(_exit(diagnosis))
+
+
+def _exit(diagnosis: Diagnosis) -> Exit:
+    return Exit.RIGHT if diagnosis.exact or not diagnosis.differs else Exit.UNKNOWN
+
+
+def _explained(run: Run, stream: Path) -> Explained:
+    held = tuple(elements(stream))
+    if run.header.semantics.clock is not Clock.APPLICATION:
+        run, held = by_arrival(run, held)
+    with telling(Console(stderr=True), "explain") as tell:
+        tell("trying models")
+        return explained(run, held, lambda done, of: tell(f"{done} of {of} models tried", done / max(1, of)))
+
+
+def _verdict(run: Run, folder: Path) -> Verdict:
+    """The verdict that the folder keeps, or the one that judging gives."""
+    try:
+        return read_verdict(folder)
+    except RunError:
+        return judge_run(run, stream_path(folder), Means(lambda: spark(None)))
+
 
 EVALUATORS = ("definition", "spark")
 
 
 def register(app: typer.Typer) -> None:
     """Add this group's commands."""
-    app.command("check")(check)
-    app.command("expect")(expect)
+    for each in (check, expect, explain):
+        app.command(each.__name__)(each)
 
 
 def check(
@@ -64,8 +123,8 @@ def check(
         bool, typer.Option("--exact-datatypes", help="Compare the datatypes of computed numbers too.")
     ] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Keep a verdict by other rules than the run's own.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
+    as_json: AsJson = False,
+    master: Master = None,
 ) -> None:
     """Judge a recorded run again and keep the verdict in its folder."""
     recorded = read_run(run, parse)
@@ -151,9 +210,9 @@ def expect(
     t0: FirstWindow = None,
     evaluator: Annotated[str | None, one_of(lambda: EVALUATORS, help="definition or spark.")] = None,
     rows: Annotated[bool, typer.Option("--rows", help="Print the rows too (JSON).")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     memory_limit_mb: Annotated[int, typer.Option(help="Refuse windows whose content would need more.")] = 8192,
-    master: Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")] = None,
+    master: Master = None,
 ) -> None:
     """Expected answers and sizes of a stream and a query, without a run."""
     with naming(query):

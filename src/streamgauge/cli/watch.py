@@ -9,21 +9,14 @@ from types import TracebackType
 from typing import Annotated
 
 import typer
-from rich import box
-from rich.console import Console, Group
-from rich.live import Live
-from rich.table import Table
-from rich.text import Text
 
-from streamgauge.cli.answers import longest_first, prefixes, row_key, shortened, timed
-from streamgauge.cli.defined import Parameters, milliseconds, naming
+from streamgauge.cli.answers import LiveTable, prefixes, row_key, timed
 from streamgauge.cli.exits import Exit
-from streamgauge.cli.names import chosen
+from streamgauge.cli.options import Parameters, chosen, milliseconds, naming
 from streamgauge.cli.query import filled
 from streamgauge.formats.lines import encode_answer
 from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError
-from streamgauge.model.terms import Row
 from streamgauge.servers.fragments.annotations import named
 from streamgauge.servers.fragments.client import SourceError
 from streamgauge.servers.fragments.labels import VOCABULARIES, Border, Label, Style
@@ -166,52 +159,29 @@ class _Lines:
                 typer.echo(f"streamgauge: {_heard(event)}", err=True)
 
 
-class _Shown:
+class _Shown(LiveTable):
     """The answer as it is now, on a terminal; new rows are marked until the next change."""
 
     def __init__(self, text: str, columns: tuple[str, ...], *, ordered: bool) -> None:
+        super().__init__(columns, prefixes(text), "asking ...")
         self._ordered = ordered
-        self._prefixes = longest_first(prefixes(text))
-        self._columns = columns
-        self._rows: tuple[Row, ...] = ()
-        self._new: frozenset[Row] = frozenset()
-        self._said = Text("asking ...", style="dim")
         self._way = ""
-        self._live = Live(self._table(), console=Console(highlight=False), auto_refresh=False)
-
-    def __enter__(self) -> "_Shown":
-        self._live.start(refresh=True)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._live.stop()
 
     def show(self, answer: Answer) -> None:
         """All rows as they are now."""
-        self._new = frozenset(answer.added).difference(self._rows) if self._rows else frozenset()
-        self._rows = answer.added if self._ordered else tuple(sorted(answer.added, key=row_key))
-        self._live.update(self._table(), refresh=True)
+        new = frozenset(answer.added).difference(self._rows) if self._rows else frozenset()
+        self.show_rows(answer.added if self._ordered else sorted(answer.added, key=row_key), new)
 
     def tell(self, event: Event) -> None:
         """Say how it stands below the table."""
         match event:
             case Failed():
-                self._said = Text(_failed(event), style="bold red")
+                self.say(_failed(event), "bold red")
             case Listening() | Polling():
                 self._way = f"; {_heard(event)}"
             case Fresh(instant=instant, next=following):
                 again = datetime.fromtimestamp(following / 1000, UTC).strftime("%H:%M:%SZ")
-                self._said = Text(f"at {timed(instant)}, next at {again}, Ctrl-C to end{self._way}", style="dim")
-        self._live.update(self._table(), refresh=True)
-
-    def _table(self) -> Group:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-        for column in ("", *self._columns):
-            table.add_column(column, overflow="fold")
-        for row in self._rows:
-            cells = [shortened(term, self._prefixes) for term in row]
-            table.add_row("+" if row in self._new else "", *map(Text, cells), style="bold" if row in self._new else "")
-        return Group(table, self._said)
+                self.say(f"at {timed(instant)}, next at {again}, Ctrl-C to end{self._way}")
 
 
 def _heard(event: Listening | Polling) -> str:

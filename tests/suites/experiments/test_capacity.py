@@ -176,7 +176,7 @@ def test_what_is_no_load_is_refused(experiment, load, words):
 
 @pytest.mark.server
 def test_the_command(engines, tmp_path, monkeypatch, command):
-    monkeypatch.setattr("streamgauge.cli.capacity.spark", lambda _master: no_spark())
+    monkeypatch.setattr("streamgauge.cli.experiments.spark", lambda _master: no_spark())
     (tmp_path / "drops.toml").write_text(TOML)
     drawn = {}
 

@@ -41,9 +41,10 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Fed, RunHeader
 from streamgauge.model.semantics import Semantics
+from streamgauge.model.spelling import offered
 from streamgauge.model.terms import Row
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.sources import Sink, Source, SourceError, kafka, open_sink, open_source
+from streamgauge.sources import Sink, Source, SourceError, check_place, kafka, open_sink, open_source
 from streamgauge.sources.address import parse_address
 from streamgauge.sources.named import named_source
 
@@ -289,10 +290,24 @@ class CheckpointError(RunError):
     """A checkpoint folder that belongs to another job; the sentence says what differs."""
 
 
-def run(spark: SparkSession, job: Job, tell: Callable[[BatchAnswers], None]) -> State:
-    """Do a job until it is drained or interrupted, and return what is known then; ``tell`` hears of every batch."""
+def check(job: Job) -> None:
+    """Refuse, before Spark starts or the checkpoint is claimed, a job that cannot be: RefusedError, SourceError."""
     if reason := refuse(job.query, job.semantics):
         raise RefusedError(f"spark does not answer {reason}")
+    check_place(named_source(job.source).address)
+    sink = parse_address(job.sink)
+    known = ("file", *_MESSAGES)
+    if sink.scheme not in known:
+        raise SourceError(f"{sink.text}: no answers of a job go to {sink.scheme!r}: {offered(sink.scheme, known)}")
+    if sink.scheme == "file" and Path(sink.path).is_file():
+        raise SourceError(f"{sink.text} is a file: answers go to a run folder: name another place")
+    if sink.scheme not in ("file", "-") and not sink.host:
+        raise SourceError(f"{sink.text}: names no machine: write {sink.scheme}://HOST")
+
+
+def run(spark: SparkSession, job: Job, tell: Callable[[BatchAnswers], None]) -> State:
+    """Do a job until it is drained or interrupted, and return what is known then; ``tell`` hears of every batch."""
+    check(job)
     started = _claim(job)
     folder, landing = _landed(job)
     sink = _sink(job, folder, started)

@@ -5,14 +5,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from functools import partial
-from importlib.resources import files
 from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.middleware import Middleware
 from starlette.requests import HTTPConnection, Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
@@ -43,7 +41,7 @@ from streamgauge.servers.broker.registry import OPERATOR, Require
 from streamgauge.servers.broker.representations import NotificationTexts, metrics, standing, status, subscriber_status
 from streamgauge.servers.broker.sepa import PREFIX, Conversation, SharedChannels, refuse_graph_parameters
 from streamgauge.servers.http import events
-from streamgauge.servers.http.access import OPEN, CrossOrigin, Guard, Origins, given
+from streamgauge.servers.http.access import OPEN, Origins, given, guards
 from streamgauge.servers.http.headers import ConditionError, PreconditionError, read_conditions
 from streamgauge.servers.http.limits import STATUS, CrowdedError, Gate, load_parsers, read_body, text
 from streamgauge.servers.http.metrics import MEDIA_TYPE, exposition
@@ -58,11 +56,8 @@ from streamgauge.servers.http.openapi import (
     path_parameter,
     retry_key,
 )
-from streamgauge.servers.http.replies import json_tag, problem, tagged_json
+from streamgauge.servers.http.replies import json_tag, page, problem, tagged_json
 from streamgauge.servers.http.retries import BadKeyError, KeyReuseError, RetryKey, read_key
-
-FREE: Final = ("/", "/health", "/openapi.json")
-"""Paths that need no token: they tell nothing of facts and channels."""
 
 
 class UnknownSubscriberError(KeyError):
@@ -95,9 +90,6 @@ _STATUS: Final[dict[type[Exception], int]] = {
     events.EventError: 400,
     ValueError: 400,
 }
-_POLICY: Final = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
-)
 
 
 def application(
@@ -105,11 +97,13 @@ def application(
 ) -> Starlette:
     """The service for a core, which is closed when the service ends; pages of ``origins`` may use the service."""
     app = BrokerApp(broker, access or Access(), hooks)
-    guards = [Middleware(Guard, tokens=app.access.tokens, free=FREE, origins=origins)]
-    if origins:
-        guards.insert(0, Middleware(CrossOrigin, origins=origins))
     handlers: dict[Any, Any] = dict.fromkeys(_STATUS, _refusal)
-    return Starlette(routes=_routes(app), middleware=guards, exception_handlers=handlers, lifespan=app.lifespan)
+    return Starlette(
+        routes=_routes(app),
+        middleware=guards(app.access.tokens, origins),
+        exception_handlers=handlers,
+        lifespan=app.lifespan,
+    )
 
 
 async def _refusal(_request: Request, error: Exception) -> Response:
@@ -360,8 +354,7 @@ class BrokerApp:
 
     async def page(self, _request: Request) -> Response:
         """The page for people."""
-        page = (files("streamgauge.servers.broker") / "page.html").read_text(encoding="utf-8")
-        return HTMLResponse(page, headers={"Content-Security-Policy": _POLICY})
+        return page("streamgauge.servers.broker")
 
     def _require(self, connection: HTTPConnection, operation: str, channel: str = "") -> None:
         self.access.require(given(connection.headers, connection.scope), operation, channel)

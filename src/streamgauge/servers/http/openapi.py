@@ -8,7 +8,7 @@ from starlette.routing import BaseRoute, Route
 
 Json: TypeAlias = dict[str, Any]
 
-ERROR: Final[Json] = {
+_ERROR: Final[Json] = {
     "type": "object",
     "properties": {"error": {"type": "string"}},
     "required": ["error"],
@@ -16,7 +16,7 @@ ERROR: Final[Json] = {
 }
 """The body that ``replies.problem`` sends."""
 
-TOKEN: Final[Json] = {"token": {"type": "http", "scheme": "bearer"}}
+_TOKEN: Final[Json] = {"token": {"type": "http", "scheme": "bearer"}}
 _REFERENCE: Final[Json] = {"schema": {"$ref": "#/components/schemas/Error"}}
 
 
@@ -64,7 +64,7 @@ def description(
         "openapi": "3.1.0",
         "info": {"title": title, "version": version("streamgauge")},
         "paths": paths,
-        "components": {"securitySchemes": TOKEN, "schemas": {**(schemas or {}), "Error": ERROR}},
+        "components": {"securitySchemes": _TOKEN, "schemas": {**(schemas or {}), "Error": _ERROR}},
         **({"security": [*security]} if security else {}),
     }
 

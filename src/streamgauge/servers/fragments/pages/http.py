@@ -5,7 +5,6 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from importlib.metadata import version
 from typing import Final, Protocol, TypeAlias
 
 from starlette.types import Message, Receive, Scope, Send
@@ -27,11 +26,11 @@ from streamgauge.servers.fragments.pages.representations import (
     last_modified,
     refusal,
 )
-from streamgauge.servers.http import metrics
+from streamgauge.servers.http import metrics, openapi
 from streamgauge.servers.http.access import ASKED
 from streamgauge.servers.http.headers import BaseAddress, of_host, unchanged
 from streamgauge.servers.http.limits import Gate
-from streamgauge.servers.http.openapi import ERROR, TOKEN, Json, body, parameter, refused
+from streamgauge.servers.http.openapi import DescribedOperation, Json, body, parameter, path_parameter, refused
 from streamgauge.servers.http.replies import Header, Reply, error_reply, send_reply
 
 _TEXT: Final[Json] = {"type": "string"}
@@ -43,15 +42,18 @@ _TIME: Final = "now, an xsd:dateTime with a time zone, or ms since 1970."
 
 def description(datasets: Sequence[str]) -> Json:
     """The description of a server of these data sets."""
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "Streamgauge fragments", "version": version("streamgauge")},
-        "paths": _paths(datasets),
-        "components": {"securitySchemes": TOKEN, "schemas": {"Error": ERROR, "Written": _WRITTEN}},
-    }
+    operations = (
+        DescribedOperation(method, path, each)
+        for path, methods in _operations().items()
+        for method, each in methods.items()
+    )
+    dataset = path_parameter("dataset", schema={"enum": list(datasets)})
+    schemas = {"Written": _WRITTEN}
+    return openapi.description("Streamgauge fragments", operations, {"dataset": dataset}, schemas, security=())
 
 
-def _paths(datasets: Sequence[str]) -> Json:
+def _operations() -> Mapping[str, Mapping[str, Json]]:
+    """The operations by path and method."""
     types = [name for form in FORMATS for name in form.types]
     json = {"application/json": {"schema": {"type": "object"}}}
     text = {"text/plain": {"schema": _TEXT}}
@@ -61,7 +63,6 @@ def _paths(datasets: Sequence[str]) -> Json:
         "/metrics": {"get": _read_path("Counts for Prometheus.", text, ())},
         "/openapi.json": {"get": _read_path("This.", json, ())},
         "/{dataset}": {
-            "parameters": [{"name": "dataset", "in": "path", "required": True, "schema": {"enum": list(datasets)}}],
             "get": _fragment_path([*types, PATCH_TYPE, "text/event-stream"]),
             "post": _write_path("Facts hold, beside those that do.", [*_TIMES, *_STYLES], body(_FACTS, _TEXT)),
             "put": _write_path(

@@ -1,0 +1,281 @@
+"""The commands ``init``, ``run``, ``demo``, ``capacity`` and ``report``: experiments, from a first one to the page."""
+
+import json
+from collections.abc import Callable
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+
+from streamgauge.cli.exits import Exit, exit_code
+from streamgauge.cli.options import AsJson, milliseconds, one_of, tell_note
+from streamgauge.cli.spark import spark, tell_unused
+from streamgauge.cli.terminal import elapsed, foretold, printing, telling
+from streamgauge.formats.atomic import made_folder
+from streamgauge.formats.run import read_run
+from streamgauge.formats.verdict import read_verdict
+from streamgauge.model.counts import counted
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.run import Run
+from streamgauge.model.verdict import Verdict
+from streamgauge.query import parse
+from streamgauge.report import write as write_page
+from streamgauge.report.text import verdict_json, verdict_lines
+from streamgauge.suites.experiments import Experiment, ExperimentError, read
+from streamgauge.suites.experiments.capacity import (
+    AXES,
+    PACE,
+    Capacity,
+    CapacitySearch,
+    Harder,
+    Limit,
+    SearchRange,
+    axis,
+    capacities,
+    with_engines,
+)
+from streamgauge.suites.experiments.capacity import CapacityAxis as Varied
+from streamgauge.suites.experiments.plan import RUN_S, RunEstimate
+from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
+
+START: Final = ("experiment.toml", "query.rq", "stream.ttl")
+"""The files that are written, from the folder ``start`` beside this module."""
+
+
+class KeptError(MistakeError, ValueError):
+    """A file that is there already; the sentence names the file and says what to do."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add this group's commands."""
+    for each in (init, run, demo, capacity, report):
+        app.command(each.__name__)(each)
+
+
+def init(folder: Annotated[Path, typer.Argument(help="A new folder, or one that is there.")]) -> None:
+    """Write a commented experiment, query and stream to start from; no file is overwritten."""
+    if there := [name for name in START if (folder / name).exists()]:
+        raise KeptError(f"{folder} has {', '.join(there)} already: nothing was written; name another folder")
+    made_folder(folder)
+    for name in START:
+        text = (files("streamgauge.cli") / "start" / name).read_text(encoding="utf-8")
+        with (folder / name).open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    typer.echo(f"{folder} has a stream, a query and an experiment: streamgauge run {folder / START[0]}")
+
+
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-D", metavar="FIELD=VALUE", help="Override a field: -D workload.stations=5."),
+]
+Out = Annotated[Path | None, typer.Option(help="Where runs and the report go; runs/NAME unless given.")]
+Again = Annotated[bool, typer.Option("--again", help="Do runs again that exist.")]
+Master = Annotated[
+    str | None,
+    typer.Option(help="Spark master, local[*] unless given; with it streams of every size are made on Spark."),
+]
+
+
+def run(
+    file: Annotated[Path, typer.Argument(help="The experiment file (TOML).")],
+    define: Overrides = None,
+    out: Out = None,
+    again: Again = False,
+    as_json: AsJson = False,
+    master: Master = None,
+) -> None:
+    """Do an experiment: make its streams, run its engines, judge every run, write the report."""
+    experiment = read(file, define or ())
+    _do(experiment, out or Path("runs") / experiment.name, master, again=again, as_json=as_json)
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Where runs and the report go.")] = Path("demo-out"),
+    again: Again = False,
+    as_json: AsJson = False,
+) -> None:
+    """A weather stream answered by the live engine as C-SPARQL and as CQELS, judged and shown."""
+    with as_file(files("streamgauge.cli") / "demo.toml") as file:
+        experiment = read(file)
+    _do(experiment, out, None, again=again, as_json=as_json, on_spark=True)
+
+
+def _do(
+    experiment: Experiment, out: Path, master: str | None, *, again: bool, as_json: bool, on_spark: bool = False
+) -> None:
+    """Run, show each verdict as it comes, write the page; after Ctrl-C what is finished is shown and kept."""
+    console = Console(stderr=True)
+    judged: list[tuple[Run, Verdict]] = []
+    stopped = False
+    with telling(console, "run") as tell:
+        try:
+            always = on_spark or master is not None
+            doing = ExperimentContext(
+                out, lambda: spark(master), tell, again, on_spark=always, note=tell_note, foretell=_foretell
+            )
+            for folder, run, verdict in run_experiment(experiment, doing):
+                judged.append((run, verdict))
+                console.print(verdict_lines(run.header, verdict))
+                console.print(f"kept in {folder}", style="dim")
+        except KeyboardInterrupt:
+            stopped = True
+    if judged:
+        write_page(judged, out / "report.html", title=experiment.name)
+    tell_unused(master)
+    _conclude(judged, out / "report.html", console, as_json=as_json)
+    if stopped:
+        console.print(f"stopped; {counted(len(judged), 'finished run')} kept, the same command goes on from there")
+        raise typer.Exit(130)
+    raise typer.Exit(exit_code(judged))
+
+
+def _foretell(estimate: RunEstimate) -> None:
+    """Say how long the runs take, if that is long, and what takes less."""
+    each = f"{counted(estimate.runs, 'run')} of {counted(estimate.triples, 'triple')}"
+    if estimate.factor is not None:
+        pace = "in real time" if estimate.factor == 1 else f"at {estimate.factor:g} times real time"
+        less = "; a larger [feed] pace, or fewer seeds and repetitions, take less"
+        each = f"{counted(estimate.runs, 'run')} of {elapsed(estimate.feed_seconds)} each, fed {pace}{less}"
+    if sentence := foretold("run", estimate.seconds, each):
+        typer.echo(sentence, err=True)
+
+
+def _conclude(judged: list[tuple[Run, Verdict]], page: Path, console: Console, *, as_json: bool) -> None:
+    if as_json:
+        runs = [verdict_json(run.header, verdict) for run, verdict in judged]
+        typer.echo(json.dumps({"runs": runs, "report": str(page)}, indent=2))
+    elif judged:
+        console.print(f"report: {page}")
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders that hold them.")],
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
+    title: Annotated[str, typer.Option(help="Its title.")] = "Streamgauge report",
+) -> None:
+    """One self-contained page about runs that were judged."""
+    folders = [folder for path in runs for folder in _run_folders(path)]
+    if not folders:
+        raise ExperimentError(f"{', '.join(map(str, runs))}: no run folder here (one holds a run.json)")
+    with telling(Console(stderr=True), "report"):
+        write_page([(read_run(folder, parse), read_verdict(folder)) for folder in folders], out, title=title)
+    typer.echo(str(out))
+
+
+def _run_folders(path: Path) -> list[Path]:
+    if (path / "run.json").exists() or not path.is_dir():
+        return [path]
+    return sorted(file.parent for file in path.glob("*/run.json") if not file.parent.name.startswith("."))
+
+
+FURTHEST = 2.0**20
+"""How many times as hard as the start a search goes, unless told where to end."""
+
+
+def capacity(
+    file: Annotated[Path, typer.Argument(help="The experiment file (TOML).")],
+    define: Annotated[
+        list[str] | None, typer.Option("--set", "-D", metavar="FIELD=VALUE", help="Override a field.")
+    ] = None,
+    engine: Annotated[list[str] | None, typer.Option(help="Only these engines; several options name several.")] = None,
+    vary: Annotated[str, one_of(lambda: AXES, "--axis", help="load, window, slide or time-unit.")] = "load",
+    load: Annotated[
+        str, typer.Option(help="What the load is: feed.pace, workload.NAME, query.parameters.NAME.")
+    ] = PACE,
+    begin: Annotated[float | None, typer.Option("--from", help="The first value; the experiment's own.")] = None,
+    end: Annotated[float | None, typer.Option("--to", help="The hardest value to try.")] = None,
+    max_delay: Annotated[
+        str, typer.Option(metavar="DURATION", help="How late answers may come (99% of them, in every window).")
+    ] = "1s",
+    max_lateness: Annotated[
+        str, typer.Option(metavar="DURATION", help="How late the harness may feed (99% of the elements).")
+    ] = "250ms",
+    lasting: Annotated[
+        str, typer.Option(metavar="DURATION", help="How long a probe lasts at least; streams are made as long.")
+    ] = "10s",
+    precision: Annotated[float, typer.Option(help="How narrow the border is found, relatively.")] = 0.05,
+    tries: Annotated[int, typer.Option(min=1, help="How often a probe that was late is tried.")] = 2,
+    out: Annotated[
+        Path | None, typer.Option(help="Where the probes and the page go; capacity/NAME unless given.")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Do probes again that exist.")] = False,
+    as_json: AsJson = False,
+    master: Master = None,
+) -> None:
+    """Find the highest load at which every window is right and the delay stays bounded; or the smallest window."""
+    experiment = read(file, define or ())
+    if engine:
+        experiment = with_engines(experiment, tuple(engine))
+    varied = axis(vary, experiment, load)
+    limit = Limit(
+        milliseconds(max_delay, "--max-delay") or 0,
+        milliseconds(max_lateness, "--max-lateness") or 0,
+        milliseconds(lasting, "--lasting") or 0,
+    )
+    asked = CapacitySearch(varied, _reach(varied, begin, end, precision), limit, tries)
+    folder = out or Path("capacity") / experiment.name
+    console = Console(stderr=True)
+    _foretell_probes(experiment, asked)
+    found: list[Capacity] = []
+    stopped = False
+    with telling(console, "capacity") as tell:
+        doing = ExperimentContext(folder, lambda: spark(master), tell, again, on_spark=master is not None)
+        try:
+            found.extend(capacities(experiment, asked, doing))
+            _write_probes(found, tell)
+        except KeyboardInterrupt:
+            stopped = True
+    tell_unused(master)
+    _conclude_search(experiment.name, asked, found, folder / f"{varied.folder}.html", console, as_json=as_json)
+    if stopped:
+        console.print("stopped; finished probes are kept, the same command goes on from there")
+        raise typer.Exit(130)
+    raise typer.Exit(Exit.RIGHT if any(one.carried for one in found) else Exit.WRONG)
+
+
+def _foretell_probes(experiment: Experiment, asked: CapacitySearch) -> None:
+    """Say how long the probes take at least: each lasts so long, and a search has so many."""
+    searches = sum(len(part.semantics) for part in experiment.engine)
+    runs = len(experiment.seeds) * experiment.repetitions
+    each, probes = asked.limit.lasting / 1000, asked.reach.fewest
+    why = f"{searches} searches of {probes} probes or more, a probe is {runs} runs of {each:g} s or more"
+    if sentence := foretold("capacity", searches * probes * runs * (RUN_S + each), why):
+        typer.echo(sentence, err=True)
+
+
+def _reach(varied: Varied, begin: float | None, end: float | None, precision: float) -> SearchRange:
+    """From ``begin`` (the experiment's own value) to ``end``; ExperimentError says what cannot be searched."""
+    start = varied.start if begin is None else begin
+    greater = varied.harder is Harder.GREATER
+    far = (start * FURTHEST if greater else min(start, 1.0)) if end is None else end
+    least, most = (min(start, 1.0 if varied.whole else start / FURTHEST), far) if greater else (far, start * FURTHEST)
+    try:
+        return SearchRange(start, least, most, varied.harder, varied.whole, precision)
+    except ValueError as error:
+        raise ExperimentError(f"--from, --to, --precision: {error}") from error
+
+
+def _write_probes(found: list[Capacity], tell: Callable[[str], object]) -> None:
+    from streamgauge.report.capacity import write_probes
+
+    write_probes(found, lambda folder: (read_run(folder, parse), read_verdict(folder)), tell)
+
+
+def _conclude_search(
+    name: str, asked: CapacitySearch, found: list[Capacity], path: Path, console: Console, *, as_json: bool
+) -> None:
+    """The page, and what is printed."""
+    from streamgauge.report.capacity import Carried, json_of, shown, write
+
+    carried = Carried(name, asked.axis, asked.limit, asked.reach.precision, found, path.parent)
+    if found:
+        write(carried, path)
+    if as_json:
+        typer.echo(json.dumps({**json_of(carried), "page": str(path)}, indent=2))
+        return
+    for part in shown(carried):
+        printing().print(part)
+    if found:
+        console.print(f"page: {path}; every probe is a run folder beside it")

@@ -1,0 +1,281 @@
+"""Options that several commands take: parameters, durations, names, one's own data, ontologies; how words are read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+
+import typer
+
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.spelling import meant, spelled
+from streamgauge.workloads.parameters import duration
+
+if TYPE_CHECKING:
+    from streamgauge.formats.streams import Reading
+    from streamgauge.model.query import ContinuousQuery
+    from streamgauge.reasoning import Rules
+    from streamgauge.reasoning.ontology import Extent
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Master = Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.")]
+Parameters = Annotated[
+    list[str] | None, typer.Option("--set", "-D", metavar="NAME=VALUE", help="A query parameter: -D TEMP=50.")
+]
+"""The option with a query's parameters."""
+
+
+def values(define: Sequence[str] | None) -> dict[str, str]:
+    """The parameters by name; BadParameter for an item that is not NAME=VALUE."""
+    return dict(_pair(item) for item in define or ())
+
+
+def _pair(item: str) -> tuple[str, str]:
+    name, equals, value = item.partition("=")
+    if not equals or not name:
+        raise typer.BadParameter(f"{item!r}: write NAME=VALUE", param_hint="-D")
+    return name, value
+
+
+@contextmanager
+def naming(file: str | Path | None) -> Iterator[None]:
+    """A query's error carries the name of its file."""
+    from streamgauge.query import QueryError
+
+    try:
+        yield
+    except QueryError as error:
+        if file is None:
+            raise
+        raise MistakeError(f"{'standard input' if str(file) == '-' else file}, {error}") from error
+
+
+def tell_notes(query: ContinuousQuery) -> None:
+    """Say on standard error what was taken for granted when a query was read."""
+    for note in query.notes:
+        typer.echo(f"streamgauge: note: {note}", err=True)
+
+
+def milliseconds(value: str | None, option: str | None = None) -> int | None:
+    """The ms of a duration, ``None`` for none; BadParameter (of that option) otherwise.
+
+    A number without a unit is ms, and the user is told so.
+    """
+    if value is None:
+        return None
+    found = _read(value, option)
+    tell_unit(value, option)
+    return found
+
+
+def seconds(value: str, option: str) -> float:
+    """The seconds of a duration; BadParameter, and what the user is told, as above."""
+    return (milliseconds(value, option) or 0) / 1000
+
+
+def checked_duration(param: typer.CallbackParam, value: str | None) -> str | None:
+    """The text of a duration with its unit, for an option's callback; BadParameter, and what is told, as above."""
+    ms = milliseconds(value, param.opts[0] if param.opts else None)
+    return None if ms is None else f"{ms}ms"
+
+
+def instant(value: str | None, option: str = "--t0") -> int | None:
+    """A point of a stream's time in ms: a whole number of ms, or a duration since time 0; BadParameter otherwise."""
+    if value is None:
+        return None
+    return int(value) if re.fullmatch(r"[+-]?\d+", value.strip()) else _read(value, option)
+
+
+def _read(value: str, option: str | None) -> int:
+    try:
+        return duration(value)
+    except ValueError as error:
+        raise typer.BadParameter(f"{value!r}: {error}", param_hint=option) from error
+
+
+def tell_unit(value: str, option: str | None) -> None:
+    """Say on standard error that a duration without a unit is read as ms."""
+    text = value.strip()
+    if text.isdecimal() and int(text):
+        where = f"{option} {text}" if option else text
+        typer.echo(f"streamgauge: note: {where} is read as {text} ms: write {text}ms, or {text}s for seconds", err=True)
+
+
+Known: TypeAlias = Callable[[], Iterable[str]]
+"""The names there are, found when they are asked for."""
+
+
+def chosen(name: str, known: Iterable[str], option: str | None = None) -> str:
+    """The known name that is written so in any case; BadParameter (of that option) lists the names there are."""
+    names = list(known)
+    if (found := spelled(name, names)) is None:
+        said = f"{name!r}: choose from {', '.join(names)}{meant(name, names)}"
+        raise typer.BadParameter(said, param_hint=option)
+    return found
+
+
+def one_of(known: Known, *declared: str, help: str) -> Any:  # noqa: A002
+    """An option that takes one of these names, in any case; others are refused when words are read."""
+
+    def checked(value: str | None) -> str | None:
+        return None if value is None else chosen(value, known())
+
+    return typer.Option(*declared, callback=checked, autocompletion=completed(known), metavar="NAME", help=help)
+
+
+def one_named(known: Known, *declared: str, help: str) -> Any:  # noqa: A002
+    """An option that takes one of these names; others are refused where the name is used."""
+    return typer.Option(*declared, autocompletion=completed(known), metavar="NAME", help=help)
+
+
+def completed(known: Known) -> Callable[[str], list[str]]:
+    """How a shell completes such a name."""
+
+    def begun(incomplete: str) -> list[str]:
+        return [name for name in known() if name.startswith(incomplete)]
+
+    return begun
+
+
+def semantics_names() -> Iterable[str]:
+    """The profiles."""
+    from streamgauge.semantics.profiles import PROFILES
+
+    return PROFILES
+
+
+def engine_names() -> Iterable[str]:
+    """The engines."""
+    from streamgauge.engines import names
+
+    return names()
+
+
+def workload_names() -> Iterable[str]:
+    """The workloads."""
+    from streamgauge.workloads import names
+
+    return names()
+
+
+def dialect_names() -> Iterable[str]:
+    """The dialects."""
+    from streamgauge.query import dialects
+
+    return dialects()
+
+
+def strategy_names() -> Iterable[str]:
+    """The broker's strategies."""
+    from streamgauge.servers.broker.strategies import strategies
+
+    return strategies()
+
+
+def method_names() -> Iterable[str]:
+    """The methods of annotating facts with time."""
+    from streamgauge.servers.fragments.annotations import methods
+
+    return methods()
+
+
+def rule_names() -> Iterable[str]:
+    """The published rule sets."""
+    from streamgauge.papers.rules import names
+
+    return names()
+
+
+TimeProperty = Annotated[
+    str | None,
+    typer.Option(help="The property, or CSV column, that states the time of elements: sosa:resultTime."),
+]
+TimeIn = Annotated[str | None, typer.Option(metavar="UNIT", help="What times that are numbers count: ms, s, us or ns.")]
+TimeZone = Annotated[
+    str | None, typer.Option(metavar="ZONE", help="The zone of times without one: Z, +01:00, Europe/Vienna.")
+]
+Parts = Annotated[
+    str | None,
+    typer.Option(metavar="PROPERTY,...", help="Properties whose objects belong to an element: sosa:hasResult."),
+]
+CsvMapping = Annotated[
+    str | None, typer.Option(metavar="FILE", help="What the columns of a CSV file are, as CSV on the Web says it.")
+]
+
+
+def own_reading(
+    text: str,
+    lateness: int | None,
+    time_property: str | None,
+    time_in: str | None,
+    time_zone: str | None,
+    parts: str | None,
+    csv_mapping: str | None,
+    *,
+    checked: bool = True,
+) -> Reading:
+    """How sources are read beside a query's text, whose prefixes count; notes go to standard error.
+
+    ``checked``: terms are looked at although the format takes them as they are written.
+    """
+    from streamgauge.formats.streams import Reading
+    from streamgauge.query.prologue import declared_prefixes
+
+    return Reading(
+        lateness=lateness,
+        checked=checked,
+        time_property=time_property,
+        time_in=time_in or "ms",
+        time_zone=time_zone,
+        parts=parts,
+        csv_mapping=csv_mapping,
+        prefixes=declared_prefixes(text),
+        note=tell_note,
+    )
+
+
+def tell_note(sentence: str) -> None:
+    """Say on standard error what was taken for granted."""
+    typer.echo(f"streamgauge: note: {sentence}", err=True)
+
+
+Lenient = Annotated[
+    bool, typer.Option("--ontology-lenient", help="List and leave out axioms outside OWL 2 RL, instead of refusing.")
+]
+SameAs = Annotated[bool, typer.Option("--same-as", help="Derive owl:sameAs (keys, functional properties) and use it.")]
+Subsumption = Annotated[
+    bool,
+    typer.Option("--subsumption", help="A part of `p some C` is one of `p some D` if C is of D (scm-svf1, -svf2)."),
+]
+IMPORTED: Final = "imports {}, which is not fetched: give its file as an ontology too"
+
+
+def read_ontologies(
+    files: Iterable[Path],
+    extent: Extent,
+    say: Callable[[str], object],
+    *,
+    lenient: bool = False,
+    same_as: bool = False,
+    subsumption: bool = False,
+) -> Rules:
+    """The rules of ontologies together; OntologyError names an axiom outside them, FormatError a file."""
+    from streamgauge.formats.streams import read_triples
+    from streamgauge.reasoning import read_rules
+    from streamgauge.reasoning.expressions import EQUALITY
+
+    axioms = [triple for file in files for triple in read_triples(file)]
+    rules = read_rules(axioms, extent, same_as=same_as, subsumption=subsumption, lenient=lenient)
+    for name in rules.imports:
+        say(f"the ontology {IMPORTED.format(name)}")
+    for each in rules.left_out:
+        if each.reason != EQUALITY:
+            say(f"left out of the ontology: {each}")
+    equal = sum(each.reason == EQUALITY for each in rules.left_out)
+    if equal:
+        say(f"left out of the ontology, unless --same-as is given: axioms that derive owl:sameAs ({equal})")
+    return rules

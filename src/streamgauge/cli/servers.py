@@ -1,0 +1,81 @@
+"""Common parts of the servers' commands: groups, options, tokens, and what ``verify`` prints."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from streamgauge.cli.exits import Exit
+from streamgauge.formats.texts import read_text
+from streamgauge.model.mistake import MistakeError
+from streamgauge.servers.durability import Inspection, Saved
+
+TOKEN: Final = "STREAMGAUGE_TOKEN"
+"""The environment variable with one of them."""
+
+
+Host = Annotated[str, typer.Option(help="The address to bind to.")]
+AllowedOrigins = Annotated[
+    list[str] | None, typer.Option(metavar="ORIGIN", help="Pages of this origin may use it; * for all.")
+]
+Connections = Annotated[int, typer.Option(min=1, help="Connections at once.")]
+RequestBytes = Annotated[int, typer.Option(min=1024, help="Bytes of one request.")]
+Patience = Annotated[str, typer.Option(metavar="DURATION", help="How long the broker may be away before this ends.")]
+SavedTo = Annotated[Path | None, typer.Option("--save-to", metavar="NEW", help="Write what is sound there.")]
+BROKER: Final = "http://127.0.0.1:4200"
+"""The address of a broker unless another is given."""
+
+
+def add_group(app: typer.Typer, name: str, about: str, *commands: Callable[..., None]) -> None:
+    """Add a group of commands, each named as its function."""
+    group = typer.Typer(help=about, no_args_is_help=True)
+    for each in commands:
+        group.command(each.__name__)(each)
+    group.callback()(lambda: None)  # without one, a single command would be the group
+    app.add_typer(group, name=name)
+
+
+def say(sentence: str) -> None:
+    """A sentence on standard error."""
+    typer.echo(sentence, err=True)
+
+
+def say_again(why: str, wait: float) -> None:
+    """A connection that is lost, and when it is tried again (s)."""
+    say(f"streamgauge: {why}: trying again in {wait:.1f} s")
+
+
+def broker_token() -> str | None:
+    """The token of the environment."""
+    return os.environ.get(TOKEN) or None
+
+
+def read_tokens(file: Path | None) -> list[str]:
+    """The tokens of a file, one a line, and of the environment; MistakeError for a file without one.
+
+    A service that is started with a file means to be guarded; without a token it would serve everybody.
+    """
+    lines = read_text(file).split() if file is not None else []
+    if file is not None and not lines:
+        raise MistakeError(f"{file}: there is no token in it: write one on a line")
+    return lines + ([os.environ[TOKEN]] if os.environ.get(TOKEN) else [])
+
+
+def reported(
+    path: Path, verify: Callable[[Path], Inspection], save: Callable[[Path, Path], Saved], new: Path | None
+) -> None:
+    """Print what a check finds and, where it is asked for, what was saved and what is lost; exit with 0 or 1."""
+    found = verify(path)
+    for damage in found.damages:
+        typer.echo(f"{path}: damaged: {damage}")
+    if found.more:
+        typer.echo(f"{path}: and {found.more:,} more")
+    typer.echo(f"{path}: {'sound' if found.whole else 'damaged, still sound'}: {found.remains}")
+    if new is not None:
+        saved = save(path, new)
+        typer.echo(f"{new}: {saved.kept}")
+        for loss in saved.losses:
+            typer.echo(f"{new}: lost: {loss}")
+    raise typer.Exit(Exit.RIGHT if found.whole else Exit.WRONG)
