@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Protocol, TypeAlias, cast
@@ -105,6 +106,7 @@ def named(name: str) -> str:
     return found
 
 
+@cache
 def method(name: str) -> Method:
     """The method of that name, in any case; UnknownMethodError lists those there are."""
     return cast(Method, import_module(f"{__name__}.{named(name)}"))

@@ -285,11 +285,13 @@ class SelectionIndex(Generic[Item]):
 
     def touched(self, quads: Sequence[Quad]) -> set[Item]:
         """The items whose selections some of the quads may be in."""
-        if not self._by_match:
-            return set()
-        many = len(quads) > SWEEP
-        matches = self._by_match if many else {match for quad in quads for match in matches_of(quad)}
-        return set[Item]().union(*(self._by_match.get(match, ()) for match in matches))
+        found: set[Item] = set()
+        if len(quads) > SWEEP:
+            return found.union(*self._by_match.values())
+        for match in {match for quad in quads for match in matches_of(quad)} if self._by_match else ():
+            if match in self._by_match:
+                found |= self._by_match[match]
+        return found
 
 
 def _branch(wanted: RequestedNodes, row: BindingRow) -> Branch:

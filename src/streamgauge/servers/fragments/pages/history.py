@@ -162,7 +162,7 @@ class ChangesHandler:
         key = dataset.name, dataset.version, since.base, since.fragment.fragment, since.version, coded
         reply = self._kept.get(key)
         if reply is None:
-            reply = self._kept[key] = self._made(dataset, since, coded)
+            reply = self._kept[key] = self._made(dataset, since, headers)
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         if reply.status != 200:
@@ -173,7 +173,7 @@ class ChangesHandler:
             return Reply(304, [header for header in timed if not header[0].startswith(b"content-")])
         return Reply(200, timed, reply.body)
 
-    def _made(self, dataset: DataSet, since: HistoryRequest, coded: str) -> Reply:
+    def _made(self, dataset: DataSet, since: HistoryRequest, headers: Headers) -> Reply:
         changes = fragment_changes(dataset, since.fragment.selection, store_version(dataset, since.version or ""))
         if changes is None:
             return error_reply(
@@ -182,7 +182,7 @@ class ChangesHandler:
         version = dataset.version.decode()
         head = [f'H prev "{since.version}" .', f'H id "{version}" .']
         body = "".join(f"{line}\n" for line in (*head, *patch_lines(changes, since.base))).encode()
-        body, validator, encoding = encoded(body, "p", coded)
+        body, validator, encoding = encoded(body, "p", headers)
         return Reply(200, [(b"content-type", PATCH_TYPE.encode()), VARY, (b"etag", validator), *encoding], body)
 
 

@@ -262,7 +262,7 @@ def represent(view: PageView, headers: Headers) -> Representation:
     """A page in the best of the formats that a client accepts; UnacceptableError when there is none."""
     able = _WITH_TRIPLE_TERMS if any(quad[2].startswith("<<") for quad in view.page.quads) else FORMATS
     offer = _offer(headers, able)
-    body, validator, coded = encoded(offer.format.write(view).encode(), offer.format.name, accepted_coding(headers))
+    body, validator, coded = encoded(offer.format.write(view).encode(), offer.format.name, headers)
     kept: list[Header] = [(b"etag", validator), VARY]
     sent = [*kept, *_typed(offer, able), *coded]
     until = view.page.until if offer.format.timely else None
@@ -274,9 +274,10 @@ def accepted_coding(headers: Headers) -> str:
     return content_coding(headers.get(b"accept-encoding", b"").decode("latin-1"), CODING_NAMES)
 
 
-def encoded(body: bytes, name: str, coding: str) -> tuple[bytes, bytes, list[Header]]:
-    """A body in a content coding where that pays: its bytes, its validator, the header that names the coding."""
-    if coding not in CODINGS or len(body) < SMALLEST:
+def encoded(body: bytes, name: str, headers: Headers) -> tuple[bytes, bytes, list[Header]]:
+    """A body in the best content coding where that pays: its bytes, its validator, the header that names the coding."""
+    coding = accepted_coding(headers) if len(body) >= SMALLEST else ""
+    if coding not in CODINGS:
         return body, tag(body, name), []
     return CODINGS[coding](body), tag(body, name + coding[:1]), [(b"content-encoding", coding.encode())]
 
