@@ -46,7 +46,7 @@ from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.servers.broker.limits import LimitError, Limits
 from streamgauge.servers.broker.strategies import begin
-from streamgauge.suites.sepbm import ReceivedNotification, SepbmSystem, Stored, read
+from streamgauge.suites.sepbm import Configuration, ReceivedNotification, SepbmSystem, read
 from streamgauge.suites.sepbm.adapters import start
 from streamgauge.suites.sepbm.generator import rules_of, university
 
@@ -88,7 +88,7 @@ def measured(system: SepbmSystem, publications: Iterable[Publication], ear: list
     return found
 
 
-def run(configuration: Stored, name: str, options: Mapping[str, str], first: int | None) -> Figures:
+def run(configuration: Configuration, name: str, options: Mapping[str, str], first: int | None) -> Figures:
     """All passes on one configuration."""
     graphs = [each.added for each in islice(configuration.sequence(), first) if each.added]
     system, ear = start(name, options), list[ReceivedNotification]()

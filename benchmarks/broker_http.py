@@ -41,10 +41,11 @@ from typing import Final, TypeAlias
 
 from benchmarks.measure import HttpPool, KeptConnection, OneOf, awaited, cpu, free_port, port_of, run_parts, times_text
 from benchmarks.results import ResultTable
+from streamgauge.formats.results import results
 from streamgauge.harness.process import ServerProcess
 from streamgauge.servers.broker.contract import Notification
-from streamgauge.servers.broker.representations import told
-from streamgauge.suites.sepbm import BASE, ONTOLOGY, Stored, read
+from streamgauge.servers.broker.representations import notification_json
+from streamgauge.suites.sepbm import BASE, ONTOLOGY, Configuration, read
 
 Publication: TypeAlias = tuple[str, bytes]
 """A path and a graph."""
@@ -80,7 +81,7 @@ def rows() -> Iterator[Publication]:
         yield "/publish", _row(n)
 
 
-def in_turn(configuration: Stored) -> Iterator[Publication]:
+def in_turn(configuration: Configuration) -> Iterator[Publication]:
     """The sequence's publications, published and deleted by turns."""
     graphs = ["".join(f"{' '.join(triple)} .\n" for triple in each.added).encode() for each in configuration.sequence()]
     for path in cycle(("/publish", "/delete")):
@@ -166,9 +167,9 @@ def rate(given: argparse.Namespace) -> None:
 MARK: Final = b'"publications":'
 """Once in each text that is delivered."""
 TEXT: Final = json.dumps(
-    told(Notification("c", 1, (1,), (("<urn:s1000>", '"1000"'),), (), 1_800_000_000_000, 90), ("x", "n")),
+    notification_json(Notification("c", 1, (1,), (("<urn:s1000>", '"1000"'),), (), 1_800_000_000_000, 90), ("x", "n")),
     separators=(",", ":"),
-).encode()
+).encode()  # fmt: skip
 UNDER_WAY: Final = 8
 
 

@@ -37,10 +37,10 @@ from streamgauge.formats.run import RunError, read_run, write_run
 from streamgauge.formats.stream import elements
 from streamgauge.formats.task import encode_task
 from streamgauge.formats.written import read_written
+from streamgauge.harness import made_once
 from streamgauge.harness.host import serve
 from streamgauge.harness.resources import machine, versions
 from streamgauge.harness.systems.pipe import RunLimits, program, record, task_of
-from streamgauge.harness.trial import made_once
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Clock, Semantics

@@ -1,6 +1,7 @@
 """The suite of benchmarks: the page is that of the results, tables are kept with machine and commit, cases run."""
 
 import json
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -83,3 +84,9 @@ def test_hostile_kinds_are_small_requests_with_names_of_their_own():
         for kind in found:
             assert len(kind.ask.body) <= hostile.LARGEST, kind.name
             assert {each.kind for each in (kind.ask, *kind.before, *kind.after)} <= {*hostile.TYPES, "websocket"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(file.stem for file in results.HOME.glob("*.py")))
+def test_every_program_finds_what_it_imports(name: str):
+    assert import_module(f"benchmarks.{name}").__doc__

@@ -16,11 +16,10 @@ from streamgauge.model.run import Run
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.tabular import html_table
 from streamgauge.model.verdict import Evaluator, Verdict
-from streamgauge.oracle.judging.expectation import expected_reports
-from streamgauge.oracle.judging.judge import Means, judge_run, with_cautions, with_query
+from streamgauge.oracle.judging.judge import Means, expected_reports, judge_run, with_cautions, with_query
 from streamgauge.papers.rules import RuleSettings, judge_as
 from streamgauge.query import parse
-from streamgauge.semantics.origin import near
+from streamgauge.semantics.arrivals import near
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources.address import parse_address

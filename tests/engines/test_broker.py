@@ -11,10 +11,9 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S
 from streamgauge.query import parse_sparql
-from streamgauge.semantics.definition import expected, operator
+from streamgauge.semantics.definition import CAME, WENT, expected, operator, signed
 from streamgauge.semantics.profiles import CQELS, SENS
 from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError
-from streamgauge.semantics.stream import CAME, WENT, signed
 from streamgauge.suites.conformance.cases import ConformanceTask, Scale, asked, load
 from tests.notation import STREAM, stream
 

@@ -12,8 +12,7 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.model.semantics import Borders, Report
 from streamgauge.model.verdict import Judgement
-from streamgauge.oracle.expected.reports import definition
-from streamgauge.oracle.expected.valid import Valid
+from streamgauge.oracle.expected.reports import Valid, definition
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.definition import expected

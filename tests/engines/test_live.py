@@ -22,11 +22,10 @@ from streamgauge.model.semantics import (
     Tick,
 )
 from streamgauge.query import parse_sparql
-from streamgauge.semantics.definition import expected, operator
-from streamgauge.semantics.order import origins
+from streamgauge.semantics.arrivals import origins
+from streamgauge.semantics.definition import CAME, WENT, expected, operator, signed
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.semantics.refusal import StreamNameError, meaningless
-from streamgauge.semantics.stream import CAME, WENT, signed
 from tests.examples import examples
 from tests.notation import STREAM, stream
 from tests.semantics.draw import asked, semantics, streams, windows
@@ -152,7 +151,7 @@ SIMPLE = parse_sparql("SELECT ?s ?o { ?s <urn:p> ?o }")
 
 @given(st.data())
 def test_late_elements_are_excluded_and_counted_alike(data):
-    from streamgauge.semantics.order import admit
+    from streamgauge.semantics.arrivals import admit
 
     drawn = data.draw(
         st.lists(st.tuples(st.integers(0, 20), st.sampled_from(["test", "other"])), min_size=1, max_size=10)

@@ -10,7 +10,7 @@ from streamgauge.formats.lines import Advance, decode_input
 from streamgauge.harness.pace import PacedFeeder, RunPace, feed_fast
 from streamgauge.harness.systems.pipe import RunLimits, record
 from streamgauge.model.semantics import Due
-from streamgauge.oracle.judging.clock import ADVANCE, feeder_lateness
+from streamgauge.oracle.judging.metrics import ADVANCE, feeder_lateness
 from streamgauge.semantics.profiles import RSPQL
 from tests.notation import stream
 from tests.oracle.runs import right_run

@@ -9,8 +9,7 @@ from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.model.semantics import Grain, Semantics
 from streamgauge.model.terms import Row
 from streamgauge.query import parse_sparql
-from streamgauge.semantics.definition import expected
-from streamgauge.semantics.stream import CAME, SIGN, WENT
+from streamgauge.semantics.definition import CAME, SIGN, WENT, expected
 from tests.notation import STREAM, stream
 
 TEXT = " | ".join(f"{t}: s{t % 3} p o{t}." for t in range(20))

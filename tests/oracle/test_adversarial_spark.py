@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from streamgauge.formats.stream import write
-from streamgauge.oracle.expected.on_spark import read_header, spark
+from streamgauge.oracle.expected.on_spark import SparkReports, read_header
 from streamgauge.oracle.expected.reports import Expect
 from tests.oracle.test_adversarial import CASES, RECORDINGS, verdict_of
 from tests.spark.conftest import tiny
@@ -31,7 +31,7 @@ class BySpark:
     """What Spark expects, each question asked once."""
 
     def __init__(self, session: SparkSession, stream: Path) -> None:
-        self._expect = spark(session, stream, read_header(session.read.parquet(str(stream))))
+        self._expect = SparkReports(session, stream, read_header(session.read.parquet(str(stream))))
         self._once = cache(self._expect)
 
     def __call__(self, *asked: object) -> object:

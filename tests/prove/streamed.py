@@ -13,8 +13,8 @@ from pathlib import Path
 from streamgauge.formats.run import read_run
 from streamgauge.formats.stream import elements
 from streamgauge.query import parse
+from streamgauge.semantics.arrivals import origins
 from streamgauge.semantics.definition import expected
-from streamgauge.semantics.order import origins
 
 OBSERVED = """PREFIX om-owl: <http://knoesis.wright.edu/ssw/ont/sensor-observation.owl#>
 REGISTER {operator} <urn:answers> AS SELECT ?sensor ?obs ?value

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge.model.verdict import Judgement
-from streamgauge.oracle.judging.clock import feeder_lateness
+from streamgauge.oracle.judging.metrics import feeder_lateness
 from streamgauge.suites.experiments import Experiment
 from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
 

@@ -15,7 +15,7 @@ from streamgauge.query import parse_sparql
 from streamgauge.query.graphs import spread
 from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import children, every_pattern, parts
-from streamgauge.semantics.restated import restated
+from streamgauge.semantics.stored_query import restated
 from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.dataset import Dataset, IndexedGraph
 from tests.sparql.draw import OPERATORS, queries, triples

@@ -4,8 +4,8 @@ import pytest
 
 from streamgauge.model.terms import Term
 from streamgauge.query import parse_sparql
-from streamgauge.semantics import pyoxigraph_gaps
-from streamgauge.semantics.pyoxigraph_gaps import ContentGaps, Forms
+from streamgauge.semantics import stored_terms
+from streamgauge.semantics.stored_terms import ContentGaps, Forms
 from tests.notation import term
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -152,7 +152,7 @@ def shown(forms: Forms | None, held: str) -> str | None:
 
 
 def test_what_has_been_learned_is_forgotten_beyond_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pyoxigraph_gaps, "LIMIT", 3)
+    monkeypatch.setattr(stored_terms, "LIMIT", 3)
     asked, every = gaps("SELECT ?v { ?s :p ?v FILTER(?v > 005) }"), "01 02 3 4 005 06"
     assert asked.forms(literals("01 02")) is not None
     assert shown(asked.forms(literals("3 4")), every) == "1>01 2>02 5>005"

@@ -12,8 +12,8 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import CQL, R2S, Report, Semantics
 from streamgauge.oracle.judging.compare import computed_columns
 from streamgauge.query import parse_sparql
+from streamgauge.semantics.arrivals import origins
 from streamgauge.semantics.definition import expected
-from streamgauge.semantics.order import origins
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.semantics.refusal import OutOfOrderError
 from streamgauge.suites.conformance.cases import load

@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from streamgauge.model.query import StreamWindow, Window
 from streamgauge.model.semantics import Borders, Due, Report, Scope, Semantics, Tick
-from streamgauge.semantics.due import candidates
-from streamgauge.semantics.order import Head, arrivals
+from streamgauge.semantics.arrivals import Head, arrivals
+from streamgauge.semantics.due import active_window, candidates
 from streamgauge.semantics.profiles import CQELS, RSPQL, YABENCH
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.semantics.scope import active_window
 
 CLOSE = Semantics("close")
 CHANGE = Semantics("change", report=frozenset({Report.CONTENT_CHANGE}), tick=Tick.BATCH, partial_head=True)

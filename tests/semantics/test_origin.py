@@ -8,8 +8,8 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S, Borders, Origin, Report, Semantics, Tick
 from streamgauge.query import parse_sparql
+from streamgauge.semantics.arrivals import beginning, near
 from streamgauge.semantics.definition import expected
-from streamgauge.semantics.origin import beginning, near
 from streamgauge.semantics.profiles import CQELS, CSPARQL, RSPQL, YABENCH
 from tests.notation import STREAM, stream
 

@@ -12,7 +12,7 @@ from streamgauge.model.semantics import Counting
 from streamgauge.model.terms import XSD, Row, Term, Triple
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
-from streamgauge.semantics.content import Arrival, Contents
+from streamgauge.semantics.arrivals import Arrival, Contents
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.pyoxigraph_gaps import undefined, volatile
 from streamgauge.semantics.refusal import RefusedError

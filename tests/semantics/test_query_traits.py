@@ -6,7 +6,7 @@ A number of the content counts once (``factor``); ``more`` are bits beside: 30 f
 import pytest
 
 from streamgauge.query import parse_sparql
-from streamgauge.semantics.query_traits import traits
+from streamgauge.semantics.pyoxigraph_gaps import traits
 
 SIZES = [
     ("SELECT ?s { ?s <urn:p> ?v }", {(1, 0)}),

@@ -9,9 +9,9 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Counting
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
-from streamgauge.semantics.content import Arrival, Contents
+from streamgauge.semantics.arrivals import Arrival, Contents
 from streamgauge.semantics.evaluate import Snapshot
-from streamgauge.semantics.restated import restated
+from streamgauge.semantics.stored_query import restated
 from tests.notation import triples
 
 

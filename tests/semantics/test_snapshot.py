@@ -8,8 +8,8 @@ import pytest
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Borders, Changes, Counting, EmptyAggregate, Report, Tick
 from streamgauge.query import parse_sparql
-from streamgauge.semantics.content import Arrival, latest
-from streamgauge.semantics.content import triples as held
+from streamgauge.semantics.arrivals import Arrival, latest
+from streamgauge.semantics.arrivals import triples as held
 from streamgauge.semantics.definition import expected
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.profiles import RSPQL

@@ -10,7 +10,7 @@ from streamgauge.model.algebra import Select
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.terms import Row, is_literal
 from streamgauge.query import parse_sparql
-from streamgauge.semantics.content import Arrival
+from streamgauge.semantics.arrivals import Arrival
 from streamgauge.semantics.evaluate import TRIPLE_COLUMNS, Snapshot
 from streamgauge.semantics.pyoxigraph_gaps import undefined, volatile
 from streamgauge.sparql.algebra import UndefinedError, answer

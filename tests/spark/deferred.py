@@ -17,7 +17,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.oracle.expected import on_spark
 from streamgauge.oracle.expected.on_spark import SparkReports
 from streamgauge.oracle.expected.reports import Expect, Header
-from streamgauge.semantics.order import Head
+from streamgauge.semantics.arrivals import Head
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.spark.session import JOB_ERRORS
 from tests.spark.together import together

@@ -20,7 +20,7 @@ from streamgauge.model.report import DueReport, View
 from streamgauge.model.terms import XSD, Row, Triple
 from streamgauge.query.parser import parse_sparql
 from streamgauge.query.printer import sparql
-from streamgauge.semantics.restated import restated
+from streamgauge.semantics.stored_query import restated
 from streamgauge.spark.answers import answers, refuse
 from streamgauge.spark.intervals import contents
 from tests.examples import examples

@@ -23,7 +23,7 @@ from streamgauge.cli.options import (
 from streamgauge.cli.spark import spark
 from streamgauge.model.counts import counted
 from streamgauge.model.semantics import Origin, Semantics
-from streamgauge.oracle.expected.background import beside
+from streamgauge.oracle.expected.reports import beside
 from streamgauge.query import detect, fill, parse
 from streamgauge.semantics.profiles import profile
 from streamgauge.suites.experiments.plan import read_text

@@ -43,16 +43,16 @@ from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock
 from streamgauge.model.verdict import Diagnosis, Evaluator, Verdict
 from streamgauge.oracle.diagnosis.diagnose import Explained, explained
-from streamgauge.oracle.diagnosis.worked import worked
-from streamgauge.oracle.expected.background import beside
-from streamgauge.oracle.judging.arrivals import by_arrival
-from streamgauge.oracle.judging.expectation import expected_reports
+from streamgauge.oracle.diagnosis.diagnose import worked
+from streamgauge.oracle.expected.reports import beside
+from streamgauge.oracle.judging.metrics import by_arrival
+from streamgauge.oracle.judging.judge import expected_reports
 from streamgauge.oracle.judging.judge import Means, judge_run, with_cautions, with_query
 from streamgauge.papers.rules import RuleSettings, judge_as
 from streamgauge.query import detect, fill, parse
 from streamgauge.report.numbers import moment
 from streamgauge.report.text import explained_json, explained_lines, verdict_json, verdict_lines
-from streamgauge.semantics.origin import near
+from streamgauge.semantics.arrivals import near
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources.named import named_source, stream_table

@@ -14,7 +14,7 @@ from streamgauge.harness.systems import Clock
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Fed
 from streamgauge.model.semantics import Due
-from streamgauge.oracle.judging.clock import ADVANCE
+from streamgauge.oracle.judging.metrics import ADVANCE
 
 HEARTBEAT_MS = 10
 """While a paced feeder waits, it tells the engine how far time has come this often (wall ms)."""

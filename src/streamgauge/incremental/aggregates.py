@@ -4,7 +4,6 @@ import heapq
 import math
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
-from functools import total_ordering
 from itertools import repeat
 from typing import Any, Final
 
@@ -163,20 +162,19 @@ def _units(amount: float) -> int:
     return found
 
 
-@total_ordering
-class _Downward:
-    """A key that stands before those that are less: of a heap for MAX."""
+class Descending:
+    """A key, or a part of one, that stands in reverse."""
 
     __slots__ = ("key",)
 
-    def __init__(self, key: tuple[Any, ...]) -> None:
+    def __init__(self, key: Any) -> None:
         self.key = key
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Downward) and self.key == other.key
+    def __lt__(self, other: "Descending") -> bool:
+        return bool(other.key < self.key)
 
-    def __lt__(self, other: "_Downward") -> bool:
-        return other.key < self.key
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Descending) and bool(other.key == self.key)
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -237,7 +235,7 @@ class Extreme(Accumulator):
         known = read(value)
         if self._mixed:
             key = value_key(known)
-            return key if self._sign > 0 else _Downward(key)
+            return key if self._sign > 0 else Descending(key)
         if known.kind > DOUBLE or (known.kind >= FLOAT and not math.isfinite(known.value)):
             return None
         amount: int | Decimal | float = known.value

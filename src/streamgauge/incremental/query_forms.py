@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from sortedcontainers import SortedList
 
+from streamgauge.incremental.aggregates import Descending
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
 from streamgauge.incremental.operators import Bag, Stateful, add, collect
@@ -226,24 +227,6 @@ def _check(keys: Sequence[Key]) -> None:
             raise UnsupportedError(f"{part.operator.upper()}: its value changes from call to call")
 
 
-class _Descending:
-    """A part of a key that stands in reverse."""
-
-    __slots__ = ("key",)
-
-    def __init__(self, key: Any) -> None:
-        self.key = key
-
-    def __lt__(self, other: "_Descending") -> bool:
-        return bool(other.key < self.key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Descending) and bool(other.key == self.key)
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-
 class Ranking(Stateful):
     """From changes of rows over ``names`` to changes of what OFFSET and LIMIT show of their first ``width`` columns.
 
@@ -359,4 +342,4 @@ def _reversed(part: Any) -> Any:
         return part.copy_negate()
     if isinstance(part, int | float):
         return -part
-    return _Descending(part)
+    return Descending(part)

@@ -21,8 +21,8 @@ from streamgauge.model.run import Run
 from streamgauge.model.spelling import offered, spelled
 from streamgauge.model.terms import Row, Triple
 from streamgauge.model.verdict import Judgement, Verdict
-from streamgauge.oracle.judging.clock import last_answer
-from streamgauge.semantics.pyoxigraph_gaps import literals_of
+from streamgauge.oracle.judging.metrics import last_answer
+from streamgauge.semantics.stored_terms import literals_of
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.stored_query import StoredQuery
 from streamgauge.sparql.algebra import answer

@@ -20,7 +20,7 @@ from typing import Final, TypeAlias
 
 from streamgauge.incremental.budget import BOUNDLESS, TooMuchError
 from streamgauge.incremental.facts.facts import Class, Facts, Property
-from streamgauge.incremental.facts.joins import Finish, readers, tell
+from streamgauge.incremental.facts.joins import Finish, follow
 from streamgauge.incremental.ir import Do, Locals, Module, Test
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
@@ -89,8 +89,7 @@ class Closure:
         name, body = transitive(rule), rule.body
         if name is not None:
             target, body = self._chains[name], edge_by_edge(rule, name)
-        for reader in readers(self.facts, body, _Derive(rule, target, self._base, self._events)):
-            tell(self.facts, reader)
+        follow(self.facts, body, _Derive(rule, target, self._base, self._events))
 
     def _state_always(self, rule: Rule) -> None:
         """A fact of the ontology is derived once, from nothing: no deletion takes that away."""

@@ -17,7 +17,7 @@ from streamgauge.report.numbers import duration, interval, percent
 from streamgauge.report.series import delay_of, median_delay, state, unit_of
 
 if TYPE_CHECKING:
-    from streamgauge.oracle.diagnosis.worked import Worked
+    from streamgauge.oracle.diagnosis.diagnose import Worked
 
 LISTED = 10
 _STYLE = {Judgement.RIGHT: "green", Judgement.LATE: "yellow", Judgement.WRONG: "red", Judgement.UNKNOWN: "bold"}

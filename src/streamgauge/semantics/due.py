@@ -1,21 +1,188 @@
-"""Which reports may be due, and what each one's windows hold (SECRET: report, tick; CSRBench, section 3).
+"""Candidate reports and the views of their windows (SECRET: scope, report, tick; CSRBench, section 3).
 
-``candidates(arrivals, windows, semantics, t0, advanced_to)`` needs no triples: ``order.admit`` and ``order.arrivals``
-make the arrivals from elements' heads. A candidate becomes due when its content satisfies the content-dependent
-strategies (``definition.py``).
+``candidates(arrivals, windows, semantics, t0, advanced_to)`` needs no triples. A candidate becomes due when its content
+satisfies the strategies about content (``definition.due_reports``).
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from heapq import merge
 from itertools import groupby
+from typing import TypeAlias
 
-from streamgauge.model.query import StreamWindow
-from streamgauge.model.report import DueReport
-from streamgauge.model.semantics import Due, Report, Semantics, Tick
-from streamgauge.semantics.order import Arrivals
+from streamgauge.model.query import StreamWindow, Window, WindowKind
+from streamgauge.model.report import DueReport, View
+from streamgauge.model.semantics import Borders, Due, Report, Scope, Semantics, Tick
+from streamgauge.semantics.arrivals import Arrivals, first_close
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.semantics.scope import RunInstant, Scopes, clock_moment, expired_moment, scopes
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RunInstant:
+    """A place in a run: the instant (ms), how many arrivals were seen before it, and whether a clock gives it.
+
+    ``last`` (ms) is the latest time that it speaks of: at an instant of a clock, half-open scopes speak of what came
+    before.
+    """
+
+    instant: int
+    seen: int
+    clocked: bool
+    last: int
+
+
+def clock_moment(instant: int, arrived: Arrivals, semantics: Semantics) -> RunInstant:
+    """An instant of a clock (ms) as a moment."""
+    last = instant - 1 if semantics.borders is Borders.CLOSED_OPEN else instant
+    return RunInstant(instant, bisect_right(arrived.times, last), True, last)
+
+
+def expired_moment(instant: int, arrived: Arrivals, semantics: Semantics) -> RunInstant:
+    """An instant (ms) at which something has ended: what holds then, [initial, final) or (initial, final]."""
+    last = instant if semantics.borders is Borders.CLOSED_OPEN else instant - 1
+    return RunInstant(instant, bisect_right(arrived.times, last), True, last)
+
+
+def never(t0: int) -> View:
+    """A window that has never closed, or never held a triple: empty, at t0."""
+    return View(t0, t0, t0, t0 - 1, 0)
+
+
+class TimeScopes:
+    """A time-based window: [o, c) with c = t0 + omega + k beta, borders as the semantics says."""
+
+    def __init__(self, seen: StreamWindow, arrived: Arrivals, semantics: Semantics, t0: int) -> None:
+        self.window, self.arrived, self.semantics, self.t0 = seen.window, arrived, semantics, t0
+        self.first = t0 + first_close(seen, semantics)
+
+    def closes(self, advanced_to: int) -> Iterator[RunInstant]:
+        """Every slide, from the first full window on (the first slide with partial heads)."""
+        for close in range(self.first, advanced_to + 1, self.window.slide):
+            yield clock_moment(close, self.arrived, self.semantics)
+
+    def closed(self, at: RunInstant) -> View:
+        """The window with the latest close; a partial head window starts at t0."""
+        # What arrives at c is still to come for a window that closes at c and holds it.
+        limit = at.instant if at.clocked or self.semantics.borders is Borders.CLOSED_OPEN else at.instant - 1
+        if limit < self.first:
+            return never(self.t0)
+        return self._ending(self.first + (limit - self.first) // self.window.slide * self.window.slide)
+
+    def opened(self, at: RunInstant) -> View:
+        """The scope that is open at the moment."""
+        start, first = content_from(self.window, self.semantics, self.t0, at.last)
+        return View(start, at.instant, first, at.last, at.seen)
+
+    def whole(self, at: RunInstant) -> bool:
+        """From t0 + omega on."""
+        return at.instant >= self.t0 + self.window.size
+
+    def _ending(self, close: int) -> View:
+        at = clock_moment(close, self.arrived, self.semantics)
+        start = close - self.window.size
+        first = start + 1 if self.semantics.borders is Borders.OPEN_CLOSED else start
+        return View(max(start, self.t0), close, max(first, self.t0), at.last, at.seen)
+
+
+class LandmarkScopes(TimeScopes):
+    """A landmark window: it starts at t0, whatever the left border is, and closes every slide; it is never partial."""
+
+    def opened(self, at: RunInstant) -> View:
+        """Everything from t0 on."""
+        return View(self.t0, at.instant, self.t0, at.last, at.seen)
+
+    def whole(self, at: RunInstant) -> bool:
+        """From t0 on."""
+        return at.instant >= self.t0
+
+    def _ending(self, close: int) -> View:
+        return self.opened(clock_moment(close, self.arrived, self.semantics))
+
+
+class CountScopes:
+    """A count-based window: the last omega triples of its stream from t0 on; it closes after every beta of them."""
+
+    def __init__(self, seen: StreamWindow, arrived: Arrivals, semantics: Semantics, t0: int) -> None:
+        self.window, self.arrived, self.t0 = seen.window, arrived, t0
+        self.half_open = semantics.borders is Borders.CLOSED_OPEN
+        self.first = first_close(seen, semantics)
+        self.ranks = [
+            rank
+            for rank, (time, stream) in enumerate(zip(arrived.times, arrived.streams, strict=True))
+            if stream == seen.stream and time >= t0
+        ]
+
+    def closes(self, advanced_to: int) -> Iterator[RunInstant]:
+        """At every slide-th triple, from the omega-th on (the slide-th with partial heads)."""
+        for rank in self.ranks[self.first - 1 :: self.window.slide]:
+            time = self.arrived.times[rank]
+            if time <= advanced_to:
+                yield RunInstant(time, rank + 1, False, time)
+
+    def closed(self, at: RunInstant) -> View:
+        """The last omega triples at the latest close."""
+        seen = self._seen(at)
+        if seen < self.first:
+            return never(self.t0)
+        number = self.first + (seen - self.first) // self.window.slide * self.window.slide
+        return self._upto(number, self.arrived.times[self.ranks[number - 1]])
+
+    def opened(self, at: RunInstant) -> View:
+        """The last omega triples that were seen."""
+        seen = self._seen(at)
+        return self._upto(seen, at.last) if seen else never(self.t0)
+
+    def whole(self, at: RunInstant) -> bool:
+        """From the omega-th triple on."""
+        return self._seen(at) >= self.window.size
+
+    def _seen(self, at: RunInstant) -> int:
+        return bisect_left(self.ranks, at.seen)
+
+    def _upto(self, number: int, last: int) -> View:
+        """The last omega of the first ``number`` triples, as far as they hold at ``last`` (ms)."""
+        newest, oldest = self.ranks[number - 1], self.ranks[max(0, number - self.window.size)]
+        start, end = self.arrived.times[oldest], self.arrived.times[newest]
+        return View(start, end + 1 if self.half_open else end, start, last, newest + 1, oldest)
+
+
+Scopes: TypeAlias = TimeScopes | CountScopes
+"""The scopes of one window of a query.
+
+``closes`` are the moments at which it closes, ``closed`` its view at the latest close, ``opened`` that at any moment,
+``whole`` whether the first full window has come: before it only engines with partial heads report.
+"""
+
+_SCOPES: dict[WindowKind, type[Scopes]] = {"time": TimeScopes, "landmark": LandmarkScopes, "count": CountScopes}
+
+
+def content_from(window: Window, semantics: Semantics, t0: int, instant: int) -> tuple[int, int]:
+    """The scope's start at an instant, and the first time (ms, inclusive) that its content holds.
+
+    By slides it is the start of the earliest window that can still receive an element of the instant (t0 + k beta
+    for the smallest k >= 0); as a pure RANGE it is omega back.
+    """
+    open_start = 1 if semantics.borders is Borders.OPEN_CLOSED else 0
+    if semantics.scope is Scope.RANGE:
+        back = window.size if semantics.borders is Borders.CLOSED else window.size - 1
+        first = max(instant - back, t0)
+        return max(first - open_start, t0), first
+    start = active_start(window, t0, instant + (1 if semantics.borders is Borders.CLOSED_OPEN else 0))
+    return start, start + open_start
+
+
+def active_start(window: Window, t0: int, instant: int) -> int:
+    """The start of the active window: of those open at the instant (t <= c), the earliest (CSRBench, figure 4)."""
+    slides = max(0, -((t0 + window.size - instant) // window.slide))
+    return t0 + slides * window.slide
+
+
+def active_window(window: Window, t0: int, instant: int) -> tuple[int, int]:
+    """SECRET's scope at an instant: the borders [o, c) of the active window, ms."""
+    start = active_start(window, t0, instant)
+    return start, start + window.size
+
 
 MOST_INSTANTS = 5_000_000
 """How many instants of a clock one run may have before it is refused."""
@@ -37,7 +204,7 @@ def candidates_in_order(
     the ticks, and each window as it is then. Raises RefusedError when a clock would have more than MOST_INSTANTS.
     """
     refuse_clock(windows, semantics, t0, advanced_to)
-    held = [scopes(window, arrived, semantics, t0) for window in windows]
+    held = [_SCOPES[each.window.kind](each, arrived, semantics, t0) for each in windows]
     if Report.WINDOW_CLOSE in semantics.report:
         closes = _distinct(merge(*(_closes(each, arrived, semantics, advanced_to) for each in held)))
         return (
@@ -52,15 +219,17 @@ def candidates_in_order(
     )
 
 
+def clock_steps(windows: Sequence[StreamWindow], semantics: Semantics) -> list[int]:
+    """The steps (ms) of the clocks at which reports may be due: slides, a period, or the time unit."""
+    if Report.WINDOW_CLOSE in semantics.report:
+        return [each.window.slide for each in windows if each.window.kind != "count"]
+    timed = semantics.period is not None or semantics.tick is Tick.TIME
+    return [semantics.period or semantics.time_unit] if timed else []
+
+
 def refuse_clock(windows: Sequence[StreamWindow], semantics: Semantics, t0: int, advanced_to: int) -> None:
     """Raise RefusedError when a clock that starts at t0 (ms) has too many instants up to ``advanced_to``."""
-    if Report.WINDOW_CLOSE in semantics.report:
-        steps = [each.window.slide for each in windows if each.window.kind != "count"]
-    elif semantics.period is not None or semantics.tick is Tick.TIME:
-        steps = [semantics.period or semantics.time_unit]
-    else:
-        return
-    for step in steps:
+    for step in clock_steps(windows, semantics):
         instants = (advanced_to - t0) // step
         if instants > MOST_INSTANTS:
             raise RefusedError(

@@ -17,32 +17,269 @@ A content in which ``"1"^^xsd:integer`` and ``"01"^^xsd:integer`` both are has t
 algebra is evaluated; a content with ``"76.0"^^xsd:float`` alone is pyoxigraph's, and its ``"76"`` is put back.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any, Final, TypeAlias
+from functools import partial, reduce
+from operator import or_
+from typing import Final
 
 from streamgauge.model import algebra as al
-from streamgauge.model.terms import Term, datatype, is_literal
+from streamgauge.model.terms import XSD, Term, is_literal
 from streamgauge.query.rebuild import children, every_expression, every_pattern, expressions
-from streamgauge.semantics.query_traits import COMPARING, READING, QueryTraits, traits
-from streamgauge.semantics.stored_terms import LIMIT, LiteralKind, StoredLiteral, stored_literals
-from streamgauge.sparql.comparison import value_key
-from streamgauge.sparql.values import read, single
 
-_ORDERED: Final = frozenset(
-    {LiteralKind.INTEGER, LiteralKind.DECIMAL, LiteralKind.FLOATING, LiteralKind.ZONED, LiteralKind.LOCAL}
-)
-"""Kinds of which two different terms may have equal values that pyoxigraph keeps apart."""
+COMPARING: Final = frozenset({"=", "!=", "<", ">", "<=", ">=", "IN", "!", "&&", "||", "IF", "+", "-", "*"})
+READING: Final = frozenset({"STR", "STRSTARTS", "STRENDS", "CONTAINS"})
+_ARITHMETIC: Final = frozenset({"+", "-", "*"})
+_DOUBLE: Final = f"^^<{XSD}double>"
+_ROWS_BITS: Final = 30
+"""SUM is taken to be over at most 2^30 solutions."""
 
-Forms: TypeAlias = Mapping[Term, Term]
-"""Literals of a content by their stored form, as far as the two differ."""
 
-_BOUNDED: Final = 62
-_EXPONENT: Final = 1_000
-"""Bits of the largest finite xsd:double are 1,024; infinities and NaN compare otherwise in pyoxigraph."""
-_DIGITS: Final = 18
-_PROMOTED: Final = 53
+@dataclass(frozen=True, slots=True)
+class NumberSize:
+    """A bound of what a query computes, linear in its operands: ``factor`` times their size, and ``more`` bits.
+
+    ``?x * ?x + 1`` over operands of b bits has at most 2 b + 1 of them, and twice as many digits after the point.
+    """
+
+    factor: int = 1
+    more: int = 0
+
+    def __or__(self, other: "NumberSize") -> "NumberSize":
+        return NumberSize(max(self.factor, other.factor), max(self.more, other.more))
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTraits:
+    """The traits of a query form.
+
+    ``constants`` are its literals, ``computed_constants`` those that arithmetic reads. ``reads_forms`` says that an
+    answer may depend on a lexical form, ``reads_datatypes`` on the name of a datatype, ``compares`` on values,
+    ``computes`` on arithmetic, ``averages`` on division,
+    ``extremes`` on MIN or MAX, which may give any of several equal values.
+    ``inline`` are the literals of VALUES, ``sizes`` bound the numbers that the query computes and that are no
+    xsd:double, ``magnitudes`` those that are too, ``plain_columns`` are those whose terms are not computed.
+    """
+
+    constants: frozenset[Term]
+    computed_constants: frozenset[Term]
+    reads_forms: bool
+    reads_datatypes: bool
+    compares: bool
+    computes: bool
+    averages: bool
+    extremes: bool
+    inline: frozenset[Term]
+    sizes: frozenset[NumberSize]
+    magnitudes: frozenset[NumberSize]
+    plain_columns: tuple[bool, ...]
+
+    def bits(self, operand: int) -> int:
+        """The bits of the largest result that is no xsd:double, over operands of so many bits."""
+        return max(size.factor * operand + size.more for size in self.sizes)
+
+    def magnitude(self, operand: int) -> int:
+        """The bits of the largest result of any datatype, over operands of so many bits."""
+        return max(size.factor * operand + size.more for size in self.magnitudes)
+
+    def digits(self, operand: int) -> int:
+        """The digits after the point of the longest result over operands with so many."""
+        return max(size.factor * operand for size in self.sizes)
+
+
+def traits(form: al.QueryForm) -> QueryTraits:
+    """The traits of a form."""
+    patterns = list(every_pattern(form.pattern))
+    trees = [tree for pattern in patterns for tree in expressions(pattern)]
+    calls = [part for tree in trees for part in every_expression(tree) if isinstance(part, al.Call)]
+    operators = {call.operator.upper() for call in calls}
+    functions = {
+        each.function for pattern in patterns if isinstance(pattern, al.Group) for _, each in pattern.aggregates
+    }
+    origins = _origins(patterns)
+    mixed = any(len(kinds) > 1 for kinds in origins.values())
+    return QueryTraits(
+        constants=frozenset(_constants(form, patterns, trees)),
+        computed_constants=frozenset(_computed_constants(calls)),
+        reads_forms=bool(operators & READING) or mixed or _tests_computed(calls, origins),
+        reads_datatypes="DATATYPE" in operators,
+        compares=bool(
+            operators & COMPARING or "ABS" in operators or functions & {"SUM", "AVG", "MIN", "MAX"} or _orders(patterns)
+        ),
+        computes=bool(operators & _ARITHMETIC or functions & {"SUM", "AVG"}),
+        averages="AVG" in functions,
+        extremes=bool(functions & {"MIN", "MAX"}),
+        inline=frozenset(cell for cell in _inline(patterns) if is_literal(cell)),
+        sizes=frozenset(_sizes(patterns, trees, doubles=False)),
+        magnitudes=frozenset(_sizes(patterns, trees, doubles=True)),
+        plain_columns=_plain_columns(form, origins),
+    )
+
+
+def _orders(patterns: list[al.Pattern]) -> bool:
+    """Whether ORDER BY compares, or a FILTER takes the effective boolean value of a variable."""
+    conditions = (each.condition for each in patterns if isinstance(each, al.Filter | al.LeftJoin))
+    return any(isinstance(each, al.OrderBy) for each in patterns) or any(
+        isinstance(each, al.Var) for each in conditions
+    )
+
+
+def _constants(form: al.QueryForm, patterns: list[al.Pattern], trees: list[al.Expression]) -> Iterator[Term]:
+    parts = (part for tree in trees for part in every_expression(tree))
+    triples = [triple for pattern in patterns if isinstance(pattern, al.BGP) for triple in pattern.patterns]
+    if isinstance(form, al.Construct):
+        triples += form.template
+    for node in (*parts, *(triple.object for triple in triples), *_inline(patterns)):
+        if isinstance(node, str) and is_literal(node):
+            yield node
+
+
+def _inline(patterns: list[al.Pattern]) -> Iterator[Term]:
+    cells = (cell for each in patterns if isinstance(each, al.Values) for row in each.rows for cell in row)
+    return (cell for cell in cells if cell is not None)
+
+
+def _computed_constants(calls: list[al.Call]) -> Iterator[Term]:
+    for call in calls:
+        if call.operator in _ARITHMETIC:
+            yield from (part for part in every_expression(call) if isinstance(part, str) and is_literal(part))
+
+
+# Where the terms of a variable come from
+
+
+def _origins(patterns: list[al.Pattern]) -> dict[al.Var, set[bool]]:
+    """For each variable whether its terms are computed: ``False`` for those of the data or query, or both."""
+    found: dict[al.Var, set[bool]] = {}
+    for pattern in patterns:
+        for variable in _binds(pattern):
+            found.setdefault(variable, set()).add(False)
+    assignments = [pair for pattern in patterns for pair in _assigns(pattern)]
+    changed = True
+    while changed:
+        changed = False
+        for variable, value in assignments:
+            before = found.setdefault(variable, set())
+            after = before | _origin(value, found)
+            changed |= after != before
+            found[variable] = after
+    return found
+
+
+def _binds(pattern: al.Pattern) -> tuple[al.Var, ...]:
+    match pattern:
+        case al.BGP() | al.Values():
+            return al.pattern_variables(pattern)
+        case al.Graph(name=al.Var() as name):
+            return (name,)
+        case _:
+            return ()
+
+
+def _assigns(pattern: al.Pattern) -> Iterator[tuple[al.Var, al.Expression | al.Aggregate]]:
+    match pattern:
+        case al.Extend(variable=variable, expression=value):
+            yield variable, value
+        case al.Group(keys=keys, aggregates=aggregates):
+            yield from ((variable, key) for variable, key in keys if variable != key)
+            yield from aggregates
+
+
+def _origin(value: al.Expression | al.Aggregate, known: dict[al.Var, set[bool]]) -> set[bool]:
+    match value:
+        case al.Aggregate(function="MIN" | "MAX" | "SAMPLE", argument=argument) if argument is not None:
+            return _origin(argument, known)
+        case al.Var():
+            return known.get(value, set())
+        case al.Call(operator="COALESCE", arguments=arguments):
+            return set[bool]().union(*(_origin(each, known) for each in arguments))
+        case al.Call(operator="IF", arguments=(_, *branches)):
+            return set[bool]().union(*(_origin(each, known) for each in branches))
+        case str():
+            return {False}
+        case _:
+            return {True}
+
+
+def _tests_computed(calls: list[al.Call], origins: dict[al.Var, set[bool]]) -> bool:
+    """Whether sameTerm looks at a computed term."""
+    tested = (each for call in calls if call.operator.upper() == "SAMETERM" for each in call.arguments)
+    return any(True in _origin(each, origins) for each in tested)
+
+
+def _plain_columns(form: al.QueryForm, origins: dict[al.Var, set[bool]]) -> tuple[bool, ...]:
+    match form:
+        case al.Select(variables=names):
+            return tuple(True not in origins.get(al.Var(name), ()) for name in names)
+        case al.Construct(template=template):
+            nodes = [triple.object for triple in template]
+            computed = any(isinstance(node, al.Var) and True in origins.get(node, ()) for node in nodes)
+            return (True, True, not computed)
+        case al.Ask():
+            return (False,)
+
+
+# How large computed numbers are
+
+
+def _sizes(patterns: list[al.Pattern], trees: list[al.Expression], *, doubles: bool) -> Iterator[NumberSize]:
+    """Bounds of every number that the query computes, those of datatype xsd:double only where ``doubles`` says so."""
+    assignments = [pair for pattern in patterns for pair in _assigns(pattern)]
+    known = {variable: NumberSize(0) for variable, _ in assignments}
+    known |= {variable: NumberSize() for pattern in patterns for variable in _binds(pattern)}
+    size = partial(_size, doubles=doubles)
+    for _ in range(len(assignments) + 1):
+        for variable, value in assignments:
+            known[variable] |= size(value, known)
+    yield NumberSize()
+    yield from (size(tree, known) for tree in trees)
+    yield from (size(value, known) for _, value in assignments)
+
+
+def _is_double(value: al.Expression) -> bool:
+    """Whether a value is an xsd:double or an error: arithmetic with a double rounds and never leaves its bounds."""
+    match value:
+        case str():
+            return value.endswith(_DOUBLE)
+        case al.Call(operator="+" | "-" | "*" | "ABS", arguments=arguments):
+            return any(map(_is_double, arguments))
+        case al.Call(operator="IF", arguments=(_, *branches)):
+            return all(map(_is_double, branches))
+        case _:
+            return False
+
+
+def _size(value: al.Expression | al.Aggregate, known: dict[al.Var, NumberSize], *, doubles: bool) -> NumberSize:
+    size = partial(_size, known=known, doubles=doubles)
+    match value:
+        case al.Call(arguments=arguments) if not doubles and _is_double(value):
+            return reduce(or_, (size(each) for each in arguments if not _is_double(each)), NumberSize(0))
+        case al.Aggregate(argument=None) | al.Aggregate(function="COUNT"):
+            return NumberSize(0, _ROWS_BITS)
+        case al.Aggregate(function="SUM" | "AVG", argument=argument) if argument is not None:
+            inner = size(argument)
+            return NumberSize(inner.factor, inner.more + _ROWS_BITS)
+        case al.Aggregate(argument=argument) if argument is not None:
+            return size(argument)
+        case al.Var():
+            return known.get(value, NumberSize())
+        case al.Call(operator="*", arguments=(left, right)):
+            one, two = size(left), size(right)
+            return NumberSize(one.factor + two.factor, one.more + two.more)
+        case al.Call(operator="+" | "-", arguments=arguments):
+            widest = NumberSize(0)
+            for each in arguments:
+                widest |= size(each)
+            return NumberSize(widest.factor, widest.more + 1)
+        case al.Call(arguments=arguments):
+            widest = NumberSize()
+            for each in arguments:
+                widest |= size(each)
+            return widest
+        case _:
+            return NumberSize()
+
+
 _TRUSTED: Final = (
     COMPARING | READING | {"BOUND", "COALESCE", "ISIRI", "ISBLANK", "ISLITERAL", "SAMETERM", "ABS", "DATATYPE"}
 )
@@ -206,175 +443,3 @@ def _assigned(pattern: al.Pattern) -> Iterator[al.Var]:
     shown = frozenset(pattern.variables) if isinstance(pattern, al.Project) else None
     for child in children(pattern):
         yield from (variable for variable in _assigned(child) if shown is None or variable in shown)
-
-
-def _value(term: Term) -> tuple[Any, ...]:
-    """A key that is the same for equal values: of numbers as xsd:float, of dateTimes by their instant."""
-    value = read(term)
-    if isinstance(value.value, int | float | Decimal):
-        return "number", single(float(value.value))
-    return value_key(value)
-
-
-@dataclass(slots=True)
-class _Seen:
-    """The literals that have been looked at, and which of them matter to the choice."""
-
-    all: set[Term]
-    refused: set[Term]
-    zoned: set[Term]
-    local: set[Term]
-    divided: set[Term]
-    fractions: set[Term]
-    floating: set[Term]
-    first: dict[Term, Term]
-    clashing: set[Term]
-    raw: dict[Term, Term]
-    equals: dict[tuple[Any, ...], set[Term]]
-    twins: set[Term]
-
-    @classmethod
-    def nothing(cls) -> "_Seen":
-        return cls(set(), set(), set(), set(), set(), set(), set(), {}, set(), {}, {}, set())
-
-
-class ContentGaps:
-    """Which contents pyoxigraph is asked about, for one query of a shape that it is asked for.
-
-    Literals are looked at once; a content costs one difference of sets and a few tests for disjoint ones.
-    """
-
-    def __init__(self, form: al.QueryForm) -> None:
-        self._traits: QueryTraits = traits(form)
-        self._constants = frozenset(self._traits.constants)
-        self._seen = _Seen.nothing()
-
-    @property
-    def plain_columns(self) -> tuple[bool, ...]:
-        """Which columns of the answer hold terms of the content or the query as they are, not computed ones."""
-        return self._traits.plain_columns
-
-    @property
-    def compares(self) -> bool:
-        """Whether the answer depends on values."""
-        return self._traits.compares
-
-    def forms(self, literals: Set[Term]) -> Forms | None:
-        """The literals to put back in pyoxigraph's answer over these literals; ``None``: do not ask pyoxigraph."""
-        if len(self._seen.all) > LIMIT:
-            self._seen = _Seen.nothing()
-        fresh = literals - self._seen.all
-        if not self._seen.all:
-            fresh |= self._constants
-        if fresh:
-            self._learn(fresh)
-        if self._differs(literals):
-            return None
-        return self._forms(literals)
-
-    def _learn(self, fresh: Set[Term]) -> None:
-        seen = self._seen
-        seen.all |= fresh
-        for term, known in stored_literals(sorted(fresh)).items():
-            if self._refuses(term, known):
-                seen.refused.add(term)
-                continue
-            assert known.form is not None
-            other = seen.first.setdefault(known.form, term)
-            if other != term:
-                seen.clashing |= {other, term}
-            elif known.form != term:
-                seen.raw[known.form] = term
-            self._sort(term, known)
-            if self._traits.extremes and known.kind in _ORDERED:
-                self._pair(term)
-
-    def _pair(self, term: Term) -> None:
-        """Note literals of equal values: MIN and MAX give any of them (18.5.1.4 leaves open which)."""
-        alike = self._seen.equals.setdefault(_value(term), set())
-        alike.add(term)
-        if len(alike) > 1:
-            self._seen.twins |= alike
-
-    def _sort(self, term: Term, known: StoredLiteral) -> None:
-        seen = self._seen
-        match known.kind:
-            case LiteralKind.ZONED:
-                seen.zoned.add(term)
-            case LiteralKind.LOCAL:
-                seen.local.add(term)
-            case LiteralKind.FLOATING:
-                seen.floating.add(term)
-            case LiteralKind.INTEGER:
-                seen.divided.add(term)
-            case LiteralKind.DECIMAL:
-                seen.divided.add(term)
-                if known.digits:
-                    seen.fractions.add(term)
-
-    def _refuses(self, term: Term, known: StoredLiteral) -> bool:
-        """Whether the literal alone decides that pyoxigraph is not asked."""
-        has = self._traits
-        if known.form is None or (known.form != term and has.reads_forms):
-            return True
-        if has.reads_datatypes and datatype(known.form) != datatype(term):
-            return True
-        if not has.compares:
-            return False
-        if known.kind is LiteralKind.OTHER or (known.kind is LiteralKind.INTEGER and known.bits > _PROMOTED):
-            return True
-        return (
-            has.bits(known.bits) > _BOUNDED
-            or has.magnitude(known.bits) > _EXPONENT
-            or has.digits(known.digits) > _DIGITS
-        )
-
-    def _differs(self, literals: Set[Term]) -> bool:
-        """Whether the literals together decide that pyoxigraph is not asked.
-
-        A constant that the query only compares with is neither averaged nor added up, unless the content has it too.
-        """
-        seen, has = self._seen, self._traits
-        if _meets(seen.refused, literals, self._constants):
-            return True
-        if not has.compares:
-            return False
-        if has.extremes and self._has_twins(literals):
-            return True
-        if has.averages and _meets(seen.divided, literals, has.inline):
-            return True
-        if _meets(seen.zoned, literals, self._constants) and _meets(seen.local, literals, self._constants):
-            return True
-        if not has.computes or not _meets(seen.floating, literals, self._constants):
-            return False
-        return _meets(seen.fractions, literals, has.inline | has.computed_constants)
-
-    def _has_twins(self, literals: Set[Term]) -> bool:
-        """Whether two of the literals, or of the query's, have equal values and are not the same term."""
-        here = self._seen.twins & (literals | self._constants) if self._seen.twins else ()
-        return len({_value(term) for term in here}) < len(here)
-
-    def _forms(self, literals: Set[Term]) -> Forms | None:
-        """The map from stored forms to literals, ``None`` when one stored form stands for two."""
-        seen = self._seen
-        if not seen.clashing:
-            return seen.raw
-        here = seen.clashing & (literals | self._constants)
-        if not here:
-            return seen.raw
-        back: dict[Term, Term] = {}
-        for term, known in stored_literals(here).items():
-            assert known.form is not None
-            if back.setdefault(known.form, term) != term:
-                return None
-        return {**seen.raw, **back}
-
-
-def _meets(seen: Set[Term], literals: Set[Term], beside: Set[Term]) -> bool:
-    """Whether some of the literals that have been seen are in a content or beside it."""
-    return bool(seen) and not (seen.isdisjoint(literals) and seen.isdisjoint(beside))
-
-
-def literals_of(triples: Iterable[tuple[Term, Term, Term]]) -> set[Term]:
-    """The literals of some triples."""
-    return {item for _, _, item in triples if is_literal(item)}

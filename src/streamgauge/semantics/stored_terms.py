@@ -6,16 +6,21 @@ xsd:integer, ``"a"@EN`` as ``"a"@en``. Numbers beyond 64 bits, or 18 digits afte
 
 import re
 import struct
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import pyoxigraph as ox
 
-from streamgauge.model.terms import XSD, Term, datatype
+from streamgauge.model import algebra as al
+from streamgauge.model.terms import XSD, Term, datatype, is_literal
+from streamgauge.semantics.pyoxigraph_gaps import QueryTraits, traits
+from streamgauge.sparql.comparison import value_key
+from streamgauge.sparql.values import read, single
 
 LIMIT: Final = 200_000
 _CHUNK: Final = 50_000
@@ -155,3 +160,190 @@ def _moment(text: str, zone: str | None) -> LiteralKind:
     if zone is None:
         return LiteralKind.LOCAL
     return LiteralKind.ZONED if zone == "Z" or zone[1:] <= "14:00" else LiteralKind.OTHER
+
+
+_ORDERED: Final = frozenset(
+    {LiteralKind.INTEGER, LiteralKind.DECIMAL, LiteralKind.FLOATING, LiteralKind.ZONED, LiteralKind.LOCAL}
+)
+"""Kinds of which two different terms may have equal values that pyoxigraph keeps apart."""
+
+
+Forms: TypeAlias = Mapping[Term, Term]
+"""Literals of a content by their stored form, as far as the two differ."""
+_BOUNDED: Final = 62
+_EXPONENT: Final = 1_000
+"""Bits of the largest finite xsd:double are 1,024; infinities and NaN compare otherwise in pyoxigraph."""
+_DIGITS: Final = 18
+_PROMOTED: Final = 53
+
+
+def _value(term: Term) -> tuple[Any, ...]:
+    """A key that is the same for equal values: of numbers as xsd:float, of dateTimes by their instant."""
+    value = read(term)
+    if isinstance(value.value, int | float | Decimal):
+        return "number", single(float(value.value))
+    return value_key(value)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """The literals that have been looked at, and which of them matter to the choice."""
+
+    all: set[Term]
+    refused: set[Term]
+    zoned: set[Term]
+    local: set[Term]
+    divided: set[Term]
+    fractions: set[Term]
+    floating: set[Term]
+    first: dict[Term, Term]
+    clashing: set[Term]
+    raw: dict[Term, Term]
+    equals: dict[tuple[Any, ...], set[Term]]
+    twins: set[Term]
+
+    @classmethod
+    def nothing(cls) -> "_Seen":
+        return cls(set(), set(), set(), set(), set(), set(), set(), {}, set(), {}, {}, set())
+
+
+class ContentGaps:
+    """Which contents pyoxigraph is asked about, for one query of a shape that it is asked for.
+
+    Literals are looked at once; a content costs one difference of sets and a few tests for disjoint ones.
+    """
+
+    def __init__(self, form: al.QueryForm) -> None:
+        self._traits: QueryTraits = traits(form)
+        self._constants = frozenset(self._traits.constants)
+        self._seen = _Seen.nothing()
+
+    @property
+    def plain_columns(self) -> tuple[bool, ...]:
+        """Which columns of the answer hold terms of the content or the query as they are, not computed ones."""
+        return self._traits.plain_columns
+
+    @property
+    def compares(self) -> bool:
+        """Whether the answer depends on values."""
+        return self._traits.compares
+
+    def forms(self, literals: Set[Term]) -> Forms | None:
+        """The literals to put back in pyoxigraph's answer over these literals; ``None``: do not ask pyoxigraph."""
+        if len(self._seen.all) > LIMIT:
+            self._seen = _Seen.nothing()
+        fresh = literals - self._seen.all
+        if not self._seen.all:
+            fresh |= self._constants
+        if fresh:
+            self._learn(fresh)
+        if self._differs(literals):
+            return None
+        return self._forms(literals)
+
+    def _learn(self, fresh: Set[Term]) -> None:
+        seen = self._seen
+        seen.all |= fresh
+        for term, known in stored_literals(sorted(fresh)).items():
+            if self._refuses(term, known):
+                seen.refused.add(term)
+                continue
+            assert known.form is not None
+            other = seen.first.setdefault(known.form, term)
+            if other != term:
+                seen.clashing |= {other, term}
+            elif known.form != term:
+                seen.raw[known.form] = term
+            self._sort(term, known)
+            if self._traits.extremes and known.kind in _ORDERED:
+                self._pair(term)
+
+    def _pair(self, term: Term) -> None:
+        """Note literals of equal values: MIN and MAX give any of them (18.5.1.4 leaves open which)."""
+        alike = self._seen.equals.setdefault(_value(term), set())
+        alike.add(term)
+        if len(alike) > 1:
+            self._seen.twins |= alike
+
+    def _sort(self, term: Term, known: StoredLiteral) -> None:
+        seen = self._seen
+        match known.kind:
+            case LiteralKind.ZONED:
+                seen.zoned.add(term)
+            case LiteralKind.LOCAL:
+                seen.local.add(term)
+            case LiteralKind.FLOATING:
+                seen.floating.add(term)
+            case LiteralKind.INTEGER:
+                seen.divided.add(term)
+            case LiteralKind.DECIMAL:
+                seen.divided.add(term)
+                if known.digits:
+                    seen.fractions.add(term)
+
+    def _refuses(self, term: Term, known: StoredLiteral) -> bool:
+        """Whether the literal alone decides that pyoxigraph is not asked."""
+        has = self._traits
+        if known.form is None or (known.form != term and has.reads_forms):
+            return True
+        if has.reads_datatypes and datatype(known.form) != datatype(term):
+            return True
+        if not has.compares:
+            return False
+        if known.kind is LiteralKind.OTHER or (known.kind is LiteralKind.INTEGER and known.bits > _PROMOTED):
+            return True
+        return (
+            has.bits(known.bits) > _BOUNDED
+            or has.magnitude(known.bits) > _EXPONENT
+            or has.digits(known.digits) > _DIGITS
+        )
+
+    def _differs(self, literals: Set[Term]) -> bool:
+        """Whether the literals together decide that pyoxigraph is not asked.
+
+        A constant that the query only compares with is neither averaged nor added up, unless the content has it too.
+        """
+        seen, has = self._seen, self._traits
+        if _meets(seen.refused, literals, self._constants):
+            return True
+        if not has.compares:
+            return False
+        if has.extremes and self._has_twins(literals):
+            return True
+        if has.averages and _meets(seen.divided, literals, has.inline):
+            return True
+        if _meets(seen.zoned, literals, self._constants) and _meets(seen.local, literals, self._constants):
+            return True
+        if not has.computes or not _meets(seen.floating, literals, self._constants):
+            return False
+        return _meets(seen.fractions, literals, has.inline | has.computed_constants)
+
+    def _has_twins(self, literals: Set[Term]) -> bool:
+        """Whether two of the literals, or of the query's, have equal values and are not the same term."""
+        here = self._seen.twins & (literals | self._constants) if self._seen.twins else ()
+        return len({_value(term) for term in here}) < len(here)
+
+    def _forms(self, literals: Set[Term]) -> Forms | None:
+        """The map from stored forms to literals, ``None`` when one stored form stands for two."""
+        seen = self._seen
+        if not seen.clashing:
+            return seen.raw
+        here = seen.clashing & (literals | self._constants)
+        if not here:
+            return seen.raw
+        back: dict[Term, Term] = {}
+        for term, known in stored_literals(here).items():
+            assert known.form is not None
+            if back.setdefault(known.form, term) != term:
+                return None
+        return {**seen.raw, **back}
+
+
+def _meets(seen: Set[Term], literals: Set[Term], beside: Set[Term]) -> bool:
+    """Whether some of the literals that have been seen are in a content or beside it."""
+    return bool(seen) and not (seen.isdisjoint(literals) and seen.isdisjoint(beside))
+
+
+def literals_of(triples: Iterable[tuple[Term, Term, Term]]) -> set[Term]:
+    """The literals of some triples."""
+    return {item for _, _, item in triples if is_literal(item)}

@@ -257,7 +257,7 @@ class Maker:
         return not self.always and plan.rows <= LOCAL_ROWS
 
     def stream(self, workload: Workload, seed: int, given: Mapping[str, object]) -> "TablePlan | DataFrame":
-        """The stream table (wire.stream.SCHEMA) of a workload, to be made here or on Spark; ParameterError."""
+        """The stream table (formats.stream.SCHEMA) of a workload, to be made here or on Spark; ParameterError."""
         plan = _planned(workload, "plan", seed, given)
         if plan is not None and self.local(plan):
             return plan

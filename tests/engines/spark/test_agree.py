@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from streamgauge.engines.spark import refuse
 from streamgauge.engines.spark.micro_batches import INTERPRETED, configured, set_all
 from streamgauge.model.semantics import Due, Origin, Report
+from streamgauge.semantics.arrivals import admit, origins
 from streamgauge.semantics.definition import expected, operator
 from streamgauge.semantics.definition import refuse as refuse_definition
-from streamgauge.semantics.order import admit, origins
 from streamgauge.semantics.refusal import RefusedError
 from tests.engines.spark.batched import said
 from tests.engines.test_live import by_report

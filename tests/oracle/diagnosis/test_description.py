@@ -7,10 +7,10 @@ import pytest
 
 from streamgauge.model.report import DueReport
 from streamgauge.model.verdict import Diagnosis, Part
-from streamgauge.oracle.diagnosis.description import DescriptionLength
 from streamgauge.oracle.diagnosis.explanation import ExplanationFit
 from streamgauge.oracle.diagnosis.faults.rows_lost import proposals as rows_lost
 from streamgauge.oracle.diagnosis.models import ExplanationPlace, Fault, Said, Sway
+from streamgauge.oracle.diagnosis.search import DescriptionLength
 from tests.oracle.diagnosis.faults.recordings import CLOSE, best, diagnosed, recording, with_rows
 from tests.oracle.runs import right_run
 

@@ -9,11 +9,10 @@ import pytest
 
 from streamgauge.model.semantics import CQL, Borders, Grain, Scope, Tick
 from streamgauge.model.verdict import Judgement
-from streamgauge.oracle.diagnosis.diagnose import diagnose, explained
+from streamgauge.oracle.diagnosis.diagnose import diagnose, explained, worked
 from streamgauge.oracle.diagnosis.faults import load
 from streamgauge.oracle.diagnosis.faulty import Simulator
 from streamgauge.oracle.diagnosis.models import Case, Stream
-from streamgauge.oracle.diagnosis.worked import worked
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.semantics.definition import expected

@@ -21,13 +21,11 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport, View
 from streamgauge.model.semantics import Counting, Report, Semantics
 from streamgauge.oracle.expected.reports import refuse_spark
-from streamgauge.oracle.judging.expectation import expected_reports
-from streamgauge.oracle.judging.judge import Means
-from streamgauge.semantics.definition import expected, operator
+from streamgauge.oracle.judging.judge import Means, expected_reports
+from streamgauge.semantics.arrivals import Arrivals, Head, admit, arrivals, by_triple
+from streamgauge.semantics.definition import expected, operator, streamed
 from streamgauge.semantics.due import candidates
-from streamgauge.semantics.order import Arrivals, Head, admit, arrivals, by_triple
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.semantics.stream import streamed
 from streamgauge.spark import answers as by_spark
 from streamgauge.spark.intervals import contents
 from tests.examples import examples

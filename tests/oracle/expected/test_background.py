@@ -3,7 +3,7 @@
 import pytest
 
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.oracle.expected.background import BackgroundError, beside
+from streamgauge.oracle.expected.reports import BackgroundError, beside
 from streamgauge.query import parse_sparql
 from tests.notation import STREAM
 

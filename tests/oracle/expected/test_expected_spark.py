@@ -10,11 +10,9 @@ from streamgauge.formats.stream import write
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S, Borders, Changes, Counting, EmptyAggregate, Report, Scope, Tick
 from streamgauge.model.verdict import Judgement
-from streamgauge.oracle.expected.on_spark import arrived, read_header
-from streamgauge.oracle.expected.on_spark import spark as on_spark
+from streamgauge.oracle.expected.on_spark import SparkReports, arrived, read_header
 from streamgauge.oracle.expected.reports import definition, refuse_spark
-from streamgauge.oracle.judging.expectation import expected_reports
-from streamgauge.oracle.judging.judge import Means, judge_run
+from streamgauge.oracle.judging.judge import Means, expected_reports, judge_run
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.profiles import CQELS, CQELS_1, CSPARQL, CSPARQL_097, RSPQL, SENS, YABENCH
 from streamgauge.semantics.refusal import RefusedError
@@ -161,6 +159,6 @@ def test_spark_expects_by_arrival(spark, tmp_path):
     write(stream(TEXT), path)
     times = {element.sequence: 2 * element.time + 1 for element in stream(TEXT)[1:]}
     table = arrived(spark, path, times)
-    found = on_spark(spark, table, read_header(table))(query_of("join"), CLOSE, 40, 0)
+    found = SparkReports(spark, table, read_header(table))(query_of("join"), CLOSE, 40, 0)
     moved = [replace(element, time=times[element.sequence]) for element in stream(TEXT)[1:]]
     assert told(found) == told(definition(moved)(query_of("join"), CLOSE, 40, 0))

@@ -2,7 +2,7 @@
 
 from streamgauge.model.answer import Answer
 from streamgauge.model.report import DueReport, View
-from streamgauge.oracle.expected.histories import ContentChange, agreed, as_sets, said
+from streamgauge.oracle.expected.reports import ContentChange, agreed, as_sets, said
 from streamgauge.semantics.profiles import CQELS, RSPQL
 
 A, B, C = ("a",), ("b",), ("c",)

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge import workloads
-from streamgauge.oracle.judging.expectation import expected_reports
-from streamgauge.oracle.judging.judge import Means
+from streamgauge.oracle.judging.judge import Means, expected_reports
 from streamgauge.query import fill, parse
 from streamgauge.semantics.profiles import YABENCH
 from streamgauge.workloads.plan import Maker

@@ -19,7 +19,7 @@ from streamgauge.oracle.expected.reports import (
     reports,
 )
 from streamgauge.query import parse_sparql
-from streamgauge.semantics.order import Head
+from streamgauge.semantics.arrivals import Head
 from streamgauge.semantics.profiles import RSPQL
 from tests.notation import STREAM, rows, stream
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Counting
-from streamgauge.oracle.expected.valid import Valid
+from streamgauge.oracle.expected.reports import Valid
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.profiles import RSPQL
 from tests.notation import STREAM, rows, stream

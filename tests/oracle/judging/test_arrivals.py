@@ -7,7 +7,7 @@ import pytest
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.model.semantics import Borders
-from streamgauge.oracle.judging.arrivals import by_arrival
+from streamgauge.oracle.judging.metrics import by_arrival
 from streamgauge.query import parse
 from streamgauge.semantics.profiles import profile
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.oracle.judging.blanks import renamed
-from streamgauge.oracle.judging.compare import overlap
+from streamgauge.oracle.judging.compare import overlap, renamed
 
 NAMES = [f"_:b{i}" for i in range(5)]
 TERMS = st.sampled_from([*NAMES, "<urn:a>", "<urn:b>"])

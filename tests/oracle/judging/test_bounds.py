@@ -10,7 +10,7 @@ import pytest
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.oracle.judging.bounds import bounded
 from streamgauge.query import parse_sparql
-from streamgauge.semantics.content import Arrival
+from streamgauge.semantics.arrivals import Arrival
 from streamgauge.semantics.evaluate import Snapshot
 from tests.notation import STREAM, triples
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.model.terms import XSD
-from streamgauge.oracle.judging.chains import legal, positions
+from streamgauge.oracle.judging.choices import legal, positions
 
 
 def number(value: int, kind: str = "integer") -> str:

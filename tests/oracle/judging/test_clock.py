@@ -7,7 +7,7 @@ import pytest
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.model.semantics import Borders, Report, Semantics, Tick
-from streamgauge.oracle.judging.clock import due_time
+from streamgauge.oracle.judging.metrics import due_time
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.definition import expected
 from tests.notation import STREAM, stream

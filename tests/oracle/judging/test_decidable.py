@@ -10,10 +10,10 @@ from streamgauge.model.report import DueReport
 from streamgauge.model.terms import XSD
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
-from streamgauge.oracle.judging.decidable import DecidableContents, Narrowed
+from streamgauge.oracle.judging.bounds import DecidableContents, Narrowed
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import parse_sparql
-from streamgauge.semantics.content import Arrival, Contents
+from streamgauge.semantics.arrivals import Arrival, Contents
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.profiles import RSPQL
 from tests.notation import STREAM, stream, triples

@@ -12,8 +12,7 @@ from streamgauge.model.report import DueReport, View
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.model.semantics import R2S, Borders, Report, Semantics, Tick
 from streamgauge.model.verdict import Judgement
-from streamgauge.oracle.expected.histories import Agreed, ContentChange, as_sets, said
-from streamgauge.oracle.expected.reports import definition
+from streamgauge.oracle.expected.reports import Agreed, ContentChange, as_sets, definition, said
 from streamgauge.oracle.judging.deltas import Beside, by_changes, countable
 from streamgauge.oracle.judging.oracle import JudgingRules, by_rows, decide
 from streamgauge.query import parse_sparql

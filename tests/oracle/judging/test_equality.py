@@ -3,7 +3,7 @@
 import pytest
 
 from streamgauge.model.terms import XSD, Row
-from streamgauge.oracle.judging.equality import ComputedEquality
+from streamgauge.oracle.judging.oracle import ComputedEquality
 from streamgauge.query import parse
 from streamgauge.semantics.profiles import profile
 

@@ -7,8 +7,7 @@ import pytest
 from streamgauge.formats.stream import write
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S
-from streamgauge.oracle.judging.expectation import expected_reports
-from streamgauge.oracle.judging.judge import Means
+from streamgauge.oracle.judging.judge import Means, expected_reports
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.profiles import CSPARQL, RSPQL
 from streamgauge.semantics.refusal import RefusedError

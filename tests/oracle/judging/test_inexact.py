@@ -4,8 +4,8 @@ from math import inf
 
 import pytest
 
-from streamgauge.oracle.judging.equality import chooses, inexact
 from streamgauge.oracle.judging.intervals import read
+from streamgauge.oracle.judging.oracle import chooses, inexact
 from streamgauge.query import parse_sparql
 
 XSD = "http://www.w3.org/2001/XMLSchema#"

@@ -9,6 +9,7 @@ import pytest
 from streamgauge.model.algebra import Call
 from streamgauge.model.terms import XSD
 from streamgauge.oracle.judging import intervals
+from streamgauge.oracle.judging.choices import Operands, refuse
 from streamgauge.oracle.judging.intervals import (
     Interval,
     IntervalSum,
@@ -19,7 +20,6 @@ from streamgauge.oracle.judging.intervals import (
     extreme,
     unary,
 )
-from streamgauge.oracle.judging.support import Operands, refuse
 from streamgauge.query import parse_sparql
 from streamgauge.sparql.expression import evaluate
 from tests.notation import term

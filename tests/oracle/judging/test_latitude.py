@@ -10,7 +10,7 @@ from streamgauge.model.semantics import Counting
 from streamgauge.oracle.judging.intervals import OpenError
 from streamgauge.oracle.judging.latitude import Latitude
 from streamgauge.query import parse_sparql
-from streamgauge.semantics.content import Arrival
+from streamgauge.semantics.arrivals import Arrival
 from streamgauge.semantics.profiles import RSPQL
 from tests.notation import STREAM, triples
 

@@ -18,7 +18,7 @@ from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.oracle.expected.reports import Header, definition
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import parse_sparql
-from streamgauge.semantics.order import Head
+from streamgauge.semantics.arrivals import Head
 from streamgauge.semantics.profiles import RSPQL
 from tests.notation import STREAM, stream
 from tests.spark.conftest import tiny
@@ -77,11 +77,11 @@ class Remembered:
 
 
 def by_spark(session: Any, case: dict[str, Any]) -> None:
-    from streamgauge.oracle.expected.on_spark import spark as on_spark
+    from streamgauge.oracle.expected.on_spark import SparkReports
 
     elements = stream(case["stream"])
     table = session.createDataFrame(to_table(elements))
-    expect = on_spark(session, table, Header(map(Head.of, elements)))
+    expect = SparkReports(session, table, Header(map(Head.of, elements)))
     as_stated(case, partial(check, expect=Remembered(expect), first=0, rules=JudgingRules("spark")))
 
 

@@ -7,12 +7,12 @@ import pytest
 from streamgauge.formats.notation import term
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Counting, Semantics
+from streamgauge.oracle.judging.choices import allows, beyond, integer, is_beyond, is_limited
 from streamgauge.oracle.judging.intervals import OpenError
 from streamgauge.oracle.judging.latitude import Latitude
-from streamgauge.oracle.judging.limited import LimitedIntegers
-from streamgauge.oracle.judging.support import allows, beyond, integer, is_beyond, is_limited
+from streamgauge.oracle.judging.undecided import LimitedIntegers
 from streamgauge.query import parse_sparql
-from streamgauge.semantics.content import Arrival
+from streamgauge.semantics.arrivals import Arrival
 from streamgauge.semantics.profiles import RSPQL
 from tests.notation import STREAM, rows, triples
 

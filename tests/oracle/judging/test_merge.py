@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from streamgauge.model.answer import Answer
 from streamgauge.model.semantics import Grain
 from streamgauge.model.terms import XSD
-from streamgauge.oracle.judging.merge import merged, whole
+from streamgauge.oracle.judging.align import merged, whole
 from tests.oracle.judging.test_align import reports
 
 BAGS = st.lists(st.frozensets(st.sampled_from("abc"), max_size=2), max_size=6)

@@ -3,7 +3,7 @@
 from streamgauge.model.answer import Answer
 from streamgauge.model.report import DueReport, ExpectedReport, View
 from streamgauge.model.semantics import Grain
-from streamgauge.oracle.judging.merge import AHEAD, merged
+from streamgauge.oracle.judging.align import AHEAD, merged
 
 
 def groups(expected: list[list[str]], answers: list[str]) -> list[list[str]]:

@@ -5,7 +5,7 @@ import pytest
 from streamgauge.model.answer import Answer
 from streamgauge.model.report import DueReport, ExpectedReport, View
 from streamgauge.model.semantics import Grain
-from streamgauge.oracle.judging.merge import merged, whole
+from streamgauge.oracle.judging.align import merged, whole
 
 
 def report(instant: int, rows: str, start: int = 0) -> ExpectedReport:

@@ -15,7 +15,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query.rebuild import children, expressions
-from streamgauge.semantics.content import Arrival
+from streamgauge.semantics.arrivals import Arrival
 from streamgauge.semantics.definition import refuse
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.profiles import RSPQL

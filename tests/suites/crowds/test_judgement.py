@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 import msgspec
 import pytest
 
-from streamgauge.oracle.expected.valid import Valid
+from streamgauge.oracle.expected.reports import Valid
 from streamgauge.semantics.profiles import FRAGMENTS
 from streamgauge.suites.crowds import scenario as judgement
 from streamgauge.suites.crowds.clients import digest

@@ -15,7 +15,6 @@ from streamgauge.suites.sepbm import (
     ConfigurationError,
     DueRows,
     SepbmChannel,
-    Stored,
     read,
     write,
     write_due,
@@ -36,7 +35,7 @@ DUE = (
 BASE = '<urn:c> <urn:name> "blank s" .\n'
 
 
-def stored(folder) -> Stored:
+def stored(folder) -> Configuration:
     about = About({"seed": 5}, {"who": ("named", "<urn:v>")})
     write(folder, about, ONTOLOGY, CHANNELS, SEQUENCE)
     (folder / "base.nt").write_text(BASE)

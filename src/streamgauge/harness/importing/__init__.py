@@ -29,9 +29,9 @@ from streamgauge.model.run import Run, RunHeader, Sample
 from streamgauge.model.semantics import Report, Semantics
 from streamgauge.model.spelling import offered, spelled
 from streamgauge.model.terms import Row, Term
-from streamgauge.oracle.expected.background import beside
+from streamgauge.oracle.expected.reports import beside
 from streamgauge.query import detect, fill, parse
-from streamgauge.semantics.origin import near
+from streamgauge.semantics.arrivals import near
 from streamgauge.sources.named import NamedSource, recorded, refuse_names
 
 NS = 1_000_000

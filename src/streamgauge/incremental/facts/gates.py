@@ -28,7 +28,7 @@ Triggers: TypeAlias = "dict[JoinTrigger, int]"
 
 _SUBJECT: Final = 0
 _OBJECT: Final = 1
-DIRECT: Final = 4
+DIRECT: Final = 12
 """Triggers of a gate that are called without a look: their joins begin with one."""
 _LOOPED: Final = 8
 """Terms of a table that are gone through where the property has no index from objects yet."""
@@ -76,8 +76,8 @@ class JoinTrigger:
         self._at, self._compiled = at, compiled
         self._kind: Class | Property | Facts = kind_of(facts, patterns[at]) or facts
         self._condition = condition(facts, patterns, keys, at)
-        self.enter: Callable[..., None] = self._first_enter
-        self.leave: Callable[..., None] = self._first_leave
+        self.enter: Callable[..., None] = partial(self._first, 1)
+        self.leave: Callable[..., None] = partial(self._first, -1)
 
     def open(self, constants: Sequence[Term]) -> None:
         """The shape is asked for with these constants."""
@@ -90,29 +90,25 @@ class JoinTrigger:
     def compile(self) -> None:
         """Compile now; JoinError."""
         self.enter, self.leave = self._compiled(self._at, 1), self._compiled(self._at, -1)
-        self._tell_gate()
+        gate_of(self._kind).change()
 
     def compile_again(self) -> None:
-        """The compiled function is out of date."""
-        self.enter, self.leave = self._first_enter, self._first_leave
-        self._tell_gate()
-
-    def _tell_gate(self) -> None:
+        """The compiled functions are out of date."""
+        self.enter, self.leave = partial(self._first, 1), partial(self._first, -1)
         gate_of(self._kind).change()
 
     def _term(self, constants: Sequence[Term]) -> Term | None:
         key = None if self._condition is None else self._condition.key
         return None if key is None else constants[key]
 
-    def _first_enter(self, *fact: Term) -> None:
-        self.enter = self._compiled(self._at, 1)
-        self._tell_gate()
-        self.enter(*fact)
-
-    def _first_leave(self, *fact: Term) -> None:
-        self.leave = self._compiled(self._at, -1)
-        self._tell_gate()
-        self.leave(*fact)
+    def _first(self, sign: int, *fact: Term) -> None:
+        call = self._compiled(self._at, sign)
+        if sign > 0:
+            self.enter = call
+        else:
+            self.leave = call
+        gate_of(self._kind).change()
+        call(*fact)
 
 
 def condition(facts: Facts, patterns: Sequence[TriplePattern], keys: Sequence[str], at: int) -> Condition | None:

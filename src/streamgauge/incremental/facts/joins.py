@@ -89,20 +89,13 @@ class Anchor:
     begin: Callable[..., None]
 
 
-@dataclass(frozen=True, slots=True)
-class FactListener:
-    """Functions that are told of facts that match a pattern."""
-
-    pattern: TriplePattern
-    enter: Callable[..., None]
-    leave: Callable[..., None]
-
-
-def readers(facts: Facts, patterns: Sequence[TriplePattern], finish: Finish) -> Iterator[FactListener]:
-    """One reader for each pattern: together they find the solutions that come and go with facts."""
+def follow(facts: Facts, patterns: Sequence[TriplePattern], finish: Finish) -> None:
+    """Have the finish take the solutions that come and go with facts from now on."""
     joins = fact_joins(facts, patterns)
     for at, pattern in enumerate(patterns):
-        yield FactListener(pattern, *(joins.trigger(at, sign, finish) for sign in (1, -1)))
+        kind = kind_of(facts, pattern) or facts
+        kind.enter.append(joins.trigger(at, 1, finish))
+        kind.leave.append(joins.trigger(at, -1, finish))
 
 
 def fact_joins(
@@ -389,10 +382,3 @@ def _admit(module: Module, pattern: TriplePattern, where: dict[str, str]) -> Non
 def variables_in(pattern: TriplePattern) -> set[str]:
     """The names of a pattern's variables."""
     return {node.name for node in nodes_of(pattern) if isinstance(node, Var)}
-
-
-def tell(facts: Facts, reader: FactListener) -> None:
-    """Let a reader be told from now on."""
-    kind = kind_of(facts, reader.pattern) or facts
-    kind.enter.append(reader.enter)
-    kind.leave.append(reader.leave)

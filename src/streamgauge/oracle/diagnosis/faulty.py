@@ -1,22 +1,191 @@
 """The reports of a faulty engine: the definition over a ``Case``, lazily, remembering contents and answers."""
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property, lru_cache
+from itertools import accumulate
 from typing import Generic, TypeAlias, TypeVar
 
+from streamgauge.model import algebra as al
+from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.report import DueReport, View
-from streamgauge.model.semantics import Changes, EmptyAggregate, Report, Semantics
-from streamgauge.oracle.diagnosis.held import Arrived, HeldContent
-from streamgauge.oracle.diagnosis.matches import aggregates, matches_query
-from streamgauge.oracle.diagnosis.models import Case, Rows, Said, Stream
-from streamgauge.oracle.diagnosis.relevant import relevant
+from streamgauge.model.semantics import Changes, Counting, EmptyAggregate, Report, Semantics
+from streamgauge.model.terms import Term, Triple
+from streamgauge.oracle.diagnosis.models import Case, ContentRule, Rows, Said, Stream
+from streamgauge.query.rebuild import every_pattern
 from streamgauge.query.stamps import uses_timestamp
-from streamgauge.semantics.definition import facts, operator
+from streamgauge.semantics.arrivals import Arrival, Arrivals, Head, admit, arrivals, arrived_triples, by_triple, content
+from streamgauge.semantics.definition import facts, operator, streamed
 from streamgauge.semantics.due import candidates_in_order
 from streamgauge.semantics.evaluate import Snapshot
-from streamgauge.semantics.order import admit, by_triple
-from streamgauge.semantics.stream import streamed
+
+
+def relevant(query: ContinuousQuery, triples: Iterable[Triple]) -> frozenset[Triple] | None:
+    """The triples that some match may use, whatever the window; ``None`` for all (property paths are not followed).
+
+    A triple matters when it matches a pattern, and its subject has a match, in the stream or the static data, of
+    every pattern with the same subject in the same basic graph pattern.
+    """
+    bgps = [pattern for pattern in every_pattern(query.form.pattern) if isinstance(pattern, al.BGP)]
+    patterns = [triple for bgp in bgps for triple in bgp.patterns]
+    if any(not isinstance(pattern.predicate, al.Var | str) for pattern in patterns):
+        return None
+    every = dict.fromkeys((*triples, *query.static))
+    found: set[Triple] = set()
+    for bgp in bgps:
+        found |= _of_stars(bgp, every)
+    return frozenset(found)
+
+
+def _of_stars(bgp: al.BGP, every: Iterable[Triple]) -> set[Triple]:
+    stars: dict[al.Node, list[al.TriplePattern]] = defaultdict(list)
+    for pattern in bgp.patterns:
+        stars[pattern.subject].append(pattern)
+    found: set[Triple] = set()
+    for star in stars.values():
+        matching = [[triple for triple in every if _matches(pattern, triple)] for pattern in star]
+        subjects: set[Term] = set.intersection(*({triple[0] for triple in matched} for matched in matching))
+        found.update(triple for matched in matching for triple in matched if triple[0] in subjects)
+    return found
+
+
+def _matches(pattern: al.TriplePattern, triple: Triple) -> bool:
+    nodes = (pattern.subject, pattern.predicate, pattern.object)
+    return all(isinstance(node, al.Var) or node == term for node, term in zip(nodes, triple, strict=True))
+
+
+@lru_cache(maxsize=256)
+def where(form: al.QueryForm) -> al.Pattern:
+    """The pattern below projection, modifiers, expressions of SELECT and aggregation."""
+    pattern = form.pattern
+    while isinstance(pattern, al.Project | al.Extend | al.Distinct | al.Reduced | al.OrderBy | al.Slice) or _having(
+        pattern
+    ):
+        pattern = pattern.pattern  # type: ignore[union-attr]
+    return pattern.pattern if isinstance(pattern, al.Group) else pattern
+
+
+def _having(pattern: al.Pattern) -> bool:
+    if not isinstance(pattern, al.Filter):
+        return False
+    inner = pattern.pattern
+    while isinstance(inner, al.Filter | al.Extend):
+        inner = inner.pattern
+    return isinstance(inner, al.Group)
+
+
+def matches_query(query: ContinuousQuery) -> ContinuousQuery:
+    """The query for all variables of the WHERE part, over the same windows."""
+    pattern = where(query.form)
+    variables = tuple(var for var in al.pattern_variables(pattern) if not var.name.startswith("_:"))
+    form = al.Select(al.Project(pattern, variables), tuple(var.name for var in variables))
+    return ContinuousQuery(form, query.windows, None, query.static)
+
+
+@lru_cache(maxsize=256)
+def aggregates(form: al.QueryForm) -> bool:
+    """Whether the query aggregates."""
+    return any(isinstance(pattern, al.Group) for pattern in every_pattern(form.pattern))
+
+
+class HeldContent:
+    """The content of one window."""
+
+    def __init__(self, inside: Sequence[Arrival], mattering: tuple[Arrival, ...]) -> None:
+        self.inside, self.mattering = inside, mattering
+
+    @cached_property
+    def bag(self) -> Counter[Triple]:
+        """The triples with how often each is there."""
+        return Counter(triple for arrival in self.inside for triple in arrival.triples)
+
+    def adds(self, before: "HeldContent | None", counting: Counting) -> bool:
+        """Whether it holds something that ``before`` did not."""
+        if before is None:
+            return bool(self.inside)
+        if before is self:
+            return False
+        if counting is Counting.SET:
+            return not self.bag.keys() <= before.bag.keys()
+        return bool(self.bag - before.bag)
+
+
+class Arrived:
+    """A stream's arrivals by rank, and the contents that views of it have had."""
+
+    def __init__(
+        self,
+        admitted: Sequence[StreamElement],
+        windows: Sequence[StreamWindow],
+        semantics: Semantics,
+        mattering: frozenset[Triple] | None,
+    ) -> None:
+        """``mattering`` are the triples that can matter to the query, ``None`` for all."""
+        self.heads: Arrivals = arrivals([Head.of(element) for element in admitted], windows, semantics.tick)
+        self._arrived = arrived_triples(admitted, windows, semantics)
+        self._times = [arrival.time for arrival in self._arrived]
+        self._mattering = mattering
+        self._kept = [self._reduced(arrival) for arrival in self._arrived]
+        self._reduced_only = [kept for kept in self._kept if kept is not None]
+        self._places = [0, *accumulate(int(kept is not None) for kept in self._kept)]
+        self._plain = len({e.stream for e in admitted}) <= 1 and all(e.until is None for e in admitted)
+        self._views: dict[tuple[str, int, int, int, int], HeldContent] = {}
+        self._known: dict[tuple[int, int], HeldContent] = {}
+        self._ruled: dict[tuple[int, int], tuple[HeldContent, ContentRule, HeldContent]] = {}
+
+    def held(self, stream: str, view: View) -> HeldContent:
+        """The content of a window over a stream in this view."""
+        key = (stream, view.first, view.last, view.seen, view.after)
+        if key not in self._views:
+            self._views[key] = self._range(view) if self._plain else self._picked(stream, view)
+        return self._views[key]
+
+    def ruled(self, held: HeldContent, rule: ContentRule) -> HeldContent:
+        """The content that a rule leaves of a content."""
+        key = (id(held), id(rule))
+        if key not in self._ruled:
+            inside = tuple(rule(held.inside, self._element))
+            reduced = (self._reduced(arrival) for arrival in inside)
+            left = HeldContent(inside, tuple(arrival for arrival in reduced if arrival is not None))
+            self._ruled[key] = (held, rule, left)  # both stay alive, so that no other object gets their identity
+        return self._ruled[key][2]
+
+    @cached_property
+    def _numbers(self) -> dict[int, int]:
+        """Elements' sequence numbers by the identity of their arrivals."""
+        return {id(arrival): number for arrival, number in zip(self._arrived, self.heads.sequences, strict=True)}
+
+    def _element(self, arrival: Arrival) -> int:
+        return self._numbers[id(arrival)]
+
+    def _range(self, view: View) -> HeldContent:
+        """One stream without own validities: a stretch of ranks."""
+        low = max(view.after, bisect_left(self._times, view.first))
+        high = max(low, min(view.seen, bisect_right(self._times, view.last)))
+        if low == high:
+            low = high = 0
+        if (low, high) not in self._known:
+            mattering = self._reduced_only[self._places[low] : self._places[high]]
+            self._known[low, high] = HeldContent(self._arrived[low:high], tuple(mattering))
+        return self._known[low, high]
+
+    def _picked(self, stream: str, view: View) -> HeldContent:
+        inside = content(self._arrived, self._times, stream, view)
+        reduced = (self._reduced(arrival) for arrival in inside)
+        return HeldContent(inside, tuple(arrival for arrival in reduced if arrival is not None))
+
+    def _reduced(self, arrival: Arrival) -> Arrival | None:
+        """The arrival with what of it can matter."""
+        if self._mattering is None:
+            return arrival
+        kept = tuple(triple for triple in arrival.triples if triple in self._mattering)
+        if len(kept) == len(arrival.triples):
+            return arrival if kept else None
+        return replace(arrival, triples=kept) if kept else None
+
 
 Contents: TypeAlias = tuple[HeldContent, ...]
 

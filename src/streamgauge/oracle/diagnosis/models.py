@@ -11,7 +11,7 @@ from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Part
-from streamgauge.semantics.content import Arrival
+from streamgauge.semantics.arrivals import Arrival
 
 Rows: TypeAlias = tuple[Row, ...]
 
@@ -82,6 +82,22 @@ class Case:
     def asking(self, query: ContinuousQuery) -> "Case":
         """The same case with another query."""
         return replace(self, query=query)
+
+    def on(self, stream: Stream) -> "Case":
+        """The same case on another stream."""
+        return replace(self, stream=stream)
+
+    def scoped(self, scoping: Scoping) -> "Case":
+        """The case with borders moved."""
+        return replace(self, scopings=(*self.scopings, scoping))
+
+    def holding(self, rule: ContentRule) -> "Case":
+        """The case with a rule for what windows hold."""
+        return replace(self, content_rules=(*self.content_rules, rule))
+
+    def answering(self, rule: Callable[[Rows], Rows]) -> "Case":
+        """The case with a rule for the rows of answers."""
+        return replace(self, row_rules=(*self.row_rules, rule))
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,3 +236,24 @@ class Seen:
     def all_rows(self) -> Iterable[Row]:
         """Every recorded row."""
         return (row for at in range(self.recorded.count) for row in self.recorded.rows(at))
+
+
+LISTED = 5
+
+
+def ordinal(number: int) -> str:
+    """A number as a place in a row: ``2nd``, ``11th``, ``23rd``."""
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 // 10 != 1 else "th"
+    return f"{number}{ending}"
+
+
+def listed(places: Sequence[ExplanationPlace], offset: int = 0) -> str:
+    """The reports at some places, by their instants."""
+    instants = [place.told[place.i + offset].instant for place in places[:LISTED] if place.i + offset < len(place.told)]
+    more = f" and {len(places) - LISTED:,} more" if len(places) > LISTED else ""
+    return "the report" + ("s" if len(places) > 1 else "") + f" at {', '.join(f'{at:,}' for at in instants)} ms" + more
+
+
+def same(place: ExplanationPlace, rows: Rows) -> int | None:
+    """The position after the answers that say these rows for the report of a place, ``None`` if they do not."""
+    return place.recorded.take(replace(place.said, rows=rows), place.j)

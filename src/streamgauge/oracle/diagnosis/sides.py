@@ -1,9 +1,11 @@
-"""The sides of a join: triple patterns that hang together by subject; rewriting them."""
+"""Queries rewritten for faults; the sides of a join: triple patterns that hang together by subject."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TypeAlias
 
 from streamgauge.model import algebra as al
+from streamgauge.oracle.diagnosis.models import Case
 from streamgauge.query.rebuild import children, parts, with_pattern
 
 Side: TypeAlias = tuple[al.TriplePattern, ...]
@@ -50,16 +52,13 @@ def variables(side: Side) -> frozenset[al.Var]:
     return frozenset(var for pattern in side for var in al.triple_variables(pattern))
 
 
-def rewritten(form: al.QueryForm, change: Callable[[al.BGP], al.Pattern], only: Rewrite | None = None) -> al.QueryForm:
-    """The form with every BGP changed, those in ``GRAPH`` too; ``only`` changes other patterns after their parts."""
+def rewritten(case: Case, change: Rewrite) -> Case:
+    """The case whose query has every pattern changed after its parts, those in ``GRAPH`` too."""
 
     def again(pattern: al.Pattern) -> al.Pattern:
-        if isinstance(pattern, al.BGP):
-            return change(pattern)
-        changed = parts(pattern, again, lambda tree: tree)
-        return only(changed) if only else changed
+        return change(parts(pattern, again, lambda tree: tree))
 
-    return with_pattern(form, again(form.pattern))
+    return case.asking(replace(case.query, form=with_pattern(case.query.form, again(case.query.form.pattern))))
 
 
 def without(bgp: al.BGP, side: Side) -> al.BGP:

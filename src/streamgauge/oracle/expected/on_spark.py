@@ -13,11 +13,14 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.semantics import R2S, Counting, Report, Semantics
 from streamgauge.model.terms import Row
-from streamgauge.oracle.expected.histories import ContentChange, ExpectChanges, Net, as_sets
 from streamgauge.oracle.expected.reports import (
+    ContentChange,
+    ExpectChanges,
     Header,
     Look,
+    Net,
     all_candidates,
+    as_sets,
     cuts,
     expected_reports,
     in_order,
@@ -25,11 +28,9 @@ from streamgauge.oracle.expected.reports import (
     refuse_spark,
     reports,
 )
-from streamgauge.semantics.content import Contents
-from streamgauge.semantics.definition import operator
-from streamgauge.semantics.order import Arrivals, Head, admit, arrivals, by_triple
+from streamgauge.semantics.arrivals import Arrivals, Contents, Head, admit, arrivals, by_triple
+from streamgauge.semantics.definition import CAME, WENT, operator, signed, told
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.semantics.stream import CAME, WENT, signed, told
 from streamgauge.spark.answers import ContentChoices, answers, changes
 from streamgauge.spark.compiler import AMBIGUOUS
 from streamgauge.spark.files import location
@@ -65,11 +66,6 @@ class SparkReports:
             return inspected(found, query, semantics, bisect_left(times, first))(due)
 
         return look
-
-
-def spark(session: SparkSession, stream: Path | DataFrame, header: Header) -> SparkReports:
-    """Expected reports by the Spark evaluator over a stream table (``formats/stream.py``), on disk or as a frame."""
-    return SparkReports(session, stream, header)
 
 
 def spark_changes(session: SparkSession, stream: Path | DataFrame, header: Header) -> ExpectChanges:

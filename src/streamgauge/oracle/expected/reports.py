@@ -1,28 +1,189 @@
 """The expected reports of a recorded stream, by the definition or by Spark."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from streamgauge.formats.stream import elements
+from streamgauge.formats.streams import read_triples
 from streamgauge.model.algebra import BGP, Exists, Graph, QueryForm, Select, Var
+from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
-from streamgauge.model.query import ContinuousQuery, StreamWindow
-from streamgauge.model.report import DueReport, ExpectedReport
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.query import ContinuousQuery, StreamWindow, static_missing
+from streamgauge.model.report import DueReport, ExpectedReport, View
 from streamgauge.model.semantics import R2S, Counting, EmptyAggregate, Semantics
 from streamgauge.model.terms import Row, Term
 from streamgauge.query.graphs import spread
 from streamgauge.query.rebuild import every_expression, every_pattern, expressions
 from streamgauge.query.stamps import stamped
-from streamgauge.semantics.content import Contents, arrived_triples, content
-from streamgauge.semantics.definition import Asked, Held, answered, held, operator, refuse
+from streamgauge.semantics.arrivals import Arrivals, Contents, Head, admit, arrivals, arrived_triples, content
+from streamgauge.semantics.definition import Asked, Held, answered, columns, held, operator, refuse, streamed
 from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import Snapshot
-from streamgauge.semantics.order import Arrivals, Head, admit, arrivals
-from streamgauge.semantics.stream import columns, streamed
+
+Net = Mapping[Row, int]
+"""How many more copies of a row a bag has than the one before (fewer: below 0); the first one's is the empty bag."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContentChange:
+    """The change at one evaluated report; ``content`` counts the triples that its windows hold."""
+
+    due: DueReport
+    content: int
+    net: Net
+
+
+ExpectChanges = Callable[[ContinuousQuery, Semantics, int, int], tuple[ContentChange, ...]]
+"""(query, semantics, advanced_to, t0) to every evaluated report of one stream, sent or not, as changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """A report that is due by some version: changes of what all versions hold, and of what only some do (doubtful).
+
+    ``silent`` when by some version it is not due at all.
+    """
+
+    due: DueReport
+    content: int
+    certain: Net
+    doubtful: Net
+    silent: bool
+
+
+def as_sets(changes: Iterable[ContentChange]) -> Iterator[ContentChange]:
+    """The changes of the bags' sets: a row comes with its first copy and goes with its last."""
+    held: Counter[Row] = Counter()
+    for change in changes:
+        net = {}
+        for row, count in change.net.items():
+            before = held[row]
+            held[row] += count
+            if bool(before) != bool(held[row]):
+                net[row] = 1 if held[row] else -1
+            if not held[row]:
+                del held[row]
+        yield replace(change, net=net)
+
+
+def agreed(versions: Sequence[Sequence[ContentChange]], semantics: Semantics) -> Iterator[Agreed]:
+    """The reports of an Rstream, from versions of the same evaluated reports (own bounds, looser, tighter).
+
+    A report whose bag is empty is sent only where the semantics notifies of it.
+    """
+    held: list[Counter[Row]] = [Counter() for _ in versions]
+    sizes = [0] * len(versions)
+    told: tuple[Counter[Row], Counter[Row]] = Counter(), Counter()
+    touched: dict[Row, None] = {}
+    for changes in zip(*versions, strict=True):
+        for place, change in enumerate(changes):
+            held[place].update(change.net)
+            sizes[place] += sum(change.net.values())
+            touched.update(dict.fromkeys(change.net))
+        sent = [bool(size) or semantics.notify_empty for size in sizes]
+        if any(sent):
+            certain, doubtful = _moved(touched, held, told)
+            yield Agreed(changes[0].due, changes[0].content, certain, doubtful, not all(sent))
+            touched = {}
+
+
+def _moved(
+    touched: Iterable[Row], held: Sequence[Counter[Row]], told: tuple[Counter[Row], Counter[Row]]
+) -> tuple[Net, Net]:
+    """How the certain and the doubtful bag differ from those told last; they are told now."""
+    certain, doubtful = dict[Row, int](), dict[Row, int]()
+    for row in touched:
+        counts = [bag[row] for bag in held]
+        for net, bag, now in ((certain, told[0], min(counts)), (doubtful, told[1], max(counts) - min(counts))):
+            if now != bag[row]:
+                net[row] = now - bag[row]
+                bag[row] = now
+    return certain, doubtful
+
+
+def said(answers: Sequence[Answer]) -> Iterator[Net]:
+    """The changes from answer to answer: in whole bags, or as they send it when some answer removes rows.
+
+    A row that is removed but does not hold is owed: its next addition adds nothing.
+    """
+    if any(answer.removed for answer in answers):
+        return _sent_changes(answers)
+    return _differences(answer.added for answer in answers)
+
+
+def _differences(bags: Iterable[Sequence[Row]]) -> Iterator[Net]:
+    before: Counter[Row] = Counter()
+    for bag in bags:
+        now = Counter(bag)
+        net = {row: count - before[row] for row, count in now.items() if count != before[row]}
+        net.update((row, -count) for row, count in before.items() if row not in now)
+        yield net
+        before = now
+
+
+def _sent_changes(answers: Iterable[Answer]) -> Iterator[Net]:
+    held: Counter[Row] = Counter()
+    for answer in answers:
+        moved = Counter(answer.added)
+        moved.subtract(answer.removed)
+        net = {}
+        for row, count in moved.items():
+            before = max(held[row], 0)
+            held[row] += count
+            if now := max(held[row], 0) - before:
+                net[row] = now
+        yield net
+
+
+class Valid:
+    """A query over landmark windows, answered at any instant; ``elements`` come in order of time (ms)."""
+
+    def __init__(self, query: ContinuousQuery, semantics: Semantics, elements: Iterable[StreamElement]) -> None:
+        self._query = query
+        self._arrived = arrived_triples(elements, query.windows, semantics)
+        self._times = [arrival.time for arrival in self._arrived]
+        ends = (arrival.until for arrival in self._arrived if arrival.until is not None)
+        self._borders = sorted({*self._times, *ends})
+        self._snapshot = Snapshot(query, semantics.content, semantics.empty_aggregate)
+        self._rows: dict[int, tuple[Row, ...]] = {}
+
+    def at(self, instant: int) -> tuple[Row, ...]:
+        """The bag of rows over what holds at an instant (ms)."""
+        state = bisect_right(self._borders, instant)
+        if state not in self._rows:
+            self._rows[state] = self._answer(instant)
+        return self._rows[state]
+
+    def within(self, first: int, last: int) -> Sequence[tuple[Row, ...]]:
+        """All that it was from one instant to another (ms), both included, in order."""
+        inside = self._borders[bisect_right(self._borders, first) : bisect_right(self._borders, last)]
+        return [self.at(instant) for instant in (first, *inside)]
+
+    def _answer(self, instant: int) -> tuple[Row, ...]:
+        seen = bisect_right(self._times, instant)
+        view = View(0, instant, 0, instant, seen)
+        held = tuple(content(self._arrived, self._times, window.stream, view) for window in self._query.windows)
+        return self._snapshot.rows(held)
+
+
+class BackgroundError(MistakeError, ValueError):
+    """A query names a static graph and nobody says which file has its triples."""
+
+
+def beside(query: ContinuousQuery, static: Path | None) -> ContinuousQuery:
+    """The query with the triples of an RDF file as static data; BackgroundError when it needs some and has none."""
+    if static is not None:
+        return query.with_static(tuple(read_triples(static)))
+    if query.background:
+        raise BackgroundError(static_missing(query))
+    return query
+
 
 Expect = Callable[[ContinuousQuery, Semantics, int, int], tuple[ExpectedReport, ...]]
 """(query, semantics, advanced_to, t0) to the expected reports of one stream."""

@@ -21,14 +21,13 @@ from streamgauge.model.report import DueReport, ExpectedReport, TiePool
 from streamgauge.model.semantics import R2S, Counting, Semantics
 from streamgauge.model.terms import Row, Term
 from streamgauge.oracle.expected.reports import ContentInspection, Expect, Look, expected_reports, together
-from streamgauge.oracle.judging import chains, intervals
-from streamgauge.oracle.judging.chains import Position
+from streamgauge.oracle.judging import choices, intervals
+from streamgauge.oracle.judging.choices import Position
 from streamgauge.oracle.judging.compare import computed_columns
 from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import children, variable_names
-from streamgauge.semantics.definition import Asked, operator
+from streamgauge.semantics.definition import Asked, operator, streamed
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.semantics.stream import streamed
 from streamgauge.spark.term_order import Place, places
 from streamgauge.sparql.values import DOUBLE, FLOAT
 
@@ -212,7 +211,7 @@ def _positions(
     if len(tie) < 2 or not keys:
         return ()
     pairs = zip(keys, descending, strict=True)
-    ordered = (chains.positions([terms[index] for index in tie], down) for terms, down in pairs)
+    ordered = (choices.positions([terms[index] for index in tie], down) for terms, down in pairs)
     return next(filter(None, ordered), ())
 
 

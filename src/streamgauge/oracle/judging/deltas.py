@@ -19,16 +19,12 @@ from streamgauge.model.run import Run
 from streamgauge.model.semantics import R2S, Grain, Report, Semantics
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import WindowVerdict
-from streamgauge.oracle.expected.histories import Agreed, ContentChange, ExpectChanges, Net, agreed, said
-from streamgauge.oracle.expected.reports import Expect
+from streamgauge.oracle.expected.reports import Agreed, ContentChange, Expect, ExpectChanges, Net, agreed, said
 from streamgauge.oracle.judging.align import align
-from streamgauge.oracle.judging.blanks import has_blanks
 from streamgauge.oracle.judging.bounds import bounded
-from streamgauge.oracle.judging.clock import due_time
-from streamgauge.oracle.judging.compare import Overlap, computed_columns, overlap, similarity
-from streamgauge.oracle.judging.equality import chooses
-from streamgauge.oracle.judging.metrics import DueTime, Unit, judge, ratio
-from streamgauge.oracle.judging.oracle import JudgingRules, Score, Scored, by_rows, in_columns
+from streamgauge.oracle.judging.compare import Overlap, computed_columns, exact_terms, has_blanks, overlap, similarity
+from streamgauge.oracle.judging.metrics import DueTime, Unit, due_time, judge, ratio
+from streamgauge.oracle.judging.oracle import JudgingRules, Score, Scored, by_rows, chooses, in_columns
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.definition import operator
 
@@ -119,7 +115,7 @@ class Beside:
         bag = self._bags[side]
         bag[row] += count
         self._equal += min(wanted[row], given[row]) - before
-        key = tuple(term for i, term in enumerate(row) if i not in self._computed) if self._computed else row
+        key = exact_terms(row, self._computed) if self._computed else row
         if wanted[row] != given[row]:
             self._open[key].add(row)
         else:

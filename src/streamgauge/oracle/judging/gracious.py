@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from streamgauge.model.element import StreamElement
@@ -15,18 +15,14 @@ from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.compare import computed_columns, overlap
 from streamgauge.oracle.judging.metrics import Unit, ratio
-from streamgauge.oracle.judging.oracle import matched
-from streamgauge.semantics.content import Arrival, arrived_triples, content
+from streamgauge.oracle.judging.oracle import Progress, matched
+from streamgauge.semantics.arrivals import Arrival, admit, arrived_triples, content
 from streamgauge.semantics.definition import due_reports, facts, operator
 from streamgauge.semantics.evaluate import Snapshot
-from streamgauge.semantics.order import admit
 from streamgauge.semantics.refusal import RefusedError
 
 LIMIT = 20_000_000
 """How many triples the contents that are tried may hold together before the search is refused."""
-
-Progress = Callable[[int, int], None]
-"""Told (windows searched, how many there are)."""
 
 
 @dataclass(frozen=True, slots=True)

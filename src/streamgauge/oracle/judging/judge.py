@@ -1,7 +1,8 @@
 """Judging a run folder: which evaluator, under which clock, against which stream."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,27 +11,33 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge.formats.stream import SCHEMA, StreamError, elements, files
-from streamgauge.formats.tables import conform
+from streamgauge.formats.tables import batches, conform
+from streamgauge.model import algebra as al
 from streamgauge.model.algebra import Graph
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, Window
+from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock, Origin, Report, Semantics, Tick
 from streamgauge.model.verdict import Evaluator, Judgement, Verdict
 from streamgauge.oracle.expected.reports import Expect, definition, refuse_spark
-from streamgauge.oracle.judging.arrivals import arrival_times, by_arrival
-from streamgauge.oracle.judging.cautions import cautions
+from streamgauge.oracle.judging.cuts import with_cuts
 from streamgauge.oracle.judging.deltas import by_changes, countable
 from streamgauge.oracle.judging.gracious import gracious
+from streamgauge.oracle.judging.metrics import arrival_times, by_arrival
 from streamgauge.oracle.judging.oracle import JudgingRules, Progress, check, decide, unknown
 from streamgauge.query import QueryError, fill, parse, parse_sparql
 from streamgauge.query.dialects import load
 from streamgauge.query.rebuild import every_pattern
+from streamgauge.query.window_graphs import reads
+from streamgauge.semantics.arrivals import near, origins
 from streamgauge.semantics.definition import refuse
+from streamgauge.semantics.due import clock_steps
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
 
 DEFINITION_LIMIT = 3_000_000
 """Triples that the definition may look at over all windows before Spark is asked instead."""
@@ -70,7 +77,7 @@ def judge_run(run: Run, stream: Path, means: Means) -> Verdict:
 
 
 def with_cautions(run: Run, verdict: Verdict, stream: Path) -> Verdict:
-    """The verdict with what makes the whole of it doubtful (``cautions.py``), unless it is unknown anyway."""
+    """The verdict with its cautions, unless it is unknown anyway."""
     if verdict.judgement is Judgement.UNKNOWN:
         return verdict
     return replace(verdict, cautions=cautions(run, verdict, stream))
@@ -146,7 +153,7 @@ def choose(
     The definition reads all static data at every report.
     ``advanced_to`` (ms) is how far time came, the last element unless given.
     """
-    times = _times(stream)
+    times = _column(stream, "time")
     instants = 0 if advanced_to is None else _instants(query, semantics, times, advanced_to)
     work: float = (REPORT_COST + len(query.static)) * instants
     work += sum(_work(times, each.window, semantics) for each in query.windows)
@@ -160,27 +167,18 @@ def _instants(query: ContinuousQuery, semantics: Semantics, times: pa.ChunkedArr
     first = semantics.t0
     if semantics.origin is Origin.FIRST and len(times):
         first = pc.min(times).as_py()
-    steps: list[int] = []
-    if Report.WINDOW_CLOSE in semantics.report:
-        steps = [each.window.slide for each in query.windows if each.window.kind != "count"]
-    elif semantics.period is not None or semantics.tick is Tick.TIME:
-        steps = [semantics.period or semantics.time_unit]
-    return sum(max(0, advanced_to - first) // step for step in steps)
+    return sum(max(0, advanced_to - first) // step for step in clock_steps(query.windows, semantics))
 
 
 def _refuse_endless(run: Run, stream: Path) -> None:
     """Refuse a run whose time goes on for so long that the definition would not end."""
     header = run.header
-    instants = _instants(header.query, header.semantics, _times(stream), header.advanced_to)
+    instants = _instants(header.query, header.semantics, _column(stream, "time"), header.advanced_to)
     if instants * REPORT_COST > 10 * DEFINITION_LIMIT:
         raise RefusedError(
             f"up to advanced_to = {header.advanced_to} ms there are {instants:,} instants to report at, too many for "
             "the definition: is advanced_to right? Otherwise --evaluator spark"
         )
-
-
-def _times(stream: Path) -> pa.ChunkedArray:
-    return _column(stream, "time")
 
 
 def _column(stream: Path, name: str) -> pa.ChunkedArray:
@@ -229,11 +227,11 @@ def other_stream(stream: Path, query: ContinuousQuery) -> str | None:
 def expectation(evaluator: Evaluator, stream: Path, means: Means) -> tuple[Expect, int | None, int]:
     """The expected reports of a stream as a function, the first element's time, and the latest time (ms)."""
     if evaluator == "spark":
-        from streamgauge.oracle.expected.on_spark import read_header, spark, table_at
+        from streamgauge.oracle.expected.on_spark import SparkReports, read_header, table_at
 
         session = means.spark()
         header = read_header(table_at(session, stream))
-        return spark(session, stream, header), header.first, header.last
+        return SparkReports(session, stream, header), header.first, header.last
     held = tuple(elements(stream))
     return definition(held), first_time(held), max((element.time for element in held), default=0)
 
@@ -270,9 +268,163 @@ def _clocks(
     """The expected reports by arrival and by application time."""
     if evaluator != "spark":
         return definition(by_arrival(run, held)[1]), definition(held)
-    from streamgauge.oracle.expected.on_spark import arrived, read_header, spark, table_at
+    from streamgauge.oracle.expected.on_spark import SparkReports, arrived, read_header, table_at
 
     session = means.spark()
     tables = (arrived(session, stream, arrival_times(run)), table_at(session, stream))
-    by_arrival_time, by_time = (spark(session, table, read_header(table)) for table in tables)
+    by_arrival_time, by_time = (SparkReports(session, table, read_header(table)) for table in tables)
     return by_arrival_time, by_time
+
+
+def expected_reports(
+    query: ContinuousQuery,
+    semantics: Semantics,
+    stream: Path,
+    means: Means,
+    *,
+    windows: int | None = None,
+    advance_to: int | None = None,
+    t0: int | None = None,
+    told: int | None = None,
+    name: Callable[[int], None] = lambda _horizon: None,
+) -> tuple[ExpectedReport, ...]:
+    """The reports that are due on a stream table; ``windows`` closes as many windows, ``advance_to`` and ``t0`` in ms.
+
+    Without either time comes as far as the last element, or as the stream's file ``told`` (ms); without ``t0`` the
+    semantics' first candidate counts, which is near the first element (``near``). ``name`` hears how far that was (ms).
+    """
+    refuse(query, semantics)
+    if reason := other_stream(stream, query):
+        raise RefusedError(reason)
+    evaluator = means.evaluator or choose(stream, query, semantics, None)
+    expect, first, last = expectation(evaluator, stream, means)
+    semantics = near(query.windows, semantics, first)
+    origin = t0 if t0 is not None else origins(semantics, query.windows, first)[0]
+    until = advance_to if advance_to is not None else last if told is None else max(last, told)
+    if windows is not None:
+        until = origin + _closes(query, semantics, windows)
+    name(until)
+    return with_cuts(expect)(query, semantics, until, origin)
+
+
+def _closes(query: ContinuousQuery, semantics: Semantics, windows: int) -> int:
+    """How long after t0 so many windows have closed, ms."""
+    kinds = {each.window.kind for each in query.windows}
+    if len(query.windows) > 1 or "count" in kinds:
+        raise RefusedError("the number of windows says when time ends for one window in ms: say how far time comes")
+    head = query.window.slide if semantics.partial_head else query.window.size
+    return head + (windows - 1) * query.window.slide
+
+
+NAMED = 3
+"""How many IRIs that occur nowhere are named."""
+
+
+CONSIDERED = 20_000
+"""Among how many IRIs of the stream the nearest is sought."""
+
+
+def cautions(run: Run, verdict: Verdict, stream: Path) -> tuple[str, ...]:
+    """Doubts about a whole verdict: every window expected nothing or got nothing, with the likely causes.
+
+    Then data was forgotten or misnamed (static data, an IRI or prefix, the stream's name) rather than an engine wrong.
+    None where some window expected rows and some window got rows; the stream table is read only where there are some.
+    """
+    due = [window for window in verdict.windows if window.due]
+    hoped = any(window.expected for window in due)
+    got = any(answer.added or answer.removed for answer in run.answers)
+    if (hoped and got) or (not verdict.windows and not run.answers):
+        return ()
+    held = _Terms(stream, run.header.query)
+    causes = tuple(_causes(run.header.query, held))
+    if hoped:
+        return (_silent(run), *causes)
+    empty = "No report was due" if not due else f"Every one of {len(due):,} due reports expected nothing"
+    side = "" if got else ", and every answer was empty" if run.answers else ", and nothing was answered"
+    found = causes or ("No pattern of the query matched: look at its constants and filters.",)
+    return (f"{empty}{side}: this verdict says little about the engine.", *found)
+
+
+def _silent(run: Run) -> str:
+    query = run.header.query
+    what = "Every answer was empty" if run.answers else "Nothing was answered"
+    asked = " and ".join(f"<{name}>" for name in dict.fromkeys(each.stream for each in query.windows))
+    static = f", the {len(query.static):,} triples of static data" if query.static else ""
+    return f"{what} although rows were expected: was the engine given the stream {asked}{static} and this query's IRIs?"
+
+
+class _Terms:
+    """The streams' names and the IRIs of a stream table and of static data; every column is read once."""
+
+    def __init__(self, stream: Path, query: ContinuousQuery) -> None:
+        names: set[str] = set()
+        terms: dict[str, None] = {}
+        columns = ("stream", "subject", "predicate", "object")
+        schema = pa.schema([SCHEMA.field(name) for name in columns])
+        if files(stream):
+            for _, batch in batches(stream, schema):
+                names.update(batch.column("stream").unique().to_pylist())
+                for name in ("predicate", "object", "subject"):
+                    terms.update(dict.fromkeys(batch.column(name).unique().to_pylist()))
+        for triple in query.static:
+            terms.update(dict.fromkeys(triple))
+        self.streams = names
+        self.iris = {term for term in terms if term.startswith("<")}
+        self.some = [term for term in terms if term.startswith("<")][:CONSIDERED]
+
+    def nearest(self, iri: str) -> str | None:
+        """The IRI that is there and most like this one: with the same local name, else by its letters."""
+        same = [each for each in self.some if _local(each) == _local(iri)]
+        return next(iter(get_close_matches(iri, same or self.some, 1, 0.0 if same else 0.6)), None)
+
+
+def _causes(query: ContinuousQuery, held: _Terms) -> Iterator[str]:
+    absent = [name for name in dict.fromkeys(each.stream for each in query.windows) if name not in held.streams]
+    if absent and held.streams:
+        there = " and ".join(f"<{name}>" for name in sorted(held.streams)[:NAMED])
+        yield (
+            f"Likely cause: the query reads the stream {' and '.join(f'<{name}>' for name in absent)}, and what was "
+            f"recorded is {there}."
+        )
+    static = _lacks_static(query)
+    if static:
+        yield "Likely cause: the query reads static data and the run has none. Name it with --static (query.static)."
+    missing = [iri for iri in dict.fromkeys(_constants(query.form.pattern)) if iri not in held.iris]
+    for iri in missing[:NAMED]:
+        near = held.nearest(iri)
+        beside = "" if query.static else ", and there is no static data"
+        hint = f"; the nearest that is there is {near}" if near else ""
+        yield f"Likely cause: {iri} of the query is in no triple of the stream{beside}{hint}."
+
+
+def _lacks_static(query: ContinuousQuery) -> bool:
+    """Whether patterns read static data that is not there: a graph that FROM names, or what no window holds."""
+    if query.static:
+        return False
+    named = {f"<{each.name}>" for each in query.windows if each.name is not None}
+    outside = len(named) == len(query.windows) and None in reads(query.form)
+    return bool(query.background) or outside
+
+
+def _local(iri: str) -> str:
+    return iri[1:-1].replace("#", "/").replace(":", "/").rpartition("/")[2].casefold()
+
+
+def _constants(pattern: al.Pattern) -> Iterator[str]:
+    """The IRIs that every solution needs: not those of OPTIONAL, MINUS, alternatives, filters and paths."""
+    match pattern:
+        case al.BGP(patterns=triples):
+            for each in triples:
+                parts: Sequence[object] = (each.subject, each.predicate, each.object)
+                yield from (part for part in parts if isinstance(part, str) and part.startswith("<"))
+        case al.Join(left=left, right=right):
+            yield from _constants(left)
+            yield from _constants(right)
+        case al.LeftJoin(left=left) | al.Minus(left=left):
+            yield from _constants(left)
+        case al.Union() | al.Values():
+            return
+        case _:
+            inner = getattr(pattern, "pattern", None)
+            if inner is not None:
+                yield from _constants(inner)

@@ -24,12 +24,12 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import XSD, Row, Term, is_literal
 from streamgauge.oracle.judging import choices, intervals
+from streamgauge.oracle.judging.choices import REASON, beyond, integer, is_beyond, is_limited, refuse
 from streamgauge.oracle.judging.compare import computed_variables
 from streamgauge.oracle.judging.intervals import Interval, IntervalSum, OpenError, read
-from streamgauge.oracle.judging.support import REASON, beyond, integer, is_beyond, is_limited, refuse
 from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import parts, with_pattern
-from streamgauge.semantics.content import Contents
+from streamgauge.semantics.arrivals import Contents
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.sparql import aggregates, expression
 from streamgauge.sparql.algebra import FALSE, TRUE

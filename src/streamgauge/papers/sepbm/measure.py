@@ -28,7 +28,7 @@ from streamgauge.report.sepbm import (
     score_json,
     times_of,
 )
-from streamgauge.suites.sepbm import ABOUT, Stored, read, runner
+from streamgauge.suites.sepbm import ABOUT, Configuration, read, runner
 from streamgauge.suites.sepbm.analysis import SLOW, NotificationScore, score
 from streamgauge.suites.sepbm.generator import ConfigurationRequest, generate, small
 from streamgauge.suites.sepbm.generator import university as world
@@ -170,7 +170,7 @@ def measure(
     return SepbmOutcomes(outcomes, lacking, counts)
 
 
-def _judged(folder: Path, stored: Stored, judging: JudgingMeans) -> None:
+def _judged(folder: Path, stored: Configuration, judging: JudgingMeans) -> None:
     if not outcome(folder, stored, judging).verdicts:
         judge(folder, stored, judging, again=False)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from streamgauge.harness.importing import ForeignError
 from streamgauge.model.verdict import Judgement
 from streamgauge.papers.reproduction import Reproduction, Tell
-from streamgauge.papers.yabench import plots
+from streamgauge.papers.yabench import page
 from streamgauge.papers.yabench.measure import LOADS, NAMES, PAPER, SIZE, PublishedLines, ResultFiles, last_result
 from streamgauge.papers.yabench.oracle_files import OracleLine
 from streamgauge.papers.yabench.trials import TableOneCell, TrialOutcome, TrialRunner, TrialSide, available, do, trials
@@ -289,16 +289,16 @@ def _figures(found: YabenchRuns, test: str, dones: Sequence[TrialOutcome], drawi
     trial = dones[0].test
     shown = _shown(found, dones)
     right, late, used = _titles(test, trial.load, trial.number == 1)
-    yield from plots.correctness(drawing, right, shown)
-    yield from plots.delay(drawing, late, shown)
+    yield from page.correctness(drawing, right, shown)
+    yield from page.delay(drawing, late, shown)
     over_time = {found.series(done.side): (done.side.label, done.runs[0].memory) for done in dones}
     for place, engine in enumerate(NAMES):
         if told := found.memory(trial.number, engine, trial.load):
             over_time[place] = (found.labels[place], tuple(told))
-    yield from plots.memory(drawing, used, dict(sorted(over_time.items())))
+    yield from page.memory(drawing, used, dict(sorted(over_time.items())))
     if test == "E1/small":
         single = {found.series(done.side): (done.side.label, done.runs[0].lines) for done in dones}
-        yield from plots.size_and_delay(drawing, "Figure 4d: result size and delay, E1/small", single)
+        yield from page.size_and_delay(drawing, "Figure 4d: result size and delay, E1/small", single)
 
 
 def _gracious(found: YabenchRuns, drawing: ChartDrawing) -> Iterator[PageSection]:
@@ -311,7 +311,7 @@ def _gracious(found: YabenchRuns, drawing: ChartDrawing) -> Iterator[PageSection
     figures = [
         figure
         for done in dones
-        for figure in plots.borders(
+        for figure in page.borders(
             drawing, f"Figure 6b: {done.side.label}, the borders that gracious mode finds", done.runs[0].gracious, SIZE
         )
     ]

@@ -16,7 +16,7 @@ from streamgauge.model.query import Window
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Report
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
-from streamgauge.oracle.judging.clock import last_answer
+from streamgauge.oracle.judging.metrics import last_answer
 from streamgauge.oracle.judging.metrics import ratio
 from streamgauge.papers.rules import RuleSettings, WindowQuery, in_sequence
 from streamgauge.papers.yabench.oracle_files import (
@@ -35,13 +35,6 @@ from streamgauge.papers.yabench.oracle_files import (
 from streamgauge.semantics.refusal import RefusedError
 
 
-def plain_lines(
-    reader: InputReader, reports: EngineReports, window: Window, ask: Ask, *, single_result: bool
-) -> list[OracleLine]:
-    """The lines without gracious mode; ``single_result`` drops one report that matches nothing, else many."""
-    return _PlainComparator(reader, reports, window, ask, single_result).lines()
-
-
 @dataclass(slots=True)
 class _UnmatchedReport:
     """The report that did not match and is kept, and whether any did."""
@@ -50,16 +43,22 @@ class _UnmatchedReport:
     matched: bool = False
 
 
-class _PlainComparator:
-    def __init__(
-        self, reader: InputReader, reports: EngineReports, window: Window, ask: Ask, single_result: bool
-    ) -> None:
-        self._reader, self._reports, self._window, self._ask = reader, reports, window, ask
-        self._single = single_result
-        self._out = OracleWriter(window.size, window.slide, reader.size)
-        self._kept: EngineReport | None = None
+class _Comparator:
+    """Compares an engine's reports with the query's answers over windows of the input stream."""
 
-    def lines(self) -> list[OracleLine]:
+    def __init__(self, reader: InputReader, reports: EngineReports, window: Window, ask: Ask) -> None:
+        self._reader, self._reports, self._window, self._ask = reader, reports, window, ask
+        self._out = OracleWriter(window.size, window.slide, reader.size)
+
+
+class _PlainComparator(_Comparator):
+    """Content change without gracious mode; ``single`` drops one report that matches nothing, else many."""
+
+    _kept: EngineReport | None = None
+    _single = True
+
+    def lines(self, *, single: bool) -> list[OracleLine]:
+        self._single = single
         previous: tuple[Solution, ...] | None = None
         slides = 0
         while (time := self._reader.next_time()) is not None:
@@ -131,11 +130,6 @@ def left_over(out: OracleWriter, reports: EngineReports) -> None:
         out.add(OracleLine(0.0, 1.0, len(said.rows), UNSET, UNSET, start, said.end, UNSET))
 
 
-def gracious_lines(reader: InputReader, reports: EngineReports, window: Window, ask: Ask) -> list[OracleLine]:
-    """The lines in gracious mode; RefusedError where YABench's oracle fails or never ends."""
-    return _GraciousComparator(reader, reports, window, ask).lines()
-
-
 @dataclass(slots=True)
 class _TriedContent:
     """The outcome of one content: rows still expected, rows taken, the place of the next report."""
@@ -147,13 +141,12 @@ class _TriedContent:
     ended: bool = False
 
 
-class _GraciousComparator:
-    def __init__(self, reader: InputReader, reports: EngineReports, window: Window, ask: Ask) -> None:
-        self._reader, self._reports, self._window, self._ask = reader, reports, window, ask
-        self._out = OracleWriter(window.size, window.slide, reader.size)
-        self._at = 0
-        self._current: tuple[Solution, ...] = ()
-        self._previous: tuple[Solution, ...] | None = None
+class _GraciousComparator(_Comparator):
+    """Content change in gracious mode; RefusedError where YABench's oracle fails or never ends."""
+
+    _at = 0
+    _current: tuple[Solution, ...] = ()
+    _previous: tuple[Solution, ...] | None = None
 
     def lines(self) -> list[OracleLine]:
         slides = 0
@@ -272,17 +265,17 @@ def lines(run: Run, elements: Sequence[StreamElement], settings: RuleSettings) -
         rows = answering.rows(triple for _, triple in content.triples)
         return solutions(answering.variables, rows)
 
-    reader, reports = InputReader(stream), EngineReports(run.answers, header.started)
+    given = InputReader(stream), EngineReports(run.answers, header.started), header.query.window, ask
     closes = Report.WINDOW_CLOSE in header.semantics.report
     if closes == (Report.CONTENT_CHANGE in header.semantics.report):
         raise RefusedError(f"{header.semantics.name} reports otherwise: YABench knows window close or content change")
     if closes:
-        return close_lines(reader, reports, header.query.window, ask, gracious=settings.gracious)
+        return _CloseComparator(*given).lines(gracious=settings.gracious)
     _refuse_size(stream, header.query.window.size)
     if settings.gracious:
-        return gracious_lines(reader, reports, header.query.window, ask)
+        return _GraciousComparator(*given).lines()
     single = settings.single_result and str(header.workload.get("singleresult")).lower() != "false"
-    return plain_lines(reader, reports, header.query.window, ask, single_result=single)
+    return _PlainComparator(*given).lines(single=single)
 
 
 def _stream(ordered: Sequence[StreamElement]) -> list[Timed]:
@@ -336,80 +329,54 @@ class BagScore:
         return BagScore(ratio(found, len(actual), len(expected)), ratio(found, len(expected), len(actual)), found)
 
 
-def close_lines(
-    reader: InputReader, reports: EngineReports, window: Window, ask: Ask, *, gracious: bool
-) -> list[OracleLine]:
-    """A line per report of the engine; windows after its last report are never scored, nor reports after the stream."""
-    found: list[OracleLine] = []
-    for number in range(1, len(reports) + 1):
-        end = number * window.slide
-        start = max(0, end - window.size)
-        said = reports.next()
-        reader.purge(start)
-        content = reader.window(start, end)
-        if said is None or content is None:
-            break
-        found.append(_close_line(reader, said, content, (end - window.size, end), ask, gracious=gracious))
-    return found
+class _CloseComparator(_Comparator):
+    """Window close: a line per report; windows after the last report are never scored, nor reports after the stream."""
 
-
-def _close_line(
-    reader: InputReader,
-    said: EngineReport,
-    content: OracleWindow,
-    borders: tuple[int, int],
-    ask: Ask,
-    *,
-    gracious: bool,
-) -> OracleLine:
-    expected = ask(content)
-    score = BagScore.of(expected, said.rows)
-    start, end = borders
-    delay = said.end - content.end
-    if gracious and (expected or said.rows):
-        delay = UNSET
-        start, score = _start(reader, said, content, start, score, ask)
-        end, score = _end(reader, said, (start, end), score, ask)
-    return OracleLine(
-        score.precision,
-        score.recall,
-        len(said.rows),
-        len(expected),
-        len(content.triples),
-        max(0, start),
-        end,
-        delay,
-        score.found,
-    )
-
-
-def _start(
-    reader: InputReader, said: EngineReport, content: OracleWindow, start: int, best: BagScore, ask: Ask
-) -> tuple[int, BagScore]:
-    """Move the start right by one time after another while recall does not fall."""
-    if best.recall < 1:
-        for time in sorted({time for time, _ in content.triples})[1:]:
-            score = BagScore.of(ask(reader.from_buffer(time)), said.rows)
-            if score.recall < best.recall:
+    def lines(self, *, gracious: bool) -> list[OracleLine]:
+        found: list[OracleLine] = []
+        for number in range(1, len(self._reports) + 1):
+            end = number * self._window.slide
+            start = max(0, end - self._window.size)
+            said = self._reports.next()
+            self._reader.purge(start)
+            content = self._reader.window(start, end)
+            if said is None or content is None:
                 break
-            start, best = time, score
-            if score.recall == 1:
+            found.append(self._line(said, content, end, gracious=gracious))
+        return found
+
+    def _line(self, said: EngineReport, content: OracleWindow, end: int, *, gracious: bool) -> OracleLine:
+        expected = self._ask(content)
+        score = BagScore.of(expected, said.rows)
+        start, delay = end - self._window.size, said.end - content.end
+        if gracious and (expected or said.rows):
+            delay = UNSET
+            start, score = self._start(said, content, start, score)
+            end, score = self._end(said, start, end, score)
+        sizes = len(said.rows), len(expected), len(content.triples)
+        return OracleLine(score.precision, score.recall, *sizes, max(0, start), end, delay, score.found)
+
+    def _start(self, said: EngineReport, content: OracleWindow, start: int, best: BagScore) -> tuple[int, BagScore]:
+        """Move the start right by one time after another while recall does not fall."""
+        if best.recall < 1:
+            for time in sorted({time for time, _ in content.triples})[1:]:
+                score = BagScore.of(self._ask(self._reader.from_buffer(time)), said.rows)
+                if score.recall < best.recall:
+                    break
+                start, best = time, score
+                if score.recall == 1:
+                    break
+        return start, best
+
+    def _end(self, said: EngineReport, start: int, end: int, best: BagScore) -> tuple[int, BagScore]:
+        """Then move the end right, reading on, while neither precision nor recall falls."""
+        while best.precision < 1:
+            time = self._reader.next_graph()
+            content = None if time is None else self._reader.window(start, time)
+            if time is None or content is None:
                 break
-    return start, best
-
-
-def _end(
-    reader: InputReader, said: EngineReport, borders: tuple[int, int], best: BagScore, ask: Ask
-) -> tuple[int, BagScore]:
-    """Then move the end right, reading on, while neither precision nor recall falls."""
-    start, end = borders
-    while best.precision < 1:
-        time = reader.next_graph()
-        content = None if time is None else reader.window(start, time)
-        if time is None or content is None:
-            break
-        score = BagScore.of(ask(content), said.rows)
-        if score.precision < best.precision or score.recall < best.recall:
-            break
-        end, best = time, score
-    return end, best
+            score = BagScore.of(self._ask(content), said.rows)
+            if score.precision < best.precision or score.recall < best.recall:
+                break
+            end, best = time, score
+        return end, best

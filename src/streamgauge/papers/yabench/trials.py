@@ -14,8 +14,8 @@ from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock, Report
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
-from streamgauge.oracle.judging.clock import feeder_lateness
 from streamgauge.oracle.judging.judge import Means, judge_run
+from streamgauge.oracle.judging.metrics import feeder_lateness
 from streamgauge.papers.rules import RuleSettings
 from streamgauge.papers.yabench import rules
 from streamgauge.papers.yabench.measure import EXPERIMENTS, LOADS, NAMES, SIZE, WINDOW

@@ -29,7 +29,7 @@ def key_of(notification: Notification) -> str:
     return f"{quote(notification.channel, safe='')}/{notification.number}/{notification.at}"
 
 
-def _told(notification: Notification, variables: tuple[str, ...], kind: FormKind = "SELECT") -> Json:
+def notification_json(notification: Notification, variables: tuple[str, ...], kind: FormKind = "SELECT") -> Json:
     """The JSON of a notification; of an ASK also whether it is true now."""
     truth = {"boolean": notification.added == ((TRUE,),)} if kind == "ASK" else {}
     return truth | {
@@ -62,7 +62,7 @@ class NotificationTexts:
         key = channel.name, notification.number, notification.at
         text = self._texts.get(key)
         if text is None:
-            text = msgspec.json.encode(_told(notification, channel.variables, channel.log.kind))
+            text = msgspec.json.encode(notification_json(notification, channel.variables, channel.log.kind))
             if notification.size <= _LARGEST:
                 self._keep(key, text)
         return text

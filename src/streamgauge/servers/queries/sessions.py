@@ -10,7 +10,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Emit, Engine, Session
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Origin, Semantics
-from streamgauge.semantics.origin import Beginning, beginning
+from streamgauge.semantics.arrivals import Beginning, beginning
 from streamgauge.semantics.refusal import RefusedError
 
 

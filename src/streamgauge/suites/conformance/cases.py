@@ -23,8 +23,8 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S, Clock, Semantics
 from streamgauge.model.terms import Row
 from streamgauge.query import QueryError, parse_sparql, print_query
+from streamgauge.semantics.arrivals import admit, origins
 from streamgauge.semantics.definition import refuse
-from streamgauge.semantics.order import admit, origins
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 

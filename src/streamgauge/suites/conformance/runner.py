@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
@@ -32,9 +33,8 @@ from streamgauge.model.verdict import Judgement, Part, Verdict
 from streamgauge.oracle.diagnosis.diagnose import diagnose
 from streamgauge.oracle.diagnosis.search import Search
 from streamgauge.oracle.expected.reports import definition
-from streamgauge.oracle.judging.arrivals import by_arrival
-from streamgauge.oracle.judging.clock import feeder_lateness
 from streamgauge.oracle.judging.judge import Means, first_time, judge_run
+from streamgauge.oracle.judging.metrics import by_arrival, feeder_lateness
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 from streamgauge.suites.conformance.cases import ConformanceTask, Scale, text
@@ -122,7 +122,7 @@ def certify(
     free: SimpleQueue[PipeProgram] = SimpleQueue()
     stopped, started = Event(), Event()
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(TemporaryDirectory()))
+        judge = partial(_verdict, folder=Path(stack.enter_context(TemporaryDirectory())), spark=spark)
         for _ in range(jobs):
             free.put(stack.enter_context(PipeProgram(subject.command, LIMITS)))
 
@@ -132,7 +132,7 @@ def certify(
                 if stopped.is_set():
                     raise SetUpError(f"{subject.name}: not done, as a task before it showed a fault of the set-up")
                 began = time.monotonic()
-                found = _outcome(subject, each, tasks, _Judge(folder, spark))
+                found = _outcome(subject, each, tasks, judge)
                 if not started.is_set():
                     _refuse_unstarted(subject, found, time.monotonic() - began)
                 started.set()
@@ -171,22 +171,19 @@ def _refuse_unstarted(subject: Subject, outcome: ConformanceOutcome, took: float
         )
 
 
-@dataclass(frozen=True)
-class _Judge:
-    folder: Path
-    spark: "Callable[[], SparkSession]"
-
-    def verdict(self, run: Run, asked: ConformanceTask) -> Verdict:
-        """The verdict by the definition; by whatever may judge where that may not, or where arrival times count."""
-        stream = asked.case.stream
-        if run.header.evaluator != "definition" and asked.semantics.clock is Clock.APPLICATION:
-            return check(run, definition(stream), first_time(stream), JudgingRules("definition"))
-        with TemporaryDirectory(dir=self.folder) as table:
-            write(stream, Path(table) / "part-0.parquet")
-            return judge_run(run, Path(table), Means(self.spark))
+def _verdict(run: Run, asked: ConformanceTask, folder: Path, spark: "Callable[[], SparkSession]") -> Verdict:
+    """The verdict by the definition; by whatever may judge where that may not, or where arrival times count."""
+    stream = asked.case.stream
+    if run.header.evaluator != "definition" and asked.semantics.clock is Clock.APPLICATION:
+        return check(run, definition(stream), first_time(stream), JudgingRules("definition"))
+    with TemporaryDirectory(dir=folder) as table:
+        write(stream, Path(table) / "part-0.parquet")
+        return judge_run(run, Path(table), Means(spark))
 
 
-def _outcome(subject: Subject, asked: ConformanceTask, tasks: PipeProgram, judge: _Judge) -> ConformanceOutcome:
+def _outcome(
+    subject: Subject, asked: ConformanceTask, tasks: PipeProgram, judge: Callable[[Run, ConformanceTask], Verdict]
+) -> ConformanceOutcome:
     case = asked.case
     if reason := subject.refuse(case.query, asked.semantics):
         return ConformanceOutcome(asked, TaskResult.REFUSED, reason)
@@ -214,7 +211,7 @@ def _outcome(subject: Subject, asked: ConformanceTask, tasks: PipeProgram, judge
             f"{subject.name} is not set up rightly, so nothing is certified: {reason}. In the task {asked.name}: "
             f"{run.header.failure}"
         )
-    verdict = judge.verdict(run, asked)
+    verdict = judge(run, asked)
     if verdict.judgement is Judgement.RIGHT:
         return ConformanceOutcome(asked, TaskResult.PASSED, run=run)
     return ConformanceOutcome(asked, TaskResult.WRONG, _fault(run, verdict), run)

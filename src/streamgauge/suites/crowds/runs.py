@@ -13,9 +13,9 @@ import httpx
 import msgspec
 
 from streamgauge import workloads
+from streamgauge.harness import RunStore, made_once
 from streamgauge.harness.process import ProgramError
 from streamgauge.harness.resources import ResourceSampler
-from streamgauge.harness.trial import RunStore, made_once
 from streamgauge.suites.crowds.scenario import CrowdOutcome, ReceivedAnswer, Scenario
 from streamgauge.suites.crowds.systems import CrowdData, Findings, Line, system_of
 from streamgauge.suites.crowds.updates import wall_ms

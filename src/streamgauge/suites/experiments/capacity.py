@@ -16,8 +16,7 @@ from streamgauge.engines import load as load_engine
 from streamgauge.model.query import ContinuousQuery, Window
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
-from streamgauge.oracle.judging.clock import ADVANCE
-from streamgauge.oracle.judging.metrics import percentile
+from streamgauge.oracle.judging.metrics import ADVANCE, percentile
 from streamgauge.query import print_query
 from streamgauge.semantics.profiles import profile
 from streamgauge.suites.experiments import EnginePart, Experiment, ExperimentError

@@ -23,11 +23,11 @@ from streamgauge.formats.static import StaticFile
 from streamgauge.formats.stream import files
 from streamgauge.formats.streams import Reading
 from streamgauge.formats.streams.format import Note, logged
-from streamgauge.harness.trial import PlannedQuery, Trial, made_once
+from streamgauge.harness import PlannedQuery, Trial, made_once
 from streamgauge.model.obstacles import obstacle
 from streamgauge.model.query import ContinuousQuery, Window
 from streamgauge.model.terms import Triple
-from streamgauge.oracle.expected.background import BackgroundError, beside
+from streamgauge.oracle.expected.reports import BackgroundError, beside
 from streamgauge.query import detect, fill, parse
 from streamgauge.query.prologue import declared_prefixes
 from streamgauge.semantics.profiles import profile

@@ -14,17 +14,16 @@ from streamgauge.formats.run import RunError, read_run, write_run
 from streamgauge.formats.streams.format import Note, logged
 from streamgauge.formats.verdict import read_verdict, write_verdict
 from streamgauge.formats.written import Written, read_written
+from streamgauge.harness import PlannedQuery, RunStore, Trial, made_once
 from streamgauge.harness.resources import machine, versions
 from streamgauge.harness.systems import RunLimits
 from streamgauge.harness.systems.pipe import program, record, task_of
-from streamgauge.harness.trial import PlannedQuery, RunStore, Trial, made_once
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.verdict import Verdict
 from streamgauge.oracle.judging.judge import Means, judge_run, other_stream
 from streamgauge.query import parse
+from streamgauge.semantics.arrivals import near, origins
 from streamgauge.semantics.due import refuse_clock
-from streamgauge.semantics.order import origins
-from streamgauge.semantics.origin import near
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.suites.experiments import Experiment, ExperimentError
 from streamgauge.suites.experiments.plan import (

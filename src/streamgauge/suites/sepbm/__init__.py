@@ -62,8 +62,41 @@ class DueRows(NamedTuple):
     removed: tuple[Row, ...] = ()
 
 
-class Configuration(Protocol):
-    """A folder: base load, ontology, channels, sequence, and what is due (section 4.2).
+ABOUT, BASE, ONTOLOGY, CHANNELS, SEQUENCE, DUE = (
+    "configuration.json",
+    "base.nt",
+    "ontology.nt",
+    "channels",
+    "sequence.jsonl",
+    "due.parquet",
+)
+VERSION: Final = 1
+_DUE: Final = pa.schema(
+    [
+        pa.field("channel", pa.string(), nullable=False),
+        pa.field("n", pa.int64(), nullable=False),
+        pa.field("sign", pa.int8(), nullable=False),
+        pa.field("row", pa.list_(pa.string()), nullable=False),
+    ]
+)
+_ROWS: Final = 50_000
+
+
+class ConfigurationError(MistakeError, ValueError):
+    """A configuration that cannot be read or made; the sentence names file and line, or what was asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """The content of ``configuration.json``: how it was made; each channel made from another, with its value."""
+
+    made: Mapping[str, Any]
+    alike: Mapping[str, tuple[str, Term]] = field(default_factory=dict)
+
+
+@dataclass
+class Configuration:
+    """A folder: base load, ontology, channels, sequence, and what is due (section 4.2); channels are held in memory.
 
     ``configuration.json`` says how it was made; ``base.nt`` and ``ontology.nt`` are N-Triples; ``channels/NAME.rq`` are
     the queries; ``sequence.jsonl`` has a publication a line (``n``, ``add``, ``remove``: N-Triples text), numbered from
@@ -72,22 +105,54 @@ class Configuration(Protocol):
 
     folder: Path
     channels: tuple[SepbmChannel, ...]
+    about: About
 
     def rules(self) -> Rules:
-        """The ontology's rules."""
-        ...
+        """The ontology's rules; ConfigurationError names the axiom that is outside the supported ones."""
+        try:
+            return read_rules(self.ontology())
+        except OntologyError as error:
+            raise ConfigurationError(f"{self.folder / ONTOLOGY}: {error}") from error
+
+    def ontology(self) -> tuple[Triple, ...]:
+        """The ontology's triples; ConfigurationError names file and line."""
+        try:
+            return tuple(read_triples(self.folder / ONTOLOGY))
+        except FormatError as error:
+            raise ConfigurationError(str(error)) from error
+        except OSError as error:
+            raise ConfigurationError(f"{self.folder / ONTOLOGY}: {obstacle(error)}") from error
 
     def base(self) -> Iterator[Triple]:
-        """The explicit facts that are loaded before there are channels."""
-        ...
+        """The explicit facts that are loaded before there are channels; ConfigurationError names file and line."""
+        try:
+            yield from StaticFile(self.folder / BASE)
+        except LineError as error:
+            raise ConfigurationError(str(error)) from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"{self.folder / BASE}: {obstacle(error)}") from error
 
     def sequence(self) -> Iterator[Publication]:
-        """The publications in order."""
-        ...
+        """The publications in order; ConfigurationError names file and line."""
+        file = self.folder / SEQUENCE
+        for number, line in enumerate(_lines(file), 1):
+            try:
+                yield _publication(json.loads(line), number)
+            except (ValueError, SyntaxError, KeyError, TypeError, AttributeError) as error:
+                raise ConfigurationError(f"{file}:{number}: no publication with n, add, remove: {error}") from error
 
     def due(self) -> Iterator[DueRows]:
-        """The rows that are due when the sequence is published one by one, by publication."""
-        ...
+        """The rows due, by publication and channel; ConfigurationError when it is not there."""
+        try:
+            table = tables.read(self.folder / DUE, _DUE)
+        except tables.TableError as error:
+            raise ConfigurationError(f"{error}; `streamgauge sepbm generate` writes it") from error
+        rows = zip(*(table.column(name).to_pylist() for name in ("n", "channel", "sign", "row")), strict=True)
+        for (number, channel), found in groupby(rows, lambda row: row[:2]):
+            signed = [(sign, tuple(row)) for _, _, sign, row in found]
+            yield DueRows(
+                channel, number, *(tuple(row for sign, row in signed if sign == wanted) for wanted in (1, -1))
+            )
 
 
 class ReceivedNotification(NamedTuple):
@@ -167,95 +232,7 @@ class UnusableSystemError(MistakeError, RuntimeError):
     """A system that is not there, refuses or failed; the sentence says which and what to do."""
 
 
-ABOUT, BASE, ONTOLOGY, CHANNELS, SEQUENCE, DUE = (
-    "configuration.json",
-    "base.nt",
-    "ontology.nt",
-    "channels",
-    "sequence.jsonl",
-    "due.parquet",
-)
-VERSION: Final = 1
-_DUE: Final = pa.schema(
-    [
-        pa.field("channel", pa.string(), nullable=False),
-        pa.field("n", pa.int64(), nullable=False),
-        pa.field("sign", pa.int8(), nullable=False),
-        pa.field("row", pa.list_(pa.string()), nullable=False),
-    ]
-)
-_ROWS: Final = 50_000
-
-
-class ConfigurationError(MistakeError, ValueError):
-    """A configuration that cannot be read or made; the sentence names file and line, or what was asked."""
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """The content of ``configuration.json``: how it was made; each channel made from another, with its value."""
-
-    made: Mapping[str, Any]
-    alike: Mapping[str, tuple[str, Term]] = field(default_factory=dict)
-
-
-@dataclass
-class Stored:
-    """A configuration in its folder; only the channels and what it says of itself are held in memory."""
-
-    folder: Path
-    channels: tuple[SepbmChannel, ...]
-    about: About
-
-    def rules(self) -> Rules:
-        """The ontology's rules; ConfigurationError names the axiom that is outside the supported ones."""
-        try:
-            return read_rules(self.ontology())
-        except OntologyError as error:
-            raise ConfigurationError(f"{self.folder / ONTOLOGY}: {error}") from error
-
-    def ontology(self) -> tuple[Triple, ...]:
-        """The ontology's triples; ConfigurationError names file and line."""
-        try:
-            return tuple(read_triples(self.folder / ONTOLOGY))
-        except FormatError as error:
-            raise ConfigurationError(str(error)) from error
-        except OSError as error:
-            raise ConfigurationError(f"{self.folder / ONTOLOGY}: {obstacle(error)}") from error
-
-    def base(self) -> Iterator[Triple]:
-        """The explicit facts that are loaded before there are channels; ConfigurationError names file and line."""
-        try:
-            yield from StaticFile(self.folder / BASE)
-        except LineError as error:
-            raise ConfigurationError(str(error)) from error
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"{self.folder / BASE}: {obstacle(error)}") from error
-
-    def sequence(self) -> Iterator[Publication]:
-        """The publications in order; ConfigurationError names file and line."""
-        file = self.folder / SEQUENCE
-        for number, line in enumerate(_lines(file), 1):
-            try:
-                yield _publication(json.loads(line), number)
-            except (ValueError, SyntaxError, KeyError, TypeError, AttributeError) as error:
-                raise ConfigurationError(f"{file}:{number}: no publication with n, add, remove: {error}") from error
-
-    def due(self) -> Iterator[DueRows]:
-        """The rows due, by publication and channel; ConfigurationError when it is not there."""
-        try:
-            table = tables.read(self.folder / DUE, _DUE)
-        except tables.TableError as error:
-            raise ConfigurationError(f"{error}; `streamgauge sepbm generate` writes it") from error
-        rows = zip(*(table.column(name).to_pylist() for name in ("n", "channel", "sign", "row")), strict=True)
-        for (number, channel), found in groupby(rows, lambda row: row[:2]):
-            signed = [(sign, tuple(row)) for _, _, sign, row in found]
-            yield DueRows(
-                channel, number, *(tuple(row for sign, row in signed if sign == wanted) for wanted in (1, -1))
-            )
-
-
-def read(folder: Path) -> Stored:
+def read(folder: Path) -> Configuration:
     """The configuration of a folder; ConfigurationError says what is missing or wrong, and where."""
     file = folder / ABOUT
     try:
@@ -273,7 +250,7 @@ def read(folder: Path) -> Stored:
     )
     if not channels:
         raise ConfigurationError(f"{folder / CHANNELS}: there is no channel: queries are expected here, as NAME.rq")
-    return Stored(folder, channels, About(made, alike))
+    return Configuration(folder, channels, About(made, alike))
 
 
 def write(

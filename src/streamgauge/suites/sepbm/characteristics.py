@@ -21,7 +21,7 @@ from streamgauge.reasoning import Rule, Rules
 from streamgauge.servers.broker.strategies.graphss import main_subject
 from streamgauge.servers.broker.strategies.stringrs import blocks, written
 from streamgauge.spark.intervals import TRIPLE
-from streamgauge.suites.sepbm import ABOUT, ConfigurationError, Stored
+from streamgauge.suites.sepbm import ABOUT, Configuration, ConfigurationError
 from streamgauge.suites.sepbm.distributed import standing
 from streamgauge.suites.sepbm.selection import selected
 
@@ -179,7 +179,7 @@ class DueChange(NamedTuple):
     rows: tuple[Row, ...]
 
 
-def characterise(spark: SparkSession, configuration: Stored) -> list[ChannelCharacter]:
+def characterise(spark: SparkSession, configuration: Configuration) -> list[ChannelCharacter]:
     """The channels of the queries themselves, in their order; those that are only alike are left out."""
     rules = configuration.rules()
     graphs = {each.number: each.added for each in configuration.sequence()}
@@ -198,7 +198,7 @@ def characterise(spark: SparkSession, configuration: Stored) -> list[ChannelChar
     return found
 
 
-def _answers(configuration: Stored, name: str) -> int:
+def _answers(configuration: Configuration, name: str) -> int:
     """How many rows a query has on the full data, as counted when it was generated."""
     try:
         return int(configuration.about.made["queries"][name]["answers"])

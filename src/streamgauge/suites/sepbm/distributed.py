@@ -35,7 +35,6 @@ from streamgauge.suites.sepbm import (
     ConfigurationError,
     DueRows,
     Span,
-    Stored,
     in_order,
     spans,
 )
@@ -122,7 +121,7 @@ Tell = Callable[[str], None]
 
 
 def due(
-    spark: SparkSession, configuration: Stored, order: Sequence[int] = (), tell: Tell = lambda _what: None
+    spark: SparkSession, configuration: Configuration, order: Sequence[int] = (), tell: Tell = lambda _what: None
 ) -> list[DueRows]:
     """The rows due, in the order in which publications took effect, that of the sequence unless given.
 

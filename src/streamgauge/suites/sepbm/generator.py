@@ -11,17 +11,17 @@ import pyarrow as pa
 
 from streamgauge import workloads
 from streamgauge.formats.streams import FormatError, read_triples
-from streamgauge.harness.trial import made_once
+from streamgauge.harness import made_once
 from streamgauge.model.algebra import Select
 from streamgauge.model.terms import Term, Triple
 from streamgauge.reasoning import OntologyError, Rules, read_rules
 from streamgauge.suites.sepbm import (
     BASE,
     About,
+    Configuration,
     ConfigurationError,
     DueRows,
     SepbmChannel,
-    Stored,
     read,
     selection,
     write,
@@ -136,7 +136,7 @@ def _triples(table: pa.Table) -> tuple[Triple, ...]:
     return tuple(dict.fromkeys(zip(*(table.column(name).to_pylist() for name in _COLUMNS), strict=True)))
 
 
-def generate(world: World, asked: ConfigurationRequest, folder: Path, tell: Tell = lambda _what: None) -> Stored:
+def generate(world: World, asked: ConfigurationRequest, folder: Path, tell: Tell = lambda _what: None) -> Configuration:
     """Makes a configuration's folder, whole or not at all; the same world and wishes give the same bytes.
 
     On Spark where the world's facts are there. ConfigurationError says what cannot be done; ``tell`` is told what is
@@ -163,7 +163,7 @@ def _data(world: World) -> SourceData:
     return DistributedData(world.facts.sparkSession, world.facts, rules)
 
 
-def _due(world: World, stored: Stored, reference: Reference, tell: Tell) -> Iterable[DueRows]:
+def _due(world: World, stored: Configuration, reference: Reference, tell: Tell) -> Iterable[DueRows]:
     if reference is Reference.SEQUENTIAL:
         return sequential(stored, (), lambda done, of: tell(f"publication {done} of {of}"))
     tell("what is due")

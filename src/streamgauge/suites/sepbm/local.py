@@ -36,7 +36,6 @@ from streamgauge.suites.sepbm import (
     Configuration,
     DueRows,
     SepbmChannel,
-    Stored,
     in_order,
     spans,
     triples_text,
@@ -111,7 +110,7 @@ def _drawn(terms: set[Term], seed: int, name: str, most: int) -> list[Term]:
     return [term for _, term in sorted(drawn)[:most]]
 
 
-def due_in_memory(configuration: Stored, order: Sequence[int] = ()) -> list[DueRows]:
+def due_in_memory(configuration: Configuration, order: Sequence[int] = ()) -> list[DueRows]:
     """The rows due, in the order in which publications took effect: as ``distributed.due`` finds them."""
     publications = in_order(configuration.sequence(), order)
     numbers = [0, *(each.number for each in publications)]

@@ -26,8 +26,8 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.verdict import Judgement, Verdict
-from streamgauge.oracle.judging.clock import ADVANCE
 from streamgauge.oracle.judging.judge import Means, judge_run
+from streamgauge.oracle.judging.metrics import ADVANCE
 from streamgauge.query import parse, parse_sparql, print_query
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.profiles import SENS
@@ -40,7 +40,6 @@ from streamgauge.suites.sepbm import (
     ReceivedNotification,
     SepbmChannel,
     SepbmRecording,
-    Stored,
 )
 from streamgauge.suites.sepbm.analysis import Analysis, analyse, in_effect
 
@@ -272,7 +271,7 @@ class JudgedRecording:
         return found and all(judged)
 
 
-def outcome(folder: Path, configuration: Stored, judging: JudgingMeans) -> JudgedRecording:
+def outcome(folder: Path, configuration: Configuration, judging: JudgingMeans) -> JudgedRecording:
     """The recording in a folder, analysed; RecordingError and ConfigurationError name the file."""
     recording = read(folder)
     return JudgedRecording(
@@ -280,7 +279,7 @@ def outcome(folder: Path, configuration: Stored, judging: JudgingMeans) -> Judge
     )
 
 
-def due(configuration: Stored, recording: SepbmRecording, judging: JudgingMeans) -> Sequence[DueRows]:
+def due(configuration: Configuration, recording: SepbmRecording, judging: JudgingMeans) -> Sequence[DueRows]:
     """The rows that were due in the order in which the publications took effect."""
     order = another_order(configuration, recording)
     if not order:
@@ -290,7 +289,7 @@ def due(configuration: Stored, recording: SepbmRecording, judging: JudgingMeans)
     return due_in(judging.spark(), configuration, order, lambda what: judging.tell(f"what was due: {what}", 0, 1))
 
 
-def another_order(configuration: Stored, recording: SepbmRecording) -> tuple[int, ...]:
+def another_order(configuration: Configuration, recording: SepbmRecording) -> tuple[int, ...]:
     """All publications as they took effect, those that were not published last; empty where it is the sequence's."""
     effect = [each.number for each in in_effect(recording.published)]
     if effect == sorted(effect):
@@ -299,7 +298,9 @@ def another_order(configuration: Stored, recording: SepbmRecording) -> tuple[int
     return (*effect, *(each.number for each in configuration.sequence() if each.number not in done))
 
 
-def judge(folder: Path, configuration: Stored, judging: JudgingMeans, *, again: bool = True) -> dict[str, Verdict]:
+def judge(
+    folder: Path, configuration: Configuration, judging: JudgingMeans, *, again: bool = True
+) -> dict[str, Verdict]:
     """The common oracle's verdict on every channel of the recording in a folder, kept in the channels' run folders.
 
     Without ``again`` the verdicts stand that are there.
@@ -332,7 +333,7 @@ def kept_verdicts(folder: Path, recording: SepbmRecording) -> dict[str, Verdict]
     return found if len(found) == len(recording.channels) else {}
 
 
-def _facts(folder: Path, configuration: Stored, recording: SepbmRecording, judging: JudgingMeans) -> None:
+def _facts(folder: Path, configuration: Configuration, recording: SepbmRecording, judging: JudgingMeans) -> None:
     """The stream that all channels are judged on; that of the sequence's own order is made once for a configuration."""
     if (folder / FACTS).exists():
         return

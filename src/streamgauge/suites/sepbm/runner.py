@@ -19,10 +19,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
+from streamgauge.harness import RunStore
 from streamgauge.harness.pace import HandoverLog, Schedule
 from streamgauge.harness.resources import ResourceSampler
 from streamgauge.harness.systems import Clock
-from streamgauge.harness.trial import RunStore
 from streamgauge.incremental.budget import gc_frozen
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.suites.sepbm import (

@@ -17,7 +17,7 @@ from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import every_expression, every_pattern, expressions, parts, with_names
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.suites.sepbm import SepbmChannel, Stored
+from streamgauge.suites.sepbm import Configuration, SepbmChannel
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class ChannelShape:
     channels: Mapping[Term, tuple[str, ...]]
 
 
-def shapes(configuration: Stored) -> Iterator[ChannelShape]:
+def shapes(configuration: Configuration) -> Iterator[ChannelShape]:
     """The channels of a configuration by what they share; each is in one."""
     alike: dict[str, dict[Term, tuple[str, ...]]] = {}
     for name, (of, value) in configuration.about.alike.items():

@@ -11,8 +11,7 @@ from streamgauge.harness.importing.csrbench import horizon
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run, RunHeader
-from streamgauge.oracle.diagnosis.diagnose import explained
-from streamgauge.oracle.diagnosis.worked import worked
+from streamgauge.oracle.diagnosis.diagnose import explained, worked
 from streamgauge.query import parse
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.workloads.csrbench import QUERIES

@@ -9,8 +9,8 @@ from random import Random
 from streamgauge.model.query import Window
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Grain, Origin, Semantics
+from streamgauge.semantics.arrivals import origins
 from streamgauge.semantics.definition import expected
-from streamgauge.semantics.order import origins
 from streamgauge.semantics.profiles import CQELS, CSPARQL, CSPARQL_097, RSPJS, RSPQL, SPARQLSTREAM, YABENCH
 from tests.oracle.diagnosis.injectors.injected import ENGINE, REPORTS, Into, IntoReports
 from tests.oracle.diagnosis.injectors.shapes import SHAPES, Shape

@@ -21,8 +21,8 @@ from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.model.semantics import R2S, EmptyAggregate, Grain, Report, Semantics
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query import parse_sparql
+from streamgauge.semantics.arrivals import admit
 from streamgauge.semantics.definition import due_reports
-from streamgauge.semantics.order import admit
 
 STREAM = "http://ex.org/streams/test"
 KEPT = "urn:kept"

@@ -12,7 +12,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.query.printer import sparql
 from streamgauge.query.rebuild import every_pattern
-from streamgauge.semantics.restated import restated
+from streamgauge.semantics.stored_query import restated
 from streamgauge.servers.fragments.annotations import methods
 from streamgauge.servers.fragments.client.contract import SourceError
 from streamgauge.servers.fragments.live_queries.incremental import MOST_GRAPHS, IncrementalPlan

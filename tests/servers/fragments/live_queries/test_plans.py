@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.query.printer import sparql
-from streamgauge.semantics.restated import restated
+from streamgauge.semantics.stored_query import restated
 from streamgauge.servers.fragments.annotations import methods
 from streamgauge.servers.fragments.live_queries.incremental import IncrementalPlan
 from streamgauge.servers.fragments.live_queries.query import live_query

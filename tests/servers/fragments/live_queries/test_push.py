@@ -8,7 +8,7 @@ import pytest
 from streamgauge.model.fact import Fact
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
-from streamgauge.semantics.restated import restated
+from streamgauge.semantics.stored_query import restated
 from streamgauge.servers.fragments.client.transport import ClientLimits
 from streamgauge.servers.fragments.live_queries.poll_loop import Failed, Listening, Polling
 from streamgauge.servers.fragments.live_queries.push import HeardChanges

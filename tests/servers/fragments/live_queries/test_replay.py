@@ -8,7 +8,7 @@ import pytest
 
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
-from streamgauge.semantics.restated import restated
+from streamgauge.semantics.stored_query import restated
 from streamgauge.servers.fragments.annotations import methods
 from streamgauge.servers.fragments.live_queries.poll_loop import Failed
 from streamgauge.servers.fragments.live_queries.watch import watch

@@ -9,7 +9,7 @@ import pytest
 
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
-from streamgauge.semantics.restated import restated
+from streamgauge.semantics.stored_query import restated
 from streamgauge.servers.fragments.client.http_cache import cache_control
 from streamgauge.servers.fragments.live_queries.watch import watch
 from streamgauge.servers.fragments.style import Style

@@ -48,4 +48,4 @@ def _change(case: Case, aggregate: al.Aggregate, other: al.Aggregate) -> Case:
         values = tuple((var, other if value == aggregate else value) for var, value in pattern.aggregates)
         return replace(pattern, aggregates=values)
 
-    return case.asking(replace(case.query, form=rewritten(case.query.form, lambda bgp: bgp, swapped)))
+    return rewritten(case, swapped)

@@ -13,8 +13,7 @@ from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import R2S, Report
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Carry, Case, Rows, Said, Seen, Simulation, Sway, Swaying
-from streamgauge.semantics.definition import operator
-from streamgauge.semantics.stream import streamed
+from streamgauge.semantics.definition import operator, streamed
 
 
 def proposals(seen: Seen) -> Iterator[Sway]:

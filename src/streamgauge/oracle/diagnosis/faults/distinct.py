@@ -1,7 +1,6 @@
 """DISTINCT is ignored, or applied where the query does not ask for it."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from streamgauge.model import algebra as al
 from streamgauge.model.verdict import Part
@@ -23,8 +22,8 @@ def _ignored(case: Case) -> Case:
     def without(pattern: al.Pattern) -> al.Pattern:
         return pattern.pattern if isinstance(pattern, al.Distinct) else pattern
 
-    return case.asking(replace(case.query, form=rewritten(case.query.form, lambda bgp: bgp, without)))
+    return rewritten(case, without)
 
 
 def _applied(case: Case) -> Case:
-    return replace(case, row_rules=(*case.row_rules, lambda rows: tuple(dict.fromkeys(rows))))
+    return case.answering(lambda rows: tuple(dict.fromkeys(rows)))

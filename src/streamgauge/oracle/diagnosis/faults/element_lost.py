@@ -1,12 +1,10 @@
 """An element of the stream is lost: the first, the last, or another one."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 from streamgauge.model.verdict import Part
-from streamgauge.oracle.diagnosis.models import Case, Fault, Seen, Stream
-from streamgauge.oracle.diagnosis.positions import ordinal
+from streamgauge.oracle.diagnosis.models import Case, Fault, Seen, Stream, ordinal
 
 MOST = 60
 """How many elements are tried one by one; in longer streams only the first and the last."""
@@ -20,8 +18,4 @@ def proposals(seen: Seen) -> Iterator[Fault]:
         which = {0: "first", count - 1: "last"}.get(at) or ordinal(at + 1)
         sentence = f"The {which} element of the stream (at {elements[at].time:,} ms) is lost."
         stream = Stream(elements[:at] + elements[at + 1 :])
-        yield Fault(Part(f"{which} element lost", sentence), "stream", partial(_without, stream=stream))
-
-
-def _without(case: Case, stream: Stream) -> Case:
-    return replace(case, stream=stream)
+        yield Fault(Part(f"{which} element lost", sentence), "stream", partial(Case.on, stream=stream))

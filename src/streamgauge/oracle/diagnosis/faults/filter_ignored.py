@@ -1,12 +1,11 @@
 """A FILTER or HAVING condition is not applied."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 from streamgauge.model import algebra as al
 from streamgauge.model.verdict import Part
-from streamgauge.oracle.diagnosis.models import Case, Fault, Seen
+from streamgauge.oracle.diagnosis.models import Fault, Seen
 from streamgauge.oracle.diagnosis.sides import rewritten
 from streamgauge.query.printer import expression
 from streamgauge.query.rebuild import every_pattern
@@ -19,21 +18,16 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     for condition in conditions:
         text = expression(condition)
         part = Part(f"condition ignored: {text}", f"The condition {text} is not applied.")
-        yield Fault(part, "condition", partial(_ignore, conditions=frozenset({condition})))
+        yield Fault(part, "condition", partial(rewritten, change=partial(_without, conditions=frozenset({condition}))))
     if len(conditions) > 1:
         part = Part("all conditions ignored", "No FILTER or HAVING condition is applied.")
-        yield Fault(part, "condition", partial(_ignore, conditions=frozenset(conditions)))
+        yield Fault(part, "condition", partial(rewritten, change=partial(_without, conditions=frozenset(conditions))))
 
 
 def _conjuncts(condition: al.Expression) -> tuple[al.Expression, ...]:
     if isinstance(condition, al.Call) and condition.operator == "&&":
         return tuple(each for argument in condition.arguments for each in _conjuncts(argument))
     return (condition,)
-
-
-def _ignore(case: Case, conditions: frozenset[al.Expression]) -> Case:
-    form = rewritten(case.query.form, lambda bgp: bgp, partial(_without, conditions=conditions))
-    return case.asking(replace(case.query, form=form))
 
 
 def _without(pattern: al.Pattern, conditions: frozenset[al.Expression]) -> al.Pattern:

@@ -1,13 +1,12 @@
 """MINUS, or a condition NOT EXISTS, takes nothing away; a branch of UNION is not evaluated."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 from streamgauge.model import algebra as al
 from streamgauge.model.verdict import Part
-from streamgauge.oracle.diagnosis.models import Case, Fault, Seen
-from streamgauge.oracle.diagnosis.sides import Rewrite, rewritten
+from streamgauge.oracle.diagnosis.models import Fault, Seen
+from streamgauge.oracle.diagnosis.sides import rewritten
 from streamgauge.query.rebuild import every_pattern
 
 
@@ -15,15 +14,11 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     """Faults for queries with MINUS and UNION; NOT EXISTS is a condition like others."""
     found = {type(pattern) for pattern in every_pattern(seen.case.query.form.pattern)}
     if al.Minus in found:
-        yield Fault(Part("MINUS ignored", "MINUS takes nothing away."), "minus", partial(_change, change=_kept))
+        yield Fault(Part("MINUS ignored", "MINUS takes nothing away."), "minus", partial(rewritten, change=_kept))
     if al.Union in found:
         for side in ("left", "right"):
             part = Part(f"UNION: {side} branch lost", f"Solutions of the {side} branch of UNION are lost.")
-            yield Fault(part, "union", partial(_change, change=partial(_other, side=side)))
-
-
-def _change(case: Case, change: Rewrite) -> Case:
-    return case.asking(replace(case.query, form=rewritten(case.query.form, lambda bgp: bgp, change)))
+            yield Fault(part, "union", partial(rewritten, change=partial(_other, side=side)))
 
 
 def _kept(pattern: al.Pattern) -> al.Pattern:

@@ -12,24 +12,11 @@ from streamgauge.oracle.diagnosis.models import Case, Fault, Seen
 def proposals(seen: Seen) -> Iterator[Fault]:
     """Never, and one slide late."""
     never = Part("nothing evicted", "Nothing is ever evicted: answers are over everything since t0.")
-    yield Fault(never, "eviction", partial(_holding, back=None))
+    yield Fault(never, "eviction", partial(Case.scoped, scoping=_back_to_t0))
     slides = [each.window.slide for each in seen.case.query.windows if each.window.kind == "time"]
     if slides:
         late = Part("eviction one slide late", "What leaves a window is evicted one slide late.")
-        yield Fault(late, "eviction", partial(_holding, back=slides[0]))
-
-
-def _holding(case: Case, back: int | None) -> Case:
-    return replace(
-        case,
-        scopings=(
-            *case.scopings,
-            _back_to_t0 if back is None else _BACK.setdefault(back, partial(_earlier, back=back)),
-        ),
-    )
-
-
-_BACK: dict[int, partial[DueReport]] = {}
+        yield Fault(late, "eviction", partial(Case.scoped, scoping=partial(_earlier, back=slides[0])))
 
 
 def _back_to_t0(case: Case, due: DueReport) -> DueReport:

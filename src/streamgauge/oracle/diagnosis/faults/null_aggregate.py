@@ -1,7 +1,6 @@
 """An aggregate over nothing is a word, such as null (SPARQLstream on CSRBench's query 4)."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 from streamgauge.model.semantics import EmptyAggregate
@@ -29,4 +28,4 @@ def _say(case: Case, word: Term) -> Case:
     def worded(rows: Rows) -> Rows:
         return tuple((word,) * len(row) if all(term is None for term in row) else row for row in rows)
 
-    return replace(case.under(empty_aggregate=EmptyAggregate.UNBOUND), row_rules=(*case.row_rules, worded))
+    return case.under(empty_aggregate=EmptyAggregate.UNBOUND).answering(worded)

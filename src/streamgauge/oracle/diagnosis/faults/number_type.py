@@ -1,11 +1,10 @@
 """Numbers come with another datatype than the stream's (C-SPARQL as CSRBench fed it), or as strings."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 from streamgauge.formats.canonical import Canonical, parse_term
-from streamgauge.model.terms import XSD, Row, Term, datatype, is_literal
+from streamgauge.model.terms import XSD, Term, datatype, is_literal
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Case, Fault, Rows, Seen
 from streamgauge.oracle.judging.compare import number
@@ -37,12 +36,9 @@ def _retype(case: Case, kind: str) -> Case:
         return known[term]
 
     def retyped(rows: Rows) -> Rows:
-        return tuple(_row(row) for row in rows)
+        return tuple(tuple(map(typed, row)) for row in rows)
 
-    def _row(row: Row) -> Row:
-        return tuple(map(typed, row))
-
-    return replace(case, row_rules=(*case.row_rules, retyped))
+    return case.answering(retyped)
 
 
 def _literal(term: Term, kind: str) -> Term:

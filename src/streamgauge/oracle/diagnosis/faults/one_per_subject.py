@@ -16,9 +16,9 @@ from typing import TypeAlias
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term, Triple
 from streamgauge.model.verdict import Part
-from streamgauge.oracle.diagnosis.models import Case, ContentRule, Fault, Seen
+from streamgauge.oracle.diagnosis.models import Case, Fault, Seen
 from streamgauge.query.rebuild import every_pattern
-from streamgauge.semantics.content import Arrival
+from streamgauge.semantics.arrivals import Arrival
 
 Keys: TypeAlias = Callable[[Sequence[Triple]], dict[Triple, tuple[Hashable, ...]]]
 """The keys of each triple of one element; a triple is kept while one of its keys is, or when it has none."""
@@ -32,11 +32,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
         for which in ("newest", "oldest"):
             sentence = f"Of what a window holds, only the {which} per {kind} is kept."
             rule = partial(_kept, keys=keys, newest=which == "newest")
-            yield Fault(Part(f"{which} per {kind} only", sentence), "content", partial(_ruled, rule=rule))
-
-
-def _ruled(case: Case, rule: ContentRule) -> Case:
-    return replace(case, content_rules=(*case.content_rules, rule))
+            yield Fault(Part(f"{which} per {kind} only", sentence), "content", partial(Case.holding, rule=rule))
 
 
 def _predicates(seen: Seen) -> tuple[str, ...]:

@@ -1,13 +1,12 @@
 """OPTIONAL is evaluated as a join, so that solutions without the optional part are lost; or it is not evaluated."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 from streamgauge.model import algebra as al
 from streamgauge.model.verdict import Part
-from streamgauge.oracle.diagnosis.models import Case, Fault, Seen
-from streamgauge.oracle.diagnosis.sides import Rewrite, rewritten
+from streamgauge.oracle.diagnosis.models import Fault, Seen
+from streamgauge.oracle.diagnosis.sides import rewritten
 from streamgauge.query.rebuild import every_pattern
 
 
@@ -15,13 +14,9 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     """Two faults for a query with OPTIONAL."""
     if any(isinstance(pattern, al.LeftJoin) for pattern in every_pattern(seen.case.query.form.pattern)):
         joined = Part("OPTIONAL as a join", "OPTIONAL is evaluated as a join: solutions without it are lost.")
-        yield Fault(joined, "optional", partial(_change, change=_join))
+        yield Fault(joined, "optional", partial(rewritten, change=_join))
         ignored = Part("OPTIONAL ignored", "OPTIONAL is not evaluated: what it would add is always unbound.")
-        yield Fault(ignored, "optional", partial(_change, change=_left))
-
-
-def _change(case: Case, change: Rewrite) -> Case:
-    return case.asking(replace(case.query, form=rewritten(case.query.form, lambda bgp: bgp, change)))
+        yield Fault(ignored, "optional", partial(rewritten, change=_left))
 
 
 def _join(pattern: al.Pattern) -> al.Pattern:

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from streamgauge.model.counts import counted
 from streamgauge.model.verdict import Part
-from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Seen, Slip, scattered
-from streamgauge.oracle.diagnosis.positions import listed
+from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Seen, Slip, listed, scattered
 
 
 def proposals(_seen: Seen) -> Iterator[Slip]:

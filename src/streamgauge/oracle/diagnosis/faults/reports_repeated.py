@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from streamgauge.model.counts import counted
 from streamgauge.model.verdict import Part
-from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Rows, Seen, Slip
-from streamgauge.oracle.diagnosis.positions import listed, same
+from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Rows, Seen, Slip, listed, same
 
 
 def proposals(_seen: Seen) -> Iterator[Slip]:

@@ -1,12 +1,11 @@
 """Computed numbers are rounded, or cut off."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from functools import partial
 
 from streamgauge.formats.canonical import Canonical, parse_term
-from streamgauge.model.terms import Row, Term, datatype
+from streamgauge.model.terms import Term, datatype
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Case, Fault, Rows, Seen
 from streamgauge.oracle.judging.compare import computed_columns, number
@@ -44,10 +43,7 @@ def _round(case: Case, digits: int, rounding: str, computed: frozenset[int]) -> 
         text = f'"{value.quantize(step, rounding=rounding)}"^^<{datatype(term)}>'
         return canonical.term(parse_term(text))
 
-    def row_of(row: Row) -> Row:
-        return tuple(rounded(term) if at in computed else term for at, term in enumerate(row))
-
     def rule(rows: Rows) -> Rows:
-        return tuple(map(row_of, rows))
+        return tuple(tuple(rounded(term) if at in computed else term for at, term in enumerate(row)) for row in rows)
 
-    return replace(case, row_rules=(*case.row_rules, rule))
+    return case.answering(rule)

@@ -6,8 +6,7 @@ from math import comb, log2
 
 from streamgauge.model.counts import counted
 from streamgauge.model.verdict import Part
-from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Seen, Slip, scattered
-from streamgauge.oracle.diagnosis.positions import listed
+from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Seen, Slip, listed, scattered
 
 
 def proposals(_seen: Seen) -> Iterator[Slip]:

@@ -20,14 +20,14 @@ def proposals(seen: Seen) -> Iterator[Fault]:
 
 
 def _keep(case: Case, side: Side) -> Case:
-    form = rewritten(case.query.form, partial(_split, side=side))
     first = case.query.windows[0]
-    return replace(case.asking(replace(case.query, form=form)), keeps=StreamWindow(first.stream, first.window, KEPT))
+    kept = StreamWindow(first.stream, first.window, KEPT)
+    return replace(rewritten(case, partial(_split, side=side)), keeps=kept)
 
 
-def _split(bgp: al.BGP, side: Side) -> al.Pattern:
-    inside = tuple(pattern for pattern in bgp.patterns if pattern in side)
-    if not inside:
-        return bgp
-    kept, rest = al.Graph(f"<{KEPT}>", al.BGP(inside)), without(bgp, side)
+def _split(pattern: al.Pattern, side: Side) -> al.Pattern:
+    inside = tuple(each for each in pattern.patterns if each in side) if isinstance(pattern, al.BGP) else ()
+    if not isinstance(pattern, al.BGP) or not inside:
+        return pattern
+    kept, rest = al.Graph(f"<{KEPT}>", al.BGP(inside)), without(pattern, side)
     return al.Join(kept, rest) if rest.patterns else kept

@@ -19,17 +19,13 @@ def proposals(seen: Seen) -> Iterator[Fault]:
             how = "later" if shift > 0 else "earlier"
             sentence = f"The engine takes every element to be {step:,} ms {how} than it is."
             part = Part(f"times shifted by {shift} ms", sentence)
-            yield Fault(part, "stream", partial(_with, stream=_shifted(case.stream, shift)))
+            yield Fault(part, "stream", partial(Case.on, stream=_shifted(case.stream, shift)))
     for unit in UNITS:
         stream = Stream(replace(each, time=each.time - each.time % unit) for each in case.stream.elements)
         if stream.times != case.stream.times:
             part = Part(f"times cut to {unit} ms", f"The engine keeps times to {unit:,} ms only.")
-            yield Fault(part, "stream", partial(_with, stream=stream))
+            yield Fault(part, "stream", partial(Case.on, stream=stream))
 
 
 def _shifted(stream: Stream, shift: int) -> Stream:
     return Stream(replace(each, time=each.time + shift) for each in stream.elements)
-
-
-def _with(case: Case, stream: Stream) -> Case:
-    return replace(case, stream=stream)

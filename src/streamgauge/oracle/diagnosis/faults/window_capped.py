@@ -8,8 +8,8 @@ from functools import partial
 from streamgauge.model.counts import counted
 from streamgauge.model.element import StreamElement
 from streamgauge.model.verdict import Part
-from streamgauge.oracle.diagnosis.models import Case, ContentRule, Fault, Seen, Stream
-from streamgauge.semantics.content import Arrival
+from streamgauge.oracle.diagnosis.models import Case, Fault, Seen, Stream
+from streamgauge.semantics.arrivals import Arrival
 
 MOST = 30
 """How many caps are tried in each way."""
@@ -34,16 +34,12 @@ def proposals(seen: Seen) -> Iterator[Fault]:
                 rule = partial(_capped, cap=cap, newest=which == "newest", single=unit == "triple")
                 sentence = f"A window holds at most {counted(cap, unit)}: the {which} of those in its range."
                 part = Part(f"window capped at the {which} {counted(cap, unit)}", sentence)
-                yield Fault(part, "content", partial(_ruled, rule=rule), fine=True)
+                yield Fault(part, "content", partial(Case.holding, rule=rule), fine=True)
         for cap in caps if unit == "element" else ():
             sentence = f"While a window holds {counted(cap, 'element')}, new elements are dropped for good."
             part = Part(f"full at {counted(cap, 'element')}", sentence)
             stream = _admitted(seen.case.stream, longest, cap)
-            yield Fault(part, "stream", partial(_with, stream=stream), fine=True)
-
-
-def _ruled(case: Case, rule: ContentRule) -> Case:
-    return replace(case, content_rules=(*case.content_rules, rule))
+            yield Fault(part, "stream", partial(Case.on, stream=stream), fine=True)
 
 
 def _capped(
@@ -74,7 +70,3 @@ def _admitted(stream: Stream, size: int, cap: int) -> Stream:
         if sum(other.time > each.time - size for other in kept[-cap:]) < cap:
             kept.append(each)
     return Stream(kept)
-
-
-def _with(case: Case, stream: Stream) -> Case:
-    return replace(case, stream=stream)

@@ -1,0 +1,247 @@
+"""Arrivals: the order in which elements count, which are late, where t0 is, and which triples a window holds.
+
+Admission, ranks and t0 need only the heads of elements, so due reports are known without their triples.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import lcm
+from typing import TypeAlias, TypeVar
+
+from streamgauge.model.answer import Answer
+from streamgauge.model.element import StreamElement
+from streamgauge.model.query import StreamWindow
+from streamgauge.model.report import View
+from streamgauge.model.semantics import Borders, Counting, Origin, Report, Semantics, Tick
+from streamgauge.model.terms import Triple
+from streamgauge.semantics.refusal import OutOfOrderError
+
+_NEVER = -(2**62)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """An element without its triples: how many there are is ``size``; ``time`` and ``until`` in ms."""
+
+    stream: str
+    time: int
+    sequence: int
+    size: int
+    until: int | None = None
+
+    @classmethod
+    def of(cls, element: StreamElement) -> "Head":
+        """The head of an element."""
+        return cls(element.stream, element.time, element.sequence, len(element.added), element.until)
+
+
+AnyStamped = TypeVar("AnyStamped", StreamElement, Head)
+"""An element or its head: an item with a place in application time and in system time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """The arrivals by rank in (application time, sequence, position): times, streams, sequence numbers, ends (ms).
+
+    A rank stands for a triple under a tuple-driven tick and beside a count-based window, else for an element.
+    """
+
+    times: tuple[int, ...]
+    streams: tuple[str, ...]
+    sequences: tuple[int, ...]
+    ends: tuple[int | None, ...] = ()
+
+
+def origins(semantics: Semantics, windows: Sequence[StreamWindow], first: int | None) -> tuple[int, ...]:
+    """The candidates for t0 in ms, ascending (CSRBench, section 6.1); ``first`` is the first element's time.
+
+    With several windows the search goes as far as the longest of those that are measured in time.
+    """
+    if semantics.origin is Origin.FIRST and first is not None:
+        return (first - first % semantics.time_unit,)
+    if semantics.origin is Origin.SEARCH:
+        longest = max((each.window.size for each in windows if each.window.kind != "count"), default=0)
+        return tuple(range(semantics.t0, semantics.t0 + longest + 1, semantics.time_unit))
+    return (semantics.t0,)
+
+
+def by_triple(windows: Sequence[StreamWindow], tick: Tick) -> bool:
+    """Whether arrivals are single triples."""
+    return tick is Tick.TUPLE or any(each.window.kind == "count" for each in windows)
+
+
+def admit(
+    elements: Iterable[AnyStamped], semantics: Semantics, windows: Sequence[StreamWindow], t0: int
+) -> tuple[list[AnyStamped], list[AnyStamped]]:
+    """The elements of the query's streams that count, by application time, and the late ones.
+
+    OutOfOrderError for disorder without a lateness bound. With one the watermark is the greatest time seen less the
+    bound; late is what falls below a report that the watermark has already made due, whatever window made it so.
+    """
+    admitted: list[AnyStamped] = []
+    late: list[AnyStamped] = []
+    streams = {each.stream for each in windows}
+    greatest: int | None = None
+    frontier = _frontier(semantics, windows, t0)
+    for element in sorted(elements, key=lambda element: element.sequence):
+        if element.stream not in streams:
+            continue
+        if greatest is not None and element.time < greatest:
+            if semantics.lateness is None:
+                raise OutOfOrderError(
+                    f"element {element.sequence} of {element.stream} goes back from {greatest} to {element.time} ms: "
+                    "sort the stream or declare a lateness bound"
+                )
+            if element.time < frontier(greatest - semantics.lateness):
+                late.append(element)
+                continue
+        greatest = element.time if greatest is None else max(greatest, element.time)
+        admitted.append(element)
+    return sorted(admitted, key=lambda element: (element.time, element.sequence)), late
+
+
+def arrivals(admitted: Sequence[Head], windows: Sequence[StreamWindow], tick: Tick) -> Arrivals:
+    """Admitted elements, in order of application time, as arrivals."""
+    single = by_triple(windows, tick)
+    ranked = [head for head in admitted for _ in range(head.size if single else 1)]
+    return Arrivals(
+        tuple(head.time for head in ranked),
+        tuple(head.stream for head in ranked),
+        tuple(head.sequence for head in ranked),
+        tuple(head.until for head in ranked),
+    )
+
+
+def _frontier(semantics: Semantics, windows: Sequence[StreamWindow], t0: int) -> Callable[[int], int]:
+    """The time (ms) below which nothing may come any more, as a function of the watermark."""
+    closed = 0 if semantics.borders is Borders.CLOSED_OPEN else 1
+    if Report.WINDOW_CLOSE in semantics.report:
+        if any(each.window.kind == "count" for each in windows):
+            return lambda watermark: watermark
+        steps = [(t0 + first_close(each, semantics), each.window.slide) for each in windows]
+    elif Report.PERIODIC in semantics.report and semantics.period is not None:
+        steps = [(t0 + semantics.period, semantics.period)]
+    else:
+        return lambda watermark: watermark
+    return lambda watermark: max(_last(first, step, watermark - closed) for first, step in steps) + closed
+
+
+def first_close(seen: StreamWindow, semantics: Semantics) -> int:
+    """How far after t0 a window first closes: ms, or triples for a count-based one."""
+    return seen.window.slide if semantics.partial_head else seen.window.size
+
+
+def _last(first: int, step: int, limit: int) -> int:
+    """The last of first, first + step, ... that is at most ``limit``; a time before everything when none is."""
+    return first + (limit - first) // step * step if limit >= first else _NEVER
+
+
+FAR = 10_000
+"""Slides between t0 and the first element from which on a recorded stream is begun near its first element."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """The semantics to begin with, and the time (ms) from which its reports speak of anything; ``None`` for all."""
+
+    semantics: Semantics
+    since: int | None = None
+
+    def counts(self, answer: Answer) -> bool:
+        """Whether an answer is not of the time before the first element."""
+        return self.since is None or answer.instant is None or answer.instant >= self.since
+
+
+def beginning(windows: Sequence[StreamWindow], semantics: Semantics, first: int) -> Beginning:
+    """t0 moved on along the grid of all slides to before every window that holds ``first`` (ms), and the one before.
+
+    The reports from then on are those of the semantics' own t0, without the empty ones before (a landmark window names
+    the moved t0 as its start). An origin that is the first element stays as it is.
+    """
+    timed = [each.window for each in windows if each.window.kind != "count"]
+    if semantics.origin is Origin.FIRST:
+        return Beginning(semantics)
+    step = lcm(semantics.time_unit, semantics.period or 1, *(window.slide for window in timed))
+    earliest = first - (semantics.lateness or 0) - max((window.size + window.slide for window in timed), default=1)
+    moved = semantics.t0 + (earliest - semantics.t0) // step * step
+    if moved <= semantics.t0:
+        return Beginning(semantics)
+    speaks_of_before = len(timed) == len(windows) and _clocked(semantics)
+    since = first - (semantics.lateness or 0) + (1 if speaks_of_before else 0)
+    return Beginning(replace(semantics, t0=moved), since)
+
+
+def near(windows: Sequence[StreamWindow], semantics: Semantics, first: int | None) -> Semantics:
+    """The semantics with t0 moved on as in ``beginning`` where it is FAR slides before the first element (ms).
+
+    A recorded stream of today is 1.7e12 ms after t0 = 0: nobody waits for the empty reports of 55 years.
+    """
+    if first is None:
+        return semantics
+    slides = [each.window.slide for each in windows if each.window.kind != "count"]
+    step = min((*slides, *((semantics.period,) if semantics.period else ())), default=semantics.time_unit)
+    return beginning(windows, semantics, first).semantics if first - semantics.t0 > FAR * step else semantics
+
+
+def _clocked(semantics: Semantics) -> bool:
+    """Whether instants of a clock report, not the elements themselves, and what is at an instant is still to come."""
+    closes = Report.WINDOW_CLOSE in semantics.report
+    clock = closes or semantics.period is not None or semantics.tick is Tick.TIME
+    return clock and semantics.borders is Borders.CLOSED_OPEN
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """The arrival of one rank: an element's triples, or one of them, on a stream at a time, until it ends (ms)."""
+
+    stream: str
+    time: int
+    until: int | None
+    triples: tuple[Triple, ...]
+
+
+Contents: TypeAlias = tuple[tuple[Arrival, ...], ...]
+"""The content of each window of the query, in the order of the windows."""
+
+
+def arrived_triples(
+    admitted: Iterable[StreamElement], windows: Sequence[StreamWindow], semantics: Semantics
+) -> list[Arrival]:
+    """The arrivals by rank (``order.Arrivals``)."""
+    if by_triple(windows, semantics.tick):
+        return [Arrival(each.stream, each.time, each.until, (triple,)) for each in admitted for triple in each.added]
+    return [Arrival(each.stream, each.time, each.until, each.added) for each in admitted]
+
+
+def content(arrived: Sequence[Arrival], times: Sequence[int], stream: str, view: View) -> tuple[Arrival, ...]:
+    """A window's content: the arrivals of its stream in scope that were seen and have not ended.
+
+    ``times`` are the arrivals' times (ms), ascending.
+    """
+    inside = arrived[max(view.after, bisect_left(times, view.first)) : view.seen]
+    return tuple(
+        arrival
+        for arrival in inside
+        if arrival.stream == stream
+        and arrival.time <= view.last
+        and (arrival.until is None or arrival.until > view.last)
+    )
+
+
+def triples(contents: Contents, counting: Counting = Counting.SET) -> Counter[tuple[int, Triple]]:
+    """The pairs (window, triple) that the windows hold, each once when content is a set."""
+    held = Counter(
+        (window, triple) for window, inside in enumerate(contents) for arrival in inside for triple in arrival.triples
+    )
+    return held if counting is Counting.BAG else Counter(held.keys())
+
+
+def latest(inside: Iterable[Arrival]) -> dict[Triple, int]:
+    """When each triple of some arrivals came last, ms of application time."""
+    times: dict[Triple, int] = {}
+    for arrival in inside:
+        for triple in arrival.triples:
+            times[triple] = max(arrival.time, times.get(triple, arrival.time))
+    return times
