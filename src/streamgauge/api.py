@@ -26,9 +26,18 @@ from streamgauge.sources.contract import parse_address
 from streamgauge.sources.decoders import OwnDataOptions
 from streamgauge.sources.named import by_time, is_live
 from streamgauge.suites.experiments.plan import refuse_window, stream_facts
-from streamgauge.watching.asked import Query, Static, Terms, WatchError, understand
-from streamgauge.watching.origin import read_as
-from streamgauge.watching.streams import Stream, StreamFeed, given_pairs, open_feeds
+from streamgauge.watching import read_as
+from streamgauge.watching.inputs import (
+    Query,
+    Static,
+    Stream,
+    StreamFeed,
+    Terms,
+    WatchError,
+    given_pairs,
+    open_feeds,
+    understand,
+)
 from streamgauge.workloads.parameters import duration
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from streamgauge.model.fact import Fact
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import offered, spelled
 from streamgauge.model.terms import Term, Triple
-from streamgauge.servers.fragments.quads import ExpiringQuad, Quad, QuadPattern
-from streamgauge.servers.fragments.style import Style
+from streamgauge.servers.fragments import ExpiringQuad, Quad, QuadPattern
+from streamgauge.servers.fragments.labels import Style
 
 Namer: TypeAlias = Callable[[Sequence[Fact]], str]
 """Gives the name (text for an IRI's end) of what facts with one label share; one that nothing else has."""
@@ -86,7 +86,7 @@ class Method(Protocol):
         ...
 
 
-def places(pattern: TriplePattern) -> tuple[Node, Node, Node]:
+def triple_nodes(pattern: TriplePattern) -> tuple[Node, Node, Node]:
     """The three places of a pattern; PathError for a property path, which has to be taken apart before."""
     if not isinstance(pattern.predicate, Var | str):
         raise PathError("a property path has no annotated form: only triple patterns have one")
