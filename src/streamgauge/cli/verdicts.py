@@ -42,12 +42,10 @@ from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock
 from streamgauge.model.verdict import Diagnosis, Evaluator, Verdict
-from streamgauge.oracle.diagnosis.diagnose import Explained, explained
-from streamgauge.oracle.diagnosis.diagnose import worked
+from streamgauge.oracle.diagnosis.diagnose import Explained, explained, worked
 from streamgauge.oracle.expected.reports import beside
+from streamgauge.oracle.judging.judge import Means, expected_reports, judge_run, with_cautions, with_query
 from streamgauge.oracle.judging.metrics import by_arrival
-from streamgauge.oracle.judging.judge import expected_reports
-from streamgauge.oracle.judging.judge import Means, judge_run, with_cautions, with_query
 from streamgauge.papers.rules import RuleSettings, judge_as
 from streamgauge.query import detect, fill, parse
 from streamgauge.report.numbers import moment

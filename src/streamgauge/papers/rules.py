@@ -22,9 +22,9 @@ from streamgauge.model.spelling import offered, spelled
 from streamgauge.model.terms import Row, Triple
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.oracle.judging.metrics import last_answer
-from streamgauge.semantics.stored_terms import literals_of
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.stored_query import StoredQuery
+from streamgauge.semantics.stored_terms import literals_of
 from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.dataset import Dataset, IndexedGraph
 
