@@ -41,10 +41,9 @@ from typing import Final, TypeAlias
 
 from benchmarks.measure import HttpPool, KeptConnection, OneOf, awaited, cpu, free_port, port_of, run_parts, times_text
 from benchmarks.results import ResultTable
-from streamgauge.formats.results import results
 from streamgauge.harness.process import ServerProcess
 from streamgauge.servers.broker.contract import Notification
-from streamgauge.servers.broker.representations import notification_json
+from streamgauge.servers.broker.delivery import notification_json
 from streamgauge.suites.sepbm import BASE, ONTOLOGY, Configuration, read
 
 Publication: TypeAlias = tuple[str, bytes]

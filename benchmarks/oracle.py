@@ -40,7 +40,7 @@ from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import R2S, Report, Semantics, Tick
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Evaluator, Verdict
-from streamgauge.oracle.expected.on_spark import read_header, spark, spark_changes
+from streamgauge.oracle.expected.on_spark import SparkReports, read_header, spark_changes
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.deltas import by_changes, countable
 from streamgauge.oracle.judging.oracle import JudgingRules, by_rows, decide
@@ -138,7 +138,7 @@ def ran(found: tuple[Answer, ...], semantics: Semantics, until: int) -> Run:
 
 def by_spark(run: Run, opened: SparkSession, path: Path) -> Verdict:
     header, rules = read_header(opened.read.parquet(str(path))), JudgingRules("spark")
-    expect = spark(opened, path, header)
+    expect = SparkReports(opened, path, header)
     if countable(QUERY, run.header.semantics):
         score = by_changes(run, spark_changes(opened, path, header), expect, rules)
     else:

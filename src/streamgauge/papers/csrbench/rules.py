@@ -17,8 +17,7 @@ from streamgauge.model.run import Run
 from streamgauge.model.semantics import R2S, Report, Semantics
 from streamgauge.model.terms import Row, Term, is_literal
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
-from streamgauge.oracle.judging.metrics import last_answer
-from streamgauge.oracle.judging.metrics import ratio, totals
+from streamgauge.oracle.judging.metrics import last_answer, ratio, totals
 from streamgauge.papers.rules import Equality, RuleSettings, WindowQuery, in_sequence
 from streamgauge.semantics.refusal import RefusedError
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 from streamgauge import workloads
 from streamgauge.harness.importing import MIB, ForeignError, read_samples, read_text
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.oracle.judging.judge import expected_reports
-from streamgauge.oracle.judging.judge import Means
+from streamgauge.oracle.judging.judge import Means, expected_reports
 from streamgauge.papers.reproduction import ComparedClaim, ReproductionSteps, Tell, claims_table, paper
 from streamgauge.papers.yabench.oracle_files import OracleLine
 from streamgauge.papers.yabench.oracle_files import parse as parse_line

@@ -16,8 +16,7 @@ from streamgauge.model.query import Window
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Report
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
-from streamgauge.oracle.judging.metrics import last_answer
-from streamgauge.oracle.judging.metrics import ratio
+from streamgauge.oracle.judging.metrics import last_answer, ratio
 from streamgauge.papers.rules import RuleSettings, WindowQuery, in_sequence
 from streamgauge.papers.yabench.oracle_files import (
     UNSET,

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware import Middleware
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -206,6 +207,10 @@ def bearer(header: str) -> str | None:
     return token.strip() if kind.lower() == "bearer" else None
 
 
+FREE: Final = ("/", "/health", "/openapi.json")
+"""Paths that need no token: they tell nothing of what a service holds."""
+
+
 class Guard:
     """Lets requests through that have a token where there are any; ``free`` paths need none.
 
@@ -264,3 +269,9 @@ def given(headers: Mapping[str, str], scope: Scope) -> str | None:
         found = parse_qs(scope["query_string"].decode("latin-1")).get("access_token")
         return found[0] if found else None
     return None
+
+
+def guards(tokens: Iterable[str], origins: Origins | None) -> list[Middleware]:
+    """The middleware of a service with these tokens, whose pages of ``origins`` may use it."""
+    guard = Middleware(Guard, tokens=tokens, free=FREE, origins=origins)
+    return [Middleware(CrossOrigin, origins=origins), guard] if origins else [guard]

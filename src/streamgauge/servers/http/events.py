@@ -75,6 +75,10 @@ class Subscription(Generic[Line]):
         """How many answers after its place are not kept any more."""
         return self._answers.missed(self.place)
 
+    def before(self, answer: Numbered[Line]) -> int:
+        """The place just before an answer."""
+        return answer.number - 1
+
     def pause(self) -> None:
         """Be woken no more, until ``resume``."""
         self._answers.leave(self)

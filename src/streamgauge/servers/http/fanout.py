@@ -24,7 +24,7 @@ from streamgauge.servers.http import events
 from streamgauge.servers.http.events import End, LoopCall, Signal
 
 PIECE: Final = 64 * 2**10
-"""Bytes above which no more are written to a connection at once."""
+"""Bytes above which no more are written to a connection, or sent as one message, at once."""
 
 TURN: Final = 128
 """Connections that are written to before others have their turn."""
@@ -33,8 +33,6 @@ PUSH: Final = "streamgauge.push"
 """The extension of an ASGI scope of which ``CONNECTION`` is the connection itself, a ``Connection``."""
 
 CONNECTION: Final = "connection"
-
-Sent = TypeVar("Sent")
 
 
 class Connection(Protocol):
@@ -45,7 +43,19 @@ class Connection(Protocol):
         ...
 
 
-class Paused(Protocol[Sent]):
+class NumberedItem(Protocol):
+    """A numbered item: a client that comes back names the number of the last one that it got."""
+
+    @property
+    def number(self) -> int:
+        """From 1."""
+        ...
+
+
+Sent = TypeVar("Sent", bound=NumberedItem)
+
+
+class Place(Protocol[Sent]):
     """A place in what is sent, which may be given up for a while."""
 
     @property
@@ -58,8 +68,13 @@ class Paused(Protocol[Sent]):
         """Why no more will come."""
         ...
 
+    @property
+    def missed(self) -> int:
+        """How many after its place are not kept any more."""
+        ...
+
     def take(self) -> Sequence[Sent]:
-        """The messages since the last take, in order."""
+        """The items that came since the last take, in order."""
         ...
 
     def before(self, sent: Sent) -> int:
@@ -89,7 +104,7 @@ class Member(Generic[Sent]):
     """
 
     def __init__(
-        self, place: Paused[Sent], connection: Connection, signal: Signal, within: "Callable[[], Fanout[Sent]]"
+        self, place: Place[Sent], connection: Connection, signal: Signal, within: "Callable[[], Fanout[Sent]]"
     ) -> None:
         self.place, self.connection, self.signal = place, connection, signal
         self.at = 0
@@ -149,7 +164,7 @@ class Fanout(Generic[Sent]):
 
     def __init__(
         self,
-        follow: Callable[[Callable[[], None]], Paused[Sent]],
+        follow: Callable[[Callable[[], None]], Place[Sent]],
         encode: Encode[Sent],
         size: Callable[[Sent], int],
         gone: Callable[[], None],
@@ -245,7 +260,7 @@ class Fanouts(Generic[Key, Sent]):
     def within(
         self,
         key: Key,
-        follow: Callable[[Callable[[], None]], Paused[Sent]],
+        follow: Callable[[Callable[[], None]], Place[Sent]],
         encode: Encode[Sent],
         size: Callable[[Sent], int],
     ) -> Fanout[Sent]:
@@ -281,50 +296,12 @@ def chunk(data: bytes) -> bytes:
 CODES = {"over": 1000, "error": 1011}
 """How a WebSocket is closed (RFC 6455, 7.4.1)."""
 
-PIECE_BYTES: Final = 64 * 2**10
-"""Bytes of events above which no more are sent at once."""
-
-
-class Countable(Protocol):
-    """A numbered item: a client that comes back names the number of the last one that it got."""
-
-    @property
-    def number(self) -> int:
-        """From 1."""
-        ...
-
-
-SentItem = TypeVar("SentItem", bound=Countable)
-Kept = TypeVar("Kept", bound=Countable, covariant=True)
-
-
-class SendPlace(Protocol[Kept]):
-    """A place in what is sent."""
-
-    @property
-    def over(self) -> End | None:
-        """Why no more will come."""
-        ...
-
-    @property
-    def missed(self) -> int:
-        """How many after its place are not kept any more."""
-        ...
-
-    def take(self) -> Sequence[Kept]:
-        """The items that came since the last take, in order."""
-        ...
-
-    def close(self) -> None:
-        """Leave."""
-        ...
-
 
 async def as_events(
-    place: SendPlace[SentItem],
-    line: Callable[[SentItem], bytes],
+    place: Place[Sent],
+    line: Callable[[Sent], bytes],
     signal: events.Signal,
-    member: Member[SentItem] | None = None,
+    member: Member[Sent] | None = None,
 ) -> AsyncIterator[bytes]:
     """Events until no more will come, or the subscriber is too slow; then an event that says why.
 
@@ -352,7 +329,7 @@ async def as_events(
         _closed(place, member)
 
 
-def _closed(place: SendPlace[SentItem], member: Member[SentItem] | None) -> None:
+def _closed(place: Place[Sent], member: Member[Sent] | None) -> None:
     if member is not None:
         member.leave()
     place.close()
@@ -365,7 +342,7 @@ def _together(said: Iterable[bytes]) -> Iterator[bytes]:
     for each in said:
         waiting.append(each)
         size += len(each)
-        if size >= PIECE_BYTES:
+        if size >= PIECE:
             yield b"".join(waiting)
             waiting.clear()
             size = 0
@@ -375,11 +352,11 @@ def _together(said: Iterable[bytes]) -> Iterator[bytes]:
 
 async def converse(
     websocket: WebSocket,
-    place: SendPlace[SentItem],
-    text: Callable[[SentItem], str],
+    place: Place[Sent],
+    text: Callable[[Sent], str],
     signal: events.Signal,
     hear: Callable[[], Awaitable[None]],
-    member: Member[SentItem] | None = None,
+    member: Member[Sent] | None = None,
 ) -> None:
     """Messages until either side ends; ``hear`` listens to the client and ends when it is to be left.
 

@@ -4,14 +4,18 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Final, TypeAlias
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import Send
 
 from streamgauge.servers.http.events import in_time
 from streamgauge.servers.http.headers import Conditions, entity_tag
 
+_POLICY: Final = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
+)
 LONGEST: Final = 1_000
 """Characters of a sentence: what it quotes of a request may be long."""
 
@@ -41,6 +45,12 @@ def tagged_json(
         if conditions.names((tag,)):
             return Response(status_code=304, headers={"ETag": tag})
     return response
+
+
+def page(package: str) -> HTMLResponse:
+    """The page for people of a service, ``page.html`` of its package; it may speak with this service only."""
+    text = (files(package) / "page.html").read_text(encoding="utf-8")
+    return HTMLResponse(text, headers={"Content-Security-Policy": _POLICY})
 
 
 def clipped(sentence: str) -> str:

@@ -11,6 +11,7 @@ import re
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum, auto
 from threading import Thread
 from types import FrameType
 from typing import Any, Final
@@ -20,8 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from streamgauge.model.mistake import MistakeError
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.servers.http.fanout import CONNECTION, PUSH
 from streamgauge.servers.http.limits import load_parsers
 from streamgauge.servers.http.metrics import PAUSES
@@ -99,14 +99,23 @@ HEAD: Final = 64 * 2**10
 _REPLY: Final = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%s"
 
 
+class Waiting(Enum):
+    """The parts of a connection that may last too long."""
+
+    HEAD = auto()
+    """A request's head is to come."""
+    TAKING = auto()
+    """The client is to take what is sent."""
+    LINGERING = auto()
+    """The rest of an answered request is to come."""
+
+
 class PatientHttpProtocol(HttpToolsProtocol):
     """HTTP/1.1 with an end to patience; a body has limits of its own."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._timer: asyncio.TimerHandle | None = None
-        self._stalled: asyncio.TimerHandle | None = None
-        self._lingering: asyncio.TimerHandle | None = None
+        self._timers: dict[Waiting, asyncio.TimerHandle] = {}
         self._head = self._untaken = 0
         self._fault = ""
 
@@ -124,15 +133,14 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
-        self._wait_no_more()
-        self._stalls_no_more()
-        self._linger_no_more()
+        for waiting in Waiting:
+            self._done(waiting)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Take more of a request; a head that has become too long is refused."""
         super().data_received(data)
-        if self._timer is not None:
+        if Waiting.HEAD in self._timers:
             self._head += len(data)
             if self._head > HEAD:
                 self._refuse(
@@ -154,7 +162,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The head of a request is complete; a head that could be understood in two ways is refused."""
-        self._wait_no_more()
+        self._done(Waiting.HEAD)
         self._fault = head_fault(self.parser.get_http_version(), self.url, self.headers)
         if not self._fault:
             super().on_headers_complete()
@@ -174,13 +182,13 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The request is complete."""
-        self._linger_no_more()
+        self._done(Waiting.LINGERING)
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """The request is answered: a connection whose request came only in part ends soon."""
         if self.cycle.response_complete and self.cycle.more_body:
-            self._lingering = self.loop.call_later(LINGER_S, self.transport.abort)
+            self._limit(Waiting.LINGERING, LINGER_S, self.transport.abort)
         super().on_response_complete()
 
     def pause_writing(self) -> None:
@@ -190,46 +198,38 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     def resume_writing(self) -> None:
         """The client has taken the bytes that waited."""
-        self._stalls_no_more()
+        self._done(Waiting.TAKING)
         super().resume_writing()
+
+    def _limit(self, waiting: Waiting, seconds: float, call: Callable[[], None]) -> None:
+        self._timers[waiting] = self.loop.call_later(seconds, call)
+
+    def _done(self, waiting: Waiting) -> None:
+        if (timer := self._timers.pop(waiting, None)) is not None:
+            timer.cancel()
 
     def _watch(self) -> None:
         self._untaken = self.transport.get_write_buffer_size()
-        self._stalled = self.loop.call_later(TAKE_S, self._look)
+        self._limit(Waiting.TAKING, TAKE_S, self._look)
 
     def _look(self) -> None:
         """Leave a client that has taken nothing since the last look."""
-        self._stalls_no_more()
+        self._done(Waiting.TAKING)
         if self.transport.get_write_buffer_size() < self._untaken:
             self._watch()
         else:
             self.transport.abort()
 
-    def _stalls_no_more(self) -> None:
-        if self._stalled is not None:
-            self._stalled.cancel()
-            self._stalled = None
-
-    def _linger_no_more(self) -> None:
-        if self._lingering is not None:
-            self._lingering.cancel()
-            self._lingering = None
-
     def _wait(self) -> None:
-        if self._timer is None:
+        if Waiting.HEAD not in self._timers:
             self._head = 0
-            self._timer = self.loop.call_later(HEAD_PATIENCE_S, self._over)
-
-    def _wait_no_more(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+            self._limit(Waiting.HEAD, HEAD_PATIENCE_S, self._over)
 
     def _over(self) -> None:
         self._refuse(b"408 Request Timeout", b"no request came within %d s" % HEAD_PATIENCE_S)
 
     def _refuse(self, status: bytes, why: bytes) -> None:
-        self._wait_no_more()
+        self._done(Waiting.HEAD)
         if not self.transport.is_closing():
             body = b'{"error": "%s"}' % why
             self.transport.write(_REPLY % (status, len(body), body))

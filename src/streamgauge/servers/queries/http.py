@@ -4,14 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from importlib.resources import files
 from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
@@ -24,7 +22,7 @@ from streamgauge.query import QueryError
 from streamgauge.semantics.profiles import PROFILES, UnknownProfileError
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.http import events
-from streamgauge.servers.http.access import CrossOrigin, Guard, Origins, Tokens, given
+from streamgauge.servers.http.access import Origins, Tokens, given, guards
 from streamgauge.servers.http.events import Numbered, Subscription
 from streamgauge.servers.http.fanout import as_events, converse, nothing
 from streamgauge.servers.http.headers import (
@@ -47,7 +45,7 @@ from streamgauge.servers.http.openapi import (
     path_parameter,
     retry_key,
 )
-from streamgauge.servers.http.replies import json_tag, problem, tagged_json
+from streamgauge.servers.http.replies import json_tag, page, problem, tagged_json
 from streamgauge.servers.http.retries import BadKeyError, KeyBusyError, KeyReuseError, Once, RetryKey, read_key
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError
 from streamgauge.servers.queries.registry import AttachedSources, AttachError, ConflictError, Queries, UnknownQueryError
@@ -108,9 +106,6 @@ TICK_S = 0.1
 PATIENCE_S = 5.0
 """How long a publisher waits for room before it is told to come again."""
 
-FREE = ("/", "/health", "/openapi.json")
-"""Paths that need no token: they tell nothing of queries and streams."""
-
 _STATUS: dict[type[Exception], int] = {
     **STATUS,
     QueryLimitError: 429,
@@ -121,19 +116,19 @@ _STATUS: dict[type[Exception], int] = {
     AttachError: 403,
     PreconditionError: 412,
     KeyReuseError: 422,
+    KeyBusyError: 409,
+    QueriesBusyError: 429,
+    QueryError: 400,
+    RequestError: 400,
+    RefusedError: 400,
+    UnknownProfileError: 400,
+    FieldError: 400,
+    FormatError: 400,
+    SourceError: 400,
+    events.EventError: 400,
+    ConditionError: 400,
+    BadKeyError: 400,
 }
-_BAD = (
-    QueryError,
-    RequestError,
-    RefusedError,
-    UnknownProfileError,
-    FieldError,
-    FormatError,
-    SourceError,
-    events.EventError,
-    ConditionError,
-    BadKeyError,
-)
 KEYS = 10_000
 """Idempotency keys of a token that are remembered, the last ones, until the service ends."""
 
@@ -146,11 +141,13 @@ def application(
     Pages of ``origins`` may use the service.
     """
     service = QueryService(queries, AttachedSources(queries, allowed), tokens)
-    guards = [Middleware(Guard, tokens=tokens, free=FREE, origins=origins)]
-    if origins:
-        guards.insert(0, Middleware(CrossOrigin, origins=origins))
-    handlers: dict[Any, Any] = dict.fromkeys((*_STATUS, *_BAD, QueriesBusyError, KeyBusyError), _told)
-    return Starlette(routes=_routes(service), middleware=guards, exception_handlers=handlers, lifespan=service.lifespan)
+    handlers: dict[Any, Any] = dict.fromkeys(_STATUS, _refusal)
+    return Starlette(
+        routes=_routes(service),
+        middleware=guards(tokens, origins),
+        exception_handlers=handlers,
+        lifespan=service.lifespan,
+    )
 
 
 _TEXT: Final[Json] = {"type": "string"}
@@ -214,13 +211,11 @@ def _query_schema(engines: Sequence[str], profiles: Iterable[str]) -> Json:
     }
 
 
-async def _told(_request: Request, error: Exception) -> Response:
-    """An expected error as its sentence."""
-    if isinstance(error, QueriesBusyError):
-        return problem(429, str(error), {"Retry-After": str(max(1, round(error.after)))})
-    if isinstance(error, KeyBusyError):
-        return problem(409, str(error), {"Retry-After": "1"})
-    return problem(next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 400), str(error))
+async def _refusal(_request: Request, error: Exception) -> Response:
+    """An expected error as its sentence, and when to come again."""
+    after = error.after if isinstance(error, QueriesBusyError) else 1.0 if isinstance(error, KeyBusyError) else None
+    headers = None if after is None else {"Retry-After": str(max(1, round(after)))}
+    return problem(next(status for kind, status in _STATUS.items() if isinstance(error, kind)), str(error), headers)
 
 
 class QueryService:
@@ -395,8 +390,7 @@ class QueryService:
 
     async def page(self, _request: Request) -> Response:
         """The page for people."""
-        page = (files("streamgauge.servers.queries") / "page.html").read_text(encoding="utf-8")
-        return HTMLResponse(page, headers={"Content-Security-Policy": _POLICY})
+        return page("streamgauge.servers.queries")
 
     def _running(self, request: Request) -> RegisteredQuery:
         return self._queries.query(request.path_params["id"])
@@ -411,9 +405,6 @@ class QueryService:
         kind = request.headers.get("content-type", "").strip().lower()
         address = request.scope["query_string"], request.scope["path"].encode()
         return read_key(request.headers.get("idempotency-key"), owner, *address, kind.encode(), body)
-
-
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
 
 
 def _static_tag(triples: tuple[Triple, ...]) -> str:
