@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.phrases import offered, spelled
 from streamgauge.model.semantics import (
     R2S,
     Borders,
@@ -19,7 +20,6 @@ from streamgauge.model.semantics import (
     Semantics,
     Tick,
 )
-from streamgauge.model.spelling import offered, spelled
 
 _TABLE_1 = "CSRBench, table 1"
 _SECTION_4 = "CSRBench, section 4"
@@ -48,12 +48,8 @@ CSPARQL = Semantics(
     origin=Origin.SEARCH,
     time_unit=1000,
     sources={
-        "report": _TABLE_1,
-        "tick": _TABLE_1,
-        "r2s": _TABLE_1,
+        **dict.fromkeys(("report", "tick", "r2s", "notify_empty", "time_unit"), _TABLE_1),
         "r2s_able": _SECTION_4,
-        "notify_empty": _TABLE_1,
-        "time_unit": _TABLE_1,
         "origin": "CSRBench, section 6.1: t0 depends on the registration, so it is searched",
         "borders": "CSRBench, section 3: [o, c)",
         "partial_head": "CSRBench, section 6.3: reports before the first full window are why Q5 fails",
@@ -68,14 +64,11 @@ CSPARQL_097 = replace(
     partial_head=True,
     origin=Origin.FIRST,
     sources={
-        "report": _CSPARQL_97,
+        **dict.fromkeys(("report", "time_unit", "r2s", "r2s_able"), _CSPARQL_97),
         "tick": _CSPARQL_97 + ": Esper's clock ticks every second",
         "borders": _CSPARQL_97 + ": (start, end]",
         "partial_head": _RECORDED + ", Q5: four partial reports at the head",
         "origin": _CSPARQL_97 + ": the first timestamp floored to the tick",
-        "time_unit": _CSPARQL_97,
-        "r2s": _CSPARQL_97,
-        "r2s_able": _CSPARQL_97,
         "notify_empty": _CSPARQL_97 + ": empty results are reported",
     },
 )
@@ -105,12 +98,10 @@ CQELS = Semantics(
     partial_head=True,
     grain=Grain.ROW,
     sources={
+        **dict.fromkeys(("r2s", "notify_empty", "time_unit"), _TABLE_1),
+        "r2s_able": _SECTION_4,
         "report": f"{_TABLE_1} (content change); non-empty by {_ORACLE}",
         "tick": f"{_TABLE_1} says tuple-driven; {_ORACLE} evaluates once per time of the source, which is batch-driven",
-        "r2s": _TABLE_1,
-        "r2s_able": _SECTION_4,
-        "notify_empty": _TABLE_1,
-        "time_unit": _TABLE_1,
         "origin": "CSRBench, section 6.1",
         "scope": _ORACLE + ": the scope moves by slides",
         "borders": "CSRBench, section 3: [o, c)",
@@ -130,17 +121,13 @@ CQELS_1 = replace(
     time_unit=1,
     empty_aggregate=EmptyAggregate.NO_ROW,
     sources={
+        **dict.fromkeys(("tick", "r2s", "r2s_able", "notify_empty", "partial_head"), _CQELS_1),
         "report": _CQELS_1 + ": eager on every arrival",
-        "tick": _CQELS_1,
         "clock": _CQELS_1 + ": System.nanoTime at arrival",
         "scope": _RECORDED + ", Q4: exactly AVG over a pure RANGE, SLIDE ignored",
         "borders": _RECORDED + ", Q4: [t - omega, t]",
         "origin": _CQELS_1 + ": wall clock of the first arrival",
         "grain": _CQELS_1 + ": one row per arriving match",
-        "r2s": _CQELS_1,
-        "r2s_able": _CQELS_1,
-        "notify_empty": _CQELS_1,
-        "partial_head": _CQELS_1,
         "time_unit": "our clock's resolution: the engine has no unit of its own",
         "empty_aggregate": "CQELS 1.0.0, run: nothing is sent until a match arrives",
     },
@@ -162,12 +149,8 @@ SPARQLSTREAM = Semantics(
     origin=Origin.SEARCH,
     time_unit=100,
     sources={
-        "report": _TABLE_1,
-        "tick": _TABLE_1,
+        **dict.fromkeys(("report", "tick", "r2s_able", "notify_empty", "time_unit"), _TABLE_1),
         "r2s": _ORACLE,
-        "r2s_able": _TABLE_1,
-        "notify_empty": _TABLE_1,
-        "time_unit": _TABLE_1,
         "origin": "CSRBench, section 6.1",
         "borders": "CSRBench, section 3: [o, c)",
         "partial_head": _RECORDED + ": the first report is a full window",
@@ -182,10 +165,8 @@ RSPQL = Semantics(
     notify_empty=True,
     origin=Origin.FIXED,
     sources={
-        "report": _RSPQL,
-        "tick": _RSPQL,
+        **dict.fromkeys(("report", "tick", "notify_empty"), _RSPQL),
         "r2s": _RSPQL + "; the query says which, Rstream when it is silent",
-        "notify_empty": _RSPQL,
         "origin": _RSPQL + "; 0 here",
         "borders": _RSPQL + "; half-open",
         "time_unit": "our clock's resolution",
@@ -204,17 +185,15 @@ RSPJS = Semantics(
     due=Due.LAST,
     grain=Grain.ROW,
     sources={
+        **dict.fromkeys(("r2s_able", "notify_empty", "time_unit"), _RSPJS),
         "report": _RSPJS + ": only window close is coded, empty windows are never reported",
         "tick": _RSPJS + ": an element's arrival drives it",
         "r2s": _RSPJS + ": ISTREAM and DSTREAM are parsed and behave as RSTREAM",
-        "r2s_able": _RSPJS,
-        "notify_empty": _RSPJS,
         "origin": _RSPJS + ": t0 = 0",
         "borders": _RSPJS + ": [o, c)",
         "partial_head": _RSPJS + ": ceil(|t - t0| / slide) * slide - width opens windows before t0",
         "due": _RSPJS + ": only the closed window with the largest close",
         "grain": _RSPJS + ": one event per row",
-        "time_unit": _RSPJS,
     },
 )
 
@@ -224,9 +203,10 @@ YASPER = replace(
     tick=Tick.ELEMENT,
     grain=Grain.REPORT,
     sources={
+        "r2s": _YASPER,
+        "time_unit": _YASPER,
         "report": _YASPER + ": OnWindowClose and NonEmptyContent, as it is run here",
         "tick": _YASPER + ": a graph's arrival drives it",
-        "r2s": _YASPER,
         "r2s_able": _YASPER + ": Rstream, as it is run here",
         "notify_empty": _YASPER + ": its output stream has solutions only",
         "origin": _YASPER + ": t0 = 0",
@@ -234,7 +214,6 @@ YASPER = replace(
         "partial_head": _YASPER + ": CSPARQLStreamToRelationOp opens windows before t0",
         "due": _YASPER + ": only the closed window with the largest close",
         "grain": _YASPER + ": the solutions of one evaluation",
-        "time_unit": _YASPER,
     },
 )
 
@@ -248,14 +227,14 @@ YABENCH = Semantics(
     borders=Borders.CLOSED,
     partial_head=True,
     sources={
+        "notify_empty": _YABENCH,
+        "time_unit": _YABENCH,
         "report": _YABENCH + ": one window per report of the engine",
         "tick": _YABENCH + ": groups of equal time",
         "r2s": _YABENCH + ": all rows",
-        "notify_empty": _YABENCH,
         "origin": _YABENCH + ": t0 = 0",
         "borders": _YABENCH + ": closed at both ends, although the paper says half-open",
         "partial_head": _YABENCH + ": start = max(0, end - size)",
-        "time_unit": _YABENCH,
     },
 )
 
@@ -269,11 +248,11 @@ YABENCH_CHANGE = replace(
     grain=Grain.ROW,
     sources={
         **YABENCH.sources,
+        "notify_empty": _YABENCH,
         "report": _YABENCH + ": at each new time of the stream",
         "r2s": _YABENCH + ": rows that the last result with new rows did not have",
         "changes": _YABENCH + ": on arrivals only",
         "grain": _YABENCH + ": each expected row is one expected report",
-        "notify_empty": _YABENCH,
     },
 )
 

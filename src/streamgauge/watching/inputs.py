@@ -15,17 +15,16 @@ from streamgauge.formats.streams import read_triples
 from streamgauge.formats.streams.format import Reading, which
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine
-from streamgauge.model.mistake import MistakeError
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.query import ContinuousQuery, static_missing
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.query import QueryError, detect, parse
-from streamgauge.query.prologue import declared_prefixes
+from streamgauge.query.text import declared_prefixes
 from streamgauge.semantics.profiles import profile
 from streamgauge.servers.queries.sessions import fixed, profile_for
 from streamgauge.sources import Source, open_source
-from streamgauge.sources.address import parse_address
+from streamgauge.sources.contract import parse_address
 from streamgauge.sources.named import NamedSource, is_live, named_source, of_stream, reading_for, refuse_names
 from streamgauge.workloads.parameters import duration
 

@@ -15,8 +15,8 @@ from streamgauge.model.report import DueReport, View
 from streamgauge.model.semantics import Changes, Counting, EmptyAggregate, Report, Semantics
 from streamgauge.model.terms import Term, Triple
 from streamgauge.oracle.diagnosis.models import Case, ContentRule, Rows, Said, Stream
-from streamgauge.query.rebuild import every_pattern
 from streamgauge.query.stamps import uses_timestamp
+from streamgauge.query.traversal import every_pattern
 from streamgauge.semantics.arrivals import Arrival, Arrivals, Head, admit, arrivals, arrived_triples, by_triple, content
 from streamgauge.semantics.definition import facts, operator, streamed
 from streamgauge.semantics.due import candidates_in_order
@@ -400,15 +400,11 @@ class Simulator:
         if not aggregates(query.form):
             empty = EmptyAggregate.SPARQL
         if case.keeps is not None:
-            query = _with_window(query, case.keeps)
+            query = ContinuousQuery(query.form, (*query.windows, case.keeps), query.r2s, query.static)
         key = (query.form, query.static, query.windows, counting, empty)
         if key not in self._solvers:
             self._solvers[key] = (len(self._solvers), Snapshot(query, counting, empty))
         return self._solvers[key]
-
-
-def _with_window(query: ContinuousQuery, extra: StreamWindow) -> ContinuousQuery:
-    return ContinuousQuery(query.form, (*query.windows, extra), query.r2s, query.static)
 
 
 def _everything(case: Case, due: DueReport) -> View:

@@ -39,7 +39,7 @@ from streamgauge.servers.fragments.client.transport import (
 )
 from streamgauge.servers.http.headers import SECOND, http_date
 from streamgauge.servers.http.outgoing_requests import TRANSIENT, origin
-from streamgauge.sources.sse_events import EventParser, ServerEvent
+from streamgauge.sources.sse.events import EventParser, ServerEvent
 
 DRIFT: Final = 200e-6
 """How fast two clocks may drift apart: each by 100 ppm."""

@@ -20,8 +20,8 @@ from streamgauge.model.answer import AnswerKind
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Row, Term
 from streamgauge.query import QueryError, parse_sparql, recognised
-from streamgauge.query.rebuild import every_expression, every_pattern, expressions
 from streamgauge.query.stamps import uses_timestamp
+from streamgauge.query.traversal import every_expression, every_pattern, expressions
 from streamgauge.servers.fragments.annotations import triple_nodes
 from streamgauge.servers.fragments.client import LinkedDataSource
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient

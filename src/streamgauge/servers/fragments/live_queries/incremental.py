@@ -18,7 +18,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.algebra import Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Row, Term, Triple
-from streamgauge.query.rebuild import every_pattern
+from streamgauge.query.traversal import every_pattern
 from streamgauge.servers.fragments import Quad
 from streamgauge.servers.fragments.client import (
     FetchedChange,

@@ -22,7 +22,7 @@ from streamgauge.incremental.rewrite import Normaliser, leaf, operands
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Row, Term, Triple
-from streamgauge.query.rebuild import every_pattern, with_pattern
+from streamgauge.query.traversal import every_pattern, with_pattern
 from streamgauge.servers.fragments.annotations import triple_nodes
 from streamgauge.servers.fragments.client import LinkedDataSource
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient

@@ -16,7 +16,7 @@ from typing import Final, Protocol, TypeGuard
 
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.answer import Answer
-from streamgauge.model.spelling import offered
+from streamgauge.model.phrases import offered
 from streamgauge.servers.fragments import Quad, QuadPattern
 from streamgauge.servers.fragments.client import (
     Binding,
@@ -47,7 +47,7 @@ from streamgauge.servers.fragments.live_queries.poll_loop import (
 )
 from streamgauge.servers.fragments.live_queries.streamer import StreamerPlan
 from streamgauge.sources.backoff import Backoff
-from streamgauge.sources.sse_events import ServerEvent
+from streamgauge.sources.sse.events import ServerEvent
 
 RENEWED: Final = 600.0
 """Seconds after which a server's clock is looked at again: by then two clocks may be 120 ms further apart."""

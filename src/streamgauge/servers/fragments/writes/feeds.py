@@ -16,9 +16,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams.format import FormatError, Relabel, ending, open_bytes, parse
-from streamgauge.model.counts import counted
 from streamgauge.model.element import StreamElement
 from streamgauge.model.fact import Fact
+from streamgauge.model.phrases import counted
 from streamgauge.model.terms import Term, Triple
 from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Quad, named_quad
 from streamgauge.servers.fragments.annotations import method

@@ -18,7 +18,7 @@ from streamgauge.formats.streams.format import Relabel
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
-from streamgauge.query.errors import QueryError
+from streamgauge.query.text import QueryError
 from streamgauge.query.updates import UpdateOperation, read_update
 from streamgauge.servers.fragments import DEFAULT, VERSION, Quad, named_quad
 from streamgauge.servers.fragments.annotations import UnknownMethodError

@@ -31,7 +31,7 @@ from streamgauge.servers.fragments.client.sources import (
     matching_quads,
     restrictions,
 )
-from streamgauge.sources.sse_events import ServerEvent
+from streamgauge.sources.sse.events import ServerEvent
 
 _EXPRESSION = re.compile(r"\{([^{}]*)\}")
 _SINGLE_VALUES = re.compile(r"[+#./;?&]?[A-Za-z0-9_.%]+(?:,[A-Za-z0-9_.%]+)*")
