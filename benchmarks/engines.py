@@ -33,10 +33,9 @@ from benchmarks.measure import OneOf, options, weather_text, write_weather
 from benchmarks.results import ResultTable
 from streamgauge.engines import EngineError, dialect, evaluator, load, names, profiles
 from streamgauge.formats.lines import encode_advance, encode_element
+from streamgauge.formats.pipe import encode_task
 from streamgauge.formats.run import RunError, read_run, write_run
-from streamgauge.formats.stream import elements
-from streamgauge.formats.task import encode_task
-from streamgauge.formats.written import read_written
+from streamgauge.formats.stream import elements, read_written
 from streamgauge.harness import made_once
 from streamgauge.harness.host import serve
 from streamgauge.harness.resources import machine, versions

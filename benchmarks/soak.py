@@ -23,7 +23,7 @@ from typing import IO
 
 from benchmarks.measure import OneOf, observations, options, weather_text
 from streamgauge.formats.lines import encode_advance, encode_element
-from streamgauge.formats.task import READY, Task, encode_task
+from streamgauge.formats.pipe import READY, Task, encode_task
 from streamgauge.harness.process import ChildProcess, write_all
 from streamgauge.harness.resources import spent, usage
 from streamgauge.harness.systems.pipe import program

@@ -22,7 +22,7 @@ from streamgauge.query import parse
 from streamgauge.semantics.arrivals import near
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.sources.address import parse_address
+from streamgauge.sources.contract import parse_address
 from streamgauge.sources.decoders import OwnDataOptions
 from streamgauge.sources.named import by_time, is_live
 from streamgauge.suites.experiments.plan import refuse_window, stream_facts

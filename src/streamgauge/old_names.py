@@ -35,6 +35,7 @@ MOVED: Final = {
     "wire.formats": "formats.streams",
     "wire": "formats",
     "servers.fragments.storing": "servers.fragments.store",
+    "sources.address": "sources.contract",
 }
 """Old names to new ones, both below this package, a part of a package before the package."""
 

@@ -21,9 +21,8 @@ OWN = {
     "streamgauge.cli.completion",
     "streamgauge.cli.main",
     "streamgauge.model",
-    "streamgauge.model.expectations",
+    "streamgauge.model.phrases",
     "streamgauge.model.mistake",
-    "streamgauge.model.obstacles",
 }
 """What help needs of the package."""
 LIBRARIES = {"typer", "shellingham", "annotated_doc", "typing_extensions", "click", "colorama"}

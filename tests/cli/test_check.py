@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from streamgauge.formats.run import write_run
+from streamgauge.formats.run import read_verdict, write_run
 from streamgauge.formats.stream import write
-from streamgauge.formats.verdict import read_verdict
 from streamgauge.model.query import StreamWindow, Window
 from streamgauge.query import print_query
 from streamgauge.semantics.profiles import RSPQL

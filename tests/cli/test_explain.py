@@ -8,9 +8,8 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from streamgauge.formats.run import write_run
+from streamgauge.formats.run import read_verdict, write_run
 from streamgauge.formats.stream import write
-from streamgauge.formats.verdict import read_verdict
 from streamgauge.model.semantics import Borders
 from streamgauge.model.verdict import Diagnosis, Part
 from streamgauge.report.text import explained_lines

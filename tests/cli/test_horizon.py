@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from streamgauge.formats.run import read_verdict
 from streamgauge.formats.stream import write
-from streamgauge.formats.verdict import read_verdict
 from tests.notation import stream
 
 QUERY = """PREFIX ex: <urn:>

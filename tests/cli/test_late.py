@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from streamgauge.formats.verdict import read_verdict
+from streamgauge.formats.run import read_verdict
 from tests.cli.test_check import folder
 
 

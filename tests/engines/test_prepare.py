@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from streamgauge import engines
-from streamgauge.formats.jvm import JvmError, jars, prepared
-from streamgauge.formats.jvm import maven as jvm_maven
-from streamgauge.formats.jvm.collection import Clone, clones, collect
-from streamgauge.formats.jvm.maven import Build, Omission
+from streamgauge.formats.jvm import JvmError, collection, jars, prepared
+from streamgauge.formats.jvm.collection import Build, Clone, Omission, clones, collect
 
 pytestmark = pytest.mark.server
 
@@ -146,7 +144,7 @@ def test_published_libraries_come_from_maven(clone, tmp_path, maven):
 
 
 def test_without_maven_it_is_asked_for(clone, tmp_path, monkeypatch):
-    monkeypatch.setattr(jvm_maven.shutil, "which", lambda _name: None)
+    monkeypatch.setattr(collection.shutil, "which", lambda _name: None)
     with pytest.raises(JvmError, match=r"Maven \(mvn\) is not found: install it"):
         collect((replace(KIND, libraries=("g:library:2",)),), clone, tmp_path / "out", lambda _what: None)
 

@@ -11,7 +11,7 @@ from threading import Barrier
 
 import pytest
 
-from streamgauge.formats.atomic import keep_first, making, put, share
+from streamgauge.formats.files import hardlink, overwrite, put_if_absent, stage
 
 pytestmark = pytest.mark.server
 
@@ -27,12 +27,12 @@ def said(folder: Path) -> set[str]:
     return {file.read_text() for file in folder.iterdir()}
 
 
-@pytest.mark.parametrize("end", [keep_first, put])
+@pytest.mark.parametrize("end", [put_if_absent, overwrite])
 def test_of_many_that_make_a_folder_at_once_it_is_one_maker_s(tmp_path, end):
     target, together = tmp_path / "runs" / "made", Barrier(4)
 
     def make(name: str) -> set[str]:
-        with making(target) as place:
+        with stage(target) as place:
             fill(place, name)
             together.wait()
             end(place, target)
@@ -46,24 +46,24 @@ def test_of_many_that_make_a_folder_at_once_it_is_one_maker_s(tmp_path, end):
 
 def test_the_first_is_kept(tmp_path):
     target = tmp_path / "made"
-    with making(target) as mine:
+    with stage(target) as mine:
         fill(mine, "late")
-        with making(target) as other:
+        with stage(target) as other:
             fill(other, "first")
-            keep_first(other, target)
-        keep_first(mine, target)
+            put_if_absent(other, target)
+        put_if_absent(mine, target)
     assert said(target) == {"first"}
     assert list(tmp_path.iterdir()) == [target]
 
 
 def test_what_is_put_replaces_files_and_folders(tmp_path):
     for name in ("old", "new"):
-        with making(tmp_path / "folder") as place:
+        with stage(tmp_path / "folder") as place:
             fill(place, name)
-            put(place, tmp_path / "folder")
-        with making(tmp_path / "file") as place:
+            overwrite(place, tmp_path / "folder")
+        with stage(tmp_path / "file") as place:
             place.write_text(name)
-            put(place, tmp_path / "file")
+            overwrite(place, tmp_path / "file")
     assert said(tmp_path / "folder") == {"new"}
     assert (tmp_path / "file").read_text() == "new"
     assert len(list(tmp_path.iterdir())) == 2
@@ -74,7 +74,7 @@ def test_nothing_is_left_of_what_fails(tmp_path):
         fill(place, "half")
         raise OSError(errno.ENOSPC, "full")
 
-    with pytest.raises(OSError, match="full"), making(tmp_path / "made") as place:
+    with pytest.raises(OSError, match="full"), stage(tmp_path / "made") as place:
         fail(place)
     assert list(tmp_path.iterdir()) == []
 
@@ -83,17 +83,17 @@ def test_what_a_killed_process_left_goes_and_what_a_running_one_makes_stays(tmp_
     code = """
     import os, sys
     from pathlib import Path
-    from streamgauge.formats.atomic import making
-    with making(Path(sys.argv[1])) as place:
+    from streamgauge.formats.files import stage
+    with stage(Path(sys.argv[1])) as place:
         place.mkdir()
         os.kill(os.getpid(), 9)
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "made")], check=False)
     left = list(tmp_path.iterdir())
     assert len(left) == 1
-    with making(tmp_path / "made") as running:
+    with stage(tmp_path / "made") as running:
         running.mkdir()
-        with making(tmp_path / "made"):
+        with stage(tmp_path / "made"):
             assert list(tmp_path.iterdir()) == [running]
     assert str(os.getpid()) in running.name
 
@@ -106,6 +106,6 @@ def test_a_file_is_shared_or_copied_where_it_cannot_be(tmp_path, monkeypatch, fa
     if failing:
         monkeypatch.setattr(os, "link", refuse)
     (tmp_path / "one").write_text("facts")
-    share(tmp_path / "one", tmp_path / "two")
+    hardlink(tmp_path / "one", tmp_path / "two")
     assert (tmp_path / "two").read_text() == "facts"
     assert (tmp_path / "two").samefile(tmp_path / "one") is not failing

@@ -10,7 +10,6 @@ from io import BytesIO
 import pyoxigraph as ox
 import pytest
 
-from streamgauge.formats.bounded_files import bounded
 from streamgauge.formats.bounds import (
     DATA_DEPTH,
     DEPTH,
@@ -19,6 +18,7 @@ from streamgauge.formats.bounds import (
     TRIPLE_TERMS,
     BoundError,
     TurtleScan,
+    bounded,
     check_json,
     check_rdf,
     check_results,

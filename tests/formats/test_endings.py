@@ -4,9 +4,16 @@ import sys
 
 import pytest
 
-from streamgauge.formats.endings import advice, in_words, kernel_kills, set_up_wrongly, start_limit
-from streamgauge.formats.pipe import PipeError, start_piped
-from streamgauge.formats.task import Task
+from streamgauge.formats.pipe import (
+    PipedSession,
+    PipeError,
+    Task,
+    advice,
+    in_words,
+    kernel_kills,
+    set_up_wrongly,
+    start_limit,
+)
 from streamgauge.model.semantics import Semantics
 from streamgauge.semantics.profiles import RSPQL
 
@@ -88,7 +95,7 @@ def test_the_start_limit_grows_with_the_load_and_is_an_option() -> None:
 
 def piped(code: str, semantics: Semantics = RSPQL) -> str:
     with pytest.raises(PipeError) as raised:
-        start_piped([sys.executable, "-c", code], Task("", "rspql", semantics), lambda _answer: None).close()
+        PipedSession([sys.executable, "-c", code], Task("", "rspql", semantics), lambda _answer: None).close()
     return str(raised.value)
 
 

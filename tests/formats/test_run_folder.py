@@ -11,8 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.formats.run import UNFINISHED, RunError, RunWriter, read_run, stream_path, write_run
-from streamgauge.formats.verdict import read_verdict, write_verdict
+from streamgauge.formats.run import (
+    UNFINISHED,
+    RunError,
+    RunWriter,
+    read_run,
+    read_verdict,
+    stream_path,
+    write_run,
+    write_verdict,
+)
 from streamgauge.model.algebra import BGP, Select
 from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window

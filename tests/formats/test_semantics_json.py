@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.formats import observed, stream, verdict
-from streamgauge.formats.fields import FieldError
-from streamgauge.formats.semantics import from_json, to_json
+from streamgauge.formats import run, stream, tables
+from streamgauge.formats.fields import FieldError, decode, encode
 from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Semantics
 from streamgauge.semantics.profiles import PROFILES
@@ -18,13 +17,13 @@ DOC = Path(__file__).resolve().parents[2] / "docs" / "run-folder.md"
 @pytest.mark.parametrize("name", PROFILES)
 def test_every_profile_comes_back(name):
     profile = PROFILES[name]
-    back = from_json(json.loads(json.dumps(to_json(profile))))
+    back = decode(Semantics, json.loads(json.dumps(encode(profile))), "semantics")
     assert back == profile
     assert back.sources == profile.sources
 
 
 def test_fields_left_out_take_their_defaults():
-    assert from_json({"name": "mine"}) == Semantics("mine")
+    assert decode(Semantics, {"name": "mine"}, "semantics") == Semantics("mine")
 
 
 @pytest.mark.parametrize(
@@ -46,12 +45,12 @@ def test_fields_left_out_take_their_defaults():
 )
 def test_a_wrong_field_is_named(data, said):
     with pytest.raises(FieldError, match=said):
-        from_json(data)
+        decode(Semantics, data, "semantics")
 
 
 def test_the_documentation_names_every_field_and_column():
     text = DOC.read_text(encoding="utf-8")
     names = set(RunHeader.__dataclass_fields__) - {"query"} | set(Semantics.__dataclass_fields__)
-    for schema in (observed.ANSWERS, observed.ROWS, observed.FED, observed.SAMPLES, stream.SCHEMA, verdict.WINDOWS):
+    for schema in (tables.ANSWERS, tables.ROWS, tables.FED, tables.SAMPLES, stream.SCHEMA, run.WINDOWS):
         names |= set(schema.names)
     assert [name for name in sorted(names) if f"{name}`" not in text] == []

@@ -48,7 +48,8 @@ def test_a_file_holds_the_same_elements(tmp_path_factory, elements):
     path = tmp_path_factory.mktemp("stream") / "stream.parquet"
     assert stream.write(elements, path) == len(elements)
     assert list(stream.elements(path)) == elements
-    assert stream.read_table(path).equals(stream.to_table(elements))
+    columns = stream.to_table(elements).column_names
+    assert pq.read_table(path).select(columns).equals(stream.to_table(elements))
 
 
 def some(count=4):

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from streamgauge.formats import stream as table
 from streamgauge.formats.lines import decode_input
-from streamgauge.formats.stream import StreamError, elements, to_table
-from streamgauge.formats.written import read_written, written
+from streamgauge.formats.stream import StreamError, elements, read_written, to_table, written
 from streamgauge.model.element import StreamElement
 
 TERMS = st.sampled_from(

@@ -14,9 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.formats.run import read_run, stream_path, write_run
+from streamgauge.formats.run import read_run, read_verdict, stream_path, write_run, write_verdict
 from streamgauge.formats.stream import write
-from streamgauge.formats.verdict import read_verdict, write_verdict
 from streamgauge.model.query import StreamWindow, Window
 from streamgauge.model.run import Sample
 from streamgauge.model.verdict import Verdict

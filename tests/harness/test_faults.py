@@ -9,9 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from streamgauge.formats.pipe import Task
 from streamgauge.formats.run import read_run, stream_path, write_run
 from streamgauge.formats.stream import write
-from streamgauge.formats.task import Task
 from streamgauge.harness.systems.pipe import PipeProgram, RunLimits, record
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.judging.judge import Means, judge_run

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from streamgauge.formats.lines import LineError, encode_advance, encode_element
-from streamgauge.formats.task import CLOSE, CLOSED, GO, READY, Task, encode_task
+from streamgauge.formats.pipe import CLOSE, CLOSED, GO, READY, Task, encode_task
 from streamgauge.harness.host import serve
 from streamgauge.model.element import StreamElement
 from streamgauge.model.semantics import Clock

@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from streamgauge.formats.lines import Late, decode_output, encode_advance, encode_element
-from streamgauge.formats.pipe import PipeError, start_piped
-from streamgauge.formats.task import CLOSE, CLOSED, READY, decode_task, encode_task
+from streamgauge.formats.pipe import CLOSE, CLOSED, READY, PipedSession, PipeError, decode_task, encode_task
 from streamgauge.harness.systems.pipe import RunLimits, program, record, task_of
 from streamgauge.model.answer import Answer
 from streamgauge.query import parse, print_query
@@ -67,7 +66,7 @@ def test_elements_that_come_too_late_are_counted_in_the_run():
 
 def test_a_program_is_a_session():
     answers: list[Answer] = []
-    session = start_piped(LIVE, task_of(RUN.header), answers.append)
+    session = PipedSession(LIVE, task_of(RUN.header), answers.append)
     for element in ELEMENTS:
         session.push(element)
     session.advance(50)
@@ -86,7 +85,7 @@ def test_a_program_is_a_session():
 )
 def test_a_program_that_fails_says_how(body, words):
     def all_of_it() -> None:
-        session = start_piped([sys.executable, "-c", body], task_of(RUN.header), lambda _: None)
+        session = PipedSession([sys.executable, "-c", body], task_of(RUN.header), lambda _: None)
         for element in ELEMENTS:
             session.push(element)
         session.close()
@@ -97,7 +96,7 @@ def test_a_program_that_fails_says_how(body, words):
 
 def test_a_program_that_is_gone_when_input_comes_says_how():
     body = "print('{\"ready\":true}', flush=True); raise SystemExit(3)"
-    session = start_piped([sys.executable, "-c", body], task_of(RUN.header), lambda _: None)
+    session = PipedSession([sys.executable, "-c", body], task_of(RUN.header), lambda _: None)
     session._process.wait(30)
 
     def push_all() -> None:
@@ -111,7 +110,7 @@ def test_a_program_that_is_gone_when_input_comes_says_how():
 @pytest.mark.parametrize("early", [True, False])
 def test_a_program_that_ends_while_nothing_comes_is_told(early):
     body = "print('{\"ready\":true}', flush=True); input(); input(); raise SystemExit('done')"
-    session = start_piped([sys.executable, "-c", body], task_of(RUN.header), lambda _: None)
+    session = PipedSession([sys.executable, "-c", body], task_of(RUN.header), lambda _: None)
     told: queue.Queue[str] = queue.Queue()
     if early:
         session.on_failure(told.put)
@@ -126,7 +125,7 @@ def test_a_program_that_ends_while_nothing_comes_is_told(early):
 
 
 def test_a_program_that_ends_with_its_input_has_not_failed():
-    session, told = start_piped(LIVE, task_of(RUN.header), lambda _: None), []
+    session, told = PipedSession(LIVE, task_of(RUN.header), lambda _: None), []
     session.on_failure(told.append)
     session.close()
     assert told == []

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from streamgauge.formats.pipe import start_piped
-from streamgauge.formats.task import TaskRefusedError, word
+from streamgauge.formats.pipe import PipedSession, TaskRefusedError, word
 from streamgauge.harness.systems import RunLimits
 from streamgauge.harness.systems.pipe import PipeProgram, program, record, task_of
 from streamgauge.semantics.profiles import PROFILES, RSPQL
@@ -126,7 +125,7 @@ def test_live_refuses_on_the_pipe_what_it_refuses():
 def test_a_refusal_in_process_is_the_programs_sentence(tmp_path):
     header = replace(HEADER, semantics=replace(RSPQL, name="refuse"))
     with pytest.raises(TaskRefusedError, match="not this one"):
-        start_piped(engine(tmp_path), task_of(header), lambda _answer: None)
+        PipedSession(engine(tmp_path), task_of(header), lambda _answer: None)
 
 
 @pytest.mark.parametrize(

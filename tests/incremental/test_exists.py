@@ -15,7 +15,7 @@ from streamgauge.incremental import Evaluator
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import is_iri, is_literal
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import expression_parts, parts
+from streamgauge.query.traversal import expression_parts, parts
 from tests.incremental.test_evaluator import histories, play, store
 from tests.sparql import draw, wide
 from tests.sparql.suite import from_pyoxigraph

@@ -11,8 +11,8 @@ from streamgauge.incremental.drivers.landmark import Landmark
 from streamgauge.incremental.query_forms import Ranking, apart, wanted
 from streamgauge.query import parse_sparql
 from streamgauge.sparql.algebra import answer
+from streamgauge.sparql.bgp import Dataset, IndexedGraph
 from streamgauge.sparql.comparison import ordered
-from streamgauge.sparql.dataset import Dataset, IndexedGraph
 from tests.examples import proving
 
 STEPS = 220 if proving() else 80

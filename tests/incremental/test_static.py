@@ -3,7 +3,7 @@
 import tracemalloc
 
 from streamgauge.engines import live
-from streamgauge.formats.static import StaticFile
+from streamgauge.formats.pipe import StaticFile
 from streamgauge.model.element import StreamElement
 from streamgauge.query import parse
 from streamgauge.semantics.profiles import PROFILES

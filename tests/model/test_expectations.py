@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from streamgauge.model.expectations import expectation
+from streamgauge.model.phrases import expectation
 
 
 class Part(BaseModel):

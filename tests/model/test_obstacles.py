@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import obstacle
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamgauge.model.spelling import meant, offered, spelled
+from streamgauge.model.phrases import meant, offered, spelled
 
 KNOWN = ("cqels", "csparql", "csparql-0.9.7", "SENS")
 

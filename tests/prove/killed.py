@@ -10,9 +10,8 @@ from pathlib import Path
 
 import psutil
 
-from streamgauge.formats.run import read_run
+from streamgauge.formats.run import read_run, read_verdict
 from streamgauge.formats.stream import write
-from streamgauge.formats.verdict import read_verdict
 from streamgauge.model.verdict import Judgement
 from streamgauge.query import parse
 from tests.notation import stream

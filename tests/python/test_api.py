@@ -17,7 +17,7 @@ import pytest
 import streamgauge
 from streamgauge.formats.run import write_run
 from streamgauge.formats.stream import write
-from streamgauge.model.natives import native
+from streamgauge.model.tabular import native
 from tests.notation import STREAM, stream
 from tests.oracle.runs import TEXT, right_run
 

@@ -14,10 +14,10 @@ from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S
 from streamgauge.query import parse_sparql
+from streamgauge.query.graphs import reads, renamed
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import every_pattern, parts, with_pattern
 from streamgauge.query.stamps import uses_timestamp
-from streamgauge.query.window_graphs import reads, renamed
+from streamgauge.query.traversal import every_pattern, parts, with_pattern
 from tests.query.texts import PREFIXES, QUERIES
 from tests.sparql.draw import OPERATORS, queries
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.query import QueryError, dialects, parse, parse_sparql, print_query
-from streamgauge.query.tokens import Token, blank, tokens
+from streamgauge.query.text import Token, blank, tokens
 from tests.examples import examples
 from tests.query.drawn import kept
 from tests.query.test_dialects import CSPARQL, RSPQL

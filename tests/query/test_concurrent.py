@@ -1,4 +1,4 @@
-"""First parses of a process at the same time: rdflib's parser is one for all threads."""
+"""First parses of a process at the same time, in several threads."""
 
 import subprocess
 import sys

@@ -14,10 +14,10 @@ from streamgauge.model.terms import Term, Triple
 from streamgauge.query import parse_sparql
 from streamgauge.query.graphs import spread
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import children, every_pattern, parts
+from streamgauge.query.traversal import children, every_pattern, parts
 from streamgauge.semantics.stored_query import restated
 from streamgauge.sparql.algebra import answer
-from streamgauge.sparql.dataset import Dataset, IndexedGraph
+from streamgauge.sparql.bgp import Dataset, IndexedGraph
 from tests.sparql.draw import OPERATORS, queries, triples
 from tests.sparql.suite import Case, Result, difference, evaluate
 

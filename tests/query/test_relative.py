@@ -4,7 +4,7 @@ import pytest
 
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.query import QueryError, parse, parse_sparql
-from streamgauge.query.prologue import DEFAULT_BASE
+from streamgauge.query.text import DEFAULT_BASE
 from streamgauge.semantics.evaluate import Snapshot
 
 TEXTS = {

@@ -11,8 +11,8 @@ from streamgauge.model.terms import XSD, Row, Triple
 from streamgauge.query import QueryError, parse_sparql
 from streamgauge.query.graphs import spread
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import every_expression, every_pattern, expressions
 from streamgauge.query.stamps import FUNCTION, stamp, stamped, stamps_graph, time_fact, uses_timestamp
+from streamgauge.query.traversal import every_expression, every_pattern, expressions
 from tests.query.drawn import with_timestamp
 from tests.sparql.draw import OPERATORS, queries, triples
 from tests.sparql.suite import Case, Result, difference, evaluate, from_pyoxigraph

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.query import QueryError, parse, parse_sparql, print_query
-from streamgauge.query.windows import duration, short_duration, xsd_duration
+from streamgauge.query.clauses import duration, short_duration, xsd_duration
 
 HEADS = {
     "rspql": "SELECT ?s\nFROM NAMED WINDOW <a:w> ON <a:s> {} {{ WINDOW <a:w> {{ ?s ?p ?o }} }}",

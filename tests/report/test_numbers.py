@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from streamgauge.model.counts import counted
+from streamgauge.model.phrases import counted
 from streamgauge.model.semantics import Borders
 from streamgauge.report import numbers, text
 from streamgauge.report.charts import MUTED, SERIES, STATE

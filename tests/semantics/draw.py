@@ -19,7 +19,7 @@ from streamgauge.model.semantics import (
     Semantics,
     Tick,
 )
-from streamgauge.query.rebuild import children, parts
+from streamgauge.query.traversal import children, parts
 from tests.notation import STREAM
 from tests.sparql.draw import DEFAULT, columns, queries, triples
 

@@ -14,7 +14,7 @@ from streamgauge.semantics.arrivals import Arrival
 from streamgauge.semantics.evaluate import TRIPLE_COLUMNS, Snapshot
 from streamgauge.semantics.pyoxigraph_gaps import undefined, volatile
 from streamgauge.sparql.algebra import UndefinedError, answer
-from streamgauge.sparql.dataset import Dataset, IndexedGraph
+from streamgauge.sparql.bgp import Dataset, IndexedGraph
 from streamgauge.sparql.expression import UnsupportedFunctionError
 from tests.sparql.suite import Case, Result, cases, difference
 from tests.sparql.test_suite import FROM_IS_REFUSED

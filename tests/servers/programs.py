@@ -4,8 +4,7 @@ import sys
 from types import SimpleNamespace
 
 from streamgauge.engines import load
-from streamgauge.formats.pipe import start_piped
-from streamgauge.formats.task import Task
+from streamgauge.formats.pipe import PipedSession, Task
 from streamgauge.query import print_query
 
 DIES = """
@@ -27,7 +26,7 @@ def program(command):
     """A program as an engine that takes what live takes."""
 
     def start(query, chosen, emit):
-        return start_piped(command(), Task(print_query(query, "rspql"), "rspql", chosen), emit)
+        return PipedSession(command(), Task(print_query(query, "rspql"), "rspql", chosen), emit)
 
     return SimpleNamespace(command=command, refuse=load("live").refuse, start=start)
 

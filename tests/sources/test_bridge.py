@@ -17,7 +17,7 @@ from streamgauge.model.terms import RDF_TYPE
 from streamgauge.servers.broker.bridge import Bridge, BridgeError, Inlet, as_messages, read_outlet, refuse_circles
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.sources import SourceError, open_sink
-from streamgauge.sources.address import parse_address
+from streamgauge.sources.contract import parse_address
 from streamgauge.sources.mqtt import MqttSource, MqttSourceOptions
 from tests.servers.broker.process import free_port, until
 from tests.servers.broker.served import serving

@@ -13,7 +13,7 @@ from streamgauge.formats.streams import FormatError, Reading, stream_formats
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import XSD
 from streamgauge.sources import SourceError, open_source, schemes
-from streamgauge.sources.address import parse_address
+from streamgauge.sources.contract import parse_address
 from streamgauge.sources.decoders import MessageOptions, Messages
 
 from ..formats.test_formats import TRIPLES

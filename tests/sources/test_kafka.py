@@ -9,7 +9,7 @@ import pytest
 from streamgauge.formats.lines import encode_element
 from streamgauge.model.element import StreamElement
 from streamgauge.sources import Delivery, SourceError, open_sink, open_source
-from streamgauge.sources.address import parse_address
+from streamgauge.sources.contract import parse_address
 from streamgauge.sources.kafka import KafkaSinkOptions, KafkaSourceOptions, reached_by
 
 from .conftest import Kafka, free_port

@@ -8,15 +8,14 @@ from threading import Thread
 import pytest
 
 from streamgauge.sources import Delivery, SourceError, schemes
-from streamgauge.sources.address import parse_address, read_options
-from streamgauge.sources.backlog import Pending
 from streamgauge.sources.backoff import Backoff
-from streamgauge.sources.files import FileOptions
+from streamgauge.sources.contract import parse_address, read_options
+from streamgauge.sources.decoders import Pending
+from streamgauge.sources.files import FileOptions, WritingOptions
 from streamgauge.sources.kafka import KafkaSinkOptions, KafkaSourceOptions
 from streamgauge.sources.mqtt import MqttSinkOptions, MqttSourceOptions
-from streamgauge.sources.sse_client import SseSourceOptions
-from streamgauge.sources.sse_shelf import SseOptions
-from streamgauge.sources.streams import WritingOptions
+from streamgauge.sources.sse.client import SseSourceOptions
+from streamgauge.sources.sse.server import SseOptions
 
 OPTIONS = [
     *(FileOptions, WritingOptions, MqttSourceOptions, MqttSinkOptions),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from streamgauge.formats.lines import encode_element
 from streamgauge.model.element import StreamElement
 from streamgauge.sources import Delivery, SourceError, open_sink, open_source
-from streamgauge.sources.sse_events import EventParser, ServerEvent, write_event
+from streamgauge.sources.sse.events import EventParser, ServerEvent, write_event
 
 from .conftest import free_port
 
@@ -147,7 +147,7 @@ def test_what_is_no_longer_kept_is_told():
     source = read(sink, "?last=0")
     assert numbers(islice(source.items(), 5)) == [4, 5, 6, 7, 8]
     source.close()
-    run = sink._shelf._run
+    run = sink._buffer._run
     with pytest.raises(SourceError, match="2 events are missing: they were not kept"):
         next(read(sink, f"?last={run}.2").items())
     source = read(sink, f"?last={run}.2&bad=skip")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from streamgauge.formats.lines import Advance
 from streamgauge.formats.streams import Reading
-from streamgauge.sources.address import Address, read_options
+from streamgauge.sources.contract import Address, read_options
 
 SCHEMES = ("tick",)
 

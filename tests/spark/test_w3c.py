@@ -16,8 +16,8 @@ from streamgauge.model.algebra import Ask, Construct, QueryForm
 from streamgauge.model.query import StreamWindow, Window
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.terms import Term, Triple
-from streamgauge.query.errors import QueryError
 from streamgauge.query.parser import parse_sparql
+from streamgauge.query.text import QueryError
 from streamgauge.spark.answers import answers, columns, refuse
 from tests.spark.together import together
 from tests.sparql.suite import Case, Result, cases, difference

@@ -18,7 +18,7 @@ from streamgauge.model.report import DueReport, View
 from streamgauge.model.terms import Term, Triple
 from streamgauge.query.parser import parse_sparql
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import every_pattern
+from streamgauge.query.traversal import every_pattern
 from streamgauge.semantics.stored_query import restated
 from streamgauge.spark.answers import MANY, answers, columns, refuse
 from streamgauge.spark.compiler import AMBIGUOUS

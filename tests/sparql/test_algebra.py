@@ -7,7 +7,7 @@ import pytest
 from streamgauge.model.terms import XSD, Row, Term, Triple
 from streamgauge.query import parse_sparql
 from streamgauge.sparql.algebra import FALSE, TRUE, UndefinedError, answer
-from streamgauge.sparql.dataset import Dataset, IndexedGraph
+from streamgauge.sparql.bgp import Dataset, IndexedGraph
 from tests.notation import triples
 
 

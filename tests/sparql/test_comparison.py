@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.model.terms import XSD
-from streamgauge.sparql.comparison import equal, less, order_key, ordered, ranks, same_term
+from streamgauge.sparql.comparison import equal, less_values, order_key, ordered, ranks, same_term
+from streamgauge.sparql.values import read
 
 
 def literal(text, kind):
@@ -73,6 +74,10 @@ def test_the_sort_key_agrees_with_the_order():
         if step:
             assert (order_key(one) < order_key(other)) == (step < 0), (one, other)
         assert order_key(one) != order_key(other)
+
+
+def less(one, other):
+    return less_values(read(one), read(other))
 
 
 def test_equality_is_symmetric_and_excludes_less():

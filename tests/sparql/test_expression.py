@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamgauge.formats.canonical import parse_term
 from streamgauge.model.algebra import BGP, Call, Exists, Extend, Var
-from streamgauge.model.terms import XSD
+from streamgauge.model.terms import XSD, lexical, quoted
 from streamgauge.query import parse_sparql
 from streamgauge.sparql import values
 from streamgauge.sparql.expression import (
@@ -18,7 +18,6 @@ from streamgauge.sparql.expression import (
     compiled,
     condition,
     evaluate,
-    holds,
     row_condition,
     row_expression,
 )
@@ -96,7 +95,7 @@ def test_conditions_keep_where_the_table_says_true(name):
         parsed = expressions(name)[text]
         if expected in (None, TRUE, TRUE.replace("true", "false")):
             row = row_condition(parsed, tuple(solution))(tuple(solution.values()))
-            assert holds(parsed, solution) == condition(parsed)(solution, None) == row == (expected == TRUE), text
+            assert condition(parsed)(solution, None) == row == (expected == TRUE), text
 
 
 def test_a_variable_may_be_absent_or_unbound():
@@ -114,11 +113,11 @@ def test_exists_is_asked_with_the_solution_around_it():
 
     node = Exists(BGP(()))
     expression = Call("&&", (TRUE, Call("!", (node,))))
-    assert not holds(expression, {"x": ONE}, exists)
-    assert holds(expression, {"x": '"2"'}, exists)
+    assert not condition(expression)({"x": ONE}, exists)
+    assert condition(expression)({"x": '"2"'}, exists)
     assert asked == [(node, {"x": ONE}), (node, {"x": '"2"'})]
     with pytest.raises(ValueError, match="EXISTS"):
-        holds(node, {})
+        condition(node)({}, None)
 
 
 @pytest.mark.parametrize("name", ["RAND", "NOW", "UUID", "STRUUID", "BNODE", "<urn:f>", "NO_SUCH"])
@@ -129,8 +128,8 @@ def test_what_is_not_evaluated_is_refused_by_name(name):
 
 @given(st.text())
 def test_strings_are_written_as_they_are_parsed(text):
-    written = values.quoted(text)
-    assert values.lexical(written) == text
+    written = quoted(text)
+    assert lexical(written) == text
     assert parse_term(written).value == text
     assert str(parse_term(written)) == written
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.query.errors import QueryError
 from streamgauge.query.parser import parse_sparql
 from streamgauge.query.printer import sparql
+from streamgauge.query.text import QueryError
 from tests.sparql.suite import Case, Result, cases, difference, evaluate, rejected
 
 FROM_IS_REFUSED = {"construct/constructwhere04"}

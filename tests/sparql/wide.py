@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term
-from streamgauge.query.rebuild import children, every_expression, every_pattern, expressions, parts, with_pattern
+from streamgauge.query.traversal import children, every_expression, every_pattern, expressions, parts, with_pattern
 from tests.sparql import draw
 
 NAMES: tuple[Term, ...] = ("<urn:x:w1>", "<urn:x:w2>")

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 import streamgauge
 from streamgauge.engines import load
 from streamgauge.formats.lines import Advance
-from streamgauge.formats.pipe import PipeError, start_piped
+from streamgauge.formats.pipe import PipedSession, PipeError, Task
 from streamgauge.formats.streams import write_stream
-from streamgauge.formats.task import Task
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.semantics import Borders, Clock, Origin, Report, Semantics, Tick
@@ -24,7 +23,7 @@ from streamgauge.query import QueryError, parse_sparql
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.semantics.refusal import RefusedError, meaningless
 from streamgauge.sources import SourceError
-from streamgauge.sources.address import parse_address
+from streamgauge.sources.contract import parse_address
 from streamgauge.sources.named import is_live
 from streamgauge.watching import WatchError, awatch, watch
 from tests.notation import STREAM, stream
@@ -224,7 +223,7 @@ def test_a_program_that_fails_is_told(monkeypatch):
     program = SimpleNamespace(
         command=command,
         refuse=load("live").refuse,
-        start=lambda query, chosen, emit: start_piped(
+        start=lambda query, chosen, emit: PipedSession(
             [sys.executable, "-c", "print('{\"ready\":true}', flush=True); input(); exit(3)"],
             Task("", "rspql", chosen),
             emit,
@@ -242,7 +241,7 @@ def test_a_program_that_dies_while_nothing_comes_is_told_at_once(monkeypatch):
     program = SimpleNamespace(
         command=command,
         refuse=load("live").refuse,
-        start=lambda _query, chosen, emit: start_piped(words, Task("", "rspql", chosen), emit),
+        start=lambda _query, chosen, emit: PipedSession(words, Task("", "rspql", chosen), emit),
     )
     monkeypatch.setattr("streamgauge.watching.origin.load", lambda _name: program)
     over = threading.Event()

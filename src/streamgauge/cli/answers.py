@@ -26,14 +26,12 @@ from streamgauge.formats.lines import encode_answer
 from streamgauge.formats.streams import stream_formats
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer
-from streamgauge.model.counts import counted
-from streamgauge.model.dates import date_text
+from streamgauge.model.phrases import counted, date_text
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.model.terms import XSD, Row, Term, datatype, is_iri, is_literal
 from streamgauge.query import QueryError
-from streamgauge.query.prologue import DEFAULT_BASE, read_prologue
-from streamgauge.query.tokens import tokens
+from streamgauge.query.text import DEFAULT_BASE, read_prologue, tokens
 from streamgauge.servers.queries.sessions import as_element, makes_triples
 
 if TYPE_CHECKING:

@@ -28,10 +28,10 @@ from streamgauge.cli.servers import (
     say,
     say_again,
 )
-from streamgauge.formats.texts import read_text
+from streamgauge.formats.files import read_text
 from streamgauge.incremental.budget import gc_frozen
-from streamgauge.model.counts import counted
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.phrases import counted
 from streamgauge.reasoning import Rules
 from streamgauge.servers.broker.access import Access, read_grants
 from streamgauge.servers.broker.broker import VIOLATIONS, Broker, open_violations

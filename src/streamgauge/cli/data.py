@@ -27,13 +27,13 @@ from streamgauge.cli.options import (
 )
 from streamgauge.cli.spark import spark
 from streamgauge.cli.terminal import printing, table, telling
-from streamgauge.formats.atomic import making, put
+from streamgauge.formats.files import overwrite, stage
 from streamgauge.formats.stream import elements
 from streamgauge.formats.streams import FormatError, stream_formats, write_stream
-from streamgauge.model.counts import counted
 from streamgauge.model.element import StreamElement
 from streamgauge.model.fact import Fact
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import obstacle
+from streamgauge.model.phrases import counted
 from streamgauge.workloads.parameters import duration
 from streamgauge.workloads.plan import LOCAL_ROWS, Maker, TablePlan, lines_of
 
@@ -219,10 +219,10 @@ def _write_here(plan: TablePlan, rules: Rules | None, out: Path, console: Consol
         closure.load(stated)
         found = sorted(f"{' '.join(triple)} ." for triple in closure.facts.match(None, None, None))
         console.print(f"{counted(len(found), 'triple')} with what follows from them")
-    with making(out) as place:
+    with stage(out) as place:
         with place.open("x", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{line}\n" for line in found)
-        put(place, out)
+        overwrite(place, out)
 
 
 def _closed(table: DataFrame, rules: Rules, console: Console) -> DataFrame:

@@ -13,9 +13,8 @@ from streamgauge.cli.exits import Exit, exit_code
 from streamgauge.cli.options import AsJson, milliseconds, one_of, tell_note
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import elapsed, foretold, printing, telling
-from streamgauge.formats.run import read_run
-from streamgauge.formats.verdict import read_verdict
-from streamgauge.model.counts import counted
+from streamgauge.formats.run import read_run, read_verdict
+from streamgauge.model.phrases import counted
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Verdict
 from streamgauge.query import parse

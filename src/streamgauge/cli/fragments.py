@@ -12,7 +12,7 @@ from streamgauge.cli.options import chosen, method_names, milliseconds, one_name
 from streamgauge.cli.servers import Connections, Host, SavedTo, add_group, read_tokens, reported, say
 from streamgauge.formats.streams import Reading
 from streamgauge.incremental.budget import gc_frozen
-from streamgauge.model.counts import counted
+from streamgauge.model.phrases import counted
 from streamgauge.servers.durability import end_with_sentence
 from streamgauge.servers.fragments.annotations import named
 from streamgauge.servers.fragments.pages.dataset import DataSet, FragmentShape

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from streamgauge.formats.atomic import made_folder
+from streamgauge.formats.files import made_folder
 from streamgauge.model.mistake import MistakeError
 
 START: Final = ("experiment.toml", "query.rq", "stream.ttl")

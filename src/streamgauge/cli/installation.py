@@ -23,7 +23,7 @@ from streamgauge.cli.options import AsJson, completed, engine_names, seconds
 from streamgauge.cli.terminal import Tell, printing, table, telling
 from streamgauge.formats.jvm import JvmError, prepared
 from streamgauge.formats.jvm.collection import Clone, Collected, clones, collect
-from streamgauge.model.counts import counted
+from streamgauge.model.phrases import counted
 from streamgauge.model.semantics import Semantics
 from streamgauge.semantics.profiles import PROFILES, classification
 

@@ -13,9 +13,8 @@ from typer.core import TyperCommand, TyperGroup
 from streamgauge import __version__
 from streamgauge.cli.catalogue import COMMANDS, EXAMPLES, CatalogueEntry, renewed
 from streamgauge.cli.completion import ASKED, answer_shells
-from streamgauge.model.expectations import expectation
-from streamgauge.model.mistake import MistakeError
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import MistakeError, obstacle
+from streamgauge.model.phrases import expectation
 
 
 class Command(TyperCommand):

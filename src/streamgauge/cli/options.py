@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 import typer
 
 from streamgauge.model.mistake import MistakeError
-from streamgauge.model.spelling import meant, spelled
+from streamgauge.model.phrases import meant, spelled
 from streamgauge.workloads.parameters import duration
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def own_reading(
     ``checked``: terms are looked at although the format takes them as they are written.
     """
     from streamgauge.formats.streams import Reading
-    from streamgauge.query.prologue import declared_prefixes
+    from streamgauge.query.text import declared_prefixes
 
     return Reading(
         lateness=lateness,

@@ -33,8 +33,8 @@ from streamgauge.cli.options import (
 from streamgauge.engines import EngineUnavailableError
 from streamgauge.formats.pipe import PipeError
 from streamgauge.model.answer import Answer
-from streamgauge.model.counts import counted
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.phrases import counted
 from streamgauge.query import QueryError, detect, fill
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.sources import Delivery, Sink, open_sink

@@ -17,7 +17,7 @@ from streamgauge.cli.options import AsJson, Master
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import Tell, printing, table, telling
 from streamgauge.formats.streams import read_triples
-from streamgauge.model.counts import counted
+from streamgauge.model.phrases import counted
 
 Of = Annotated[Path, typer.Option("--of", help="The configuration that was run.")]
 

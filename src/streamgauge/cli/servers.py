@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from streamgauge.cli.exits import Exit
-from streamgauge.formats.texts import read_text
+from streamgauge.formats.files import read_text
 from streamgauge.model.mistake import MistakeError
 from streamgauge.servers.durability import Inspection, Saved
 

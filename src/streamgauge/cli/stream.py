@@ -21,7 +21,7 @@ from streamgauge.cli.options import (
     values,
 )
 from streamgauge.cli.spark import spark
-from streamgauge.model.counts import counted
+from streamgauge.model.phrases import counted
 from streamgauge.model.semantics import Origin, Semantics
 from streamgauge.oracle.expected.reports import beside
 from streamgauge.query import detect, fill, parse

@@ -34,10 +34,9 @@ from streamgauge.cli.options import (
 )
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import printing, table, telling
-from streamgauge.formats.run import RunError, read_run, stream_path
+from streamgauge.formats.run import RunError, read_run, read_verdict, stream_path, write_verdict
 from streamgauge.formats.stream import elements
-from streamgauge.formats.verdict import read_verdict, write_verdict
-from streamgauge.model.dates import DATED
+from streamgauge.model.phrases import DATED
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock

@@ -13,13 +13,12 @@ from pkgutil import iter_modules
 from typing import TypeAlias, cast
 
 from streamgauge.formats.jvm import JvmError, jars, java_command
-from streamgauge.formats.pipe import start_piped
-from streamgauge.formats.task import Task
+from streamgauge.formats.pipe import PipedSession, Task
 from streamgauge.model.engine import Emit, Engine, Session
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.phrases import offered, spelled
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
-from streamgauge.model.spelling import offered, spelled
 from streamgauge.query import print_query
 
 __all__ = [
@@ -110,7 +109,7 @@ def on_the_pipe(refuse: Refuse, command: Callable[[], Sequence[str]], dialect: s
     """The ``start`` of an engine that is a program: in a process of its own."""
 
     def begin(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
-        return start_piped(command(), Task(print_query(query, dialect), dialect, semantics, query.static), emit)
+        return PipedSession(command(), Task(print_query(query, dialect), dialect, semantics, query.static), emit)
 
     return starter(refuse, begin)
 

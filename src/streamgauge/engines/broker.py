@@ -14,7 +14,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import every_pattern
+from streamgauge.query.traversal import every_pattern
 from streamgauge.reasoning.closure import NO_RULES
 from streamgauge.semantics.profiles import SENS
 from streamgauge.semantics.refusal import meaningless

@@ -1,6 +1,6 @@
 """Bounds of SPARQL, RDF, JSON and XML text, held by one linear scan before a parser sees the text.
 
-The parsers behind (pyoxigraph's, rdflib's, json's) call themselves for each level of nesting and for each operator of a
+The parsers behind (pyoxigraph's, json's, ours) call themselves for each level of nesting and for each operator of a
 chain: some 20 KB of text overflow a thread's stack, which ends the process. A scan here knows the terminals of a syntax
 (strings, comments and IRIs are skipped) and keeps two sums: how many brackets are open, and the weight of what is open:
 
@@ -14,11 +14,12 @@ pyoxigraph 0.5.13 takes at most 10.5 KB of stack for a bracket and 3.4 KB for an
 ``WEIGHT`` together need at most 1.4 MB of the 8 MB that threads have here (docs/serving.md has all figures).
 """
 
+import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import IO, Any, Final, TypeAlias
 
 import pyoxigraph as ox
 
@@ -60,7 +61,7 @@ LOCAL: Final = TextBounds(2**20, 100_000)
 """Of texts that users give their own process."""
 
 SERVED: Final = TextBounds(64 * 2**10, 4_000)
-"""Of texts that a server takes; rdflib's parser needs 0.1 to 0.5 ms for a token."""
+"""Of texts that a server takes."""
 
 Spans: TypeAlias = re.Pattern[str]
 
@@ -92,7 +93,7 @@ _LONGEST_NAME: Final = 1_000
 _LONGEST_TERMINAL: Final = 64 * 2**20
 _PART: Final = 2
 _ARGUMENT: Final = 2
-"""More tokens that an expression counts for: rdflib tries all its operators on each."""
+"""More tokens that an expression among the arguments of a call counts for."""
 _TEMPLATES: Final = ("CONSTRUCT", "DATA", "INSERT", "DELETE")
 
 
@@ -427,3 +428,64 @@ def check_results(body: str | bytes, form: ox.QueryResultsFormat) -> None:
 def _decoded(body: str | bytes) -> str:
     """Text as it is, bytes as one character each: all terminals here are ASCII."""
     return body.decode("latin-1") if isinstance(body, bytes) else body
+
+
+# Files
+
+_WHOLE: Final = (ox.RdfFormat.JSON_LD, ox.RdfFormat.STREAMING_JSON_LD, ox.RdfFormat.RDF_XML)
+_BLOCK: Final = 2**20
+
+ByteFile: TypeAlias = IO[bytes] | io.RawIOBase
+
+
+class ByteReader(io.RawIOBase):
+    """A raw file of the bytes that ``take`` gives, at most as many as it is asked for; no bytes are the end."""
+
+    def __init__(self, take: Callable[[int], bytes]) -> None:
+        self._take = take
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """The next bytes, at least one before the end."""
+        data = self._take(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def bounded(file: ByteFile, syntax: ox.RdfFormat) -> ByteFile:
+    """The same bytes for a parser; BoundError, here or while they are read, for what is beyond the bounds.
+
+    JSON-LD and RDF/XML are read whole. A file of another syntax that has few triple terms is read as it is.
+    """
+    if syntax in _WHOLE:
+        body = file.read() or b""
+        check_rdf(body, syntax)
+        return io.BytesIO(body)
+    return _bounded_turtle(file) if _may_nest(file) else file
+
+
+def _may_nest(file: ByteFile) -> bool:
+    """Whether a file may have triple terms too deep in each other, or cannot be read twice."""
+    if not isinstance(file, io.BufferedReader) or not file.seekable():
+        return True
+    start, count, before = file.tell(), 0, b""
+    while count <= TRIPLE_TERMS and (block := file.read(_BLOCK)):
+        count += (before + block).count(b"<<")
+        before = block[-1:]
+    file.seek(start)
+    return count > TRIPLE_TERMS
+
+
+def _bounded_turtle(file: ByteFile) -> ByteReader:
+    """A file of Turtle, or of a syntax beside it, that a scan reads before its reader does; BoundError."""
+    scan = TurtleScan()
+
+    def take(size: int) -> bytes:
+        data = file.read(size) or b""
+        scan.feed(data.decode("latin-1"), last=not data)
+        return data
+
+    return ByteReader(take)

@@ -51,16 +51,12 @@ def decode(kind: type[T], data: object, where: str = "", given: Mapping[str, obj
             raise FieldError(f"{_dotted(where, name)} is unknown: the fields are {', '.join(known)}")
     values = {name: _decode(hints[name], data[name], _dotted(where, name)) for name in known if name in data}
     for field in fields(kind):  # type: ignore[arg-type]
-        if field.name in known and field.name not in data and _required(field):
+        if field.name in known and field.name not in data and field.default is field.default_factory is MISSING:
             raise FieldError(f"{_dotted(where, field.name)} is missing")
     try:
         return kind(**values, **given)
     except ValueError as error:
         raise FieldError(f"{where or kind.__name__}: {error}") from error
-
-
-def _required(field: Any) -> bool:
-    return field.default is MISSING and field.default_factory is MISSING
 
 
 def _hints(kind: Any) -> Mapping[str, Any]:
@@ -135,14 +131,10 @@ def _exactly(kind: type, data: object, where: str) -> Any:
     return data
 
 
-def _anything(_kind: Any, data: object, _where: str) -> Any:
-    return data
-
-
 _PLAIN: Mapping[Any, Callable[[Any, object, str], Any]] = {
     str: _exactly,
     int: _exactly,
     bool: _exactly,
     float: _number,
-    object: _anything,
+    object: lambda _kind, data, _where: data,
 }

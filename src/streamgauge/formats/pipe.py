@@ -1,19 +1,287 @@
-"""An engine in a process of its own as a session: elements and advances in, answers out, as JSON lines."""
+"""An engine as a program on the pipe (docs/pipe.md): its task, its session, and how it ended.
+
+The task is one line before elements and advances:
+``{"query": text, "dialect": name, "semantics": {...}, "static": [[s, p, o], ...], "options": {...}}``;
+``"static_file": path`` names an N-Triples file in the place of ``static``, for engines that say that they read one.
+Exit codes of a child are negative for a signal; a shell or a container in between gives 128 + signal.
+"""
 
 import contextlib
 import io
+import json
 import os
+import re
+import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
-from typing import IO
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Literal, TypeAlias, cast
 
-from streamgauge.formats.endings import START_LIMIT, advice, in_words, kernel_kills, start_limit
+from streamgauge.formats.fields import FieldError, decode, encode
 from streamgauge.formats.lines import Late, LineError, decode_output, encode_advance, encode_element
-from streamgauge.formats.task import Task, TaskRefusedError, encode_task, word
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
+from streamgauge.model.mistake import obstacle
+from streamgauge.model.semantics import Semantics
+from streamgauge.model.terms import Triple
+
+START_LIMIT = "STREAMGAUGE_START_LIMIT_S"
+"""The environment variable that sets how long a program may take to get ready, s."""
+
+MOST_LOAD = 10.0
+"""By how much a busy machine lengthens the start limit at most."""
+
+HEAP = "raise the heap of an engine on the JVM (JAVA_TOOL_OPTIONS=-Xmx8g), or give the machine more memory"
+_CRASHES = frozenset(getattr(signal, name) for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE"))
+_SET_UP = (
+    "NoClassDefFoundError",
+    "ClassNotFoundException",
+    "Could not find or load main class",
+    "UnsupportedClassVersionError",
+    "UnsatisfiedLinkError",
+    "NoSuchMethodError",
+    "NoSuchFieldError",
+    "AbstractMethodError",
+    "IncompatibleClassChangeError",
+    "ServiceConfigurationError",
+    "Unable to access jarfile",
+    "ModuleNotFoundError",
+    "ImportError",
+    "Cannot find module",
+    "error while loading shared libraries",
+    "A fatal error has been detected by the Java Runtime Environment",
+    "Fatal Python error",
+)
+_MISSING = re.compile("|".join(rf"\b{re.escape(word)}\b" for word in _SET_UP))
+_MEMORY = re.compile(r"java\.lang\.OutOfMemoryError|insufficient memory for the Java Runtime|\bMemoryError\b")
+_CODE = re.compile(r"exit code (-?\d+)")
+
+
+def start_limit(seconds: float, load: float | None = None, environment: Mapping[str, str] = os.environ) -> float:
+    """How long (s) a program may take to get ready: as the environment says, else ``seconds`` times the load.
+
+    ``load`` is how many processes want each processor, the machine's over the last minute unless given.
+    """
+    stated = environment.get(START_LIMIT, "")
+    if re.fullmatch(r"\d+(\.\d+)?", stated) and float(stated) > 0:
+        return float(stated)
+    return seconds * min(MOST_LOAD, max(1.0, machine_load() if load is None else load))
+
+
+def machine_load() -> float:
+    """How many processes wanted each processor over the last minute; 1 where the system does not say."""
+    try:
+        return os.getloadavg()[0] / (os.cpu_count() or 1)
+    except OSError:
+        return 1.0
+
+
+def kernel_kills(counters: Path = Path("/proc/vmstat")) -> int | None:
+    """How many processes the kernel has ended because memory had run out, ``None`` where it does not say."""
+    try:
+        found = re.search(r"^oom_kill (\d+)$", counters.read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    return None if found is None else int(found[1])
+
+
+def signal_of(code: int) -> signal.Signals | None:
+    """The signal that ended a program with this exit code, ``None`` for none."""
+    number = -code if code < 0 else code - 128
+    try:
+        return signal.Signals(number) if number > 0 else None
+    except ValueError:
+        return None
+
+
+def in_words(code: int, kills_before: int | None = None, kills_now: int | None = None) -> str:
+    """The exit code, and the cause of one that a signal gave: the kernel's count of kills tells of memory."""
+    said = f"exit code {code}"
+    found = signal_of(code)
+    if found is signal.SIGKILL:
+        if kills_before is not None and kills_now is not None and kills_now > kills_before:
+            return f"{said}: killed, and the kernel says that it ended a process as memory had run out: {HEAP}"
+        return f"{said}: killed from outside, as the kernel does when memory runs out: {HEAP}"
+    return f"{said} (signal {found.name})" if found is not None else said
+
+
+def advice(words: str) -> str:
+    """The advice for a program with these last words: empty unless memory ran out."""
+    return f"; memory ran out: {HEAP}" if _MEMORY.search(words) else ""
+
+
+def set_up_wrongly(failure: str) -> str | None:
+    """Why a failure of a program is one of its set-up and none of its answers, ``None`` when it may be its own.
+
+    A class, module or library that is missing, a native crash, and too little memory say nothing about semantics.
+    """
+    if found := _MISSING.search(failure):
+        return f"{found[0]}: something that the engine needs is missing or of another version"
+    code = _CODE.search(failure)
+    ended = signal_of(int(code[1])) if code else None
+    if ended in _CRASHES:
+        return f"it crashed natively ({ended.name})" if ended is not None else None
+    if ended is signal.SIGKILL or _MEMORY.search(failure):
+        return "its memory ran out, or it was killed from outside"
+    return None
+
+
+class StaticFile(Collection[Triple]):
+    """The triples of an N-Triples file, canonical terms, one triple to a line; read anew by each iteration.
+
+    LineError names the line that is no triple; OSError when the file cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with path.open("rb") as file:
+            self._count = sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Triple]:
+        with self.path.open(encoding="utf-8", newline="\n") as file:
+            for number, line in enumerate(file, 1):
+                terms = line.split(" ", 2)
+                if len(terms) != 3 or not terms[2].endswith(" .\n"):
+                    raise LineError(f"{self.path}:{number}: expected a canonical N-Triples line: s p o .")
+                yield terms[0], terms[1], terms[2][:-3]
+
+    def __contains__(self, triple: object) -> bool:
+        return any(triple == each for each in self)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StaticFile | tuple):
+            return NotImplemented
+        return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(len(self))
+
+
+READY = b'{"ready":true}\n'
+"""The line of a program that has read its task, or all preloaded input, and can go on."""
+
+GO = b'{"go":true}\n'
+"""Ends the input to be preloaded, and then starts its evaluation."""
+
+CLOSE = b'{"close":true}\n'
+"""Ends a task: no more input for it."""
+
+CLOSED = b'{"closed":true}\n'
+"""The line of a program that has sent every answer to its task and can take another."""
+
+Said: TypeAlias = Literal["ready", "closed", "refused"]
+_WORD = re.compile(rb'\s*\{\s*"(ready|closed|refused)"\s*:')
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramWord:
+    """A word that a program says beside its answers; ``sentence`` says why it refuses its task."""
+
+    said: Said
+    sentence: str = ""
+
+
+class TaskRefusedError(ValueError):
+    """A program on the pipe that does not take its task; the sentence is its own."""
+
+
+def word(line: bytes) -> ProgramWord | None:
+    """The word that a line of a program is, however its JSON is laid out; ``None`` for any other line."""
+    found = _WORD.match(line)
+    if found is None:
+        return None
+    said = cast(Said, found[1].decode())
+    try:
+        value = json.loads(line)[said]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    if said == "refused":
+        return ProgramWord(said, value) if isinstance(value, str) and value else None
+    return ProgramWord(said) if value is True else None
+
+
+def encode_refused(sentence: str) -> bytes:
+    """The line by which a program does not take its task."""
+    return json.dumps({"refused": sentence}).encode() + b"\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A continuous query as text of a dialect, the semantics asked for, static triples and the engine's own options.
+
+    The option ``preload`` makes the program take all input before it begins, so that only evaluation is timed.
+    """
+
+    query: str
+    dialect: str
+    semantics: Semantics
+    static: Collection[Triple] = ()
+    options: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def preload(self) -> bool:
+        """Whether input is taken in before evaluation begins."""
+        return self.options.get("preload") is True
+
+
+def encode_task(task: Task) -> bytes:
+    """One line for a task."""
+    static = (
+        {"static_file": str(task.static.path)}
+        if isinstance(task.static, StaticFile)
+        else {"static": tuple(task.static)}
+    )
+    data = {
+        "query": task.query,
+        "dialect": task.dialect,
+        "semantics": encode(task.semantics),
+        **static,
+        "options": dict(task.options),
+    }
+    return json.dumps(data, separators=(",", ":")).encode() + b"\n"
+
+
+def decode_task(line: bytes | str) -> Task:
+    """The task of a line; LineError names the field that is wrong."""
+    try:
+        data = json.loads(line)
+    except ValueError as error:
+        raise LineError(f"not a line of JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise LineError("a task is a JSON object")
+    for name in ("query", "dialect"):
+        if not isinstance(data.get(name), str):
+            raise LineError(f"field {name} is missing: expected text")
+    try:
+        semantics = decode(Semantics, data.get("semantics") or {}, "semantics")
+    except FieldError as error:
+        raise LineError(str(error)) from error
+    static: Collection[Triple] = tuple(_triple(item, number) for number, item in enumerate(data.get("static") or ()))
+    if (file := data.get("static_file")) is not None:
+        static = _file(file)
+    return Task(data["query"], data["dialect"], semantics, static, data.get("options") or {})
+
+
+def _file(path: object) -> StaticFile:
+    if not isinstance(path, str):
+        raise LineError("field static_file: expected the path of an N-Triples file")
+    try:
+        return StaticFile(Path(path))
+    except OSError as error:
+        raise LineError(f"field static_file: {path}: {obstacle(error)}") from error
+
+
+def _triple(item: object, number: int) -> Triple:
+    if not isinstance(item, list) or len(item) != 3 or not all(isinstance(term, str) for term in item):
+        raise LineError(f"field static[{number}]: expected three N-Triples terms")
+    return item[0], item[1], item[2]
+
 
 START_LIMIT_S = 60.0
 EXIT_LIMIT_S = 5.0
@@ -24,14 +292,6 @@ END_LIMIT_S = 600.0
 
 class PipeError(RuntimeError):
     """A program that broke the contract or ended badly; the sentence says how."""
-
-
-def start_piped(command: Sequence[str], task: Task, emit: Callable[[Answer], None]) -> "PipedSession":
-    """Start a program, give it its task and wait until it is ready.
-
-    PipeError when it does not get ready, TaskRefusedError with its sentence when it does not take the task.
-    """
-    return PipedSession(command, task, emit)
 
 
 class PipedSession:

@@ -1,20 +1,98 @@
-"""Run folders: ``run.json`` and Parquet tables, written while a run is observed (docs/run-folder.md)."""
+"""Run folders: ``run.json`` and Parquet tables, written while a run is observed; its verdict (docs/run-folder.md)."""
 
 import json
-from collections.abc import Callable, Iterable
-from itertools import islice
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from itertools import accumulate, islice, pairwise
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
-from streamgauge.formats import observed, tables
+import pyarrow as pa
+
+from streamgauge.formats import tables
 from streamgauge.formats.fields import FieldError, decode, encode
 from streamgauge.model.answer import Answer
-from streamgauge.model.mistake import MistakeError
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Fed, Run, RunHeader, Sample
+from streamgauge.model.verdict import Verdict, WindowVerdict
+
+_VERDICT = "streamgauge verdict"
+"""The format of verdict.json, of the same version."""
+
+_BAGS = ("missing", "surplus", "doubtful")
+_OPTIONAL = ("start", "end", "instant", "report", "delay", "borders", "fitted")
+_PAIRS = {"borders": pa.int64(), "fitted": pa.float64()}
+_SHARES = ("precision", "recall", "delay")
+_LATER = ("late",)
+"""Columns that folders of earlier versions do not have: their windows were not late."""
+
+
+def _column(name: str) -> pa.Field:
+    if name in _BAGS:
+        return pa.field(name, pa.list_(pa.list_(pa.string())), nullable=False)
+    if name in _PAIRS:
+        return pa.field(name, pa.list_(_PAIRS[name], 2))
+    kind = pa.bool_() if name in ("due", "late") else pa.float64() if name in _SHARES else pa.int64()
+    return pa.field(name, kind, nullable=name in _OPTIONAL or name in _LATER)
+
+
+WINDOWS = pa.schema([_column(field.name) for field in fields(WindowVerdict)])
+"""The columns of windows.parquet, one row per window verdict, named as its fields."""
+
+
+def write_verdict(path: str | Path, verdict: Verdict) -> None:
+    """Write a verdict into a run folder, in place of an earlier one; RunError when it cannot be written."""
+    root = Path(path)
+    folder = root / "windows.parquet"
+    columns = [[getattr(window, name) for window in verdict.windows] for name in WINDOWS.names]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, WINDOWS, strict=True)]
+    try:
+        tables.write_part(folder, 0, pa.table(arrays, schema=WINDOWS))
+    except tables.TableError as error:
+        raise RunError(str(error)) from error
+    data = {"format": _VERDICT, "version": VERSION, "verdict": encode(verdict, leave_out={"windows"})}
+    write_json(root / "verdict.json", data)
+
+
+def read_verdict(path: str | Path) -> Verdict:
+    """The verdict in a run folder; RunError names the file and the field or column that is wrong."""
+    root = Path(path)
+    file = root / "verdict.json"
+    data = read_json(file, _VERDICT, VERSION)
+    try:
+        return decode(Verdict, data.get("verdict"), "verdict", {"windows": _windows(root)})
+    except FieldError as error:
+        raise RunError(f"{file}: field {error}") from error
+    except tables.TableError as error:
+        raise RunError(str(error)) from error
+
+
+def _windows(root: Path) -> tuple[WindowVerdict, ...]:
+    found = tables.read(root / "windows.parquet", WINDOWS, _LATER)
+    columns = [_values(name, found[name]) for name in WINDOWS.names]
+    return tuple(WindowVerdict(*values) for values in zip(*columns, strict=True))
+
+
+def _values(name: str, column: pa.ChunkedArray) -> Sequence[Any]:
+    if name in _BAGS:
+        return _bags(column)
+    values: list[Any] = column.to_pylist()
+    if name in _LATER:
+        return [bool(value) for value in values]
+    return [pair and tuple(pair) for pair in values] if name in _PAIRS else values
+
+
+def _bags(column: pa.ChunkedArray) -> list[Sequence[Any]]:
+    bags: list[Sequence[Any]] = []
+    for chunk in column.chunks:
+        rows = tables.lists(pa.chunked_array([chunk.flatten()], type=pa.list_(pa.string())))
+        borders = accumulate(chunk.value_lengths().to_pylist(), initial=0)
+        bags.extend(tuple(rows[begin:end]) for begin, end in pairwise(borders))
+    return bags
+
 
 FORMAT = "streamgauge run"
 VERSION = 1
@@ -46,8 +124,8 @@ class RunWriter:
         self._root = Path(path)
         self._stream = None if stream is None else str(stream)
         self._header = header
-        self._waiting: dict[str, list[Any]] = {name: [] for name in observed.TABLES}
-        self._parts = dict.fromkeys(("static", *observed.TABLES), 0)
+        self._waiting: dict[str, list[Any]] = {name: [] for name in tables.TABLES}
+        self._parts = dict.fromkeys(("static", *tables.TABLES), 0)
         self._reports = 0
         self._finished = False
         self._lock = RLock()
@@ -57,7 +135,7 @@ class RunWriter:
         self._part("static", list(islice(static, _STATIC_CHUNK)))
         while more := list(islice(static, _STATIC_CHUNK)):
             self._part("static", more)
-        for name in observed.TABLES:
+        for name in tables.TABLES:
             self._part(name, [])
 
     def answers(self, answers: Iterable[Answer]) -> None:
@@ -107,12 +185,12 @@ class RunWriter:
     def _part(self, name: str, records: list[Any]) -> None:
         try:
             if name == "answers":
-                rows = observed.rows_table(records, self._reports)
+                rows = tables.rows_table(records, self._reports)
                 tables.write_part(self._root / "rows.parquet", self._parts[name], rows)
-                table = observed.answers_table(records, self._reports)
+                table = tables.answers_table(records, self._reports)
                 self._reports += len(records)
             else:
-                table = observed.table(name, records)
+                table = tables.records_table(name, records)
             tables.write_part(self._root / f"{name}.parquet", self._parts[name], table)
         except tables.TableError as error:
             raise RunError(str(error)) from error
@@ -147,10 +225,10 @@ def read_run(path: str | Path, parse: Parse) -> Run:
     root = Path(path)
     data = read_json(root / "run.json", FORMAT, VERSION)
     try:
-        static = observed.static(root) if (root / "static.parquet").exists() else ()
+        static = tables.static(root) if (root / "static.parquet").exists() else ()
         header = _header(root / "run.json", data, parse, static)
-        answers = observed.answers(root, finished=data.get("finished", True) is not False)
-        return Run(header, answers, observed.fed(root), observed.samples(root), root)
+        answers = tables.answers(root, finished=data.get("finished", True) is not False)
+        return Run(header, answers, tables.fed(root), tables.samples(root), root)
     except tables.TableError as error:
         raise RunError(str(error)) from error
 
@@ -199,7 +277,7 @@ def read_json(file: Path, form: str, version: int) -> dict[str, Any]:
 
 def _clear(root: Path) -> None:
     """Remove an earlier run's files, never the stream nor what is not ours."""
-    for name in ("static", *observed.TABLES, "rows", "windows"):
+    for name in ("static", *tables.TABLES, "rows", "windows"):
         table = root / f"{name}.parquet"
         for part in table.glob("*.parquet") if table.is_dir() else [table]:
             part.unlink(missing_ok=True)

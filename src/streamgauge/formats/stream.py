@@ -1,13 +1,15 @@
-"""The stream table: one row per triple, as Parquet files or an Arrow table, and its elements.
+"""The stream table: one row per triple, as Parquet files or an Arrow table; its elements, and their lines on the pipe.
 
 ``sequence`` numbers the elements in system-time order, ``position`` the triples within one; times in ms. A table may
 have a column ``until``, when its elements end.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise
+from json.encoder import encode_basestring_ascii
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge.formats import tables
+from streamgauge.formats.lines import encode_element
 from streamgauge.model.element import StreamElement
 
 SCHEMA = pa.schema(
@@ -37,6 +40,12 @@ _WITH_UNTIL = SCHEMA.append(UNTIL)
 
 _BATCH = 65_536
 _CHUNK = 20_000
+
+_PRINTED = 0x20
+"""Characters below this one have to be escaped (RFC 8259, 7)."""
+
+_ROWS = 8192
+_PLAIN = re.compile("[ -~]*")
 
 StreamError = tables.TableError
 """A stream table that cannot be read, or elements that it cannot hold; the sentence names the place."""
@@ -85,16 +94,8 @@ def _last_start(batch: pa.RecordBatch) -> int:
     return int(changes[-1]) + 1 if len(changes) else 0
 
 
-def read_table(path: str | Path) -> pa.Table:
-    """The whole stream table of a Parquet file or folder in memory; StreamError names file and column.
-
-    It has the column ``until`` when some element ends.
-    """
-    return _without_nulls(pa.Table.from_batches((batch for _, batch in _batches(path)), schema=_WITH_UNTIL))
-
-
 def to_table(stream: Iterable[StreamElement]) -> pa.Table:
-    """The stream table of elements, in memory, as ``read_table`` has it; StreamError for one that it cannot hold."""
+    """The stream table of elements in memory, with ``until`` when one ends; StreamError for one that it cannot hold."""
     return _without_nulls(pa.Table.from_batches(_record_batches(stream), schema=_WITH_UNTIL))
 
 
@@ -204,3 +205,84 @@ def _rows(element: StreamElement) -> list[tuple[str, int, int, int, str, str, st
         )
     head = (element.stream, element.time, element.sequence)
     return [(*head, position, *triple, element.until) for position, triple in enumerate(element.added)]
+
+
+# Elements as the lines that an engine reads
+
+
+class Written(NamedTuple):
+    """One element: its sequence number, application time (ms), triples added, and its line."""
+
+    sequence: int
+    time: int
+    size: int
+    line: bytes
+
+
+def written(stream: Iterable[StreamElement | Written]) -> Iterator[Written]:
+    """The lines of elements; what is written already stays as it is."""
+    for each in stream:
+        yield each if isinstance(each, Written) else _line(each)
+
+
+def read_written(source: pa.Table | str | Path) -> Iterator[Written]:
+    """The lines of a stream table, as ``written(elements(source))``; StreamError as ``elements`` has it."""
+    last = -1
+    for where, batch in whole(source):
+        starts = _borders(batch, last)
+        if starts is None:
+            yield from map(_line, elements_of(batch, last, where))
+        else:
+            yield from _by_columns(batch, starts)
+        last = batch.column("sequence")[-1].as_py()
+
+
+def _line(element: StreamElement) -> Written:
+    return Written(element.sequence, element.time, len(element.added), encode_element(element))
+
+
+def _borders(batch: pa.RecordBatch, last: int) -> Any:
+    """Where the elements begin (an array, with the end); ``None`` for a batch that has to be looked at one by one."""
+    sequence, time, position = (batch.column(name).to_numpy() for name in ("sequence", "time", "position"))
+    steps = np.diff(sequence)
+    starts = np.concatenate(([0], np.flatnonzero(steps) + 1, [len(sequence)]))
+    counted = np.arange(len(sequence)) - np.repeat(starts[:-1], np.diff(starts))
+    sound = sequence[0] > last and (steps >= 0).all() and (position == counted).all()
+    sound = sound and not (np.diff(time)[steps == 0]).any() and batch.column("until").null_count == len(batch)
+    streams = pc.unique(batch.column("stream"))
+    return starts if sound and len(streams) == 1 and _PLAIN.fullmatch(streams[0].as_py()) else None
+
+
+def _by_columns(batch: pa.RecordBatch, starts: Any) -> Iterator[Written]:
+    """The lines of elements of one stream, none of which ends."""
+    texts = _texts(batch, starts)
+    first = starts[:-1]
+    sequences = batch.column("sequence").to_numpy()[first].tolist()
+    times = batch.column("time").to_numpy()[first].tolist()
+    stream = encode_basestring_ascii(batch.column("stream")[0].as_py()).encode()
+    for sequence, time, size, text in zip(sequences, times, np.diff(starts).tolist(), texts, strict=True):
+        line = b'{"t":%d,"n":%d,"stream":%b,"add":"%b"}\n' % (time, sequence, stream, text)
+        yield Written(sequence, time, size, line)
+
+
+def _texts(batch: pa.RecordBatch, starts: Any) -> Iterator[bytes]:
+    """The N-Triples of each element as the inside of a JSON string, some elements at a time."""
+    terms = [_escaped(batch.column(name)) for name in ("subject", "predicate", "object")]
+    lines = pc.binary_join_element_wise(*terms, ".\\n", " ")
+    step = max(1, _ROWS * (len(starts) - 1) // max(1, len(batch)))
+    for at in range(0, len(starts) - 1, step):
+        borders = starts[at : at + step + 1]
+        rows = lines.slice(int(borders[0]), int(borders[-1] - borders[0]))
+        listed = pa.ListArray.from_arrays(pa.array(borders - borders[0], pa.int32()), rows)
+        yield from pc.binary_join(listed, "").cast(pa.binary()).to_pylist()
+
+
+def _escaped(terms: pa.Array) -> pa.Array:
+    """Terms as the inside of JSON strings."""
+    text = np.frombuffer(terms.buffers()[2], np.uint8)
+    if (text < _PRINTED).any():
+        return pa.array([encode_basestring_ascii(term)[1:-1] for term in terms.to_pylist()])
+    for mark in ("\\", '"'):
+        if (text == ord(mark)).any():
+            terms = pc.replace_substring(terms, mark, "\\" + mark)
+    return terms

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from streamgauge.formats.atomic import keep_first, making, put
+from tests.incremental.test_exists import put
+
+from streamgauge.formats.atomic import keep_first, making
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Semantics

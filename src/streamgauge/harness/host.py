@@ -19,7 +19,7 @@ from streamgauge.formats.lines import (
     encode_answers,
     encode_late,
 )
-from streamgauge.formats.task import CLOSE, CLOSED, GO, READY, Task, decode_task, encode_refused
+from streamgauge.formats.pipe import CLOSE, CLOSED, GO, READY, Task, decode_task, encode_refused
 from streamgauge.model.answer import Answer
 from streamgauge.model.engine import Engine, Session
 from streamgauge.model.query import ContinuousQuery

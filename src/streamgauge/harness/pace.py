@@ -9,7 +9,7 @@ from queue import SimpleQueue
 from typing import Generic, TypeVar
 
 from streamgauge.formats.lines import encode_advance
-from streamgauge.formats.written import Written, written
+from streamgauge.formats.stream import Written, written
 from streamgauge.harness.systems import Clock
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Fed

@@ -21,7 +21,7 @@ from uuid import uuid4
 
 import psutil
 
-from streamgauge.formats.endings import START_LIMIT, in_words, kernel_kills, start_limit
+from streamgauge.formats.pipe import START_LIMIT, in_words, kernel_kills, start_limit
 
 PIPE: Final = 1 << 18
 """Bytes that the pipes to and from a program hold where the system allows it, so that its ends wait less."""

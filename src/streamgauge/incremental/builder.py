@@ -42,7 +42,7 @@ from streamgauge.incremental.rewrite import (
 )
 from streamgauge.incremental.row_joins import START, Domain, GraphNodes, JoinRows, Merge, PathSolutions, Reachability
 from streamgauge.model import algebra as al
-from streamgauge.query.rebuild import expression_parts
+from streamgauge.query.traversal import expression_parts
 
 Needed = frozenset[str]
 State = TypeVar("State", bound=Stateful)

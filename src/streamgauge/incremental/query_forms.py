@@ -28,7 +28,7 @@ from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.incremental.row_joins import FALSE, TRUE
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Term, Triple, is_blank, is_iri, is_literal
-from streamgauge.query.rebuild import every_expression
+from streamgauge.query.traversal import every_expression
 from streamgauge.sparql.comparison import value_key
 from streamgauge.sparql.expression import VOLATILE
 from streamgauge.sparql.values import read

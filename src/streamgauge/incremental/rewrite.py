@@ -22,7 +22,7 @@ from itertools import count
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term
-from streamgauge.query.rebuild import (
+from streamgauge.query.traversal import (
     every_expression,
     every_pattern,
     expression_parts,

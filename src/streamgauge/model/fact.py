@@ -1,8 +1,70 @@
-"""Facts: what holds, and from when until when."""
+"""Facts: triples with the time in which they hold, and how a triple says that it is in a named graph.
 
+A fact of a named graph has the graph's name and a space before its subject. A term of RDF that is an IRI or a blank
+node has no space in it, so no other triple looks so: ``("<urn:g> <urn:s>", "<urn:p>", '"1"')`` is ``<urn:s> <urn:p>
+"1"`` in the graph ``<urn:g>``. Publications, journals and limits thus have one kind of facts.
+"""
+
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import Final
 
-from streamgauge.model.terms import Triple
+from streamgauge.model.terms import Term, Triple
+
+NOT_HERE: Final[Triple] = ("", "", "")
+"""The answer for each graph that was looked at, so that looks can be counted; no fact."""
+
+_BETWEEN: Final = "> "
+_SUBJECT: Final = itemgetter(0)
+_ANY: Final = "<> "
+"""In a question: each graph."""
+
+
+def in_graph(name: Term, triple: Triple) -> Triple:
+    """A triple in the graph of this name, an IRI."""
+    return f"{name} {triple[0]}", triple[1], triple[2]
+
+
+def is_named(subject: Term) -> bool:
+    """Whether a subject says a named graph."""
+    return _BETWEEN in subject and subject[1] != "<"
+
+
+def apart(fact: Triple) -> tuple[Term, Triple]:
+    """The name of the graph, and the triple in it."""
+    name, _, subject = fact[0].partition(" ")
+    return name, (subject, fact[1], fact[2])
+
+
+def parted(facts: tuple[Triple, ...]) -> tuple[tuple[Triple, ...], tuple[tuple[Term, Triple], ...]]:
+    """Facts of the default graph, and those of named graphs, in order."""
+    return _parted(facts) if facts and _BETWEEN in "".join(map(_SUBJECT, facts)) else (facts, ())
+
+
+def _parted(facts: tuple[Triple, ...]) -> tuple[tuple[Triple, ...], tuple[tuple[Term, Triple], ...]]:
+    named = tuple(apart(fact) for fact in facts if is_named(fact[0]))
+    return tuple(fact for fact in facts if not is_named(fact[0])), named
+
+
+def default_only(facts: Iterable[Triple], named: list[tuple[Term, Triple]]) -> Iterator[Triple]:
+    """Facts of the default graph; those of named graphs are put into a list on the way."""
+    for fact in facts:
+        if _BETWEEN in fact[0] and is_named(fact[0]):
+            named.append(apart(fact))
+        else:
+            yield fact
+
+
+def question(name: Term | None, subject: Term | None) -> Term:
+    """The mark in a subject's place where facts of a named graph are looked for; ``None`` is any."""
+    return f"{name or _ANY[:-1]} {subject or ''}"
+
+
+def asked(subject: Term) -> tuple[Term | None, Term | None]:
+    """The graph and the subject of a question."""
+    name, _, own = subject.partition(" ")
+    return None if name == _ANY[:-1] else name, own or None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,61 @@
-"""Mistakes: errors whose text a user is shown as it is."""
+"""Errors in words for people: mistakes of users, and obstacles of the system (files, sockets, text not in UTF-8)."""
+
+import errno
+import gzip
+import socket
+from typing import Final
+
+_WORDS: Final = {
+    errno.ENOENT: "there is no such file or folder",
+    errno.EACCES: "this user has no permission for that: change the permissions, or name another place",
+    errno.EPERM: "this user has no permission for that: change the permissions, or name another place",
+    errno.EISDIR: "a folder, where a file is needed: name a file in it",
+    errno.ENOTDIR: "a part of this path is a file, not a folder",
+    errno.EEXIST: "it is there already: remove it, or name another place",
+    errno.ENOTEMPTY: "the folder is not empty: remove what is in it, or name another place",
+    errno.ENOSPC: "the disk is full: make room, and try again",
+    errno.EDQUOT: "the disk quota is used up: make room, and try again",
+    errno.EFBIG: "the file may not grow any more: raise the limit of file sizes (ulimit -f)",
+    errno.EROFS: "the file system is read-only: name another place",
+    errno.EIO: "the disk reports an error of its own: look at the system's log",
+    errno.EMFILE: "too many files are open: raise their limit (ulimit -n)",
+    errno.ENAMETOOLONG: "the name is too long: name a shorter one",
+    errno.ELOOP: "its links lead in a circle",
+    errno.ENOMEM: "there is not enough memory: ask less, or give more",
+    errno.ENOEXEC: "the system cannot run this file: is it a program?",
+    errno.EADDRINUSE: "another program uses this port already: name another one",
+    errno.EADDRNOTAVAIL: "this machine has no such address: name another one",
+    errno.ECONNREFUSED: "nobody listens there: is it started, and is the port right?",
+    errno.ECONNRESET: "the other side ended the connection",
+    errno.EPIPE: "the other side ended the connection",
+    errno.ETIMEDOUT: "there was no answer in time",
+    errno.EHOSTUNREACH: "there is no way to that machine",
+    errno.ENETUNREACH: "there is no way to that network",
+}
+
+
+def obstacle(error: BaseException) -> str:
+    """An error of the system as words: what was in the way, and what to do; any other error as its own text.
+
+    ``obstacle(FileNotFoundError(errno.ENOENT, ...))`` is ``"there is no such file or folder"``.
+    """
+    match error:
+        case UnicodeDecodeError():
+            return f"not UTF-8 text from byte {error.start:,} on: save it as UTF-8"
+        case socket.gaierror():
+            return "there is no machine of that name"
+        case gzip.BadGzipFile() | EOFError():
+            return "not a whole gzip file: it was cut, or its name ends in .gz by mistake"
+        case TimeoutError():
+            return _WORDS[errno.ETIMEDOUT]
+        case OSError() if error.errno in _WORDS:
+            return _WORDS[error.errno]
+        case OSError() if error.strerror:
+            return error.strerror[:1].lower() + error.strerror[1:]
+    behind = error.__cause__ or error.__context__
+    if isinstance(behind, OSError) or str(error).startswith("[Errno"):
+        return obstacle(behind) if behind is not None else str(error).partition("] ")[2]
+    return str(error) or type(error).__name__
 
 
 class MistakeError(Exception):

@@ -1,17 +1,65 @@
-"""Rows as tables: native values, and on request Arrow, pandas and Polars; HTML for notebooks."""
+"""Rows as tables: terms as native Python values, Arrow, pandas and Polars on request, HTML for notebooks."""
 
+import math
 from collections.abc import Iterable, Sequence
-from datetime import date, datetime
-from decimal import Decimal
+from datetime import date, datetime, time
+from decimal import Decimal, InvalidOperation
 from html import escape
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from streamgauge.model.natives import Native, native
-from streamgauge.model.terms import Row, Term
+from streamgauge.model.terms import XSD, Row, Term, datatype, is_iri, is_literal, lexical
 
 if TYPE_CHECKING:
     import pyarrow
+
+
+Native: TypeAlias = bool | int | float | Decimal | datetime | date | time | str
+"""The Python value of a term."""
+
+_INTEGERS: Final = frozenset(
+    XSD + name
+    for name in (
+        *("integer", "long", "int", "short", "byte", "nonNegativeInteger", "positiveInteger", "nonPositiveInteger"),
+        *("negativeInteger", "unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte"),
+    )
+)
+_FLOATS: Final = {"INF": math.inf, "+INF": math.inf, "-INF": -math.inf, "NaN": math.nan}
+
+
+def native(term: Term | None) -> Native | None:
+    """The value of a term: int, Decimal, float, bool, datetime, date, time or str; ``None`` for an unbound variable.
+
+    IRIs are text without brackets, blank nodes as they are; a literal of another datatype, or one without a value that
+    Python has (the year 12000), is its lexical form; a language is left out (``rows()`` has the terms).
+    """
+    if term is None or not is_literal(term):
+        return term[1:-1] if term is not None and is_iri(term) else term
+    text = lexical(term)
+    kind = datatype(term)
+    try:
+        return _value(text, kind)
+    except (ValueError, InvalidOperation, OverflowError):
+        return text
+
+
+def _value(text: str, kind: str | None) -> Native:
+    if kind in _INTEGERS:
+        return int(text)
+    if kind in (XSD + "double", XSD + "float"):
+        return _FLOATS[text] if text in _FLOATS else float(text)
+    if kind == XSD + "decimal":
+        return Decimal(text)
+    if kind == XSD + "boolean" and text in ("true", "1", "false", "0"):
+        return text in ("true", "1")
+    if kind in (XSD + "dateTime", XSD + "dateTimeStamp"):
+        return datetime.fromisoformat(text)
+    if kind == XSD + "date":
+        return date.fromisoformat(text)
+    if kind == XSD + "time":
+        return time.fromisoformat(text)
+    return text
+
 
 SHOWN: Final = 20
 """Rows that a notebook shows."""
@@ -33,7 +81,7 @@ class Tabular:
         raise NotImplementedError
 
     def values(self) -> list[dict[str, Native | None]]:
-        """The rows as dictionaries of native Python values, ``None`` for unbound variables (``model/natives.py``)."""
+        """The rows as dictionaries of native Python values, ``None`` for unbound variables."""
         names = self.columns
         return [dict(zip(names, map(native, row), strict=True)) for row in self.bag]
 
@@ -44,7 +92,7 @@ class Tabular:
         kinds is of float64 if all are numbers, else of strings.
         """
         arrow = _library("pyarrow", "pyarrow")
-        cells = list(zip(*self._natives(), strict=True)) or [() for _ in self.columns]
+        cells = list(zip(*(map(native, row) for row in self.bag), strict=True)) or [() for _ in self.columns]
         return arrow.table({name: _column(arrow, each) for name, each in zip(self.columns, cells, strict=True)})
 
     def to_pandas(self) -> Any:
@@ -55,9 +103,6 @@ class Tabular:
     def to_polars(self) -> Any:
         """The rows as a Polars DataFrame; ImportError says how to get Polars where it is not installed."""
         return _library("polars", "polars").from_arrow(self.to_arrow())
-
-    def _natives(self) -> Iterable[tuple[Native | None, ...]]:
-        return (tuple(map(native, row)) for row in self.bag)
 
     def _repr_html_(self) -> str:
         """The first rows as a table, for notebooks."""

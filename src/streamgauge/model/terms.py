@@ -1,6 +1,7 @@
 """Terms, triples and rows: a term is its canonical N-Triples string, a triple a tuple of three."""
 
-from typing import TypeAlias
+import re
+from typing import Final, TypeAlias
 
 Term: TypeAlias = str
 """An IRI in angle brackets, a blank node ``_:b``, or a literal, as N-Triples writes it, canonical."""
@@ -12,6 +13,15 @@ Row: TypeAlias = tuple[Term | None, ...]
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
+_LETTERS: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+_QUOTED: Final = {
+    **{code: f"\\u{code:04X}" for code in (*range(0x20), 0x7F)},
+    **{ord(character): f"\\{letter}" for letter, character in _LETTERS.items()},
+    ord('"'): '\\"',
+    ord("\\"): "\\\\",
+}
 
 
 def is_iri(term: Term) -> bool:
@@ -37,3 +47,23 @@ def datatype(term: Term) -> str | None:
         return XSD + "string"
     close = term.rfind('"')
     return term[close + 4 : -1] if term.startswith("^^", close + 1) else None
+
+
+def lexical(literal: Term) -> str:
+    """The characters of a literal's lexical form, without quotes, escapes, language and datatype."""
+    return unescaped(literal[1 : literal.rindex('"')])
+
+
+def unescaped(text: str) -> str:
+    """The text without its backslash escapes, as N-Triples and SPARQL have them."""
+    return _ESCAPE.sub(_character, text) if "\\" in text else text
+
+
+def _character(found: re.Match[str]) -> str:
+    code = found[1] or found[2]
+    return chr(int(code, 16)) if code else _LETTERS.get(found[3], found[3])
+
+
+def quoted(text: str) -> Term:
+    """An N-Triples string literal, with the escapes of canonical N-Triples."""
+    return f'"{text.translate(_QUOTED)}"' if not text.isprintable() or '"' in text or "\\" in text else f'"{text}"'

@@ -16,9 +16,9 @@ from streamgauge.formats.canonical import parse_term
 from streamgauge.model import algebra as a
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.phrases import offered, spelled
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run
-from streamgauge.model.spelling import offered, spelled
 from streamgauge.model.terms import Row, Triple
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.oracle.judging.metrics import last_answer
@@ -26,7 +26,7 @@ from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.stored_query import StoredQuery
 from streamgauge.semantics.stored_terms import literals_of
 from streamgauge.sparql.algebra import answer
-from streamgauge.sparql.dataset import Dataset, IndexedGraph
+from streamgauge.sparql.bgp import Dataset, IndexedGraph
 
 
 class WindowQuery:

@@ -1,12 +1,114 @@
-"""GRAPH over named windows, pushed down to where triples are matched (https://www.w3.org/TR/sparql11-query/#defn_evalGraph)."""
+"""Windows as named graphs: the patterns that they hold, and GRAPH pushed down to where triples are matched.
 
-from collections.abc import Sequence
+Source: https://www.w3.org/TR/sparql11-query/#defn_evalGraph
+"""
+
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, TypeGuard
 
 from streamgauge.model import algebra as al
+from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import Term
-from streamgauge.query.rebuild import every_pattern, expression_parts, parts, with_pattern
+from streamgauge.query.traversal import (
+    children,
+    every_expression,
+    every_pattern,
+    exists_parts,
+    expressions,
+    parts,
+    with_pattern,
+)
+
+
+def reads(form: al.QueryForm) -> tuple[al.Node | None, ...]:
+    """The graphs whose triples a form matches, in order; ``None`` is the default graph, a variable ``GRAPH ?g``."""
+    return tuple(dict.fromkeys(_reads(form.pattern, None)))
+
+
+def _reads(pattern: al.Pattern, graph: al.Node | None) -> list[al.Node | None]:
+    match pattern:
+        case al.BGP(patterns=patterns):
+            return [graph] if patterns else []
+        case al.Graph(name=name, pattern=inner):
+            return [name, *_reads(inner, name)]
+    inside = [part.pattern for tree in expressions(pattern) for part in every_expression(tree) if _is_exists(part)]
+    return [name for below in (*children(pattern), *inside) for name in _reads(below, graph)]
+
+
+def _is_exists(part: al.Expression) -> TypeGuard[al.Exists]:
+    return isinstance(part, al.Exists)
+
+
+def renamed(form: al.QueryForm, names: Mapping[Term, Term]) -> al.QueryForm:
+    """The form with its graphs renamed; names that are not there stay."""
+    return with_pattern(form, _renamed(form.pattern, names))
+
+
+def _renamed(pattern: al.Pattern, names: Mapping[Term, Term]) -> al.Pattern:
+    below = partial(_renamed, names=names)
+    result = parts(pattern, below, partial(exists_parts, on_pattern=below))
+    if isinstance(result, al.Graph) and isinstance(result.name, str):
+        return al.Graph(names.get(result.name, result.name), result.pattern)
+    return result
+
+
+def enclosed(form: al.QueryForm, name: Term) -> al.QueryForm:
+    """The form whose EXISTS in HAVING, ORDER BY and SELECT, which stand outside WHERE, read the graph ``name``."""
+    return with_pattern(form, _enclosed(form.pattern, name))
+
+
+def _enclosed(pattern: al.Pattern, name: Term) -> al.Pattern:
+    if not _is_outside_where(pattern):
+        return pattern
+    into = partial(exists_parts, on_pattern=partial(al.Graph, name))
+    if isinstance(pattern, al.Group):
+        return parts(pattern, lambda inner: inner, into)
+    return parts(pattern, partial(_enclosed, name=name), into)
+
+
+def streamed(form: al.QueryForm, name: Term) -> al.QueryForm:
+    """The form whose WHERE reads the graph ``name``, but for its last FILTERs, which stay outside of GRAPH."""
+    return with_pattern(enclosed(form, name), _streamed(enclosed(form, name).pattern, name))
+
+
+def _streamed(pattern: al.Pattern, name: Term) -> al.Pattern:
+    below = partial(_streamed, name=name)
+    if _is_outside_where(pattern):
+        return parts(pattern, below, lambda tree: tree)
+    if isinstance(pattern, al.Filter) and not any(map(_is_exists, every_expression(pattern.condition))):
+        return al.Filter(pattern.condition, below(pattern.pattern))
+    return al.Graph(name, pattern)
+
+
+def _is_outside_where(pattern: al.Pattern) -> bool:
+    """Whether a SELECT writes this part of it behind or before its WHERE."""
+    match pattern:
+        case al.Group() | al.Project() | al.Distinct() | al.Reduced() | al.Slice() | al.OrderBy():
+            return True
+        case al.Extend(pattern=inner) | al.Filter(pattern=inner) | al.Join(left=inner, right=al.Values()):
+            return isinstance(inner, al.Group | al.Extend | al.Filter | al.Join) and _is_outside_where(inner)
+        case _:
+            return False
+
+
+def unnamed(query: ContinuousQuery) -> bool:
+    """Whether no window has a name; ValueError when some have and some have not, or a GRAPH names no window."""
+    names = {window.name for window in query.windows}
+    if None in names and len(names) > 1:
+        raise ValueError("some windows have names and some have not: give each a name")
+    graphs = {pattern.name for pattern in every_pattern(query.form.pattern) if isinstance(pattern, al.Graph)}
+    for name in sorted(name for name in graphs if isinstance(name, str)):
+        if name[1:-1] not in names:
+            raise ValueError(f"GRAPH {name} names no window of the query: patterns on static data need no GRAPH")
+    variables = sorted(name.name for name in graphs if isinstance(name, al.Var))
+    if names == {None} and variables:
+        raise ValueError(f"GRAPH ?{variables[0]}: the query has no named window")
+    for name in sorted(filter(None, names)):
+        if not variables and f"<{name}>" not in graphs:
+            raise ValueError(f"no pattern reads the window <{name}>: leave it out")
+    return names == {None}
+
 
 STAMPS: Final = "urn:streamgauge:stamps"
 
@@ -35,12 +137,7 @@ def _push(pattern: al.Pattern, graph: Term | None, names: tuple[Term, ...]) -> a
             return _push(inner, name, names) if known else _nothing(inner)
         case _:
             below = partial(_push, graph=graph, names=names)
-            return parts(pattern, below, partial(_inside, below=below))
-
-
-def _inside(tree: al.Expression, below: partial[al.Pattern]) -> al.Expression:
-    """The expression, patterns of its EXISTS pushed."""
-    return expression_parts(tree, below, partial(_inside, below=below))
+            return parts(pattern, below, partial(exists_parts, on_pattern=below))
 
 
 def _over_all(variable: al.Var, inner: al.Pattern, names: tuple[Term, ...]) -> al.Pattern:

@@ -1,4 +1,4 @@
-"""Plain SPARQL 1.1 text to algebra: pyoxigraph validates and locates, rdflib gives the tree."""
+"""Plain SPARQL 1.1 text to algebra: pyoxigraph validates and locates, ``reader`` says what the text means."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,14 +12,51 @@ from streamgauge.formats.bounds import LOCAL, TextBounds
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.terms import Term
-from streamgauge.query.depth import deep
-from streamgauge.query.direct import read_direct
-from streamgauge.query.errors import QueryError, check_bounds, refusal
-from streamgauge.query.group_keys import WidenedText, widened
-from streamgauge.query.prologue import Prologue, read_prologue
-from streamgauge.query.rebuild import every_expression, every_pattern, expressions
+from streamgauge.query.reader import read_query
 from streamgauge.query.stamps import FUNCTION, TIMESTAMP, WORD, stamped
-from streamgauge.query.tokens import Token, blank, tokens
+from streamgauge.query.text import Prologue, QueryError, Token, blank, check_bounds, read_prologue, refusal, tokens
+from streamgauge.query.traversal import every_expression, every_pattern, expressions
+
+_AFTER: Final = ("HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES")
+
+
+def unaliased(text: str) -> str:
+    """The text for pyoxigraph, which refuses ``GROUP BY (?x AS ?n)`` (rule GroupCondition): with ``?n`` at its place.
+
+    A query is right with the key ``?n`` if and only if it is right with the alias; every other character stays.
+    """
+    found = tokens(text)
+    for opening, closing in _keys(found):
+        text = blank(text, found[opening].start, found[closing - 1].start)
+        text = blank(text, found[closing].start, found[closing].end)
+    return text
+
+
+def _keys(found: Sequence[Token]) -> Iterator[tuple[int, int]]:
+    """The places of the parentheses around variables that have an alias in a GROUP BY."""
+    for place, (one, two) in enumerate(pairwise(found)):
+        if one.says("GROUP") and two.says("BY"):
+            yield from _aliases(found, place + 2)
+
+
+def _aliases(found: Sequence[Token], place: int) -> Iterator[tuple[int, int]]:
+    """Those of one GROUP BY, whose keys begin at a place."""
+    opened: list[int] = []
+    while place < len(found) and (opened or not (found[place].text == "}" or found[place].says(*_AFTER))):
+        if found[place].text == "(":
+            opened.append(place)
+        elif found[place].text == ")" and opened:
+            first = opened.pop()
+            if not opened and _is_alias(found[first + 1 : place]):
+                yield first, place
+        place += 1
+
+
+def _is_alias(inside: Sequence[Token]) -> bool:
+    """Whether tokens are ``?x AS ?n``, the variable in parentheses or not."""
+    plain = [token for token in inside[:-2] if token.text not in "()"]
+    return len(inside) > 2 and inside[-2].says("AS") and len(plain) == 1 and plain[0].kind == "variable"
+
 
 _UPDATES: Final = ("INSERT", "DELETE", "LOAD", "CLEAR", "CREATE", "DROP", "COPY", "MOVE", "ADD", "WITH")
 _REFUSED: Final = {
@@ -47,8 +84,7 @@ def parse_sparql(text: str, base: str | None = None, bounds: TextBounds = LOCAL)
     words = [first for first, second in pairwise(tokens(text)) if first.says(TIMESTAMP) and second.text == "("]
     plain = reduce(lambda before, word: blank(before, word.start, word.end, WORD), words, text)
     try:
-        with deep():
-            return _parsed(plain, base)
+        return _parsed(plain, base)
     except QueryError as error:
         raise error.within(text) from None
     except RecursionError:
@@ -63,7 +99,7 @@ def _parsed(text: str, base: str | None) -> QueryForm:
         if token.kind in ("iri", "name"):
             prologue.iri(token)
     _validate(text, prologue)
-    result = read_direct(found, prologue) or read_tree(text, found, prologue)
+    result = read_query(text, found, prologue)
     _check_functions(result, text, found, prologue)
     try:
         stamped(result)
@@ -72,14 +108,6 @@ def _parsed(text: str, base: str | None) -> QueryForm:
         first = next(token for token in names if f"<{prologue.iri(token)}>" in (FUNCTION, WORD))
         raise refusal(str(error), text, first.start) from None
     return result
-
-
-def read_tree(text: str, found: Sequence[Token], prologue: Prologue) -> QueryForm:
-    """The form of any query that pyoxigraph accepts, by rdflib's tree."""
-    from streamgauge.query.shape import shape  # late: rdflib takes 0.15 s
-    from streamgauge.query.tree import form
-
-    return form(shape(text, found, prologue))
 
 
 def _refuse(text: str, found: Sequence[Token], first: int) -> None:
@@ -107,11 +135,10 @@ def refuse_sequences(text: str) -> None:
 
 def _validate(text: str, prologue: Prologue) -> None:
     """QueryError for what is no SPARQL; functions are another matter."""
-    wider = widened(text)
     try:
-        _ask_pyoxigraph(text if wider is None else wider.text, prologue.default, _PARSE_ONLY)
+        _ask_pyoxigraph(unaliased(text), prologue.default, _PARSE_ONLY)
     except SyntaxError as error:
-        raise _located(text, str(error), wider) from None
+        raise _located(text, str(error)) from None
     except (ValueError, OSError, RuntimeError) as error:
         if not set(_PARSE_ONLY) <= set(re.findall(r"\w+", str(error))):
             raise refusal(f"not SPARQL: {error}", text, 0) from None
@@ -178,8 +205,8 @@ def _place(text: str, token: Token) -> str:
     return f"of line {before.count(chr(10)) + 1}, column {token.start - before.rfind(chr(10))},"
 
 
-def _located(text: str, message: str, wider: WidenedText | None) -> QueryError:
-    """The error of pyoxigraph's message about a text, or about what it was widened to."""
+def _located(text: str, message: str) -> QueryError:
+    """The error of pyoxigraph's message about a text."""
     found = re.match(r"error at (\d+):(\d+): (?:expected )?(?:one of )?(.*)", message, re.DOTALL)
     if found is None:
         return QueryError(f"not SPARQL: {message}", text, 1, 1)
@@ -189,6 +216,4 @@ def _located(text: str, message: str, wider: WidenedText | None) -> QueryError:
     told = [_OFTEN.get(item, item) for item in told]
     hint = told[0] if told else f"expected {_BELOW.join(words[:8])}" if words else _NEAR
     hint = _unclosed(text) or hint
-    if wider is not None:
-        return refusal(f"not SPARQL 1.1: {hint}", text, wider.original(line, column))
     return QueryError(f"not SPARQL 1.1: {hint}", text, line, column)

@@ -1,27 +1,31 @@
-"""The one printer: any algebra as plain SPARQL 1.1 with full IRIs; what the parser gives comes back equal."""
+"""The printer: any algebra as plain SPARQL 1.1 with full IRIs; what the parser gives comes back equal."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from streamgauge.model import algebra as al
-from streamgauge.query import written
+from streamgauge.model.terms import XSD, Term
 from streamgauge.query.stamps import FUNCTION, TIMESTAMP
 
 _BINARY: Final = frozenset({"||", "&&", "=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/"})
+_PLAIN_NUMBER: Final = re.compile(rf'"(-?\d+(\.\d+)?)"\^\^<{re.escape(XSD)}(integer|decimal)>')
+_PLAIN_BOOLEAN: Final = re.compile(rf'"(true|false)"\^\^<{re.escape(XSD)}boolean>')
+_ESCAPE: Final = re.compile(r"\\\\([uU])|\\.")
 Wrap = Callable[[str], str]
 
 
 def sparql(form: al.QueryForm, dataset: str = "", where: Wrap | None = None) -> str:
     """A query form as text; ``dataset`` is put before WHERE, ``where`` may wrap the outermost group."""
-    layout = _Layout(dataset, lambda pattern: (where or str)(_lines(pattern)), "\n")
+    layout = _Layout(dataset, lambda pattern: (where or str)("\n  ".join(("{", *_inside(pattern))) + "\n}"), "\n")
     match form:
         case al.Select(pattern=pattern):
             return _select(pattern, layout)
         case al.Ask(pattern=pattern):
             return _modified("ASK", pattern, layout)
         case al.Construct(template=template, pattern=pattern):
-            return _modified(" ".join(("CONSTRUCT {", *map(written.triple, template), "}")), pattern, layout)
+            return _modified(" ".join(("CONSTRUCT {", *map(_triple, template), "}")), pattern, layout)
 
 
 def expression(tree: al.Expression) -> str:
@@ -52,7 +56,7 @@ class _Expressions:
     def text(self, tree: al.Expression) -> str:
         match tree:
             case al.Var():
-                return self.aggregate(self.computed[tree]) if tree in self.computed else written.variable(tree)
+                return self.aggregate(self.computed[tree]) if tree in self.computed else _variable(tree)
             case al.Call(operator="&&" | "||" as operator, arguments=(al.Call(operator=inner) as left, right)) if (
                 inner == operator
             ):
@@ -62,7 +66,7 @@ class _Expressions:
             case al.Exists(pattern=pattern):
                 return f"EXISTS {group(pattern)}"
             case _:
-                return written.term(tree)
+                return _term(tree)
 
     def _call(self, operator: str, arguments: tuple[str, ...]) -> str:
         if operator == "IN":
@@ -85,7 +89,7 @@ def _inside(pattern: al.Pattern) -> tuple[str, ...]:
     """The text between the braces of a group with this meaning, piece by piece."""
     match pattern:
         case al.BGP(patterns=patterns):
-            return tuple(map(written.triple, patterns))
+            return tuple(map(_triple, patterns))
         case al.Join(left=left, right=right):
             return (*_first(left), _element(right))
         case al.LeftJoin(left=left, right=right, condition=condition):
@@ -93,7 +97,7 @@ def _inside(pattern: al.Pattern) -> tuple[str, ...]:
         case al.Minus(left=left, right=right):
             return (*_first(left), f"MINUS {group(right)}")
         case al.Extend(pattern=inner, variable=variable, expression=value):
-            return (*_first(inner), f"BIND({expression(value)} AS {written.variable(variable)})")
+            return (*_first(inner), f"BIND({expression(value)} AS {_variable(variable)})")
         case al.Filter(condition=condition, pattern=inner):
             return (*_first(inner), _filter(condition))
         case al.Project() | al.Distinct() | al.Reduced() | al.Slice() | al.OrderBy() | al.Group():
@@ -119,11 +123,6 @@ def _braced(text: str) -> str:
     return text if text.startswith("(") else f"({text})"
 
 
-def _lines(pattern: al.Pattern) -> str:
-    """The outermost group, a line for each piece."""
-    return "\n  ".join(("{", *_inside(pattern))) + "\n}"
-
-
 def _first(pattern: al.Pattern) -> tuple[str, ...]:
     """The pattern as the beginning of a group that goes on."""
     match pattern:
@@ -139,7 +138,7 @@ def _element(pattern: al.Pattern) -> str:
         case al.Union(left=left, right=right):
             return f"{_element(left) if isinstance(left, al.Union) else group(left)} UNION {group(right)}"
         case al.Graph(name=name, pattern=inner):
-            return f"GRAPH {written.node(name)} {group(inner)}"
+            return f"GRAPH {_node(name)} {group(inner)}"
         case al.Values():
             return _values(pattern)
         case _:
@@ -147,8 +146,8 @@ def _element(pattern: al.Pattern) -> str:
 
 
 def _values(data: al.Values) -> str:
-    rows = (" ".join("UNDEF" if cell is None else written.term(cell) for cell in row) for row in data.rows)
-    variables = " ".join(map(written.variable, data.variables))
+    rows = (" ".join("UNDEF" if cell is None else _term(cell) for cell in row) for row in data.rows)
+    variables = " ".join(map(_variable, data.variables))
     return f"VALUES ({variables}) {{ {' '.join(f'({row})' for row in rows)} }}"
 
 
@@ -217,7 +216,7 @@ def _modified(head: str, pattern: al.Pattern, layout: _Layout) -> str:
 
 
 def _column(var: al.Var, parts: _Parts, prints: _Expressions) -> str:
-    name = written.variable(var)
+    name = _variable(var)
     if var in parts.extends:
         return f"({prints.text(parts.extends[var])} AS {name})"
     return f"({prints.text(var)} AS {name})" if var in prints.computed else name
@@ -239,5 +238,62 @@ def _assemble(head: str, parts: _Parts, prints: _Expressions, layout: _Layout) -
 
 def _key(var: al.Var, value: al.Expression) -> str:
     if value == var:
-        return written.variable(var)
-    return f"({expression(value)})" if var.name.startswith(".") else f"({expression(value)} AS {written.variable(var)})"
+        return _variable(var)
+    return f"({expression(value)})" if var.name.startswith(".") else f"({expression(value)} AS {_variable(var)})"
+
+
+# Terms, nodes, paths
+
+
+def _term(value: Term) -> str:
+    """A term: plain numbers and booleans short, the rest as N-Triples writes it."""
+    number = _PLAIN_NUMBER.fullmatch(value)
+    if number and number.group(3) == "decimal":
+        return number.group(1) if number.group(2) else f"{number.group(1)}.0"
+    if number and not number.group(2):
+        return number.group(1)
+    boolean = _PLAIN_BOOLEAN.fullmatch(value)
+    if boolean:
+        return boolean.group(1)
+    return _ESCAPE.sub(_unambiguous, value) if value[0] == '"' and "\\" in value else value
+
+
+def _unambiguous(escape: re.Match[str]) -> str:
+    """A "u" after an escaped backslash must not look like a code point escape: it becomes one itself."""
+    return f"\\\\\\u{ord(escape.group(1)):04X}" if escape.group(1) else escape.group()
+
+
+def _variable(var: al.Var) -> str:
+    """A variable; those that no text names (``.agg0``, ``_:0``) get a name with an underscore."""
+    return "?" + re.sub(r"\W", "_", var.name)
+
+
+def _node(value: al.Node) -> str:
+    """A variable, blank node or term in a triple pattern."""
+    if not isinstance(value, al.Var):
+        return _term(value)
+    return f"_:b{value.name[2:]}" if value.name.startswith("_:") else _variable(value)
+
+
+def _triple(pattern: al.TriplePattern) -> str:
+    """A triple pattern with its full stop."""
+    verb = pattern.predicate
+    middle = _node(verb) if isinstance(verb, al.Var | str) else _path(verb)
+    return f"{_node(pattern.subject)} {middle} {_node(pattern.object)} ."
+
+
+def _path(way: al.Path) -> str:
+    """A property path, in brackets where it has parts."""
+    match way:
+        case al.Inverse(path=inner):
+            return f"(^{_path(inner)})"
+        case al.Sequence(steps=steps):
+            return f"({'/'.join(map(_path, steps))})"
+        case al.Alternative(choices=choices):
+            return f"({'|'.join(map(_path, choices))})"
+        case al.Repeat(path=inner, modifier=modifier):
+            return f"({_path(inner)}{modifier})"
+        case al.NegatedSet(forward=forward, backward=backward):
+            return f"!({'|'.join((*forward, *(f'^{name}' for name in backward)))})"
+        case _:
+            return str(way)

@@ -14,13 +14,15 @@ from urllib.parse import quote
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import XSD, Term, Triple
 from streamgauge.query.graphs import STAMPS
-from streamgauge.query.rebuild import (
+from streamgauge.query.traversal import (
     every_expression,
     every_pattern,
+    exists_parts,
     expression_parts,
     expressions,
     parts,
     variable_names,
+    with_names,
     with_pattern,
 )
 
@@ -76,7 +78,7 @@ def stamped(form: al.QueryForm) -> al.QueryForm:
         isinstance(pattern, al.Graph) and isinstance(pattern.name, al.Var) for pattern in every_pattern(form.pattern)
     ):
         raise ValueError("timestamp() beside GRAPH ?variable is not supported: name the window")
-    result = with_pattern(form, _Stamping(variable_names(form)).pattern(form.pattern))
+    result = with_pattern(form, _StampRewriter(variable_names(form)).pattern(form.pattern))
     for pattern in every_pattern(result.pattern):
         for call in (call for tree in expressions(pattern) for call in _calls(tree)):
             raise ValueError(f"{_shown(call)} names no triple pattern of its group: {_HOW}")
@@ -97,7 +99,7 @@ class _Site:
 
 
 @dataclass(slots=True)
-class _Stamping:
+class _StampRewriter:
     """Names new variables while it rewrites one form."""
 
     taken: frozenset[str]
@@ -106,13 +108,14 @@ class _Stamping:
     def pattern(self, pattern: al.Pattern, window: Term | None = None) -> al.Pattern:
         """The pattern, active graph ``window``, with the calls resolved whose triple pattern is below them."""
         inside = pattern.name if isinstance(pattern, al.Graph) and isinstance(pattern.name, str) else window
-        result = parts(pattern, partial(self.pattern, window=inside), partial(self._expression, window=window))
+        result = parts(
+            pattern,
+            partial(self.pattern, window=inside),
+            partial(exists_parts, on_pattern=partial(self.pattern, window=window)),
+        )
         for call in dict.fromkeys(call for tree in expressions(result) for call in _open_calls(tree)):
             result = self._resolved(call, result, window)
         return result
-
-    def _expression(self, tree: al.Expression, window: Term | None) -> al.Expression:
-        return expression_parts(tree, partial(self.pattern, window=window), partial(self._expression, window=window))
 
     def _resolved(self, call: al.Call, pattern: al.Pattern, window: Term | None) -> al.Pattern:
         for scope in ("right", "left") if isinstance(pattern, al.LeftJoin) else ("pattern",):
@@ -237,28 +240,12 @@ def _shown(call: al.Call) -> str:
 def _joined(call: al.Call, site: _Site, number: int) -> al.LeftJoin:
     """The site's block left joined with the stamp of the named triple; its blank nodes become variables."""
     (named,) = _named(call, site.block)
-    names = {var: _open(var) for var in al.triple_variables(named)}
-    block = al.BGP(tuple(_renamed(triple, names) for triple in site.block.patterns))
-    time = al.Var(f".stamp{number}")
-    return al.LeftJoin(
-        block, al.Graph(_graph(site.window), _stamp_block(_renamed(named, names), f".fact{number}", time))
-    )
-
-
-def _open(var: al.Var) -> al.Var:
-    return al.Var(f".node{var.name[2:]}") if var.name.startswith("_:") else var
-
-
-def _renamed(triple: al.TriplePattern, names: dict[al.Var, al.Var]) -> al.TriplePattern:
-    def new(node: al.Node) -> al.Node:
-        return names.get(node, node) if isinstance(node, al.Var) else node
-
-    predicate = new(triple.predicate) if isinstance(triple.predicate, al.Var | str) else triple.predicate
-    return al.TriplePattern(new(triple.subject), predicate, new(triple.object))
-
-
-def _graph(window: Term | None) -> Term:
-    return stamps_graph(None if window is None else window[1:-1])
+    blanks = (var for var in al.triple_variables(named) if var.name.startswith("_:"))
+    names = {var: al.Var(f".node{var.name[2:]}") for var in blanks}
+    block = al.BGP(tuple(with_names(triple, names) for triple in site.block.patterns))
+    graph = stamps_graph(None if site.window is None else site.window[1:-1])
+    stamp_block = _stamp_block(with_names(named, names), f".fact{number}", al.Var(f".stamp{number}"))
+    return al.LeftJoin(block, al.Graph(graph, stamp_block))
 
 
 def _stamp_block(triple: al.TriplePattern, fact: str, time: al.Var) -> al.BGP:

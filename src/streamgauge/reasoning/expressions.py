@@ -17,7 +17,7 @@ from math import prod
 from typing import Final
 
 from streamgauge.model.algebra import Node, TriplePattern, Var
-from streamgauge.model.terms import RDF_TYPE, XSD, Term, is_blank, is_iri, is_literal
+from streamgauge.model.terms import RDF_TYPE, XSD, Term, is_blank, is_iri, is_literal, lexical, quoted
 from streamgauge.reasoning.graph import OWL, THING, OntologyGraph, short
 from streamgauge.reasoning.rules import (
     LITERAL,
@@ -31,7 +31,6 @@ from streamgauge.reasoning.rules import (
     is_datatype,
     unnamed,
 )
-from streamgauge.sparql.values import lexical, quoted
 
 Edges = dict[Term, set[Term]]
 

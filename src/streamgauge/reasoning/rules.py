@@ -28,9 +28,9 @@ from typing import Final
 from streamgauge.incremental.facts.facts import HIDDEN, Class, Facts, Property
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.mistake import MistakeError
-from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple, is_iri, is_literal
+from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple, is_iri, is_literal, lexical
 from streamgauge.sparql.comparison import equal
-from streamgauge.sparql.values import DECIMAL, ILL, INTEGER, LANG_STRING, TAGGED, lexical, read
+from streamgauge.sparql.values import DECIMAL, ILL, INTEGER, LANG_STRING, TAGGED, read
 
 RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RDFS: Final = "http://www.w3.org/2000/01/rdf-schema#"

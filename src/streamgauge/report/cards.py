@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from streamgauge.model.counts import counted
+from streamgauge.model.phrases import counted
 from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Borders, Semantics
 from streamgauge.model.verdict import Diagnosis, Evaluator, Judgement, Part, Verdict, WindowVerdict

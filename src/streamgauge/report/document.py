@@ -8,7 +8,7 @@ from itertools import compress
 
 from markupsafe import Markup
 
-from streamgauge.model.counts import counted
+from streamgauge.model.phrases import counted
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Semantics

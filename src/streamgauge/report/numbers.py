@@ -1,6 +1,6 @@
 """Numbers, times and sizes as people read them."""
 
-from streamgauge.model.dates import DATED, date_text
+from streamgauge.model.phrases import DATED, date_text
 from streamgauge.model.semantics import Borders
 
 NOTHING = "–"

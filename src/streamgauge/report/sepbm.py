@@ -8,7 +8,7 @@ from typing import Final
 from rich.console import RenderableType
 from rich.markup import escape
 
-from streamgauge.model.counts import counted
+from streamgauge.model.phrases import counted
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.report import charts
 from streamgauge.report.charts import ChartAxis, ChartDrawing

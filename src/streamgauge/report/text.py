@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from streamgauge.model.counts import counted
+from streamgauge.model.phrases import counted
 from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Borders
 from streamgauge.model.terms import Row

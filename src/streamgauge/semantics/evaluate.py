@@ -13,15 +13,15 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Counting, EmptyAggregate
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import variable_names
 from streamgauge.query.stamps import stamp, stamped, stamps_graph, time_fact, uses_timestamp
+from streamgauge.query.traversal import variable_names
 from streamgauge.semantics.arrivals import Contents, latest
 from streamgauge.semantics.pyoxigraph_gaps import shape_gap, volatile
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.stored_query import restated, without_blank_nodes
 from streamgauge.semantics.stored_terms import ContentGaps, Forms, literals_of
 from streamgauge.sparql.algebra import FALSE, TRUE, UndefinedError, answer
-from streamgauge.sparql.dataset import Dataset, IndexedGraph
+from streamgauge.sparql.bgp import Dataset, IndexedGraph
 from streamgauge.sparql.expression import UnsupportedFunctionError
 
 TRIPLE_COLUMNS = ("subject", "predicate", "object")

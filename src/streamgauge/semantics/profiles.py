@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.phrases import offered, spelled
 from streamgauge.model.semantics import (
     R2S,
     Borders,
@@ -19,7 +20,6 @@ from streamgauge.model.semantics import (
     Semantics,
     Tick,
 )
-from streamgauge.model.spelling import offered, spelled
 
 _TABLE_1 = "CSRBench, table 1"
 _SECTION_4 = "CSRBench, section 4"

@@ -25,7 +25,7 @@ from typing import Final
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import XSD, Term, is_literal
-from streamgauge.query.rebuild import children, every_expression, every_pattern, expressions
+from streamgauge.query.traversal import children, every_expression, every_pattern, expressions
 
 COMPARING: Final = frozenset({"=", "!=", "<", ">", "<=", ">=", "IN", "!", "&&", "||", "IF", "+", "-", "*"})
 READING: Final = frozenset({"STR", "STRSTARTS", "STRENDS", "CONTAINS"})

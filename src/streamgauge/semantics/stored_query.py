@@ -16,7 +16,7 @@ import pyoxigraph as ox
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Term
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import (
+from streamgauge.query.traversal import (
     children,
     expression_parts,
     parts,

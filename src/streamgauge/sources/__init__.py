@@ -13,9 +13,8 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 from streamgauge.formats.streams import FormatError, Reading
-from streamgauge.model.spelling import offered
-from streamgauge.sources.address import Address, parse_address
-from streamgauge.sources.contract import Delivery, Sink, Source, SourceError
+from streamgauge.model.phrases import offered
+from streamgauge.sources.contract import Address, Delivery, Sink, Source, SourceError, parse_address
 
 __all__ = ["Delivery", "Sink", "Source", "SourceError", "check_place", "open_sink", "open_source", "schemes"]
 

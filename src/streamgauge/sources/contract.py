@@ -1,11 +1,104 @@
-"""The contract of a source and of a sink, whatever carries them."""
+"""The contract of sources and sinks, whatever carries them, and their addresses: URLs with options."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints, runtime_checkable
+from urllib.parse import parse_qsl, unquote, urlsplit
 
+from streamgauge.formats.fields import FieldError, decode
 from streamgauge.formats.lines import Input
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.phrases import offered
+
+T = TypeVar("T")
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+_TOKEN = re.compile(r"([?&]token=)[^&]*")
+_TRUTH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A URL in parts; ``text`` is it without password and token, for sentences."""
+
+    text: str
+    scheme: str
+    path: str
+    options: Mapping[str, str]
+    host: str = ""
+    port: int | None = None
+    user: str | None = None
+    password: str | None = None
+
+
+def parse_address(url: str) -> Address:
+    """A path, ``-`` or a URL; SourceError for a port that is none or an option that is given twice."""
+    scheme = _SCHEME.match(url)
+    if scheme is None or Path(url).exists():
+        path, question, query = (url, "", "") if Path(url).exists() else url.partition("?")
+        return Address(url, "-" if path == "-" else "file", path, _options(url, query) if question else {})
+    if "#" in url:
+        raise SourceError(f"{url}: write # as %23 in a URL")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise SourceError(f"{url}: not a URL: {error}") from error
+    shown = url if parts.password is None else url.replace(f":{parts.password}@", ":...@", 1)
+    shown = _TOKEN.sub(r"\1...", shown)
+    return Address(
+        shown,
+        parts.scheme,
+        unquote(parts.path),
+        _options(shown, parts.query),
+        parts.hostname or "",
+        port,
+        parts.username and unquote(parts.username),
+        parts.password and unquote(parts.password),
+    )
+
+
+def read_options(kind: type[T], address: Address) -> T:
+    """The address's options as the dataclass ``kind``; SourceError names an option that is unknown or has a bad value.
+
+    A field ``from_`` is the option ``from``.
+    """
+    hints = get_type_hints(kind)
+    names = {field.name.rstrip("_"): field.name for field in fields(kind)}  # type: ignore[arg-type]
+    data: dict[str, Any] = {}
+    for option, text in address.options.items():
+        if option not in names:
+            raise SourceError(f"{address.text}: unknown option {option}: {offered(option, sorted(names))}")
+        data[names[option]] = _value(address, option, text, hints[names[option]])
+    try:
+        return decode(kind, data)
+    except FieldError as error:
+        name, _, wrong = str(error).partition(" ")
+        raise SourceError(f"{address.text}: option {name.rstrip('_')} {wrong}") from error
+
+
+def _options(url: str, query: str) -> dict[str, str]:
+    pairs = parse_qsl(query, keep_blank_values=True)
+    for name in {name for name, _ in pairs}:
+        if sum(name == other for other, _ in pairs) > 1:
+            raise SourceError(f"{url}: option {name} is given twice")
+    return dict(pairs)
+
+
+def _value(address: Address, option: str, text: str, kind: Any) -> Any:
+    """The option's text as its type asks."""
+    if get_origin(kind) in (Union, UnionType):
+        (kind,) = [one for one in get_args(kind) if one is not NoneType]
+    try:
+        if kind is bool:
+            return _TRUTH[text.lower()]
+        return kind(text) if kind in (int, float) else text
+    except (KeyError, ValueError) as error:
+        expected = "1 or 0" if kind is bool else "a whole number" if kind is int else "a number"
+        raise SourceError(f"{address.text}: option {option} is {text!r}: expected {expected}") from error
 
 
 class SourceError(MistakeError, ValueError):

@@ -1,14 +1,68 @@
-"""The common part of all sources: options of reading, refusals of bad parts, decoding of messages."""
+"""The common part of transports: options of reading, refusals, decoding of messages, messages under way."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from threading import Condition
 from typing import Final, Literal, TypedDict
 
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError, Reading, stream_formats
 from streamgauge.formats.streams.format import Format
-from streamgauge.sources.address import Address
-from streamgauge.sources.contract import SourceError
+from streamgauge.sources.contract import Address, Delivery, SourceError
+
+
+class Pending:
+    """Counts messages under way, at most ``room``; who hands over another waits for at most ``patience`` seconds."""
+
+    def __init__(self, room: int, patience: float) -> None:
+        self._room = room
+        self._patience = patience
+        self._changed = Condition()
+        self._under_way = 0
+        self._sent = 0
+        self._lost = 0
+        self._why: str | None = None
+
+    def enter(self) -> bool:
+        """Whether there is room for one more, waited for; without room the message counts as undelivered."""
+        with self._changed:
+            if self._changed.wait_for(lambda: self._under_way < self._room, self._patience):
+                self._under_way += 1
+                return True
+            self._fail(f"{self._room} messages were under way for more than {self._patience:g} s")
+            return False
+
+    def delivered(self) -> None:
+        """One was acknowledged."""
+        with self._changed:
+            self._under_way -= 1
+            self._sent += 1
+            self._changed.notify_all()
+
+    def lost(self, why: str) -> None:
+        """One that was under way will not arrive."""
+        with self._changed:
+            self._under_way -= 1
+            self._fail(why)
+            self._changed.notify_all()
+
+    def refuse(self, why: str) -> None:
+        """One was not even taken."""
+        with self._changed:
+            self._fail(why)
+
+    def drain(self, still: Callable[[], str]) -> Delivery:
+        """Wait until nothing is under way, as long as ``patience``; the rest is undelivered, ``still`` says why."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._under_way, self._patience)
+            if self._under_way:
+                self._why = self._why or still()
+            return Delivery(self._sent, self._lost + self._under_way, self._why)
+
+    def _fail(self, why: str) -> None:
+        self._lost += 1
+        self._why = self._why or why
+
 
 _REASONS = 10
 
@@ -84,7 +138,7 @@ class Refusals:
             self.reasons.append(str(error))
 
 
-class Refusing:
+class RefusalReport:
     """The report of a source on the parts that it passed over."""
 
     _refusals: Refusals

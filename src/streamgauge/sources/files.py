@@ -1,22 +1,132 @@
-"""Files and folders: a path or ``file:``. ``follow=1`` goes on reading a file that still grows."""
+"""Files and folders: a path or ``file:``. ``follow=1`` goes on reading a file that still grows.
+
+Standard input and output share the source and the sink over bytes, and raw streams whose reads end by closing.
+"""
 
 import io
 import os
+import select
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
+from typing import IO, Literal
 
+from streamgauge.formats.bounds import ByteReader
 from streamgauge.formats.lines import Input
-from streamgauge.formats.streams import Reading, Refuse, read_inputs, stream_format
+from streamgauge.formats.streams import FormatError, Reading, Refuse, read_inputs, stream_format
 from streamgauge.formats.streams.format import Format
-from streamgauge.model.obstacles import obstacle
-from streamgauge.sources.address import Address, read_options
-from streamgauge.sources.contract import Sink, Source, SourceError
-from streamgauge.sources.decoders import ReadingOptions, Refusals
-from streamgauge.sources.endless_files import Growing
-from streamgauge.sources.streams import ByteSink, ByteSource, WritingOptions
+from streamgauge.model.mistake import obstacle
+from streamgauge.sources.contract import Address, Delivery, Sink, Source, SourceError, read_options
+from streamgauge.sources.decoders import ReadingOptions, RefusalReport, Refusals
+
+_POLL = 0.1
+"""Seconds between two looks at a file that has no more bytes, or at the wish to close."""
+
+
+def waiting(descriptor: int, closing: Event) -> ByteReader:
+    """An open descriptor (pipe, terminal) read as bytes come; at its end, or after ``closing``, there are no more."""
+
+    def take(size: int) -> bytes:
+        while not closing.is_set():
+            ready, _, _ = select.select([descriptor], [], [], _POLL)
+            if ready:
+                return os.read(descriptor, size)
+        return b""
+
+    return ByteReader(take)
+
+
+def growing(file: IO[bytes], closing: Event) -> ByteReader:
+    """A file that is still written to: at its end, more is waited for until ``closing``; OSError when it was cut."""
+
+    def take(size: int) -> bytes:
+        while not closing.is_set():
+            if data := file.read(size):
+                return data
+            if os.fstat(file.fileno()).st_size < file.tell():
+                raise OSError("the file was cut while it was read")
+            closing.wait(_POLL)
+        return b""
+
+    return ByteReader(take)
+
+
+class ByteSource(RefusalReport):
+    """The elements that a format reads from bytes; ``closing`` ends the reading."""
+
+    def __init__(
+        self, address: Address, closing: Event, refusals: Refusals, read: Callable[[Refuse], Iterator[Input]]
+    ) -> None:
+        self._address = address
+        self._closing = closing
+        self._refusals = refusals
+        self._read = read
+
+    def items(self) -> Iterator[Input]:
+        """The elements and advances in the order of the bytes."""
+        try:
+            for item in self._read(self._refusals):
+                if self._closing.is_set():
+                    return
+                yield item
+        except FormatError as error:
+            if not self._closing.is_set():  # what was cut short by closing is no fault
+                raise SourceError(str(error)) from error
+        except OSError as error:
+            raise SourceError(f"{self._address.text}: cannot be read: {obstacle(error)}") from error
+
+    def close(self) -> None:
+        """Stop at the next element, or while waiting for bytes."""
+        self._closing.set()
+
+
+@dataclass(frozen=True, slots=True)
+class WritingOptions:
+    """How messages end in bytes: with a line end (added where there is none), or as they are (binary messages)."""
+
+    end: Literal["line", "none"] = "line"
+
+
+class ByteSink:
+    """Appends messages to an open descriptor, each at once; a message that was not written whole is taken back."""
+
+    def __init__(self, descriptor: int, end: str, take_back: Callable[[int], None] | None) -> None:
+        self._descriptor = descriptor
+        self._ending = b"\n" if end == "line" else b""
+        self._take_back = take_back
+        self._lock = Lock()
+        self._sent = 0
+        self._lost = 0
+        self._why: str | None = None
+        self._closed = False
+
+    def send(self, message: bytes, key: str | None = None) -> None:  # noqa: ARG002
+        """Write one message; the key means nothing here. What cannot be written counts as undelivered."""
+        data = message if message.endswith(self._ending) else message + self._ending
+        with self._lock:
+            if self._closed:
+                raise SourceError("the sink is closed")
+            written = 0
+            try:
+                while written < len(data):
+                    written += os.write(self._descriptor, data[written:])
+                self._sent += 1
+            except OSError as error:
+                self._lost += 1
+                self._why = self._why or obstacle(error)
+                if written and self._take_back is not None:
+                    self._take_back(written)
+
+    def close(self) -> Delivery:
+        """Say what was written; the descriptor is closed where it is a file's."""
+        with self._lock:
+            if not self._closed and self._take_back is not None:
+                os.close(self._descriptor)
+            self._closed = True
+            return Delivery(self._sent, self._lost, self._why)
+
 
 SCHEMES = ("file",)
 
@@ -42,7 +152,7 @@ def open_source(address: Address, reading: Reading | None, form: str | None) -> 
     elif chosen.read is not None and options.bad == "stop":
         read = _whole(path, chosen, reading)
     else:
-        read = _parts(path, chosen, reading)
+        read = partial(read_inputs, path, chosen, reading)
     return ByteSource(address, closing, Refusals(options.bad), read)
 
 
@@ -68,10 +178,6 @@ def _whole(path: Path, form: Format, reading: Reading) -> Callable[[Refuse], Ite
     return read
 
 
-def _parts(path: Path, form: Format, reading: Reading) -> Callable[[Refuse], Iterator[Input]]:
-    return lambda refuse: read_inputs(path, form, reading, refuse)
-
-
 def _followed(
     address: Address, path: Path, form: Format, reading: Reading, closing: Event
 ) -> Callable[[Refuse], Iterator[Input]]:
@@ -82,7 +188,7 @@ def _followed(
         )
 
     def read(refuse: Refuse) -> Iterator[Input]:
-        with io.BufferedReader(Growing(path.open("rb", buffering=0), closing)) as file:
-            yield from follow(file, str(path), reading, refuse)
+        with path.open("rb", buffering=0) as file:
+            yield from follow(io.BufferedReader(growing(file, closing)), str(path), reading, refuse)
 
     return read

@@ -7,19 +7,18 @@ import logging
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from threading import Event, Lock, Thread
 from time import monotonic, time
 from types import ModuleType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError, Reading
-from streamgauge.sources.address import Address, read_options
-from streamgauge.sources.backlog import Pending
-from streamgauge.sources.contract import Delivery, Sink, Source, SourceError
-from streamgauge.sources.decoders import MessageOptions, Messages, Refusing
+from streamgauge.model.element import StreamElement
+from streamgauge.sources.contract import Address, Delivery, Sink, Source, SourceError, parse_address, read_options
+from streamgauge.sources.decoders import MessageOptions, Messages, Pending, RefusalReport
 
 SCHEMES = ("kafka", "kafkas")
 
@@ -28,8 +27,15 @@ _LOG.addHandler(logging.NullHandler())
 _TICK = 0.2
 _FIRST = 5.0
 """Seconds that the first answer of a broker may take."""
+_LOGGED = 10.0
+"""Seconds that an answer of a broker may take to a log."""
 _JOINING = 30.0
 """Seconds that joining a group may take: as long as a member that went away is missed."""
+
+_ANY_ORDER = Reading(lateness=1 << 62)
+"""The reader of the whole decides which messages are too late."""
+_AT_ONCE = 2000
+"""Messages that are taken from the library at once."""
 
 
 Sasl: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
@@ -74,7 +80,7 @@ def open_sink(address: Address) -> Sink:
     return KafkaSink(address, read_options(KafkaSinkOptions, address))
 
 
-class KafkaSource(Refusing):
+class KafkaSource(RefusalReport):
     """A topic's messages; each counts as taken when the next one is asked for."""
 
     def __init__(self, address: Address, options: KafkaSourceOptions, messages: Messages) -> None:
@@ -293,6 +299,103 @@ class KafkaSink:
 
     def _trouble(self, error: Any) -> None:
         self._last_trouble = error.str()
+
+
+class Logged(NamedTuple):
+    """An element: the offset of its message, its place in it, when the broker had it (ms)."""
+
+    offset: int
+    item: int
+    arrived: int
+    element: StreamElement
+
+
+class KafkaLog:
+    """Kafka by offsets, for readers that keep the place themselves: the same offsets give the same elements.
+
+    The topic is that at a URL (``kafka://host/topic``); SourceError names what is wrong with URL, brokers or topic.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._address = parse_address(url)
+        self._options = replace(read_options(KafkaSourceOptions, self._address), lateness=None)
+        self._messages = Messages(self._address, self._options, _ANY_ORDER, None)
+        self._topic, self._library = topic_of(self._address), library(self._address)
+        self._consumer = self._library.Consumer(
+            {
+                **reached_by(self._address, self._options),
+                "group.id": "streamgauge",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+                "enable.partition.eof": True,
+            },
+            logger=_LOG,
+        )
+
+    def begins(self) -> dict[int, int]:
+        """Where reading begins in each partition: at its first message, or at its end unless ``from=earliest``."""
+        earliest = self._options.from_ == "earliest"
+        return {number: low if earliest else high for number, (low, high) in self._borders().items()}
+
+    def ends(self) -> dict[int, int]:
+        """The offset behind the last message of each partition."""
+        return {number: high for number, (_, high) in self._borders().items()}
+
+    def between(self, partition: int, start: int, end: int) -> Iterator[Logged]:
+        """The elements of a partition's messages from an offset up to another, excluded.
+
+        Messages that say how far time has come are passed over. SourceError when messages are gone.
+        """
+        self._consumer.assign([self._library.TopicPartition(self._topic, partition, start)])
+        place, heard = start, monotonic()
+        while place < end:
+            messages = self._consumer.consume(_AT_ONCE, _TICK)
+            heard = monotonic() if messages else heard
+            if (monotonic() - heard) * 1000 > self._options.patience:
+                away = f"nothing came for {self._options.patience} ms at offset {place} of {end}"
+                raise SourceError(f"{self._address.text}: partition {partition}: {away}")
+            for message in messages:
+                if message.error() is not None:
+                    place = self._behind(message, partition, place)
+                    continue
+                place = message.offset() + 1
+                if place <= end:
+                    yield from self._elements(message)
+
+    def close(self) -> None:
+        """Leave the brokers."""
+        self._consumer.close()
+
+    def _elements(self, message: Any) -> Iterator[Logged]:
+        kind, stamp = message.timestamp()
+        arrived = 0 if kind == self._library.TIMESTAMP_NOT_AVAILABLE else stamp
+        place = f"{self._address.text}: topic {self._topic}, partition {message.partition()}, offset {message.offset()}"
+        for item, found in enumerate(self._messages.items(message.value() or b"", place, arrived)):
+            if isinstance(found, StreamElement) and found.added:
+                yield Logged(message.offset(), item, arrived, replace(found, removed=()))
+
+    def _borders(self) -> Mapping[int, tuple[int, int]]:
+        """The first offset of each partition, and the one behind its last message."""
+        try:
+            topic = self._consumer.list_topics(self._topic, timeout=_LOGGED).topics[self._topic]
+            if topic.error is not None:
+                raise SourceError(f"{self._address.text}: topic {self._topic}: {topic.error.str()}")
+            places = [self._library.TopicPartition(self._topic, number) for number in sorted(topic.partitions)]
+            return {each.partition: self._consumer.get_watermark_offsets(each, timeout=_LOGGED) for each in places}
+        except self._library.KafkaException as error:
+            raise SourceError(f"{self._address.text}: {error.args[0].str()}") from error
+
+    def _behind(self, message: Any, partition: int, place: int) -> int:
+        """The offset to go on at after what is no message: the end, trouble; SourceError if it does not go away."""
+        codes, error = self._library.KafkaError, message.error()
+        if error.code() == codes._PARTITION_EOF:
+            return max(place, int(message.offset()))
+        if error.code() == codes._AUTO_OFFSET_RESET:
+            gone = f"partition {partition}: the messages from offset {place} on are no longer there"
+            raise SourceError(f"{self._address.text}: topic {self._topic}, {gone}: {error.str()}")
+        if not error.retriable() and error.code() not in (codes._TRANSPORT, codes._ALL_BROKERS_DOWN):
+            raise SourceError(f"{self._address.text}: {error.str()}")
+        return place
 
 
 def reached_by(address: Address, options: KafkaSourceOptions | KafkaSinkOptions) -> Mapping[str, Any]:

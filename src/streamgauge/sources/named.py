@@ -11,8 +11,7 @@ from streamgauge.formats.stream import write
 from streamgauge.formats.streams import Reading
 from streamgauge.model.element import StreamElement
 from streamgauge.sources import open_source
-from streamgauge.sources.address import Address, parse_address, read_options
-from streamgauge.sources.contract import SourceError
+from streamgauge.sources.contract import Address, SourceError, parse_address, read_options
 from streamgauge.sources.files import FileOptions
 
 _NAMED = re.compile(r"(?:<([^>]+)>|([A-Za-z][A-Za-z0-9+.-]*:[^?=]*))=(.+)", re.DOTALL)

@@ -8,11 +8,9 @@ from threading import Event
 
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import Reading, Refuse, stream_formats
-from streamgauge.sources.address import Address, read_options
-from streamgauge.sources.contract import Sink, Source, SourceError
+from streamgauge.sources.contract import Address, Sink, Source, SourceError, read_options
 from streamgauge.sources.decoders import ReadingOptions, Refusals
-from streamgauge.sources.endless_files import Waiting
-from streamgauge.sources.streams import ByteSink, ByteSource, WritingOptions
+from streamgauge.sources.files import ByteSink, ByteSource, WritingOptions, waiting
 
 SCHEMES = ("-",)
 
@@ -30,7 +28,7 @@ def open_source(address: Address, reading: Reading | None, form: str | None) -> 
     def read(refuse: Refuse) -> Iterator[Input]:
         descriptor = os.dup(sys.stdin.fileno())
         try:
-            yield from follow(io.BufferedReader(Waiting(descriptor, closing)), "standard input", reading, refuse)
+            yield from follow(io.BufferedReader(waiting(descriptor, closing)), "standard input", reading, refuse)
         finally:
             os.close(descriptor)
 

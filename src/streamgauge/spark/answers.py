@@ -16,8 +16,8 @@ from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Counting, EmptyAggregate
 from streamgauge.model.terms import XSD, Term, Triple
 from streamgauge.query.graphs import spread
-from streamgauge.query.rebuild import every_pattern
 from streamgauge.query.stamps import stamped
+from streamgauge.query.traversal import every_pattern
 from streamgauge.spark.compiler import Compiler
 from streamgauge.spark.exists import refuse
 from streamgauge.spark.facts import FactsReader, Profile, numeric_variables, reads

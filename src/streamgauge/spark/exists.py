@@ -18,7 +18,7 @@ from pyspark.sql import functions as fn
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import XSD
-from streamgauge.query.rebuild import children, every_expression, every_pattern, expressions
+from streamgauge.query.traversal import children, every_expression, every_pattern, expressions
 from streamgauge.spark.intervals import merged as joined_intervals
 from streamgauge.spark.relation import (
     Relation,

@@ -23,8 +23,8 @@ from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Counting
 from streamgauge.model.terms import XSD, Term, Triple
 from streamgauge.query.graphs import spread
-from streamgauge.query.rebuild import children, every_expression, every_pattern, expressions
 from streamgauge.query.stamps import stamp, stamped, stamps_graph, time_fact, uses_timestamp
+from streamgauge.query.traversal import children, every_expression, every_pattern, expressions
 from streamgauge.spark.intervals import (
     TRIPLE,
     IntervalSource,

@@ -9,7 +9,7 @@ from typing import Final
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
-from streamgauge.formats.atomic import making, put
+from streamgauge.formats.files import overwrite, stage
 
 LINE: Final = "concat_ws(' ', subject, predicate, object, '.') line"
 """A triple as a line: its terms are in N-Triples already."""
@@ -31,10 +31,10 @@ def write_lines(lines: DataFrame, out: Path, tell: Callable[[int], None] | None 
         if tell is not None:
             tell(count)
         ordered = found.repartitionByRange(1 + count // _ROWS, "line").sortWithinPartitions("line")
-        with making(out) as place:
+        with stage(out) as place:
             with place.open("x", encoding="utf-8", newline="\n") as file:
                 file.writelines(f"{line}\n" for (line,) in ordered.toLocalIterator(prefetchPartitions=True))
-            put(place, out)
+            overwrite(place, out)
     finally:
         found.unpersist()
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
-from streamgauge.model.terms import Term
+from streamgauge.model.terms import Term, quoted
 from streamgauge.sparql.arithmetic import quotient
 from streamgauge.sparql.comparison import value_key
 from streamgauge.sparql.values import (
@@ -24,7 +24,6 @@ from streamgauge.sparql.values import (
     TAGGED,
     Value,
     around,
-    quoted,
     read,
     single,
     written,

@@ -6,24 +6,213 @@ outside stand for its variables everywhere in the pattern (``fixed``). They are 
 domain that MINUS compares, and ends of paths of length zero.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain, islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count, islice
 from typing import Final, TypeAlias
 
 from streamgauge.model import algebra as al
+from streamgauge.model.algebra import Aggregate, Call, Exists, Expression, Group, Var
 from streamgauge.model.terms import XSD, Row, Term, Triple, is_blank, is_iri
-from streamgauge.query.rebuild import written_variables
-from streamgauge.sparql.bgp import Block
-from streamgauge.sparql.blank_nodes import BlankNodeCalls, BlankNodes, labels, makes_blank_nodes
+from streamgauge.query.traversal import every_expression, expression_parts, written_variables
+from streamgauge.sparql.aggregates import aggregate
+from streamgauge.sparql.bgp import Block, Dataset, IndexedGraph, Solution
 from streamgauge.sparql.comparison import value_key
-from streamgauge.sparql.dataset import Dataset, IndexedGraph
 from streamgauge.sparql.expression import Solution as Bindings
 from streamgauge.sparql.expression import compiled, condition
-from streamgauge.sparql.groups import Valuation, grouped
-from streamgauge.sparql.joins import Extensions, Partners, joined, left_joined, merges, subtracted
 from streamgauge.sparql.values import read
 
-Solution: TypeAlias = dict[str, Term]
+_LABEL = ".label "
+
+
+class BlankNodes:
+    """Names blank nodes that no graph of a dataset has."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+        self._prefix: str | None = None
+        self._numbers = count()
+
+    def new(self) -> Term:
+        """A blank node that is nowhere yet."""
+        if self._prefix is None:
+            self._prefix = self._free_prefix()
+        return f"_:{self._prefix}{next(self._numbers)}"
+
+    def _free_prefix(self) -> str:
+        graphs = (self._dataset.default, *self._dataset.named.values())
+        taken = [node for graph in graphs for node in graph.nodes if is_blank(node)]
+        prefix = "made"
+        while any(node.startswith(f"_:{prefix}") for node in taken):
+            prefix += "x"
+        return prefix
+
+
+def makes_blank_nodes(expression: Expression) -> bool:
+    """Whether the expression calls BNODE."""
+    return any(map(_is_call, every_expression(expression)))
+
+
+def _is_call(part: Expression) -> bool:
+    return isinstance(part, Call) and part.operator.upper() == "BNODE"
+
+
+class BlankNodeCalls:
+    """An expression without its calls of BNODE: each is a variable, which ``bound`` gives a blank node.
+
+    BNODE of a string is the same node for all calls with that string on one solution, also in other expressions: the
+    solution remembers it under a name that no query can write, until it is projected.
+    """
+
+    def __init__(self, expression: Expression, blank_nodes: BlankNodes) -> None:
+        self._blank_nodes = blank_nodes
+        self._labels: dict[str, Callable[..., Term | None] | None] = {}
+        self.expression = self._without(expression)
+
+    def _without(self, tree: Expression) -> Expression:
+        if isinstance(tree, Call) and _is_call(tree):
+            name = f".bnode{len(self._labels)}"
+            self._labels[name] = compiled(tree.arguments[0]) if tree.arguments else None
+            return Var(name)
+        return tree if isinstance(tree, Exists) else expression_parts(tree, lambda pattern: pattern, self._without)
+
+    def bound(self, solution: Solution, seen: Mapping[str, Term], exists: Callable[..., bool]) -> dict[str, Term]:
+        """The nodes of the calls and of their labels; ``seen`` is the solution with what EXISTS puts for variables."""
+        made: dict[str, Term] = {}
+        for name, label in self._labels.items():
+            if label is None:
+                made[name] = self._blank_nodes.new()
+                continue
+            text = label(seen, exists)
+            if text is not None and text[0] == '"' == text[-1]:
+                kept = _LABEL + text
+                made[kept] = solution.get(kept) or made.get(kept) or self._blank_nodes.new()
+                made[name] = made[kept]
+        return made
+
+
+def labels(bindings: Mapping[str, Term]) -> Solution:
+    """The nodes that a solution remembers for its labels."""
+    return {name: term for name, term in bindings.items() if name.startswith(_LABEL)}
+
+
+Valuation: TypeAlias = Callable[[Solution], Term | None]
+Keys: TypeAlias = tuple[Term | None, ...]
+
+
+def grouped(
+    group: Group, solutions: Iterable[Solution], valuation: Callable[[Expression], Valuation]
+) -> Iterator[Solution]:
+    """A solution with the keys and the aggregates for each group, in the order of first members.
+
+    Without keys there is one group, also over no solution. A key whose value is an error is a value of its own (18.5.1,
+    ListEval) and leaves its variable unbound. ``valuation`` compiles an expression.
+    """
+    keys = [(variable.name, valuation(key)) for variable, key in group.keys]
+    groups: dict[Keys, list[Solution]] = {} if keys else {(): []}
+    for solution in solutions:
+        groups.setdefault(tuple(value(solution) for _, value in keys), []).append(solution)
+    sets = [(variable.name, _set_function(each, valuation)) for variable, each in group.aggregates]
+    for key, members in groups.items():
+        row = {name: term for (name, _), term in zip(keys, key, strict=True) if term is not None}
+        for name, compute in sets:
+            value = compute(members)
+            if value is not None:
+                row[name] = value
+        yield row
+
+
+def _set_function(
+    each: Aggregate, valuation: Callable[[Expression], Valuation]
+) -> Callable[[Sequence[Solution]], Term | None]:
+    if each.argument is None:
+        counted = ['"*"']
+        return lambda members: aggregate("COUNT", counted * _rows(members, each.distinct))
+    value = valuation(each.argument)
+    return lambda members: aggregate(
+        each.function, [value(member) for member in members], distinct=each.distinct, separator=each.separator
+    )
+
+
+def _rows(members: Sequence[Solution], distinct: bool) -> int:
+    """COUNT(*), or COUNT(DISTINCT *): the solutions, or the different ones."""
+    return len({frozenset(member.items()) for member in members}) if distinct else len(members)
+
+
+Names: TypeAlias = tuple[str, ...]
+
+
+class Partners:
+    """Solutions that can be asked for those compatible with another one (18.5), found by hashing.
+
+    Two solutions are compatible when every variable that both bind has the same term in both. Variables may be unbound
+    in some solutions only (after OPTIONAL, UNION or UNDEF), so solutions are kept apart by which shared variables they
+    bind, and hashed, when the first solution asks, on those that both sides bind.
+    """
+
+    def __init__(self, solutions: Iterable[Solution], shared: Iterable[str]) -> None:
+        """``shared`` are the variables that these solutions may have in common with those that ask."""
+        self._shared = tuple(shared)
+        self._groups: dict[Names, list[Solution]] = {}
+        for solution in solutions:
+            self._groups.setdefault(self._bound(solution), []).append(solution)
+        self._indexes: dict[tuple[Names, Names], dict[Names, list[Solution]]] = {}
+
+    def compatible(self, solution: Solution, overlapping: bool = False) -> Iterator[Solution]:
+        """The solutions compatible with one; those only that bind one of its variables where ``overlapping`` holds."""
+        own = self._bound(solution)
+        for bound in self._groups:
+            keys = bound if bound == own else tuple(name for name in own if name in bound)
+            if keys or not overlapping:
+                yield from self._index(bound, keys).get(tuple(solution[name] for name in keys), ())
+
+    def _bound(self, solution: Solution) -> Names:
+        return tuple(name for name in self._shared if name in solution)
+
+    def _index(self, bound: Names, keys: Names) -> dict[Names, list[Solution]]:
+        index = self._indexes.get((bound, keys))
+        if index is None:
+            index = self._indexes[bound, keys] = {}
+            for member in self._groups[bound]:
+                index.setdefault(tuple(member[name] for name in keys), []).append(member)
+        return index
+
+
+Extensions: TypeAlias = Callable[[Solution], Iterable[Solution]]
+"""The merges of a solution with the compatible ones of another sequence."""
+
+
+def merges(partners: Partners) -> Extensions:
+    """The merges with solutions that are known already."""
+    return lambda solution: ({**solution, **other} for other in partners.compatible(solution))
+
+
+def joined(left: Iterable[Solution], extensions: Extensions) -> Iterator[Solution]:
+    """Join: every merge of compatible solutions."""
+    for solution in left:
+        yield from extensions(solution)
+
+
+def left_joined(
+    left: Iterable[Solution], extensions: Extensions, holds: Callable[[Solution], bool] | None
+) -> Iterator[Solution]:
+    """LeftJoin: the merges for which the condition holds, and the left solutions that have none."""
+    for solution in left:
+        alone = True
+        for merged in extensions(solution):
+            if holds is None or holds(merged):
+                alone = False
+                yield merged
+        if alone:
+            yield solution
+
+
+def subtracted(left: Iterable[Solution], partners: Partners) -> Iterator[Solution]:
+    """Minus: the left solutions that no compatible solution shares a bound variable with."""
+    for solution in left:
+        if next(partners.compatible(solution, overlapping=True), None) is None:
+            yield solution
+
+
 Fixed: TypeAlias = Mapping[str, Term]
 
 TRUE: Final = f'"true"^^<{XSD}boolean>'
@@ -252,7 +441,7 @@ def _constructed(
 ) -> Iterator[Triple]:
     """The template's triples for each solution (16.2): blank nodes are new ones, what is no triple is left out."""
     nodes = dict.fromkeys(node for triple in template for node in al.triple_variables(triple))
-    blank = [node for node in nodes if _is_blank(node)]
+    blank = [node for node in nodes if node.name.startswith("_:")]
     for solution in found:
         bound = {**solution, **{each.name: blank_nodes.new() for each in blank}}
         for triple in template:
@@ -261,10 +450,6 @@ def _constructed(
                 continue
             if (is_iri(subject) or is_blank(subject)) and is_iri(predicate):
                 yield subject, predicate, item
-
-
-def _is_blank(variable: al.Var) -> bool:
-    return variable.name.startswith("_:")
 
 
 def _template_nodes(triple: al.TriplePattern) -> tuple[al.Node, al.Node, al.Node]:

@@ -60,11 +60,6 @@ def equal(left: Term, right: Term) -> bool | None:
     return equal_values(read(left), read(right))
 
 
-def less(left: Term, right: Term) -> bool | None:
-    """``left < right``; ``None`` for an error."""
-    return less_values(read(left), read(right))
-
-
 def equal_values(left: Value, right: Value) -> bool | None:
     """``=`` of two values; ``None`` for an error."""
     one, other = left.kind, right.kind

@@ -1,6 +1,6 @@
 """SPARQL 1.1 expressions on solutions (sections 17.2 to 17.4): terms in, a term or an error out.
 
-An expression is compiled once to a function; ``evaluate`` and ``holds`` remember those of the last expressions.
+An expression is compiled once to a function; ``evaluate`` remembers those of the last expressions.
 Sub-results are values, so that 1 + 1 + 1 is written once.
 """
 
@@ -41,11 +41,6 @@ def evaluate(expression: Expression, solution: Solution, exists: ExistsTest | No
     return None if value is None else written(value)
 
 
-def holds(condition: Expression, solution: Solution, exists: ExistsTest | None = None) -> bool:
-    """Whether FILTER(condition) keeps the solution: its effective boolean value (17.2.2); an error is False."""
-    return effective(_of_solution(condition)(solution, exists)) is True
-
-
 def compiled(expression: Expression) -> Callable[[Solution, ExistsTest | None], Term | None]:
     """``evaluate`` for one expression, compiled; UnsupportedFunctionError where it cannot be."""
     step = _of_solution(expression)
@@ -58,7 +53,10 @@ def compiled(expression: Expression) -> Callable[[Solution, ExistsTest | None], 
 
 
 def condition(expression: Expression) -> Callable[[Solution, ExistsTest | None], bool]:
-    """``holds`` for one condition, compiled; UnsupportedFunctionError where it cannot be."""
+    """Whether FILTER keeps a solution by its effective boolean value (17.2.2), compiled; an error is False.
+
+    UnsupportedFunctionError where it cannot be compiled.
+    """
     step = _of_solution(expression)
 
     def run(solution: Solution, exists: ExistsTest | None = None) -> bool:
@@ -82,12 +80,6 @@ def row_condition(expression: Expression, variables: Sequence[str]) -> Callable[
     """Whether FILTER keeps rows over ``variables``, by a condition without EXISTS."""
     step = _of_row(expression, tuple(variables))
     return lambda row: effective(step(row, None)) is True
-
-
-def row_truth(expression: Expression, variables: Sequence[str]) -> Callable[[Row], bool | None]:
-    """The effective boolean value of an expression without EXISTS on rows; ``None`` for an error."""
-    step = _of_row(expression, tuple(variables))
-    return lambda row: effective(step(row, None))
 
 
 @lru_cache(maxsize=4096)

@@ -11,9 +11,9 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, Final
 from urllib.parse import quote
 
+from streamgauge.model.terms import lexical, quoted
 from streamgauge.sparql import moments
-from streamgauge.sparql.arithmetic import OPERATORS, negated, unsigned
-from streamgauge.sparql.casts import CASTS
+from streamgauge.sparql.arithmetic import CASTS, OPERATORS, negated, unsigned
 from streamgauge.sparql.comparison import equal_values, less_values, same_term
 from streamgauge.sparql.moments import Duration, Moment
 from streamgauge.sparql.regular import Pattern, PatternError, pattern
@@ -37,8 +37,6 @@ from streamgauge.sparql.values import (
     TRUE,
     Value,
     datatype_of,
-    lexical,
-    quoted,
     read,
     written,
 )
@@ -46,7 +44,6 @@ from streamgauge.sparql.values import (
 Function = Callable[..., Value | None]
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
 _TAG: Final = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
-_SIMPLE: Final = frozenset({STRING})
 _TEXTS: Final = frozenset({STRING, TAGGED})
 _DATED: Final = {
     "year": ("dateTime", "dateTimeStamp", "date", "gYearMonth", "gYear"),

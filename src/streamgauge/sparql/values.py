@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from typing import Any, Final
 
-from streamgauge.model.terms import XSD, Term, datatype
+from streamgauge.model.terms import XSD, Term, datatype, quoted, unescaped
 from streamgauge.sparql.moments import (
     DATE_TIME_KINDS,
     Duration,
@@ -68,14 +68,6 @@ _REAL: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-
 _SPECIAL: Final = {"INF": math.inf, "+INF": math.inf, "-INF": -math.inf, "NaN": math.nan}
 _NUMERIC: Final = frozenset(XSD + name for name in (*_RANGES, "decimal", "float", "double"))
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
-_ESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
-_LETTERS: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
-_QUOTED: Final = {
-    **{code: f"\\u{code:04X}" for code in (*range(0x20), 0x7F)},
-    **{ord(character): f"\\{letter}" for letter, character in _LETTERS.items()},
-    ord('"'): '\\"',
-    ord("\\"): "\\\\",
-}
 
 
 @dataclass(slots=True)
@@ -128,26 +120,6 @@ def _literal(term: Term) -> Value:
         return Value(ILL, term, term)
     found.term = term
     return found
-
-
-def lexical(term: Term) -> str:
-    """The characters of a literal's lexical form."""
-    return unescaped(term[1 : term.rindex('"')])
-
-
-def unescaped(text: str) -> str:
-    """The characters that stand between the quotes of an N-Triples literal."""
-    return _ESCAPE.sub(_character, text) if "\\" in text else text
-
-
-def _character(found: re.Match[str]) -> str:
-    code = found[1] or found[2]
-    return chr(int(code, 16)) if code else _LETTERS.get(found[3], found[3])
-
-
-def quoted(text: str) -> str:
-    """An N-Triples string literal, with the escapes of canonical N-Triples."""
-    return f'"{text.translate(_QUOTED)}"' if not text.isprintable() or '"' in text or "\\" in text else f'"{text}"'
 
 
 def typed(text: str, kind: str) -> Term:

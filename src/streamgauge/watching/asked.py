@@ -8,13 +8,12 @@ from typing import TypeAlias
 from streamgauge.engines import load
 from streamgauge.formats.streams import read_triples
 from streamgauge.model.engine import Engine
-from streamgauge.model.mistake import MistakeError
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.query import ContinuousQuery, static_missing
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.query import QueryError, detect, parse
-from streamgauge.query.prologue import declared_prefixes
+from streamgauge.query.text import declared_prefixes
 from streamgauge.semantics.profiles import profile
 from streamgauge.servers.queries.sessions import fixed, profile_for
 from streamgauge.workloads.parameters import duration

@@ -14,7 +14,7 @@ from streamgauge.formats.streams.format import Reading, which
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Triple
 from streamgauge.sources import Source, open_source
-from streamgauge.sources.address import parse_address
+from streamgauge.sources.contract import parse_address
 from streamgauge.sources.named import NamedSource, is_live, named_source, of_stream, reading_for, refuse_names
 from streamgauge.watching.asked import WatchError
 

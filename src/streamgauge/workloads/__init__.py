@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 from streamgauge.model.mistake import MistakeError
-from streamgauge.model.spelling import meant, offered, spelled
+from streamgauge.model.phrases import meant, offered, spelled
 from streamgauge.workloads.parameters import Parameter, resolve
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from streamgauge.model.mistake import MistakeError
-from streamgauge.model.spelling import meant
+from streamgauge.model.phrases import meant
 
 _UNITS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from streamgauge.formats.atomic import made_folder
+from streamgauge.formats.files import made_folder
 from streamgauge.model.terms import XSD, Triple
 from streamgauge.workloads import Workload
 from streamgauge.workloads.draws import Ints

@@ -9,8 +9,7 @@ import pytest
 
 from streamgauge.engines import command, load
 from streamgauge.formats.lines import decode_output, encode_advance, encode_element
-from streamgauge.formats.pipe import PipeError
-from streamgauge.formats.task import CLOSE, CLOSED, GO, READY, Task, encode_task, word
+from streamgauge.formats.pipe import CLOSE, CLOSED, GO, READY, PipeError, Task, encode_task, word
 from streamgauge.semantics.definition import expected
 from streamgauge.semantics.profiles import CSPARQL_097, CSPARQL_097_WALL
 from tests.engines.foreign.given import AVERAGE, SELECT, asked, here, said, weather

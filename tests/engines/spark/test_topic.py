@@ -17,7 +17,7 @@ from streamgauge.model.semantics import Origin
 from streamgauge.query import parse
 from streamgauge.semantics.definition import expected
 from streamgauge.sources import SourceError, open_sink
-from streamgauge.sources.kafka_log import KafkaLog, Logged
+from streamgauge.sources.kafka import KafkaLog, Logged
 from tests.engines.spark.test_pipeline import answers, job
 from tests.notation import stream
 

@@ -11,7 +11,7 @@ from streamgauge.incremental.facts.joins import FactJoins
 from streamgauge.model.terms import RDF_TYPE
 from streamgauge.query import parse_sparql
 from streamgauge.sparql.algebra import answer
-from streamgauge.sparql.dataset import Dataset, IndexedGraph
+from streamgauge.sparql.bgp import Dataset, IndexedGraph
 
 THINGS = [f"<urn:{n}>" for n in range(6)]
 PROPERTIES = ["<urn:p>", "<urn:q>", "<urn:r>"]

@@ -10,7 +10,7 @@ from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.model.algebra import Slice
 from streamgauge.query import parse_sparql
 from streamgauge.sparql.algebra import answer
-from streamgauge.sparql.dataset import Dataset, IndexedGraph
+from streamgauge.sparql.bgp import Dataset, IndexedGraph
 
 STEPS = 200
 GRAPHS = [f"<urn:g{number}>" for number in range(3)]

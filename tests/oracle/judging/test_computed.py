@@ -18,7 +18,7 @@ from streamgauge.oracle.judging.compare import computed_columns
 from streamgauge.oracle.judging.intervals import OpenError
 from streamgauge.oracle.judging.undecided import Possibilities, _named
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import every_pattern
+from streamgauge.query.traversal import every_pattern
 from streamgauge.semantics.arrivals import Arrival
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.profiles import RSPQL

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from streamgauge.formats.verdict import read_verdict, write_verdict
+from streamgauge.formats.run import read_verdict, write_verdict
 from streamgauge.model.semantics import R2S, Counting
 from streamgauge.model.terms import XSD
 from streamgauge.model.verdict import Judgement

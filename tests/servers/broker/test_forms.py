@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from streamgauge.formats.streams import FormatError
-from streamgauge.model.named_facts import in_graph, parted
+from streamgauge.model.fact import in_graph, parted
 from streamgauge.query import QueryError, parse_sparql
 from streamgauge.query.updates import TooManySolutionsError
 from streamgauge.reasoning.closure import NO_RULES
@@ -19,7 +19,7 @@ from streamgauge.servers.broker.representations import NotificationTexts
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.servers.broker.strategies import begin
 from streamgauge.sparql.algebra import answer
-from streamgauge.sparql.dataset import Dataset, IndexedGraph
+from streamgauge.sparql.bgp import Dataset, IndexedGraph
 from tests.servers.broker.served import TURTLE, Client
 from tests.servers.broker.world import Clock
 

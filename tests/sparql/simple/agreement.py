@@ -14,7 +14,7 @@ from streamgauge.incremental import Evaluator, SnapshotContents, Snapshots, Unsu
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.terms import Row, Triple
-from streamgauge.query.rebuild import children, expressions
+from streamgauge.query.traversal import children, expressions
 from streamgauge.semantics.arrivals import Arrival
 from streamgauge.semantics.definition import refuse
 from streamgauge.semantics.evaluate import Snapshot

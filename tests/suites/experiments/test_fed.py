@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from streamgauge.formats.written import Written
+from streamgauge.formats.stream import Written
 from streamgauge.suites.experiments import read
 from streamgauge.suites.experiments.runner import (
     FEEDING,

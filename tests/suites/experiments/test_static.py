@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from streamgauge.formats.lines import LineError
+from streamgauge.formats.pipe import StaticFile
 from streamgauge.formats.run import read_run
-from streamgauge.formats.static import StaticFile
 from streamgauge.query import parse
 from streamgauge.suites.experiments import Experiment, ExperimentError, plan
 from streamgauge.suites.experiments.plan import plan_query

@@ -9,8 +9,8 @@ from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.query import print_query
-from streamgauge.query.rebuild import every_expression, every_pattern
-from streamgauge.query.window_graphs import unnamed
+from streamgauge.query.graphs import unnamed
+from streamgauge.query.traversal import every_expression, every_pattern
 from streamgauge.semantics.profiles import makes_choices_of
 from streamgauge.semantics.refusal import meaningless
 

@@ -28,24 +28,24 @@ from streamgauge.engines.spark.evaluation import ReportRows
 from streamgauge.engines.spark.micro_batches import BatchAnswers, Batches, BatchSink, configured
 from streamgauge.engines.spark.panes import streaming
 from streamgauge.engines.spark.state import State
-from streamgauge.formats import observed, tables
-from streamgauge.formats.atomic import made_folder
+from streamgauge.formats import tables
+from streamgauge.formats.fields import encode
+from streamgauge.formats.files import made_folder
 from streamgauge.formats.lines import encode_answer
 from streamgauge.formats.run import RunError, read_json, write_header, write_json
-from streamgauge.formats.semantics import to_json
 from streamgauge.formats.stream import write
 from streamgauge.formats.streams import Reading
 from streamgauge.incremental.drivers.window import answer_kind
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
+from streamgauge.model.phrases import offered
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Fed, RunHeader
 from streamgauge.model.semantics import Semantics
-from streamgauge.model.spelling import offered
 from streamgauge.model.terms import Row
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources import Sink, Source, SourceError, check_place, kafka, open_sink, open_source
-from streamgauge.sources.address import parse_address
+from streamgauge.sources.contract import parse_address
 from streamgauge.sources.named import named_source
 
 MOST_ELEMENTS = 50_000
@@ -148,11 +148,11 @@ class RunFolder:
         self._began = clock()
         for name in ("answers", "rows", "fed", "samples", "static"):
             (root / f"{name}.parquet").mkdir(parents=True, exist_ok=True)
-        self._part("static", 0, observed.table("static", list(header.query.static)))
+        self._part("static", 0, tables.records_table("static", list(header.query.static)))
         for name in ("fed", "samples"):
-            self._part(name, 0, observed.table(name, ()))
-        self._part("rows", 0, observed.rows_table((), 0))
-        self._part("answers", 0, observed.answers_table((), 0))
+            self._part(name, 0, tables.records_table(name, ()))
+        self._part("rows", 0, tables.rows_table((), 0))
+        self._part("answers", 0, tables.answers_table((), 0))
         write_header(root, header, self._stream, finished=False)
 
     def write(self, done: BatchAnswers) -> None:
@@ -161,10 +161,10 @@ class RunFolder:
         part, after = done.part + 2, done.after  # part 0 is that of an empty run
         if done.said:
             self._part("rows", part, _rows(done.said, done.before.sent))
-            self._part("answers", part, observed.answers_table(self._answers(done.said, ended), done.before.sent))
+            self._part("answers", part, tables.answers_table(self._answers(done.said, ended), done.before.sent))
         if after.passed is not None and after.passed != done.before.passed:
             fed = Fed(_ADVANCE, after.passed, self._began, self._began)
-            self._part("fed", part, observed.table("fed", (fed,)))
+            self._part("fed", part, tables.records_table("fed", (fed,)))
         self._part("batches", part, self._batch(done, ended))
         self._began = self._clock()
 
@@ -238,7 +238,7 @@ def _tuples(said: ReportRows) -> Iterator[Row]:
 
 
 def _rows(said: Sequence[ReportRows], first: int) -> pa.Table:
-    """The table of rows (``observed.ROWS``) of reports numbered from ``first``, without a Python object per term."""
+    """The table of rows (``tables.ROWS``) of reports numbered from ``first``, without a Python object per term."""
     sizes = np.array([len(each.rows) for each in said])
     total, width = int(sizes.sum()), said[0].rows.num_columns
     together = pa.concat_tables([each.rows for each in said]).combine_chunks()
@@ -253,7 +253,7 @@ def _rows(said: Sequence[ReportRows], first: int) -> pa.Table:
         "sign": np.ones(total, np.int8),
         "values": lists,
     }
-    return pa.table(columns, schema=observed.ROWS)
+    return pa.table(columns, schema=tables.ROWS)
 
 
 ANY_ORDER = Reading(lateness=1 << 62)
@@ -424,7 +424,7 @@ def _sink(job: Job, folder: Path, started: int) -> RunFolder | MessageSink:
 def _claim(job: Job) -> int:
     """Write what the checkpoint is for, or refuse one that is for something else; when it was begun (ns)."""
     file = job.checkpoint / "job.json"
-    asked = {"query": job.text, "semantics": to_json(job.semantics), "source": job.source, "sink": job.sink}
+    asked = {"query": job.text, "semantics": encode(job.semantics), "source": job.source, "sink": job.sink}
     data = json.loads(json.dumps({"format": "streamgauge stream", "version": VERSION, **asked}))
     if not file.exists():
         started = time.time_ns()

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from streamgauge.engines.spark.panes import ROWS
 from streamgauge.formats.stream import to_table
-from streamgauge.sources.kafka_log import KafkaLog, Logged
+from streamgauge.sources.kafka import KafkaLog, Logged
 
 _PLACES = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("item", pa.int32()), ("arrived", pa.int64())])
 _PIECE = 10_000

@@ -26,8 +26,8 @@ from streamgauge.formats.streams.format import (
     refused,
 )
 from streamgauge.model.element import StreamElement
-from streamgauge.model.obstacles import obstacle
-from streamgauge.model.spelling import offered, spelled
+from streamgauge.model.mistake import obstacle
+from streamgauge.model.phrases import offered, spelled
 from streamgauge.model.terms import Triple
 
 __all__ = [

@@ -17,9 +17,9 @@ from urllib.parse import quote, urljoin
 from streamgauge.formats.bounds import read_json
 from streamgauge.formats.instants import DATES, NUMBERS, InstantError, from_pattern, iso, read_moment, strptime_pattern
 from streamgauge.formats.streams.format import FormatError
-from streamgauge.formats.vocabularies import property_iri
-from streamgauge.model.obstacles import obstacle
-from streamgauge.model.terms import XSD, Term
+from streamgauge.formats.streams.observations import property_iri
+from streamgauge.model.mistake import obstacle
+from streamgauge.model.terms import XSD, Term, quoted
 
 _INHERITED: Final = ("aboutUrl", "propertyUrl", "valueUrl", "datatype", "lang", "null", "default", "separator")
 _COLUMN: Final = frozenset({*_INHERITED, "name", "titles", "suppressOutput", "virtual"})
@@ -128,12 +128,12 @@ def expand(template: str, values: Mapping[str, str], base: str, prefixes: Mappin
 def cell_term(text: str, column: TableColumn) -> Term:
     """The literal of a cell; ValueError where it is none of the column's datatype."""
     if column.lang is not None:
-        return f"{_quoted(text)}@{column.lang.lower()}"
+        return f"{quoted(text)}@{column.lang.lower()}"
     kind = column.datatype
     if not kind.iri:
         return _guessed(text)
     lexical = _lexical(text, kind)
-    return _quoted(lexical) if kind.iri == XSD + "string" else f"{_quoted(lexical)}^^<{kind.iri}>"
+    return quoted(lexical) if kind.iri == XSD + "string" else f"{quoted(lexical)}^^<{kind.iri}>"
 
 
 def _guessed(text: str) -> Term:
@@ -150,8 +150,8 @@ def _guessed(text: str) -> Term:
             moment = read_moment(text)
             return f'"{text if _ISO.fullmatch(text) else iso(moment)}"^^<{XSD}dateTime>'
         except InstantError:
-            return _quoted(text)
-    return f'"{text}"^^<{XSD}date>' if re.fullmatch(r"\d{4}-\d\d-\d\d", text) else _quoted(text)
+            return quoted(text)
+    return f'"{text}"^^<{XSD}date>' if re.fullmatch(r"\d{4}-\d\d-\d\d", text) else quoted(text)
 
 
 def _lexical(text: str, kind: ColumnDatatype) -> str:
@@ -307,8 +307,3 @@ def _absolute(text: str, base: str, prefixes: Mapping[str, str]) -> Term:
             raise
     joined = urljoin(base, text) if base.startswith("http") else base + text
     return property_iri(f"<{joined}>", {})
-
-
-def _quoted(text: str) -> str:
-    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
-    return '"' + "".join(escapes.get(sign, sign) for sign in text) + '"'

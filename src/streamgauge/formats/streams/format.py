@@ -12,13 +12,11 @@ from typing import IO, Final, TypeAlias, cast
 
 import pyoxigraph as ox
 
-from streamgauge.formats.bounded_files import bounded
-from streamgauge.formats.bounds import BoundError
+from streamgauge.formats.bounds import BoundError, ByteReader, bounded
 from streamgauge.formats.canonical import parse_term, to_term
 from streamgauge.formats.lines import Input
 from streamgauge.model.element import StreamElement
-from streamgauge.model.mistake import MistakeError
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.terms import Term, Triple
 
 STREAM = "http://ex.org/streams/test"
@@ -290,21 +288,9 @@ def parse(path: Path, syntax: ox.RdfFormat) -> Iterator[ox.Quad]:
         yield from parse_open(file, str(path), syntax)
 
 
-class Arriving(io.RawIOBase):
+def arriving(file: IO[bytes]) -> io.RawIOBase:
     """A buffered file read as its bytes come, for parsers that would else wait for as many as they ask for."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = cast(io.BufferedReader, file)
-
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """The bytes at hand, at least one before the end."""
-        data = self._file.read1(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+    return ByteReader(cast(io.BufferedReader, file).read1)
 
 
 def parse_open(file: IO[bytes] | io.RawIOBase, place: str, syntax: ox.RdfFormat) -> Iterator[ox.Quad]:

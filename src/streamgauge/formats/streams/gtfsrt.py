@@ -15,9 +15,9 @@ import pyoxigraph as ox
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from streamgauge.formats.canonical import Canonical, parse_term, to_term
-from streamgauge.formats.streams.format import Decode, Format, FormatError, Numbering, Reading, files, open_bytes
+from streamgauge.formats.streams.format import Format, FormatError, Numbering, Reading, files, open_bytes
 from streamgauge.model.element import StreamElement
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import XSD, Term, Triple
 
 _CANONICAL: Final = Canonical()
@@ -29,7 +29,7 @@ STOP_GONE: Final = "SKIPPED"
 
 def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
     """The elements of a file with one FeedMessage, or of a folder's, in name order; FormatError names the file."""
-    decode = _decoder(reading)
+    decode = decoder(reading)
     for file in files(path, (".pb", ".gtfsrt")):
         with open_bytes(file) as opened:
             try:
@@ -41,12 +41,8 @@ def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
         yield from decode(payload, str(file), None)
 
 
-def decoder(reading: Reading) -> Decode:
+def decoder(reading: Reading) -> Callable[[bytes, str, int | None], list[StreamElement]]:
     """The reader of messages that are a FeedMessage each."""
-    return _decoder(reading)
-
-
-def _decoder(reading: Reading) -> Callable[[bytes, str, int | None], list[StreamElement]]:
     numbering = Numbering(reading)
 
     def decode(payload: bytes, place: str, arrived: int | None) -> list[StreamElement]:

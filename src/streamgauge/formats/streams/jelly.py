@@ -18,8 +18,6 @@ from pyjelly.options import StreamParameters
 from pyjelly.serialize.streams import SerializerOptions
 
 from streamgauge.formats.canonical import parse_term, to_term
-from streamgauge.formats.streams.dataset import Quad, gather, graph_of, message, stamp
-from streamgauge.formats.streams.described import time_property
 from streamgauge.formats.streams.format import (
     Decode,
     Format,
@@ -32,7 +30,8 @@ from streamgauge.formats.streams.format import (
     number,
     open_bytes,
 )
-from streamgauge.formats.streams.quads import GRAPHS_LIST
+from streamgauge.formats.streams.observations import time_property
+from streamgauge.formats.streams.quads import GRAPHS_LIST, Quad, gather, graph_of, message, stamp
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Term, Triple, is_blank, is_iri
 

@@ -1,27 +1,35 @@
-"""TriG and N-Quads streams: every named graph is an element.
+"""TriG and N-Quads streams, where every named graph is an element, and graphs as elements for the formats beside them.
 
-Its time (ms) is what ``<graph> <http://www.streamreasoning.org/schema/benchmark#hasTimestamp> "ms"^^xsd:long`` says
-anywhere in the file (CSRBench), else the digits that end the graph's IRI. In a file that has no end yet a graph ends
-where another begins, and its time must be known by then. Single messages: see ``dataset``.
+The time of a graph (ms) is, in this order: the time of arrival where that is asked for; what ``<graph>
+<http://www.streamreasoning.org/schema/benchmark#hasTimestamp> "ms"^^xsd:long`` says anywhere in the file (CSRBench);
+the value of the property that the reading names; the digits that end its IRI. In a file that has no end yet a graph
+ends where another begins, and its time must be known by then.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import io
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeAlias
 
 import pyoxigraph as ox
 
 from streamgauge.formats.bounds import BoundError, check_turtle
-from streamgauge.formats.canonical import to_triple
-from streamgauge.formats.streams.dataset import Quad, decoder, gather, graph_name, graph_of, passing, stamp
-from streamgauge.formats.streams.described import timed
+from streamgauge.formats.canonical import to_triple, value_text
+from streamgauge.formats.instants import InstantError
 from streamgauge.formats.streams.format import (
-    Arriving,
+    Decode,
     Format,
     FormatError,
+    Item,
+    Note,
+    Numbering,
     Reading,
     Refuse,
     Relabel,
+    arriving,
     bounded_lines,
     files,
     number,
@@ -31,8 +39,247 @@ from streamgauge.formats.streams.format import (
     reason,
     refused,
 )
+from streamgauge.formats.streams.observations import TimeProperty, moment_property, time_property, timed
 from streamgauge.model.element import StreamElement
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import obstacle
+from streamgauge.model.terms import XSD, Term, Triple, is_literal
+
+HAS_TIMESTAMP = "<http://www.streamreasoning.org/schema/benchmark#hasTimestamp>"
+
+Quad: TypeAlias = tuple[str, Triple, Term]
+"""(file and line, triple, graph); the graph is empty for the default graph."""
+
+_LAST_DIGITS = re.compile(r"(\d+)>$")
+_NUMBER = re.compile(r'"(-?\d+)"')
+_REMEMBERED = 100_000
+
+
+def gather(quads: Iterable[Quad], note: Note) -> Iterator[Item]:
+    """The graphs of a whole file in order of appearance with their times; FormatError for a graph without one.
+
+    ``note`` hears when the first graph whose time are the digits of its IRI has a date in it.
+    """
+    graphs, times = _collect(quads)
+    noted = False
+    for graph, (place, triples) in graphs.items():
+        if not graph:
+            raise _outside(place, triples[0], moment_property(triples))
+        if not noted and graph not in times:
+            noted = True
+            if (name := moment_property(triples)) is not None:
+                note(f"{place}: the digits that end {graph} are its time, ms; --time-property {name} reads those in it")
+        yield place, times[graph] if graph in times else _named(place, graph), tuple(triples)
+
+
+def passing(quads: Iterable[Quad], reading: Reading, refuse: Refuse) -> Iterator[Item]:
+    """The graphs of a file without an end, each as soon as anything speaks of another one.
+
+    A graph that comes back, or whose time is stated after it ended, is refused (of the last 100,000 graphs).
+    """
+    current = _Passing(time_property(reading, strict=False))
+    for quad in quads:
+        if current.ends_before(quad):
+            yield from _complete(current, refuse)
+        try:
+            current.take(quad)
+        except FormatError as error:
+            refuse(error)
+    yield from _complete(current, refuse)
+
+
+def _complete(current: "_Passing", refuse: Refuse) -> Iterator[Item]:
+    try:
+        item = current.end()
+    except FormatError as error:
+        refuse(error)
+    else:
+        if item is not None:
+            yield item
+
+
+def message(
+    quads: Iterable[Quad],
+    place: str,
+    stated: TimeProperty | None,
+    arrived: int | None = None,
+    otherwise: int | None = None,
+) -> list[Item]:
+    """The graphs of one message; its triples outside any graph are one element, whoever its stated time is stated of.
+
+    ``stated`` is the time property. ``arrived`` (ms) is the time of all when given, ``otherwise`` (ms) that of triples
+    outside any graph without one.
+    """
+    graphs, times = _collect(quads, stated)
+    own = {time for graph, time in times.items() if graph not in graphs}
+    if "" in graphs and len(own) > 1:
+        raise FormatError(f"{place}: one message states several times: {', '.join(map(str, sorted(own)))}")
+    if own:
+        times[""] = own.pop()
+    found = []
+    for graph, (_, triples) in graphs.items():
+        time = arrived if arrived is not None else times.get(graph, _valued(place, triples, stated))
+        if time is None and not graph:
+            time = otherwise
+        found.append((place, _named(place, graph) if time is None else time, tuple(triples)))
+    return found
+
+
+def decoder(syntax: ox.RdfFormat) -> Callable[[Reading], Decode]:
+    """The reader of messages of a syntax; blank nodes are named apart from one message to the next."""
+
+    def start(reading: Reading) -> Decode:
+        numbering, numbers, stated = Numbering(reading), count(), time_property(reading, strict=False)
+
+        def decode(payload: bytes, place: str, arrived: int | None) -> Sequence[StreamElement]:
+            relabel = Relabel(f"m{next(numbers)}")
+            parsed = parse_open(io.BytesIO(payload), place, syntax)
+            quads = [(place, relabel.triple(quad), graph_name(quad)) for quad in parsed]
+            return [numbering.element(*item) for item in message(quads, place, stated, arrived)]
+
+        return decode
+
+    return start
+
+
+def graph_of(element: StreamElement) -> Term:
+    """The graph that holds an element in a file; its digits are the sequence number, its time is stated beside it."""
+    if element.removed or element.until is not None:
+        raise FormatError(f"sequence {element.sequence}: a stream of graphs holds added triples only")
+    return f"<urn:streamgauge:element:{element.sequence}>"
+
+
+def stamp(element: StreamElement) -> Triple:
+    """The triple that states an element's time."""
+    return graph_of(element), HAS_TIMESTAMP, f'"{element.time}"^^<{XSD}long>'
+
+
+def graph_name(quad: ox.Quad) -> Term:
+    """The graph's term; empty for the default graph."""
+    return "" if isinstance(quad.graph_name, ox.DefaultGraph) else str(quad.graph_name)
+
+
+class _Passing:
+    """The one graph that is open, and the times and names of others, as quads pass."""
+
+    def __init__(self, stated: TimeProperty | None) -> None:
+        self._stated = stated
+        self._graph: Term | None = None
+        self._place = ""
+        self._triples: list[Triple] = []
+        self._times: dict[Term, int] = {}
+        self._ended: OrderedDict[Term, None] = OrderedDict()
+
+    def ends_before(self, quad: Quad) -> bool:
+        """Whether the quad speaks of another graph than the open one."""
+        return self._graph is not None and self._about(quad) != self._graph
+
+    def take(self, quad: Quad) -> None:
+        place, triple, graph = quad
+        about = self._about(quad)
+        if about in self._ended:
+            raise FormatError(f"{place}: graph {about[:120]} had ended: in a stream a graph and its time come together")
+        if triple[1] == HAS_TIMESTAMP:
+            self._times[about] = _stated(place, triple[2])
+        elif self._is_stated(quad):
+            self._times[about] = _instant(place, triple[2], self._stated)
+        elif not graph:
+            raise _outside(place, triple)
+        else:
+            if self._graph is None:
+                self._graph, self._place = graph, place
+            self._triples.append(triple)
+
+    def end(self) -> Item | None:
+        """The open graph, which is complete, if there is one."""
+        graph, triples = self._graph, tuple(self._triples)
+        self._graph, self._triples = None, []
+        if graph is None:
+            return None
+        self._ended[graph] = None
+        if len(self._ended) > _REMEMBERED:
+            self._ended.popitem(last=False)
+        time = self._times.pop(graph, None)
+        if time is None:
+            time = _valued(self._place, triples, self._stated)
+        return self._place, _named(self._place, graph) if time is None else time, triples
+
+    def _about(self, quad: Quad) -> Term:
+        _, triple, graph = quad
+        return triple[0] if triple[1] == HAS_TIMESTAMP or self._is_stated(quad) else graph
+
+    def _is_stated(self, quad: Quad) -> bool:
+        """Whether the quad, outside any graph, states the time of a graph by the time property."""
+        return self._stated is not None and not quad[2] and (quad[1][1],) == self._stated.path
+
+
+def _collect(
+    quads: Iterable[Quad], stated: TimeProperty | None = None
+) -> tuple[dict[Term, tuple[str, list[Triple]]], dict[Term, int]]:
+    """(graph -> its place and triples, graph -> its stated time in ms)."""
+    graphs: dict[Term, tuple[str, list[Triple]]] = {}
+    times: dict[Term, int] = {}
+    for place, triple, graph in quads:
+        if triple[1] == HAS_TIMESTAMP:
+            times[triple[0]] = _stated(place, triple[2])
+        else:
+            graphs.setdefault(graph, (place, []))[1].append(triple)
+    _take_stated(graphs, times, stated)
+    return graphs, times
+
+
+def _take_stated(
+    graphs: dict[Term, tuple[str, list[Triple]]], times: dict[Term, int], stated: TimeProperty | None
+) -> None:
+    """The time property's statements in the default graph become the times of named graphs."""
+    if stated is None or "" not in graphs or len(graphs) == 1:
+        return
+    place, triples = graphs[""]
+    for triple in [each for each in triples if each[0] in graphs and (each[1],) == stated.path]:
+        times.setdefault(triple[0], _instant(place, triple[2], stated))
+        triples.remove(triple)
+    if not triples:
+        del graphs[""]
+
+
+def _outside(place: str, triple: Triple, hint: str | None = None) -> FormatError:
+    reads = f" (--time-property {hint} reads the times there)" if hint else ""
+    return FormatError(f"{place}: a triple outside any named graph has no time: {' '.join(triple)[:120]}{reads}")
+
+
+def _stated(place: str, term: Term) -> int:
+    found = _NUMBER.match(term) or (_NUMBER.fullmatch(f'"{value_text(term)}"') if is_literal(term) else None)
+    if found is None:
+        raise FormatError(f"{place}: {term[:80]} is no time: hasTimestamp needs a whole number of ms")
+    return int(found[1])
+
+
+def _named(place: str, graph: Term) -> int:
+    found = _LAST_DIGITS.search(graph)
+    if found is None:
+        what = f"graph {graph[:120]} has" if graph else "a triple outside any named graph has"
+        raise FormatError(
+            f"{place}: {what} no time: state hasTimestamp or end the graph's IRI with the ms (docs/own-data.md)"
+        )
+    return int(found[1])
+
+
+def _valued(place: str, triples: Iterable[Triple], stated: TimeProperty | None) -> int | None:
+    """The latest time (ms) that the time property gives anything in a graph."""
+    if stated is None:
+        return None
+    last = [o for _, predicate, o in triples if predicate == stated.path[0]]
+    for step in stated.path[1:]:
+        last = [o for s, predicate, o in triples if predicate == step and s in last]
+    return max((_instant(place, term, stated) for term in last), default=None)
+
+
+def _instant(place: str, term: Term, stated: TimeProperty | None) -> int:
+    assert stated is not None
+    try:
+        return stated.instants.of_term(term, place)
+    except InstantError as error:
+        raise FormatError(f"{place}: {error}") from error
+
 
 GRAPHS_LIST = "<http://www.streamreasoning.org/schema/benchmark#graphsList>"
 
@@ -54,7 +301,7 @@ def follow_nquads(file: IO[bytes], place: str, reading: Reading, refuse: Refuse)
 
 def follow_trig(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
     """The elements of an open TriG file as they end; wrong syntax is never passed over."""
-    quads = _trig(parse_open(Arriving(file), place, ox.RdfFormat.TRIG), place, Relabel("f0"))
+    quads = _trig(parse_open(arriving(file), place, ox.RdfFormat.TRIG), place, Relabel("f0"))
     return number(passing(quads, reading, refuse), reading)
 
 
@@ -91,8 +338,8 @@ def _nquads_of_files(path: Path, reading: Reading) -> Iterator[Quad]:
 
 
 def _nquads(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator[Quad]:
-    for count, line in bounded_lines(file, place, limit, refuse):
-        where = f"{place}, line {count}"
+    for line_number, line in bounded_lines(file, place, limit, refuse):
+        where = f"{place}, line {line_number}"
         try:
             if b"<<" in line:
                 check_turtle(line)

@@ -10,7 +10,6 @@ from typing import IO, Final
 from streamgauge.formats.canonical import parse_term, to_term
 from streamgauge.formats.instants import DATES, InstantError, from_pattern
 from streamgauge.formats.streams.csvw import TableColumn, TableMapping, cell_term, expand, header_columns, read_mapping
-from streamgauge.formats.streams.described import in_order, instants
 from streamgauge.formats.streams.format import (
     Format,
     FormatError,
@@ -23,9 +22,9 @@ from streamgauge.formats.streams.format import (
     number,
     open_bytes,
 )
-from streamgauge.formats.vocabularies import property_iri
+from streamgauge.formats.streams.observations import in_order, instants, property_iri
 from streamgauge.model.element import StreamElement
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import XSD, Term
 
 ENDINGS: Final = (".csv", ".tsv", ".tab")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pyoxigraph as ox
 
-from streamgauge.formats.streams.dataset import decoder, stamp
-from streamgauge.formats.streams.described import moment_property, timed, untimed
 from streamgauge.formats.streams.format import Format, FormatError, Item, Reading, Relabel, ending, files, parse
 from streamgauge.formats.streams.format import number as number_elements
+from streamgauge.formats.streams.observations import moment_property, timed, untimed
+from streamgauge.formats.streams.quads import decoder, stamp
 from streamgauge.model.element import StreamElement
 
 _SYNTAX = {".ttl": ox.RdfFormat.TURTLE, ".nt": ox.RdfFormat.N_TRIPLES}

@@ -15,19 +15,18 @@ from typing import Any, Protocol, cast
 
 import pyoxigraph as ox
 
-from streamgauge.formats.atomic import made_folder, making, put
 from streamgauge.formats.canonical import parse_term, to_term
+from streamgauge.formats.files import made_folder, overwrite, stage
 from streamgauge.formats.run import write_run
 from streamgauge.formats.stream import StreamError, write
 from streamgauge.formats.streams import Reading
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
-from streamgauge.model.mistake import MistakeError
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import MistakeError, obstacle
+from streamgauge.model.phrases import offered, spelled
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run, RunHeader, Sample
 from streamgauge.model.semantics import Report, Semantics
-from streamgauge.model.spelling import offered, spelled
 from streamgauge.model.terms import Row, Term
 from streamgauge.oracle.expected.reports import beside
 from streamgauge.query import detect, fill, parse
@@ -352,7 +351,7 @@ def _importer(source: Path, form: str | None) -> Importer:
 
 def _write(target: Path, imported: ImportedRun) -> int:
     """The folder whole or not at all: made beside its place, then moved; how far time came (ms)."""
-    with making(target) as place:
+    with stage(target) as place:
         made_folder(place / "stream")
         last = _Horizon()
         elements = recorded((imported.stream,), imported.streams, imported.reading, last.hear)
@@ -366,7 +365,7 @@ def _write(target: Path, imported: ImportedRun) -> int:
         write_run(place, run)
         for name, text in imported.files.items():
             (place / name).write_text(text, encoding="utf-8")
-        put(place, target)
+        overwrite(place, target)
         return run.header.advanced_to
 
 

@@ -17,17 +17,26 @@ from typing import IO, Final, Self
 
 from streamgauge.engines import command as command_of
 from streamgauge.engines import load
-from streamgauge.formats.endings import START_LIMIT, advice, start_limit
 from streamgauge.formats.lines import Late, LineError, decode_output, encode_advance
-from streamgauge.formats.task import CLOSE, GO, Task, TaskRefusedError, encode_task, word
-from streamgauge.formats.written import Written
+from streamgauge.formats.pipe import (
+    CLOSE,
+    GO,
+    START_LIMIT,
+    Task,
+    TaskRefusedError,
+    advice,
+    encode_task,
+    start_limit,
+    word,
+)
+from streamgauge.formats.stream import Written
 from streamgauge.harness.pace import PacedFeeder, RunPace, StoppedError, Write, feed_fast
 from streamgauge.harness.process import ChildProcess, write_all
 from streamgauge.harness.resources import ResourceSampler, reaped, spent
 from streamgauge.harness.systems import Clock, RunLimits, SystemUnderTest
 from streamgauge.model.answer import Answer
-from streamgauge.model.counts import counted
 from streamgauge.model.element import StreamElement
+from streamgauge.model.phrases import counted
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.query import print_query
 

@@ -16,8 +16,8 @@ from streamgauge.model.fact import Fact
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Changes, Report, Semantics
 from streamgauge.model.terms import Triple
-from streamgauge.query.rebuild import every_pattern
 from streamgauge.query.stamps import stamp, time_fact, uses_timestamp
+from streamgauge.query.traversal import every_pattern
 
 
 class Holding:

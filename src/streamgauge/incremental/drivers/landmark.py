@@ -23,8 +23,8 @@ from streamgauge.incremental.plan import BgpRequest
 from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.terms import Row, Triple
-from streamgauge.query.rebuild import every_pattern
 from streamgauge.query.stamps import calls_timestamp
+from streamgauge.query.traversal import every_pattern
 from streamgauge.reasoning.closure import LARGE, NO_RULES, Closure
 from streamgauge.reasoning.rules import Rules
 

@@ -15,8 +15,8 @@ from streamgauge.model.report import DueReport, View
 from streamgauge.model.semantics import Changes, Counting, EmptyAggregate, Report, Semantics
 from streamgauge.model.terms import Term, Triple
 from streamgauge.oracle.diagnosis.models import Case, ContentRule, Rows, Said, Stream
-from streamgauge.query.rebuild import every_pattern
 from streamgauge.query.stamps import uses_timestamp
+from streamgauge.query.traversal import every_pattern
 from streamgauge.semantics.arrivals import Arrival, Arrivals, Head, admit, arrivals, arrived_triples, by_triple, content
 from streamgauge.semantics.definition import facts, operator, streamed
 from streamgauge.semantics.due import candidates_in_order

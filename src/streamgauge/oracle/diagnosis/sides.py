@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from streamgauge.model import algebra as al
 from streamgauge.oracle.diagnosis.models import Case
-from streamgauge.query.rebuild import children, parts, with_pattern
+from streamgauge.query.traversal import children, parts, with_pattern
 
 Side: TypeAlias = tuple[al.TriplePattern, ...]
 

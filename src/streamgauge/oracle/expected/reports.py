@@ -19,8 +19,8 @@ from streamgauge.model.report import DueReport, ExpectedReport, View
 from streamgauge.model.semantics import R2S, Counting, EmptyAggregate, Semantics
 from streamgauge.model.terms import Row, Term
 from streamgauge.query.graphs import spread
-from streamgauge.query.rebuild import every_expression, every_pattern, expressions
 from streamgauge.query.stamps import stamped
+from streamgauge.query.traversal import every_expression, every_pattern, expressions
 from streamgauge.semantics.arrivals import Arrivals, Contents, Head, admit, arrivals, arrived_triples, content
 from streamgauge.semantics.definition import Asked, Held, answered, columns, held, operator, refuse, streamed
 from streamgauge.semantics.due import candidates

@@ -32,8 +32,15 @@ from streamgauge.oracle.judging.latitude import (
     restated,
 )
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import every_expression, every_pattern, expressions, parts, variable_names, with_pattern
 from streamgauge.query.stamps import uses_timestamp
+from streamgauge.query.traversal import (
+    every_expression,
+    every_pattern,
+    expressions,
+    parts,
+    variable_names,
+    with_pattern,
+)
 from streamgauge.semantics.arrivals import Contents
 from streamgauge.semantics.pyoxigraph_gaps import traits
 

@@ -28,7 +28,7 @@ from streamgauge.formats.canonical import Canonical, parse_term
 from streamgauge.model import algebra as a
 from streamgauge.model.terms import XSD, Row, Term, Triple, datatype
 from streamgauge.oracle.judging.intervals import DIGITS, OpenError, read, representable
-from streamgauge.query.rebuild import every_expression, every_pattern, expressions
+from streamgauge.query.traversal import every_expression, every_pattern, expressions
 from streamgauge.sparql.comparison import order_key, ranks
 from streamgauge.sparql.values import DECIMAL, FLOAT, INTEGER
 

@@ -25,7 +25,7 @@ from streamgauge.oracle.judging import choices, intervals
 from streamgauge.oracle.judging.choices import Position
 from streamgauge.oracle.judging.compare import computed_columns
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import children, variable_names
+from streamgauge.query.traversal import children, variable_names
 from streamgauge.semantics.definition import Asked, operator, streamed
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.spark.term_order import Place, places

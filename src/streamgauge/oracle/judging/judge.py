@@ -28,8 +28,8 @@ from streamgauge.oracle.judging.metrics import arrival_times, by_arrival
 from streamgauge.oracle.judging.oracle import JudgingRules, Progress, check, decide, unknown
 from streamgauge.query import QueryError, fill, parse, parse_sparql
 from streamgauge.query.dialects import load
-from streamgauge.query.rebuild import every_pattern
-from streamgauge.query.window_graphs import reads
+from streamgauge.query.graphs import reads
+from streamgauge.query.traversal import every_pattern
 from streamgauge.semantics.arrivals import near, origins
 from streamgauge.semantics.definition import refuse
 from streamgauge.semantics.due import clock_steps

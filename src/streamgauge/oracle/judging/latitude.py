@@ -28,7 +28,7 @@ from streamgauge.oracle.judging.choices import REASON, beyond, integer, is_beyon
 from streamgauge.oracle.judging.compare import computed_variables
 from streamgauge.oracle.judging.intervals import Interval, IntervalSum, OpenError, read
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import parts, with_pattern
+from streamgauge.query.traversal import parts, with_pattern
 from streamgauge.semantics.arrivals import Contents
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.sparql import aggregates, expression

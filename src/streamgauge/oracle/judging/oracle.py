@@ -31,7 +31,7 @@ from streamgauge.oracle.judging.intervals import INTERVAL, OpenError
 from streamgauge.oracle.judging.latitude import BINARY, CASTS, UNARY
 from streamgauge.oracle.judging.metrics import Unit, due_time, judge, last_answer, totals
 from streamgauge.oracle.judging.undecided import CERTAIN, Doubt, Possibilities, possibilities
-from streamgauge.query.rebuild import every_expression, every_pattern, expressions
+from streamgauge.query.traversal import every_expression, every_pattern, expressions
 from streamgauge.semantics.arrivals import origins
 from streamgauge.semantics.definition import CAME, SIGN, WENT, operator, signed
 

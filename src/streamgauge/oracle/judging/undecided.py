@@ -25,7 +25,7 @@ from streamgauge.oracle.judging.cuts import every_instant, whole
 from streamgauge.oracle.judging.intervals import INTERVAL, OpenError, own
 from streamgauge.oracle.judging.latitude import BINARY, COMPARISONS, STORED, Latitude, Possible
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import every_expression, every_pattern, expression_parts, expressions, parts
+from streamgauge.query.traversal import every_expression, every_pattern, expression_parts, expressions, parts
 from streamgauge.semantics.arrivals import Contents
 from streamgauge.semantics.definition import operator, streamed
 from streamgauge.semantics.refusal import RefusedError

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from streamgauge import workloads
-from streamgauge.formats.atomic import made_folder
+from streamgauge.formats.files import made_folder
 from streamgauge.formats.run import read_json, write_json
 from streamgauge.formats.streams import read_triples
 from streamgauge.papers.reproduction import ComparedClaim, Reproduction, Tell, claims_table, paper

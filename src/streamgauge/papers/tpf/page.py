@@ -7,7 +7,7 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Final
 
 from streamgauge.engines import EngineError, command, load
-from streamgauge.formats.atomic import made_folder
+from streamgauge.formats.files import made_folder
 from streamgauge.papers.reproduction import Reproduction, Tell, claims_table
 from streamgauge.papers.tpf.measure import (
     CACHES,

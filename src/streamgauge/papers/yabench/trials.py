@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.engines import EngineError, command, load, profiles
-from streamgauge.formats.atomic import keep_first, making
+from streamgauge.formats.files import put_if_absent, stage
 from streamgauge.formats.stream import elements
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock, Report
@@ -290,9 +290,9 @@ def told(folder: Path, run: Run, verdict: Verdict, means: Means) -> TableOneCell
 
 
 def _keep(file: Path, text: str) -> None:
-    with making(file) as place:
+    with stage(file) as place:
         place.write_text(text, encoding="utf-8")
-        keep_first(place, file)
+        put_if_absent(place, file)
 
 
 def outcome(run: Run, verdict: Verdict, stream: Path, means: Means) -> TableOneCell:

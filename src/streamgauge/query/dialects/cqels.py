@@ -15,12 +15,11 @@ from typing import Final
 
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S
-from streamgauge.query.clauses import Clauses, compose, dataset, form_of, open_clauses
+from streamgauge.query.clauses import Clauses, Forms, compose, dataset, form_of, open_clauses, short_duration
+from streamgauge.query.graphs import reads, renamed, streamed, unnamed
 from streamgauge.query.printer import sparql
 from streamgauge.query.stamps import uses_timestamp
-from streamgauge.query.tokens import Token, tokens
-from streamgauge.query.window_graphs import reads, renamed, streamed, unnamed
-from streamgauge.query.windows import Forms, short_duration
+from streamgauge.query.text import Token, tokens
 
 NAME: Final = "cqels"
 CLAUSE: Final = "WHERE { STREAM <stream> [RANGE 5s SLIDE 1s] { ... } }"

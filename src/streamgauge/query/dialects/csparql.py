@@ -14,11 +14,20 @@ from typing import Final
 from streamgauge.model.algebra import Construct
 from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.semantics import R2S
-from streamgauge.query.clauses import Clauses, compose, dataset, end_registration, open_clauses, registered_name
+from streamgauge.query.clauses import (
+    Clauses,
+    Forms,
+    compose,
+    dataset,
+    duration,
+    end_registration,
+    open_clauses,
+    registered_name,
+    short_duration,
+)
+from streamgauge.query.graphs import unnamed
 from streamgauge.query.printer import sparql
-from streamgauge.query.tokens import Token, tokens
-from streamgauge.query.window_graphs import unnamed
-from streamgauge.query.windows import Forms, duration, short_duration
+from streamgauge.query.text import Token, tokens
 
 NAME: Final = "csparql"
 CLAUSE: Final = "FROM STREAM <stream> [RANGE 5s STEP 1s]"
@@ -105,8 +114,5 @@ def print_query(query: ContinuousQuery) -> str:
     name = query.name or "query"
     shown = name if re.fullmatch(r"[A-Za-z]\w*", name) else f"<{name}>"
     kind = "STREAM" if isinstance(query.form, Construct) else "QUERY"
-    return f"REGISTER {kind} {shown} AS\n{sparql(query.form, dataset=dataset(query, _streams(query)))}\n"
-
-
-def _streams(query: ContinuousQuery) -> str:
-    return "\n".join(f"FROM STREAM <{item.stream}> {_FORMS.write(item.window)}" for item in query.windows)
+    streams = "\n".join(f"FROM STREAM <{item.stream}> {_FORMS.write(item.window)}" for item in query.windows)
+    return f"REGISTER {kind} {shown} AS\n{sparql(query.form, dataset=dataset(query, streams))}\n"

@@ -14,17 +14,18 @@ from typing import Final
 from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.query.clauses import (
     Clauses,
+    Forms,
     compose,
     dataset,
     end_registration,
     form_of,
     open_clauses,
     registered_name,
+    xsd_duration,
 )
+from streamgauge.query.graphs import enclosed, reads, unnamed
 from streamgauge.query.printer import sparql
-from streamgauge.query.tokens import Token, tokens
-from streamgauge.query.window_graphs import enclosed, reads, unnamed
-from streamgauge.query.windows import Forms, xsd_duration
+from streamgauge.query.text import Token, tokens
 
 NAME: Final = "rspql"
 CLAUSE: Final = "FROM NAMED WINDOW <w> ON <stream> [RANGE PT5S STEP PT1S] ... WHERE { WINDOW <w> { ... } }"

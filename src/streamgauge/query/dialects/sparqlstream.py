@@ -12,13 +12,11 @@ from typing import Final
 
 from streamgauge.model.algebra import Select
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.query.clauses import Clauses, compose, dataset, open_clauses
-from streamgauge.query.errors import QueryError, refusal
+from streamgauge.query.clauses import UNITS, Clauses, compose, dataset, open_clauses
+from streamgauge.query.graphs import unnamed
 from streamgauge.query.printer import sparql
 from streamgauge.query.stamps import uses_timestamp
-from streamgauge.query.tokens import Token, tokens
-from streamgauge.query.window_graphs import unnamed
-from streamgauge.query.windows import UNITS
+from streamgauge.query.text import QueryError, Token, refusal, tokens
 
 NAME: Final = "sparqlstream"
 CLAUSE: Final = "FROM NAMED STREAM <stream> [NOW - 5 S SLIDE 1 S]"
@@ -125,12 +123,9 @@ def print_query(query: ContinuousQuery) -> str:
         raise ValueError("SPARQLstream's streams are one graph, it has no named windows: print the query as rspql")
     if query.r2s is not None and not isinstance(query.form, Select):
         raise ValueError(f"SPARQLstream has {query.r2s.value.upper()} behind SELECT only: print the query as rspql")
-    text = sparql(query.form, dataset=dataset(query, _streams(query)))
+    streams = "\n".join(f"FROM NAMED STREAM <{item.stream}> {_written(item.window)}" for item in query.windows)
+    text = sparql(query.form, dataset=dataset(query, streams))
     return f"{text}\n" if query.r2s is None else f"SELECT {query.r2s.value.upper()}{text.removeprefix('SELECT')}\n"
-
-
-def _streams(query: ContinuousQuery) -> str:
-    return "\n".join(f"FROM NAMED STREAM <{item.stream}> {_written(item.window)}" for item in query.windows)
 
 
 def _written(window: Window) -> str:

@@ -6,7 +6,7 @@ from functools import partial
 from statistics import median
 from typing import TypeAlias
 
-from streamgauge.model.counts import counted
+from streamgauge.model.phrases import counted
 from streamgauge.model.run import Sample
 from streamgauge.model.verdict import WindowVerdict
 from streamgauge.report import charts

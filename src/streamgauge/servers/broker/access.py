@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
-from streamgauge.model.spelling import offered
+from streamgauge.model.phrases import offered
 from streamgauge.servers.http.access import OPEN, TokenError, Tokens, identity
 
 OPERATIONS: Final = ("publish", "delete", "createChannel", "deleteChannel", "subscribe", "unsubscribe")

@@ -33,9 +33,8 @@ from streamgauge.servers.broker.client import (
     log,
 )
 from streamgauge.sources import Sink, Source, SourceError, open_sink, open_source
-from streamgauge.sources.address import Address, parse_address
 from streamgauge.sources.backoff import Backoff
-from streamgauge.sources.contract import Settling
+from streamgauge.sources.contract import Address, Settling, parse_address
 from streamgauge.sources.mqtt import overlaps
 
 Got = TypeVar("Got")

@@ -15,7 +15,7 @@ from typing import Final
 
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.algebra import QueryForm
-from streamgauge.model.named_facts import is_named
+from streamgauge.model.fact import is_named
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query.updates import TooManySolutionsError, UpdateOperation, together, uses_graphs
 from streamgauge.reasoning.rules import VIOLATES, Rules

@@ -19,13 +19,12 @@ from urllib.parse import quote
 import httpx
 
 from streamgauge.formats.results import rows
-from streamgauge.model.mistake import MistakeError
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.terms import Row
 from streamgauge.servers.http.headers import retry_after
 from streamgauge.servers.http.outgoing_requests import TRANSIENT, permanent_failure, unknown_host
 from streamgauge.sources.backoff import Backoff
-from streamgauge.sources.sse_events import EventParser
+from streamgauge.sources.sse.events import EventParser
 
 TURTLE: Final = "text/turtle"
 SILENCE_S: Final = 45.0

@@ -19,14 +19,14 @@ from streamgauge.incremental.drivers.landmark import ROW, fact_bytes, terms
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import every_pattern, with_names
+from streamgauge.query.traversal import every_pattern, with_names
 from streamgauge.reasoning.closure import Closure
 from streamgauge.reasoning.rules import Rules
 from streamgauge.semantics.stored_query import StoredQuery, store_gap
 from streamgauge.semantics.stored_terms import stored_literals
 from streamgauge.servers.broker.contract import AnswerChange, HeldSizes, Publication, Strategy
 from streamgauge.sparql.algebra import TRUE, answer
-from streamgauge.sparql.dataset import Dataset, IndexedGraph
+from streamgauge.sparql.bgp import Dataset, IndexedGraph
 
 
 class StoredClosure:

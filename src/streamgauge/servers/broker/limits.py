@@ -21,10 +21,10 @@ from streamgauge.formats.streams import rdf_syntax
 from streamgauge.formats.streams.format import FormatError, Relabel, parse
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model import algebra as al
-from streamgauge.model.named_facts import apart, in_graph, is_named
+from streamgauge.model.fact import apart, in_graph, is_named
 from streamgauge.model.terms import Triple
 from streamgauge.query import parse_sparql
-from streamgauge.query.rebuild import every_pattern, expressions
+from streamgauge.query.traversal import every_pattern, expressions
 from streamgauge.query.updates import UpdateOperation, read_update
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.servers.http.limits import load_parsers, refused_patterns

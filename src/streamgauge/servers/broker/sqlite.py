@@ -14,7 +14,7 @@ from typing import Final, cast
 
 import msgspec
 
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import Triple
 from streamgauge.servers.broker.contract import (
     Accepted,

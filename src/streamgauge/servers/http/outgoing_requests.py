@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 import httpx
 
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import obstacle
 
 TRANSIENT: Final = frozenset((408, 425, 429, 500, 502, 503, 504))
 """Statuses after which the same request may succeed later."""

@@ -23,7 +23,7 @@ from streamgauge.servers.queries.requests import QueryRegistration, RequestError
 from streamgauge.servers.queries.sessions import as_element, makes_triples
 from streamgauge.servers.queries.worker import QueryWorker, Question, RegisteredQuery
 from streamgauge.sources import Source, SourceError, open_source
-from streamgauge.sources.address import parse_address
+from streamgauge.sources.contract import parse_address
 
 RETRY_S = 1.0
 PATIENCE_S = 0.1

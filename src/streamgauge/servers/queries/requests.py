@@ -10,7 +10,6 @@ from streamgauge.formats.bounds import SERVED, BoundError, check_turtle
 from streamgauge.formats.canonical import to_triple
 from streamgauge.formats.fields import FieldError, decode
 from streamgauge.formats.lines import Input
-from streamgauge.formats.semantics import from_json
 from streamgauge.formats.streams import Reading, stream_formats
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine
@@ -18,7 +17,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.query import detect, dialects, parse
-from streamgauge.query.errors import check_bounds
+from streamgauge.query.text import check_bounds
 from streamgauge.semantics.profiles import profile
 from streamgauge.servers.queries.limits import QueryLimitError, QueryLimits
 from streamgauge.servers.queries.sessions import fixed, profile_for, refuse_removal
@@ -91,7 +90,7 @@ def _named(semantics: object) -> Semantics | str | None:
         return semantics
     if not isinstance(semantics, Mapping):
         raise RequestError(f"semantics is {semantics!r:.80}: expected a profile's name or an object of its fields")
-    return from_json(semantics)
+    return decode(Semantics, semantics, "semantics")
 
 
 def _semantics(request: QueryRegistration, dialect: str, engine: Engine) -> Semantics:

@@ -15,8 +15,7 @@ from math import lcm
 from typing import Any
 
 from streamgauge.formats import notation
-from streamgauge.formats.fields import FieldError
-from streamgauge.formats.semantics import from_json
+from streamgauge.formats.fields import FieldError, decode
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
@@ -156,7 +155,7 @@ def _window(table: Mapping[str, Any]) -> StreamWindow:
 
 def _semantics(table: Mapping[str, Any]) -> Semantics:
     chosen = {name: table[name] for name in _CHOICES if name in table}
-    return from_json({"name": OWN, "tick": "element", **chosen})
+    return decode(Semantics, {"name": OWN, "tick": "element", **chosen}, "semantics")
 
 
 PACE_MS_PER_UNIT = 200

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 from streamgauge.formats.fields import FieldError, decode
-from streamgauge.formats.texts import read_text
+from streamgauge.formats.files import read_text
 from streamgauge.model import algebra as al
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
-from streamgauge.query.rebuild import every_expression, every_pattern, expressions
 from streamgauge.query.stamps import uses_timestamp
+from streamgauge.query.traversal import every_expression, every_pattern, expressions
 from streamgauge.suites.conformance.cases import ConformanceTask
 from streamgauge.suites.conformance.runner import ConformanceOutcome, TaskResult
 

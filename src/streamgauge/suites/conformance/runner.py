@@ -19,9 +19,8 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from streamgauge.engines import dialect, evaluator, folder, load, named, profiles
-from streamgauge.formats.endings import set_up_wrongly
+from streamgauge.formats.pipe import TaskRefusedError, set_up_wrongly
 from streamgauge.formats.stream import write
-from streamgauge.formats.task import TaskRefusedError
 from streamgauge.harness.process import ChildProcess
 from streamgauge.harness.systems import RunLimits
 from streamgauge.harness.systems.pipe import PipeProgram, last_words, program, task_of

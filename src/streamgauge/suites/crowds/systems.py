@@ -17,7 +17,7 @@ from typing import Any, Final, Self, TypeAlias
 
 import httpx
 
-from streamgauge.formats.static import StaticFile
+from streamgauge.formats.pipe import StaticFile
 from streamgauge.formats.stream import elements
 from streamgauge.harness.process import ChildProcess, JsonProgram, ProgramError, ServerProcess, ServiceError
 from streamgauge.harness.systems import SystemUnderTest

@@ -12,12 +12,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from streamgauge import engines
-from streamgauge.model.expectations import expectation
-from streamgauge.model.mistake import MistakeError
-from streamgauge.model.obstacles import obstacle
-from streamgauge.model.spelling import meant, spelled
+from streamgauge.model.mistake import MistakeError, obstacle
+from streamgauge.model.phrases import expectation, meant, spelled
 from streamgauge.semantics.profiles import PROFILES
-from streamgauge.sources.address import parse_address
+from streamgauge.sources.contract import parse_address
 from streamgauge.sources.decoders import TIMING
 from streamgauge.sources.named import NamedSource, named_source
 from streamgauge.workloads.parameters import duration

@@ -18,20 +18,20 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge.engines import load as load_engine
-from streamgauge.formats.atomic import share
-from streamgauge.formats.static import StaticFile
+from streamgauge.formats.files import hardlink
+from streamgauge.formats.pipe import StaticFile
 from streamgauge.formats.stream import files
 from streamgauge.formats.streams import Reading
 from streamgauge.formats.streams.format import Note, logged
 from streamgauge.harness import PlannedQuery, Trial, made_once
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import obstacle
 from streamgauge.model.query import ContinuousQuery, Window
 from streamgauge.model.terms import Triple
 from streamgauge.oracle.expected.reports import BackgroundError, beside
 from streamgauge.query import detect, fill, parse
-from streamgauge.query.prologue import declared_prefixes
+from streamgauge.query.text import declared_prefixes
 from streamgauge.semantics.profiles import profile
-from streamgauge.sources.address import parse_address
+from streamgauge.sources.contract import parse_address
 from streamgauge.sources.named import NamedSource, refuse_names, stream_table
 from streamgauge.suites.experiments import Experiment, ExperimentError, WorkloadPart
 from streamgauge.workloads import load as load_workload
@@ -214,7 +214,7 @@ def link(source: Path, target: Path) -> None:
     """The same files in another folder, without a second copy where the file system can share them."""
     target.mkdir(parents=True)
     for file in files(source):
-        share(file, target / file.name)
+        hardlink(file, target / file.name)
 
 
 def plan_query(experiment: Experiment) -> PlannedQuery:

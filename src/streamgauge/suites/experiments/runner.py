@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from streamgauge.engines import dialect, evaluator
 from streamgauge.engines import load as load_engine
-from streamgauge.formats.run import RunError, read_run, write_run
+from streamgauge.formats.run import RunError, read_run, read_verdict, write_run, write_verdict
+from streamgauge.formats.stream import Written, read_written
 from streamgauge.formats.streams.format import Note, logged
-from streamgauge.formats.verdict import read_verdict, write_verdict
-from streamgauge.formats.written import Written, read_written
 from streamgauge.harness import PlannedQuery, RunStore, Trial, made_once
 from streamgauge.harness.resources import machine, versions
 from streamgauge.harness.systems import RunLimits

@@ -18,15 +18,14 @@ import pyarrow.parquet as pq
 import pyoxigraph as ox
 
 from streamgauge.formats import tables
-from streamgauge.formats.atomic import made_folder
 from streamgauge.formats.canonical import to_triples
+from streamgauge.formats.files import made_folder
 from streamgauge.formats.lines import LineError
-from streamgauge.formats.static import StaticFile
+from streamgauge.formats.pipe import StaticFile
 from streamgauge.formats.streams import FormatError, read_triples
 from streamgauge.harness.systems import SystemUnderTest
 from streamgauge.model.algebra import Select
-from streamgauge.model.mistake import MistakeError
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.run import Sample
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.query import parse_sparql

@@ -16,7 +16,7 @@ from pyspark.sql import functions as fn
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import RDF_TYPE, Row, Triple
-from streamgauge.query.rebuild import every_pattern
+from streamgauge.query.traversal import every_pattern
 from streamgauge.reasoning import Rule, Rules
 from streamgauge.servers.broker.strategies.graphss import main_subject
 from streamgauge.servers.broker.strategies.stringrs import blocks, written

@@ -24,14 +24,14 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import RDF_TYPE, Row, Term, Triple
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import group
-from streamgauge.query.rebuild import every_expression, expressions
+from streamgauge.query.traversal import every_expression, expressions
 from streamgauge.reasoning import Rule, Rules
 from streamgauge.reasoning.lifetimes import Masks, standing_closure
 from streamgauge.reasoning.rules import SAME, instance, is_unnamed, passes, predicate_of
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.pyoxigraph_gaps import volatile
 from streamgauge.sparql.algebra import answer
-from streamgauge.sparql.dataset import Dataset, IndexedGraph
+from streamgauge.sparql.bgp import Dataset, IndexedGraph
 from streamgauge.suites.sepbm import (
     Configuration,
     DueRows,

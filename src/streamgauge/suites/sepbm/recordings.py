@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from streamgauge.formats import observed, stream, tables
-from streamgauge.formats.atomic import making, put, share
-from streamgauge.formats.run import RunError, read_json, read_run, write_json, write_run
-from streamgauge.formats.verdict import read_verdict, write_verdict
+from streamgauge.formats import stream, tables
+from streamgauge.formats.files import hardlink, overwrite, stage
+from streamgauge.formats.run import RunError, read_json, read_run, read_verdict, write_json, write_run, write_verdict
 from streamgauge.harness.resources import machine, versions
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
@@ -94,7 +93,7 @@ def write(
             (folder / FACTS).unlink(missing_ok=True)
         _put(folder, _PUBLISHED, recording.published)
         _put(folder, _BESIDE, recording.beside)
-        tables.write_part(folder / _SAMPLES, 0, observed.table("samples", recording.samples))
+        tables.write_part(folder / _SAMPLES, 0, tables.records_table("samples", recording.samples))
         places = _places(recording.published)
         channels = {each.name: each for each in configuration.channels}
         sizes = {each.number: len(each.added) + len(each.removed) for each in configuration.sequence()}
@@ -110,9 +109,9 @@ def write(
 
 def write_facts(folder: Path, elements: Iterable[StreamElement]) -> None:
     """The facts that stood, with what follows from them, which the channels of a recording are judged on."""
-    with _recording_errors(), making(folder / FACTS) as place:
+    with _recording_errors(), stage(folder / FACTS) as place:
         stream.write(elements, place)
-        put(place, folder / FACTS)
+        overwrite(place, folder / FACTS)
 
 
 def read(folder: Path) -> SepbmRecording:
@@ -124,7 +123,7 @@ def read(folder: Path) -> SepbmRecording:
             CountedNotification(channel, who, tuple(causes), *rest)
             for channel, who, causes, *rest in _rows(folder / _BESIDE)
         )
-        samples = observed.samples(folder)
+        samples = tables.samples(folder)
         try:
             names = tuple(map(str, about["channels"]))
             given = {name: about[name] for name in _PLAIN}
@@ -189,7 +188,7 @@ def _answer(heard: ReceivedNotification, variables: tuple[str, ...], places: Map
 
 def _heard(folder: Path, channel: str) -> list[ReceivedNotification]:
     causes = [tuple(found) for _, found in _rows(folder / _CAUSES)]
-    answers = observed.answers(folder, finished=True)
+    answers = tables.answers(folder, finished=True)
     if len(causes) != len(answers):
         raise RecordingError(
             f"{folder / _CAUSES}: {len(causes)} rows for {len(answers)} answers: one for each belongs here"
@@ -345,4 +344,4 @@ def _facts(folder: Path, configuration: Configuration, recording: SepbmRecording
         return
     if not (configuration.folder / FACTS).exists():
         write_facts(configuration.folder, history(judging.spark(), configuration))
-    share(configuration.folder / FACTS, folder / FACTS)
+    hardlink(configuration.folder / FACTS, folder / FACTS)

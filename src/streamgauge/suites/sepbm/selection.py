@@ -15,7 +15,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import every_expression, every_pattern, expressions, parts, with_names
+from streamgauge.query.traversal import every_expression, every_pattern, expressions, parts, with_names
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.suites.sepbm import Configuration, SepbmChannel
 

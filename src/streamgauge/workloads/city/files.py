@@ -15,7 +15,7 @@ import pyoxigraph as ox
 
 from streamgauge.formats.canonical import Canonical
 from streamgauge.formats.streams import FormatError
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import XSD, Term
 
 SEEN = ("seen0", "seen1", "seen2")

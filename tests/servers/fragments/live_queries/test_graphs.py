@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.query.printer import sparql
-from streamgauge.query.rebuild import every_pattern
+from streamgauge.query.traversal import every_pattern
 from streamgauge.semantics.stored_query import restated
 from streamgauge.servers.fragments.annotations import methods
 from streamgauge.servers.fragments.client.contract import SourceError

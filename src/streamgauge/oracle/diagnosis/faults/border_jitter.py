@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
-from streamgauge.model.counts import counted
+from streamgauge.model.phrases import counted
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import R2S, Report
 from streamgauge.model.verdict import Part

@@ -17,7 +17,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term, Triple
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Case, Fault, Seen
-from streamgauge.query.rebuild import every_pattern
+from streamgauge.query.traversal import every_pattern
 from streamgauge.semantics.arrivals import Arrival
 
 Keys: TypeAlias = Callable[[Sequence[Triple]], dict[Triple, tuple[Hashable, ...]]]

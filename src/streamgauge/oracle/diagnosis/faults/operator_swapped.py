@@ -8,7 +8,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Case, Fault, Seen
 from streamgauge.query.printer import expression
-from streamgauge.query.rebuild import (
+from streamgauge.query.traversal import (
     every_expression,
     every_pattern,
     expression_parts,

@@ -7,7 +7,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Fault, Seen
 from streamgauge.oracle.diagnosis.sides import rewritten
-from streamgauge.query.rebuild import every_pattern
+from streamgauge.query.traversal import every_pattern
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:

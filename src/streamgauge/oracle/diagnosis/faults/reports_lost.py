@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from streamgauge.model.counts import counted
+from streamgauge.model.phrases import counted
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Seen, Slip, listed, scattered
 

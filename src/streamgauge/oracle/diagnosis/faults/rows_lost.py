@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import comb, log2
 
-from streamgauge.model.counts import counted
+from streamgauge.model.phrases import counted
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Seen, Slip, listed, scattered
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from streamgauge.model.counts import counted
 from streamgauge.model.element import StreamElement
+from streamgauge.model.phrases import counted
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Case, Fault, Seen, Stream
 from streamgauge.semantics.arrivals import Arrival

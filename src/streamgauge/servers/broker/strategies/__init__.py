@@ -5,7 +5,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from streamgauge.model.mistake import MistakeError
-from streamgauge.model.spelling import offered, spelled
+from streamgauge.model.phrases import offered, spelled
 from streamgauge.reasoning.rules import Rules
 from streamgauge.servers.broker.contract import Strategy
 

@@ -13,7 +13,7 @@ from streamgauge.incremental.drivers.landmark import (
 )
 from streamgauge.incremental.facts.graphs import Quad
 from streamgauge.model.algebra import QueryForm
-from streamgauge.model.named_facts import NOT_HERE, asked, default_only, in_graph, parted
+from streamgauge.model.fact import NOT_HERE, asked, default_only, in_graph, parted
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.reasoning.rules import Rules
 from streamgauge.servers.broker.contract import (

@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias, cast
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.mistake import MistakeError
-from streamgauge.model.spelling import offered, spelled
+from streamgauge.model.phrases import offered, spelled
 from streamgauge.model.terms import Term, Triple
 from streamgauge.servers.fragments.quads import ExpiringQuad, Quad, QuadPattern
 from streamgauge.servers.fragments.style import Style

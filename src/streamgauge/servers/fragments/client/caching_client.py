@@ -37,7 +37,7 @@ from streamgauge.servers.fragments.client.transport import (
 from streamgauge.servers.fragments.quads import VERSION
 from streamgauge.servers.http.headers import SECOND, http_date
 from streamgauge.servers.http.outgoing_requests import TRANSIENT, origin
-from streamgauge.sources.sse_events import EventParser, ServerEvent
+from streamgauge.sources.sse.events import EventParser, ServerEvent
 
 EVENT_STREAM: Final = "text/event-stream"
 """The media type of server-sent events (HTML standard, 9.2)."""

@@ -17,7 +17,7 @@ from typing import Final
 
 import httpx
 
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import obstacle
 from streamgauge.servers.fragments.client.contract import HopelessError, SourceError, UnavailableError, UnknownHostError
 from streamgauge.servers.http import outgoing_requests
 from streamgauge.servers.http.headers import retry_after

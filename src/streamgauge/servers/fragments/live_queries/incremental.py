@@ -15,7 +15,7 @@ from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Row, Term, Triple
-from streamgauge.query.rebuild import every_pattern
+from streamgauge.query.traversal import every_pattern
 from streamgauge.servers.fragments.client.contract import LinkedDataSource, SourceError
 from streamgauge.servers.fragments.live_queries.fact_forms import SourceFacts
 from streamgauge.servers.fragments.live_queries.pattern_needs import pattern_needs

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from streamgauge.incremental.rewrite import Normaliser, leaf, nullable, operands
 from streamgauge.model import algebra as al
-from streamgauge.query.rebuild import every_expression, expressions
+from streamgauge.query.traversal import every_expression, expressions
 from streamgauge.servers.fragments.annotations import places
 
 Suppliers: TypeAlias = Mapping[al.Var, frozenset[int]]

@@ -24,7 +24,7 @@ from streamgauge.servers.fragments.live_queries.poll_loop import Listening, Poll
 from streamgauge.servers.fragments.live_queries.reader import ChangingSource
 from streamgauge.servers.fragments.quads import Quad, QuadPattern
 from streamgauge.sources.backoff import Backoff
-from streamgauge.sources.sse_events import ServerEvent
+from streamgauge.sources.sse.events import ServerEvent
 
 FIRST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 60.0

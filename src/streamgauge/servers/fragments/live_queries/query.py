@@ -11,8 +11,8 @@ from streamgauge.model.answer import AnswerKind
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Row, Term
 from streamgauge.query import QueryError, parse_sparql, recognised
-from streamgauge.query.rebuild import every_pattern
 from streamgauge.query.stamps import uses_timestamp
+from streamgauge.query.traversal import every_pattern
 from streamgauge.spark.term_order import places
 from streamgauge.sparql.expression import row_expression
 

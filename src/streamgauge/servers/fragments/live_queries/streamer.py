@@ -23,7 +23,7 @@ from streamgauge.incremental.rewrite import Normaliser, leaf, operands
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Row, Term, Triple, is_blank, is_iri, is_literal
-from streamgauge.query.rebuild import every_pattern, with_pattern
+from streamgauge.query.traversal import every_pattern, with_pattern
 from streamgauge.servers.fragments.annotations import places
 from streamgauge.servers.fragments.client.contract import LinkedDataSource
 from streamgauge.servers.fragments.client.joins import gather_all

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.answer import Answer
-from streamgauge.model.spelling import offered
+from streamgauge.model.phrases import offered
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.client.contract import LinkedDataSource
 from streamgauge.servers.fragments.client.joins import gather_all

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import XSD, Term, Triple
-from streamgauge.query.windows import duration
+from streamgauge.query.clauses import duration
 from streamgauge.servers.fragments.annotations import AnnotatedForm, ComputedVariable, method
 from streamgauge.servers.fragments.labels import LabelError, instant, label_predicates, read_bounds
 from streamgauge.servers.fragments.pages.selection import fits

@@ -21,8 +21,7 @@ from zlib import crc32
 
 import lmdb
 
-from streamgauge.model.mistake import MistakeError
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.servers.durability import Witness, WitnessFile, explained, open_beside
 from streamgauge.servers.fragments.store import Keep
 from streamgauge.servers.fragments.store.indexed import IndexedStore

@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect
 from starlette.requests import Request as Incoming
 from starlette.types import Receive, Scope, Send
 
-from streamgauge.query.errors import QueryError
+from streamgauge.query.text import QueryError
 from streamgauge.servers.fragments.annotations import UnknownMethodError
 from streamgauge.servers.fragments.labels import LabelError
 from streamgauge.servers.fragments.pages.dataset import DataSet, Page, TooManyError

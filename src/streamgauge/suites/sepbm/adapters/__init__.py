@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from streamgauge.model.spelling import meant, offered, spelled
+from streamgauge.model.phrases import meant, offered, spelled
 from streamgauge.model.terms import Triple
 from streamgauge.suites.sepbm import SepbmSystem, UnusableSystemError, triples_text
 

@@ -13,7 +13,7 @@ from websockets.asyncio.client import connect
 from streamgauge.broker import AsyncClient, BrokerError, Client, Told
 from streamgauge.harness.process import ServerProcess, ServiceError
 from streamgauge.harness.systems import SubscriberLoop
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import Triple
 from streamgauge.servers.broker.client import bearing, read_told
 from streamgauge.servers.broker.contract import Publication

@@ -25,7 +25,7 @@ from streamgauge.servers.fragments.client.joins import gather_all, matching_quad
 from streamgauge.servers.fragments.client.pages import SIZE, VALUES, PageReader, PageResponse, SearchForm, plain_text
 from streamgauge.servers.fragments.client.sources import FirstResponse
 from streamgauge.servers.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPattern
-from streamgauge.sources.sse_events import ServerEvent
+from streamgauge.sources.sse.events import ServerEvent
 
 _EXPRESSION = re.compile(r"\{([^{}]*)\}")
 _SINGLE_VALUES = re.compile(r"[+#./;?&]?[A-Za-z0-9_.%]+(?:,[A-Za-z0-9_.%]+)*")

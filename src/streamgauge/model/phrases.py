@@ -1,6 +1,8 @@
-"""Wrong values in our own words: what was given, and what was expected in its place."""
+"""Words of messages: counts with nouns, dates, the name that was meant, the value that was expected."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import Any, Final
 
 _Limits = Mapping[str, Any]
@@ -55,3 +57,52 @@ def expectation(problem: Mapping[str, Any]) -> str:
 def _given(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def counted(count: int, noun: str) -> str:
+    """A count with its noun: ``1 window``, ``2,000 windows``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+DATED: Final = range(10**11, 253_402_300_800_000)
+"""Stream times (ms) that are taken to count from 1970: 1973 to 9999."""
+
+
+def date_text(ms: float) -> str | None:
+    """Date and time in UTC, to the millisecond; ``None`` for a time that is not ``DATED``.
+
+    ``date_text(1_763_900_000_250)`` is ``"2025-11-23 12:13:20.250Z"``.
+    """
+    seconds, rest = divmod(int(ms), 1000)
+    if int(ms) not in DATED:
+        return None
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}{f'.{rest:03d}' if rest else ''}Z"
+
+
+_ALIKE = 0.6
+"""How like a name must be to be meant: the share of letters that two names have in common, in their order."""
+
+
+def spelled(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is written so, in any case; ``None`` when none is, or several are but for their case."""
+    names = list(known)
+    if name in names:
+        return name
+    found = [each for each in names if each.casefold() == name.casefold()]
+    return found[0] if len(found) == 1 else None
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """``; did you mean csparql?`` where a known name is like this one, else nothing.
+
+    ``meant("csparkle", ["cqels", "csparql"])`` is ``"; did you mean csparql?"``.
+    """
+    folded = {each.casefold(): each for each in known}
+    near = get_close_matches(name.casefold(), folded, 1, _ALIKE)
+    return f"; did you mean {folded[near[0]]}?" if near else ""
+
+
+def offered(name: str, known: Iterable[str]) -> str:
+    """The names there are, and the one that was meant: ``there are cqels, csparql; did you mean csparql?``."""
+    names = list(known)
+    return f"there are {', '.join(names)}{meant(name, names)}" if names else "there are none"

@@ -1,4 +1,4 @@
-"""Files and folders that are there whole or not at all, also where several processes make the same one at once."""
+"""Files and folders that are there whole or not at all, also where several processes make the same; files of text."""
 
 import errno
 import os
@@ -11,8 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from streamgauge.model.mistake import MistakeError
-from streamgauge.model.obstacles import obstacle
+from streamgauge.model.mistake import MistakeError, obstacle
 
 _TAKEN = frozenset((errno.ENOTEMPTY, errno.EEXIST))
 _HOST = platform.node().replace(".", "-")
@@ -35,7 +34,7 @@ def made_folder(folder: Path) -> Path:
 
 
 @contextmanager
-def making(target: Path) -> Iterator[Path]:
+def stage(target: Path) -> Iterator[Path]:
     """A place beside ``target`` that nobody else uses, for a file or a folder; what is left of it at the end goes.
 
     So does what processes of this machine have left that were killed while they made the same.
@@ -52,7 +51,7 @@ def making(target: Path) -> Iterator[Path]:
         _remove(place)
 
 
-def share(file: Path, target: Path) -> None:
+def hardlink(file: Path, target: Path) -> None:
     """The same file at another place, without a second copy where the file system can share it."""
     try:
         os.link(file, target)
@@ -60,7 +59,7 @@ def share(file: Path, target: Path) -> None:
         shutil.copy2(file, target)
 
 
-def keep_first(place: Path, target: Path) -> None:
+def put_if_absent(place: Path, target: Path) -> None:
     """Put the staged place at ``target``, unless another process was first: then the other's is kept."""
     try:
         if not target.exists():
@@ -70,7 +69,7 @@ def keep_first(place: Path, target: Path) -> None:
             raise
 
 
-def put(place: Path, target: Path) -> None:
+def overwrite(place: Path, target: Path) -> None:
     """Put the staged place at ``target``, whatever was there."""
     while True:
         try:
@@ -102,3 +101,15 @@ def _remove(left: Path) -> None:
         shutil.rmtree(left, ignore_errors=True)
     else:
         left.unlink(missing_ok=True)
+
+
+class UnreadableError(MistakeError, ValueError):
+    """A text file that cannot be read; the sentence says why."""
+
+
+def read_text(path: Path) -> str:
+    """The text of a file; UnreadableError."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableError(f"{path}: cannot be read: {obstacle(error)}") from error

@@ -1,13 +1,12 @@
 """Server-sent events (WHATWG HTML, 9.2): ``sse+http://host/path``. A source is a client, a sink a small server.
 
-What they are made of is imported when one is opened. See docs/sources.md for what is guaranteed.
+Client and server are imported when one is opened. See docs/sources.md for what is guaranteed.
 """
 
 from random import Random
 
 from streamgauge.formats.streams import Reading
-from streamgauge.sources.address import Address, read_options
-from streamgauge.sources.contract import Sink, Source, SourceError
+from streamgauge.sources.contract import Address, Sink, Source, SourceError, read_options
 from streamgauge.sources.decoders import Messages
 
 SCHEMES = ("sse+http", "sse+https")
@@ -15,7 +14,7 @@ SCHEMES = ("sse+http", "sse+https")
 
 def open_source(address: Address, reading: Reading | None, form: str | None) -> Source:
     """Subscribes to events; SourceError when there is no event stream."""
-    from streamgauge.sources.sse_client import SseSource, SseSourceOptions
+    from streamgauge.sources.sse.client import SseSource, SseSourceOptions
 
     options = read_options(SseSourceOptions, address)
     return SseSource(address, options, Messages(address, options, reading, form), Random())
@@ -23,8 +22,7 @@ def open_source(address: Address, reading: Reading | None, form: str | None) -> 
 
 def open_sink(address: Address) -> Sink:
     """Serves events; SourceError when the port is taken."""
-    from streamgauge.sources.sse_server import SseSink
-    from streamgauge.sources.sse_shelf import SseOptions
+    from streamgauge.sources.sse.server import SseOptions, SseSink
 
     if address.scheme != "sse+http":
         raise SourceError(f"{address.text}: events are served over http only: put a proxy with TLS before it")

@@ -13,12 +13,11 @@ import httpx
 
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError
-from streamgauge.model.obstacles import obstacle
-from streamgauge.sources.address import Address
+from streamgauge.model.mistake import obstacle
 from streamgauge.sources.backoff import Backoff
-from streamgauge.sources.contract import SourceError
-from streamgauge.sources.decoders import MessageOptions, Messages, Refusing
-from streamgauge.sources.sse_events import END, MISSED, EventParser, ServerEvent
+from streamgauge.sources.contract import Address, SourceError
+from streamgauge.sources.decoders import MessageOptions, Messages, RefusalReport
+from streamgauge.sources.sse.events import END, MISSED, EventParser, ServerEvent
 
 _FIRST = 5.0
 """Seconds that connecting may take."""
@@ -41,7 +40,7 @@ class SseSourceOptions(MessageOptions):
     patience: int = 600_000
 
 
-class SseSource(Refusing):
+class SseSource(RefusalReport):
     """A subscription that is made again when it breaks."""
 
     def __init__(self, address: Address, options: SseSourceOptions, messages: Messages, random: Random) -> None:
@@ -57,7 +56,8 @@ class SseSource(Refusing):
         self._resting.set()
         timeout = httpx.Timeout(_FIRST, read=options.idle / 1000)
         trusted = True if options.ca is None else ssl.create_default_context(cafile=options.ca)
-        self._client = httpx.Client(verify=trusted, timeout=timeout, auth=_login(address), follow_redirects=True)
+        login = None if address.user is None else (address.user, address.password or "")
+        self._client = httpx.Client(verify=trusted, timeout=timeout, auth=login, follow_redirects=True)
         self._response = self._connect()
         if self._response is None:
             self._client.close()
@@ -158,7 +158,3 @@ class SseSource(Refusing):
         if self._options.token is not None:
             found["authorization"] = f"Bearer {self._options.token}"
         return found
-
-
-def _login(address: Address) -> tuple[str, str] | None:
-    return None if address.user is None else (address.user, address.password or "")

@@ -1,4 +1,4 @@
-"""A pattern again with its parts replaced: what rewritings of the algebra share."""
+"""Walks over the algebra: the parts of a pattern or expression, and the same with parts replaced."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
@@ -63,6 +63,11 @@ def expression_parts(tree: al.Expression, on_pattern: OnPattern, on_expression: 
             return al.Exists(on_pattern(pattern))
         case _:
             return tree
+
+
+def exists_parts(tree: al.Expression, on_pattern: OnPattern) -> al.Expression:
+    """The expression with the patterns of its EXISTS replaced, however deep they stand in it."""
+    return expression_parts(tree, on_pattern, lambda inner: exists_parts(inner, on_pattern))
 
 
 def with_names(tree: Tree, names: Mapping[al.Var, al.Node]) -> Tree:

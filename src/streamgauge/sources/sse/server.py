@@ -1,0 +1,309 @@
+"""A small server of server-sent events in a thread of its own, and the last events, which it keeps for clients."""
+
+import asyncio
+import hmac
+import socket
+from collections import deque
+from dataclasses import dataclass
+from itertools import islice
+from random import Random
+from threading import Condition, Event, Lock, Thread
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from streamgauge.model.mistake import obstacle
+from streamgauge.sources.contract import Address, Delivery, SourceError
+from streamgauge.sources.sse.events import END, MISSED, write_event
+
+_BATCH = 64 * 1024
+"""Bytes that one client is given at once, if more than one event."""
+
+
+@dataclass(frozen=True, slots=True)
+class SseOptions:
+    """``buffer`` events and ``memory`` bytes are kept, ``clients`` served at once; ``token`` is asked of each.
+
+    ``wait`` (ms): for clients that are behind, before events are given up; a client that takes nothing for ``stall``
+    ms is let go.
+    """
+
+    buffer: int = 10_000
+    memory: int = 64 * 2**20
+    limit: int = 2**20
+    clients: int = 100
+    token: str | None = None
+    wait: int = 5000
+    stall: int = 30_000
+
+
+@dataclass(slots=True)
+class BufferedEvent:
+    """An event that clients can still be given, and whether one was."""
+
+    text: bytes
+    given: bool = False
+
+
+class EventBuffer:
+    """The last events in order, numbered from 1; thread-safe. ``run`` tells this numbering from others."""
+
+    def __init__(self, options: SseOptions, run: str) -> None:
+        self._options = options
+        self._run = run
+        self._changed = Condition()
+        self._kept: deque[BufferedEvent] = deque()
+        self._bytes = 0
+        self._first = 1
+        self._clients = 0
+        self._taken = 0
+        self._lost = 0
+        self._why: str | None = None
+        self.over = False
+
+    def put(self, message: bytes) -> None:
+        """Keep one more; waits for clients that are behind, then the oldest is given up."""
+        with self._changed:
+            self._taken += 1
+            text = write_event(message, f"{self._run}.{self._first + len(self._kept)}")
+            if len(message) > self._options.limit:
+                self._fail(f"{len(message)} bytes are more than the limit, {self._options.limit}")
+                return
+            self._changed.wait_for(lambda: self._room(len(text)) or not self._clients, self._options.wait / 1000)
+            while self._kept and self._full(len(text)):
+                self._drop()
+            self._kept.append(BufferedEvent(text))
+            self._bytes += len(text)
+
+    def place(self, last: str | None) -> int:
+        """After which event a client begins: after its last one, now when it has none, else with all that are kept."""
+        with self._changed:
+            end = self._first + len(self._kept) - 1
+            if last is None:
+                return end
+            run, _, number = last.rpartition(".")
+            return min(int(number), end) if run == self._run and number.isdecimal() else self._first - 1
+
+    def after(self, place: int) -> tuple[int, bytes, int]:
+        """(how many events behind a place are no longer there, the text of the next ones, the place behind them)."""
+        with self._changed:
+            missed = max(0, self._first - 1 - place)
+            found, size = list[bytes](), 0
+            for kept in islice(self._kept, place + missed + 1 - self._first, None):
+                if found and size + len(kept.text) > _BATCH:
+                    break
+                found.append(kept.text)
+                size += len(kept.text)
+            return missed, b"".join(found), place + missed + len(found)
+
+    def given(self, place: int, behind: int) -> None:
+        """A client was given the events after ``place`` up to ``behind``."""
+        with self._changed:
+            for kept in islice(self._kept, max(0, place + 1 - self._first), max(0, behind + 1 - self._first)):
+                kept.given = True
+            self._changed.notify_all()
+
+    def enter(self) -> bool:
+        """Whether one more client can be served."""
+        with self._changed:
+            if self._clients >= self._options.clients:
+                return False
+            self._clients += 1
+            return True
+
+    def leave(self) -> None:
+        """A client went away."""
+        with self._changed:
+            self._clients -= 1
+            self._changed.notify_all()
+
+    def drain(self) -> Delivery:
+        """Wait until all events were given to a client, if there is one; nothing is put any more."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._clients or self._all_given(), self._options.wait / 1000)
+            for kept in self._kept:
+                self._let_go(kept)
+            self.over = True
+            return Delivery(self._taken - self._lost, self._lost, self._why)
+
+    def _room(self, size: int) -> bool:
+        return not self._full(size) or self._kept[0].given
+
+    def _full(self, size: int) -> bool:
+        return len(self._kept) >= self._options.buffer or self._bytes + size > self._options.memory
+
+    def _all_given(self) -> bool:
+        return all(kept.given for kept in self._kept)
+
+    def _drop(self) -> None:
+        """The oldest event makes room."""
+        kept = self._kept.popleft()
+        self._first += 1
+        self._bytes -= len(kept.text)
+        self._let_go(kept)
+
+    def _let_go(self, kept: BufferedEvent) -> None:
+        if not kept.given:
+            self._fail("no client took it while it was kept")
+
+    def _fail(self, why: str) -> None:
+        self._lost += 1
+        self._why = self._why or why
+
+
+_BEAT = 10.0
+"""Seconds of silence after which a comment shows that the connection lives."""
+_GRACE = 2
+"""Seconds that clients have to take the end."""
+_SPARE = 20
+"""Connections beyond the clients: those that are told why they are not served."""
+_HEAD = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
+
+
+class SseSink:
+    """Serves each message as an event to every client; ``url`` says where."""
+
+    def __init__(self, address: Address, options: SseOptions, random: Random) -> None:
+        self._address = address
+        self._buffer = EventBuffer(options, f"{random.getrandbits(48):x}")
+        self._feed = EventResponses(self._buffer, options)
+        self._lock = Lock()
+        self._result: Delivery | None = None
+        listening = _listen(address)
+        path = address.path or "/"
+        self.url = f"http://{address.host}:{listening.getsockname()[1]}{path}"
+        app = Starlette(routes=[Route(path, self._feed, methods=["GET"])])
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            limit_concurrency=options.clients + _SPARE,
+            timeout_graceful_shutdown=_GRACE,
+        )
+        self._server = uvicorn.Server(config)
+        self._running = Event()
+        self._thread = Thread(target=asyncio.run, args=(self._serve(listening),), name="sse", daemon=True)
+        self._thread.start()
+        self._running.wait()
+
+    def send(self, message: bytes, key: str | None = None) -> None:  # noqa: ARG002
+        """Hand over one message, which must be text; the key means nothing here."""
+        if self._result is not None:
+            raise SourceError(f"{self._address.text}: the sink is closed")
+        try:
+            message.decode()
+        except UnicodeDecodeError as error:
+            raise SourceError(f"{self._address.text}: server-sent events are UTF-8 text: {error}") from error
+        self._buffer.put(message)
+        self._loop.call_soon_threadsafe(self._feed.ring)
+
+    def close(self) -> Delivery:
+        """Wait for the clients that are behind, tell all that it is the end, and stop."""
+        with self._lock:
+            if self._result is None:
+                self._result = self._buffer.drain()
+                self._loop.call_soon_threadsafe(self._feed.ring)
+                self._server.should_exit = True
+                self._thread.join()
+            return self._result
+
+    async def _serve(self, listening: socket.socket) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._running.set()
+        await self._server.serve(sockets=[listening])
+
+
+class EventResponses:
+    """Streams the events of a buffer to clients over HTTP."""
+
+    def __init__(self, buffer: EventBuffer, options: SseOptions) -> None:
+        self._buffer = buffer
+        self._options = options
+        self._bells: set[asyncio.Event] = set()
+
+    def ring(self) -> None:
+        """Something is new: in the server's thread."""
+        for bell in self._bells:
+            bell.set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One client, from its request to its end."""
+        refusal = self._refusal(Request(scope))
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        bell = asyncio.Event()
+        self._bells.add(bell)
+        gone = asyncio.create_task(_until_gone(receive, bell))
+        try:
+            place = self._buffer.place(Request(scope).headers.get("last-event-id"))
+            await send({"type": "http.response.start", "status": 200, "headers": _HEAD})
+            await self._give(place, bell, gone, send)
+        except (TimeoutError, OSError):
+            return  # it took nothing for too long, or went away
+        finally:
+            gone.cancel()
+            self._bells.discard(bell)
+            self._buffer.leave()
+
+    async def _give(self, place: int, bell: asyncio.Event, gone: "asyncio.Task[None]", send: Send) -> None:
+        while not gone.done():
+            bell.clear()
+            missed, text, behind = self._buffer.after(place)
+            if missed:
+                text = write_event(str(missed).encode(), name=MISSED) + text
+            if text:
+                await self._send(text, send)
+                self._buffer.given(place, behind)
+                place = behind
+            elif self._buffer.over:
+                await self._send(write_event(b"end", name=END), send)
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+                return
+            else:
+                await self._rest(bell, send)
+
+    async def _rest(self, bell: asyncio.Event, send: Send) -> None:
+        """Wait for something new; show now and then that the connection lives."""
+        try:
+            await asyncio.wait_for(bell.wait(), _BEAT)
+        except TimeoutError:
+            await self._send(b": \n\n", send)
+
+    async def _send(self, text: bytes, send: Send) -> None:
+        message = {"type": "http.response.body", "body": text, "more_body": True}
+        await asyncio.wait_for(send(message), self._options.stall / 1000)
+
+    def _refusal(self, request: Request) -> Response | None:
+        """Why a client is not served, none when it is."""
+        token, shown = self._options.token, request.headers.get("authorization", "")
+        if token is not None and not hmac.compare_digest(shown.encode(), f"Bearer {token}".encode()):
+            return PlainTextResponse("a bearer token is needed\n", 401, {"www-authenticate": "Bearer"})
+        if not self._buffer.enter():
+            return PlainTextResponse("there are too many clients: come again later\n", 503, {"retry-after": "5"})
+        return None
+
+
+async def _until_gone(receive: Receive, bell: asyncio.Event) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    bell.set()
+
+
+def _listen(address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((address.host, 80 if address.port is None else address.port))
+        listening.listen()
+    except OSError as error:
+        listening.close()
+        raise SourceError(f"{address.text}: cannot listen there: {obstacle(error)}") from error
+    return listening
