@@ -43,7 +43,7 @@ from benchmarks.measure import HttpPool, KeptConnection, OneOf, awaited, cpu, fr
 from benchmarks.results import ResultTable
 from streamgauge.harness.process import ServerProcess
 from streamgauge.servers.broker.contract import Notification
-from streamgauge.servers.broker.representations import notification_json
+from streamgauge.servers.broker.delivery import notification_json
 from streamgauge.suites.sepbm import BASE, ONTOLOGY, Configuration, read
 
 Publication: TypeAlias = tuple[str, bytes]

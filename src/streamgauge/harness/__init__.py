@@ -9,9 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from tests.incremental.test_exists import put
-
-from streamgauge.formats.atomic import keep_first, making
+from streamgauge.formats.files import overwrite, put_if_absent, stage
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Semantics
@@ -92,7 +90,7 @@ class RunStore(Generic[Result]):
     @contextmanager
     def stage(self, name: str) -> Iterator[Path]:
         """A place to write a result to, which goes unless it is kept."""
-        with making(self.place(name)) as place:
+        with stage(self.place(name)) as place:
             yield place
 
     def add(self, name: str, write: Callable[[Path], object]) -> Result | None:
@@ -108,14 +106,14 @@ class RunStore(Generic[Result]):
         """
         if not again and (first := self.finished(name)) is not None:
             return first
-        put(place, self.place(name))
+        overwrite(place, self.place(name))
         return None
 
 
 def made_once(target: Path, make: Callable[[Path], object]) -> Path:
     """A file or folder that is the same whoever makes it, made in a place beside unless it is there."""
     if not target.exists():
-        with making(target) as place:
+        with stage(target) as place:
             make(place)
-            keep_first(place, target)
+            put_if_absent(place, target)
     return target

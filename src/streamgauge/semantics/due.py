@@ -206,10 +206,10 @@ def candidates_in_order(
     refuse_clock(windows, semantics, t0, advanced_to)
     held = [_SCOPES[each.window.kind](each, arrived, semantics, t0) for each in windows]
     if Report.WINDOW_CLOSE in semantics.report:
-        closes = _distinct(merge(*(_closes(each, arrived, semantics, advanced_to) for each in held)))
+        closes = groupby(merge(*(_closes(each, arrived, semantics, advanced_to) for each in held)))
         return (
             DueReport(at.instant, tuple(each.closed(at) for each in held))
-            for at in closes
+            for at, _ in closes
             if _in_period(at.instant, semantics, t0)
         )
     return (
@@ -297,7 +297,3 @@ def _together(arrived: Arrivals, tick: Tick) -> list[int]:
         rank if rank == len(keys) or keys[rank] != key else 0  # the next arrival, counted from 0, has this rank
         for rank, key in enumerate(keys, 1)
     ]
-
-
-def _distinct(moments: Iterable[RunInstant]) -> Iterator[RunInstant]:
-    return (moment for moment, _ in groupby(moments))

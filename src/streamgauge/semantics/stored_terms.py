@@ -113,7 +113,7 @@ def _described(term: Term, form: Term | None) -> StoredLiteral:
         case "decimal" if _NUMBER.fullmatch(text):
             return _number(form, LiteralKind.DECIMAL, text)
         case "float" | "double" if _FLOATING.fullmatch(text) and "INF" not in form:
-            return StoredLiteral(form, LiteralKind.FLOATING, _exponent(float(text)))
+            return StoredLiteral(form, LiteralKind.FLOATING, max(0, int(abs(float(text))).bit_length()))
         case "boolean" if text in ("true", "false", "1", "0"):
             return StoredLiteral(form, LiteralKind.BOOLEAN)
         case "dateTime" if moment := _MOMENT.fullmatch(text):
@@ -146,10 +146,6 @@ def _promotes_exactly(value: Fraction) -> bool:
         return False
     (pattern,) = struct.unpack("<q", struct.pack("<d", float(value)))
     return bool(pattern & 0x1FFFFFFF != 0x10000000) or Fraction(float(value)) == value
-
-
-def _exponent(value: float) -> int:
-    return max(0, int(abs(value)).bit_length())
 
 
 def _moment(text: str, zone: str | None) -> LiteralKind:

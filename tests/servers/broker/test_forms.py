@@ -14,8 +14,8 @@ from streamgauge.reasoning.closure import NO_RULES
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.channels import ExistingChannelError
 from streamgauge.servers.broker.contract import Opened
+from streamgauge.servers.broker.delivery import NotificationTexts
 from streamgauge.servers.broker.limits import LimitError, Limits, read_changes, read_files
-from streamgauge.servers.broker.representations import NotificationTexts
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.servers.broker.strategies import begin
 from streamgauge.sparql.algebra import answer

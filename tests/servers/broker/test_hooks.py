@@ -6,8 +6,7 @@ import json
 import httpx
 import pytest
 
-from streamgauge.servers.broker.delivery import Webhook, WebhookError, Webhooks, read_hook, refused
-from streamgauge.servers.broker.representations import NotificationTexts
+from streamgauge.servers.broker.delivery import NotificationTexts, Webhook, WebhookError, Webhooks, read_hook, refused
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.servers.http.outgoing_requests import Guarded
 from tests.servers.broker.world import broker, fact, select

@@ -400,15 +400,11 @@ class Simulator:
         if not aggregates(query.form):
             empty = EmptyAggregate.SPARQL
         if case.keeps is not None:
-            query = _with_window(query, case.keeps)
+            query = ContinuousQuery(query.form, (*query.windows, case.keeps), query.r2s, query.static)
         key = (query.form, query.static, query.windows, counting, empty)
         if key not in self._solvers:
             self._solvers[key] = (len(self._solvers), Snapshot(query, counting, empty))
         return self._solvers[key]
-
-
-def _with_window(query: ContinuousQuery, extra: StreamWindow) -> ContinuousQuery:
-    return ContinuousQuery(query.form, (*query.windows, extra), query.r2s, query.static)
 
 
 def _everything(case: Case, due: DueReport) -> View:

@@ -128,7 +128,7 @@ class _Wanted:
         return as_sets(plain) if semantics.answers is Counting.SET else plain
 
     def _asked(self, job: Callable[..., DataFrame], query: ContinuousQuery, semantics: Semantics) -> pa.Table:
-        means = _means(semantics)
+        means = ContentChoices(semantics.content, semantics.empty_aggregate)
         return _collected(
             job(self.session, self.stream, self.due, query.form, query.static, windows=query.windows, means=means)
         )
@@ -147,10 +147,6 @@ def _collected(frame: DataFrame) -> pa.Table:
 
 def _tuples(terms: Sequence[Sequence[str | None]], count: int) -> Iterable[Row]:
     return zip(*terms, strict=True) if terms else iter([()] * count)
-
-
-def _means(semantics: Semantics) -> ContentChoices:
-    return ContentChoices(semantics.content, semantics.empty_aggregate)
 
 
 def _wanted(

@@ -77,7 +77,10 @@ class LimitedIntegers:
             return False
         if self._as_sets:
             found, said = Possible(*(tuple(dict.fromkeys(each)) for each in (found.loose, found.tight))), set(said)
-        return self._tells(found, said) and not self._allows(found, tuple(said))
+        if not self._tells(found, said):
+            return False
+        rows = tuple(said)  # every row sent is to be a possible one, and every certain row is to be sent
+        return not (self._all_fit(rows, found.loose) and self._all_fit(found.tight, rows))
 
     def _tells(self, found: Possible, said: Collection[Row]) -> bool:
         """Whether the possible answers are those between the tight and the loose one."""
@@ -86,10 +89,6 @@ class LimitedIntegers:
         ):
             return False
         return not has_blanks(said) and not has_blanks(found.loose)
-
-    def _allows(self, found: Possible, said: Sequence[Row]) -> bool:
-        """Whether every row sent is a possible one, and every certain row was sent."""
-        return self._all_fit(said, found.loose) and self._all_fit(found.tight, said)
 
     def _all_fit(self, rows: Sequence[Row], others: Sequence[Row]) -> bool:
         """Whether each row can be paired with one of the others; ``True`` also where too many are left to be paired.

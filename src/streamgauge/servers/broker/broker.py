@@ -29,7 +29,7 @@ from streamgauge.servers.broker.contract import (
     Strategy,
 )
 from streamgauge.servers.broker.limits import LimitError, Limits, read_query, too_deep
-from streamgauge.servers.broker.publications import FailedError, PublicationQueue, Receipt, Waiting
+from streamgauge.servers.broker.publications import FailedError, PublicationQueue, Receipt, WaitingPublication
 from streamgauge.servers.broker.registry import Registry, Require, anything
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.deadlines import DEADLINES
@@ -115,7 +115,7 @@ class Broker(Registry):
         LimitError, BusyError, FailedError; the future has a KeyReuseError for a key of another publication.
         """
         told = None if key is None else _key(key, added, removed)
-        return self._submitted(lambda receive: Waiting(added, removed, told, owner, receive))
+        return self._submitted(added, removed, told, owner)
 
     def modify(
         self, changes: Sequence[UpdateOperation], key: RetryKey | str | None = None, owner: str = OPEN
@@ -125,9 +125,16 @@ class Broker(Registry):
         BusyError, FailedError; the future has a TooManySolutionsError when it touches more than a publication may.
         """
         told = _key(key, changes)
-        return self._submitted(lambda receive: Waiting((), (), told, owner, receive, changes))
+        return self._submitted((), (), told, owner, changes)
 
-    def _submitted(self, make: Callable[[Callable[[Receipt | BaseException], None]], Waiting]) -> "Future[Receipt]":
+    def _submitted(
+        self,
+        added: tuple[Triple, ...],
+        removed: tuple[Triple, ...],
+        key: RetryKey | None,
+        owner: str,
+        changes: Sequence[UpdateOperation] = (),
+    ) -> "Future[Receipt]":
         future: Future[Receipt] = Future()
         future.set_running_or_notify_cancel()
 
@@ -137,11 +144,11 @@ class Broker(Registry):
             else:
                 future.set_exception(outcome)
 
-        self._enqueue(make(receive))
+        self._enqueue(WaitingPublication(added, removed, key, owner, receive, changes))
         self.wake()
         return future
 
-    def _enqueue(self, waiting: Waiting) -> None:
+    def _enqueue(self, waiting: WaitingPublication) -> None:
         added, removed = waiting.added, waiting.removed
         if not self._graphs and (uses_graphs(waiting.changes) or any(is_named(fact[0]) for fact in (*added, *removed))):
             raise _without_graphs()
@@ -155,7 +162,7 @@ class Broker(Registry):
     def _at_once(self, added: tuple[Triple, ...], removed: tuple[Triple, ...], key: RetryKey | str | None) -> Receipt:
         outcomes: list[Receipt | BaseException] = []
         told = None if key is None else _key(key, added, removed)
-        self._enqueue(Waiting(added, removed, told, OPEN, outcomes.append))
+        self._enqueue(WaitingPublication(added, removed, told, OPEN, outcomes.append))
         while not outcomes:
             self.step()
         (outcome,) = outcomes
@@ -205,7 +212,7 @@ class Broker(Registry):
                 each.receive(outcome)
             return len(batch)
 
-    def _taken_in(self, batch: list[Waiting]) -> list[tuple[Waiting, Receipt | BaseException]]:
+    def _taken_in(self, batch: list[WaitingPublication]) -> list[tuple[WaitingPublication, Receipt | BaseException]]:
         """One outcome for each of the batch, when all that it causes is durable and told."""
         (first, *_) = batch
         if not first.changes or self._keys.holds(first.key):
@@ -218,8 +225,8 @@ class Broker(Registry):
             return [(first, error)]
         return self._take_in([first._replace(added=added, removed=removed)])
 
-    def _take_in(self, batch: list[Waiting]) -> list[tuple[Waiting, Receipt | BaseException]]:
-        outcomes: list[tuple[Waiting, Receipt | BaseException]] = []
+    def _take_in(self, batch: list[WaitingPublication]) -> list[tuple[WaitingPublication, Receipt | BaseException]]:
+        outcomes: list[tuple[WaitingPublication, Receipt | BaseException]] = []
         fresh: list[tuple[Publication, RetryKey | None]] = []
         room = self.limits.facts - self._strategy.explicit
         for each in batch:
@@ -268,7 +275,7 @@ class Broker(Registry):
         self._number = publications[0].number - 1
 
     def _refused(
-        self, waiting: Waiting, outcome: Receipt | BaseException, refused: Mapping[int, str]
+        self, waiting: WaitingPublication, outcome: Receipt | BaseException, refused: Mapping[int, str]
     ) -> Receipt | BaseException:
         """The outcome, or why there was none; a key of what had no effect may be used again."""
         if not isinstance(outcome, Receipt) or outcome.number not in refused:

@@ -1,7 +1,7 @@
 """A broker's client over HTTP: its operations, written once for those who wait and those who await.
 
-``Client`` and ``AsyncClient`` differ in how a request is sent and in the loop of ``subscribe``. A ``Subscription``
-knows all else of a subscription: what to ask for, what came twice, when a lost connection is made again and when not.
+``Client`` and ``AsyncClient`` differ in how a request is sent and in the loop of ``subscribe``. All else of a
+subscription is in ``ResumedSubscription`` (what to ask for, what came twice) and ``Reconnection`` (when to try again).
 """
 
 import asyncio
@@ -170,7 +170,7 @@ class Reconnection:
         return wait
 
 
-class Subscription:
+class ResumedSubscription:
     """A subscription across connections: what came twice is left out, and what is to be asked for next is known."""
 
     def __init__(self, channel: str, subscriber: str | None, after: int | None, again: Reconnection) -> None:
@@ -363,7 +363,7 @@ class Client(_Operations[Acknowledged, None, Standing]):
         BrokerError for a refusal or a mistake (a status that waiting does not mend, a certificate, an address),
         AwayError when the broker was away for ``patience`` seconds.
         """
-        place = Subscription(channel, subscriber, after, self._again(random, patience, tell))
+        place = ResumedSubscription(channel, subscriber, after, self._again(random, patience, tell))
         while True:
             try:
                 with self._http.stream(**self._arguments(place.call())) as response:
@@ -419,7 +419,7 @@ class AsyncClient(_Operations[Awaited[Acknowledged], Awaited[None], Awaited[Stan
         tell: Tell = log,
     ) -> AsyncGenerator[Told, None]:
         """Notifications, each once, until the channel ends; a lost connection is made again, as ``Client`` does."""
-        place = Subscription(channel, subscriber, after, self._again(random, patience, tell))
+        place = ResumedSubscription(channel, subscriber, after, self._again(random, patience, tell))
         while True:
             try:
                 async with self._http.stream(**self._arguments(place.call())) as response:

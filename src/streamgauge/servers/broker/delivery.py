@@ -3,32 +3,86 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from random import Random
+from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+from urllib.parse import quote
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection, Request
 from starlette.websockets import WebSocket
 
+from streamgauge.formats.results import results
+from streamgauge.incremental.row_joins import TRUE
 from streamgauge.model.mistake import MistakeError
 from streamgauge.servers.broker.broker import Broker
-from streamgauge.servers.broker.channels import Channel, Subscribed, UnknownChannelError
+from streamgauge.servers.broker.channels import Channel, FormKind, Subscribed, UnknownChannelError
 from streamgauge.servers.broker.contract import JournalError, Notification
 from streamgauge.servers.broker.limits import LimitError, check_name
 from streamgauge.servers.broker.registry import HOOK_NAME, OPERATOR
-from streamgauge.servers.broker.representations import NotificationTexts, key_of
 from streamgauge.servers.http import events
 from streamgauge.servers.http.fanout import CONNECTION, PUSH, Fanouts, Member, as_events, chunk, converse, frames
 from streamgauge.sources.backoff import Backoff
 
 if TYPE_CHECKING:
     import httpx
+
+
+_KEPT: Final = 512
+_LARGEST: Final = 64 * 2**10
+"""Bytes of rows above which a notification's text is not kept."""
+
+
+def key_of(notification: Notification) -> str:
+    """The key of a notification: the same when it comes twice, and of no other."""
+    return f"{quote(notification.channel, safe='')}/{notification.number}/{notification.at}"
+
+
+def notification_json(
+    notification: Notification, variables: tuple[str, ...], kind: FormKind = "SELECT"
+) -> dict[str, object]:
+    """The JSON of a notification; of an ASK also whether it is true now."""
+    truth = {"boolean": notification.added == ((TRUE,),)} if kind == "ASK" else {}
+    return truth | {
+        "channel": notification.channel,
+        "number": notification.number,
+        "key": key_of(notification),
+        "publications": list(notification.causes),
+        "at": notification.at,
+        "added": results(variables, notification.added),
+        "removed": results(variables, notification.removed),
+    }
+
+
+class NotificationTexts:
+    """Notifications as lines of JSON, of which those made last are kept, however many are told. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._texts: OrderedDict[tuple[str, int, int], bytes] = OrderedDict()
+        self._lock = Lock()
+
+    def text(self, channel: Channel, notification: Notification) -> bytes:
+        """One line of JSON."""
+        key = channel.name, notification.number, notification.at
+        text = self._texts.get(key)
+        if text is None:
+            text = msgspec.json.encode(notification_json(notification, channel.variables, channel.log.kind))
+            if notification.size <= _LARGEST:
+                self._keep(key, text)
+        return text
+
+    def _keep(self, key: tuple[str, int, int], text: bytes) -> None:
+        with self._lock:
+            self._texts[key] = text
+            if len(self._texts) > _KEPT:
+                self._texts.popitem(last=False)
 
 
 _Begun: TypeAlias = tuple[Subscribed, events.Signal]

@@ -1,7 +1,7 @@
 """The broker on the web: requests in, notifications out; everything that is decided is decided in the core."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from functools import partial
@@ -15,14 +15,16 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from streamgauge.formats.results import MEDIA_TYPE as RESULTS
-from streamgauge.model.terms import Triple
+from streamgauge.formats.results import results
+from streamgauge.incremental.row_joins import TRUE
+from streamgauge.model.terms import Row, Triple
 from streamgauge.query import QueryError
 from streamgauge.query.updates import TooManySolutionsError, UpdateOperation
 from streamgauge.servers.broker.access import Access, AccessError
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.channels import Channel, ExistingChannelError, ForeignNameError, UnknownChannelError
 from streamgauge.servers.broker.contract import JournalError
-from streamgauge.servers.broker.delivery import Connections, Webhook, Webhooks
+from streamgauge.servers.broker.delivery import Connections, NotificationTexts, Webhook, Webhooks
 from streamgauge.servers.broker.limits import (
     LONGEST_NAME,
     SYNTAXES,
@@ -38,13 +40,13 @@ from streamgauge.servers.broker.limits import (
 )
 from streamgauge.servers.broker.publications import FailedError, PublicationWorker, Receipt
 from streamgauge.servers.broker.registry import OPERATOR, Require
-from streamgauge.servers.broker.representations import NotificationTexts, metrics, standing, status, subscriber_status
 from streamgauge.servers.broker.sepa import PREFIX, Conversation, SharedChannels, refuse_graph_parameters
 from streamgauge.servers.http import events
 from streamgauge.servers.http.access import OPEN, Origins, given, guards
+from streamgauge.servers.http.deadlines import resident
 from streamgauge.servers.http.headers import ConditionError, PreconditionError, read_conditions
 from streamgauge.servers.http.limits import STATUS, CrowdedError, Gate, load_parsers, read_body, text
-from streamgauge.servers.http.metrics import MEDIA_TYPE, exposition
+from streamgauge.servers.http.metrics import MEDIA_TYPE, PAUSES, Metric, exposition
 from streamgauge.servers.http.openapi import (
     DescribedRoute,
     Json,
@@ -246,7 +248,7 @@ class BrokerApp:
         create = partial(self._broker.create_channel, name, query, owner=self._owner(request), require=demands)
         async with self._creation.through():
             await run_in_threadpool(create)
-        return tagged_json(status(self._broker.channel(name)), status=201, headers={"Location": f"/channels/{name}"})
+        return tagged_json(_status(self._broker.channel(name)), status=201, headers={"Location": f"/channels/{name}"})
 
     async def delete_channel(self, request: Request) -> Response:
         """A channel ends."""
@@ -264,14 +266,14 @@ class BrokerApp:
 
     async def channel(self, request: Request) -> Response:
         """One channel."""
-        data = status(self._broker.channel(self._name(request, "subscribe")))
+        data = _status(self._broker.channel(self._name(request, "subscribe")))
         return tagged_json(data, read_conditions(request.headers.raw))
 
     async def rows(self, request: Request) -> Response:
         """The answer as it is; the header Notification is the number of the last one that is in it."""
         name = self._name(request, "subscribe")
         number, rows = await run_in_threadpool(self._broker.rows, name)
-        said = await run_in_threadpool(standing, self._broker.channel(name), rows)
+        said = await run_in_threadpool(_standing, self._broker.channel(name), rows)
         return JSONResponse(said, headers={"Notification": str(number)}, media_type=RESULTS)
 
     async def subscribe(self, request: Request) -> Response:
@@ -326,7 +328,7 @@ class BrokerApp:
         owner = self._owner(request)
         acknowledge = partial(self._broker.acknowledge, name, subscriber, number, owner=owner, require=demands)
         channel = await run_in_threadpool(acknowledge)
-        return Response(status_code=204, headers={"ETag": json_tag(subscriber_status(channel, subscriber))})
+        return Response(status_code=204, headers={"ETag": json_tag(_subscriber_status(channel, subscriber))})
 
     async def unsubscribe(self, request: Request) -> Response:
         """A subscriber is forgotten."""
@@ -345,7 +347,7 @@ class BrokerApp:
 
     async def metrics(self, _request: Request) -> Response:
         """Counts for Prometheus; terms are counted in a thread."""
-        text = await run_in_threadpool(lambda: exposition(metrics(self._broker, self._hooks.failures)))
+        text = await run_in_threadpool(lambda: exposition(_metrics(self._broker, self._hooks.failures)))
         return PlainTextResponse(text, media_type=MEDIA_TYPE)
 
     async def openapi(self, request: Request) -> Response:
@@ -401,7 +403,7 @@ def _channel_demands(request: Request, name: str) -> Require:
     conditions = read_conditions(request.headers.raw)
 
     def require(channel: Channel | None) -> None:
-        conditions.require([] if channel is None else [json_tag(status(channel))], f"the channel {name}")
+        conditions.require([] if channel is None else [json_tag(_status(channel))], f"the channel {name}")
 
     return require
 
@@ -412,7 +414,64 @@ def _subscriber_demands(request: Request, name: str) -> Require:
 
     def require(channel: Channel | None) -> None:
         there = channel is not None and name in channel.acknowledged
-        tags = [json_tag(subscriber_status(channel, name))] if channel is not None and there else []
+        tags = [json_tag(_subscriber_status(channel, name))] if channel is not None and there else []
         conditions.require(tags, f"the subscriber {name}")
 
     return require
+
+
+def _standing(channel: Channel, rows: Sequence[Row]) -> Json:
+    """The answer of a channel as it is: SPARQL JSON (of an ASK its boolean; of a CONSTRUCT a row a triple)."""
+    if channel.log.kind == "ASK":
+        return {"head": {}, "boolean": list(rows) == [(TRUE,)]}
+    return results(channel.variables, rows)
+
+
+def _status(channel: Channel) -> dict[str, object]:
+    """One channel: its query, and the number of its last notification."""
+    return {
+        "channel": channel.name,
+        "query": channel.query,
+        "form": channel.log.kind,
+        "variables": list(channel.variables),
+        "notification": channel.number,
+        "subscribers": len(channel.acknowledged),
+        "connections": len(channel.connected),
+    }
+
+
+def _subscriber_status(channel: Channel, name: str) -> dict[str, object]:
+    """A subscriber by name: the number of the last notification that was acknowledged."""
+    return {"channel": channel.name, "subscriber": name, "acknowledged": channel.acknowledged[name]}
+
+
+def _metrics(broker: Broker, webhook_failures: int) -> Iterator[Metric]:
+    """Counts of the whole broker; channels are too many to be counted by name."""
+    channels = broker.channels()
+    told = sum(each.number for each in channels)
+    kept = sum(log.entries.bytes for log in {each.log for each in channels})
+    for name, about, value in (
+        ("channels", "Channels.", len(channels)),
+        ("subscribers", "Subscribers by name.", sum(len(each.acknowledged) for each in channels)),
+        ("connections", "Who is connected.", sum(len(each.connected) for each in channels)),
+        ("notifications", "Notifications of the channels that are there.", told),
+        ("kept_bytes", "What is kept of notifications.", kept),
+        ("waiting", "Publications that wait.", broker.waiting),
+        ("failed", "1 when nothing is taken any more.", int(bool(broker.fault))),
+        ("refusing", "1 when the disk did not take the last change.", int(bool(broker.trouble))),
+    ):
+        yield Metric(f"streamgauge_broker_{name}", "gauge", about, (({}, float(value)),))
+    held = broker.held()
+    terms, about = float(held.terms), "Different terms of facts, all interned."
+    yield Metric("streamgauge_broker_interned_terms", "gauge", about, (({}, terms),))
+    parts = (("facts", held.facts), ("answers", held.answers), ("notifications", kept), ("process", resident()))
+    memory = tuple(({"of": name}, float(value)) for name, value in parts)
+    yield Metric(
+        "streamgauge_broker_memory_bytes", "gauge", "About what is kept; the process as the system has it.", memory
+    )
+    yield from PAUSES.metrics()
+    for name, about, value in (
+        ("publications", "Publications taken in.", broker.number),
+        ("webhook_failures", "Tries that a webhook did not take.", webhook_failures),
+    ):
+        yield Metric(f"streamgauge_broker_{name}_total", "counter", about, (({}, float(value)),))

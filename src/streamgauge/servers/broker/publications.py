@@ -25,7 +25,7 @@ class Receipt(NamedTuple):
     repeated: bool = False
 
 
-class Waiting(NamedTuple):
+class WaitingPublication(NamedTuple):
     """A publication that waits, by its identity ``owner``; ``receive`` takes its receipt or error."""
 
     added: tuple[Triple, ...]
@@ -42,13 +42,13 @@ class PublicationQueue:
 
     def __init__(self, limits: Limits) -> None:
         self._limits, self._lock = limits, RLock()
-        self._waiting: deque[Waiting] = deque()
+        self._waiting: deque[WaitingPublication] = deque()
         self._own: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def add(self, waiting: Waiting) -> None:
+    def add(self, waiting: WaitingPublication) -> None:
         """A publication waits. LimitError for one with too many triples, BusyError when too many wait."""
         if len(waiting.added) + len(waiting.removed) > self._limits.graph:
             raise LimitError(f"a publication of more than {self._limits.graph} triples: publish it in parts")
@@ -60,9 +60,9 @@ class PublicationQueue:
                 self._own[waiting.owner] = own + 1
             self._waiting.append(waiting)
 
-    def batch(self) -> list[Waiting]:
+    def batch(self) -> list[WaitingPublication]:
         """Those that wait, up to one whose changes depend on them, which is a batch of its own."""
-        batch: list[Waiting] = []
+        batch: list[WaitingPublication] = []
         with self._lock:
             while self._waiting and len(batch) < self._limits.batch:
                 if self._waiting[0].changes and batch:

@@ -21,6 +21,7 @@ from streamgauge.model.report import DueReport, View
 from streamgauge.model.semantics import Report
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Case, Fault, Scoping, Seen
+from streamgauge.semantics.arrivals import first_close
 
 FASTEST = Fraction(1, 4)
 ROUND = tuple(sign * Fraction(n, 100) for n in (1, 2, 5, 10, 15, 20) for sign in (1, -1))
@@ -33,7 +34,7 @@ SEEN = 2**62
 def proposals(seen: Seen) -> Iterator[Fault]:
     """Faults for one time-based window that reports when it closes."""
     windows = seen.case.query.windows
-    if len(windows) != 1 or windows[0].window.kind != "time" or not _closes(seen.case):
+    if len(windows) != 1 or windows[0].window.kind != "time" or Report.WINDOW_CLOSE not in seen.case.semantics.report:
         return
     window = windows[0].window
     first = _first(seen.case)
@@ -68,14 +69,9 @@ def _both(case: Case, part: Part, scoping: Scoping, end: Callable[[Case], int]) 
     yield Fault(as_declared, "clock", partial(_drifting, scoping=scoping, end=None), fine=True)
 
 
-def _closes(case: Case) -> bool:
-    return Report.WINDOW_CLOSE in case.semantics.report
-
-
 def _first(case: Case) -> int:
     """The first close, ms after t0."""
-    window = case.query.windows[0].window
-    return window.slide if case.semantics.partial_head else window.size
+    return first_close(case.query.windows[0], case.semantics)
 
 
 def _rates(seen: Seen, crossings: Callable[[int], Iterator[Fraction]]) -> list[Fraction]:

@@ -15,7 +15,8 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     if any(isinstance(pattern, al.Distinct) for pattern in every_pattern(form.pattern)):
         yield Fault(Part("DISTINCT ignored", "DISTINCT is ignored: repeated rows are sent."), "distinct", _ignored)
     elif isinstance(form, al.Select):
-        yield Fault(Part("DISTINCT applied", "Repeated rows are sent once."), "distinct", _applied)
+        part = Part("DISTINCT applied", "Repeated rows are sent once.")
+        yield Fault(part, "distinct", lambda case: case.answering(lambda rows: tuple(dict.fromkeys(rows))))
 
 
 def _ignored(case: Case) -> Case:
@@ -23,7 +24,3 @@ def _ignored(case: Case) -> Case:
         return pattern.pattern if isinstance(pattern, al.Distinct) else pattern
 
     return rewritten(case, without)
-
-
-def _applied(case: Case) -> Case:
-    return case.answering(lambda rows: tuple(dict.fromkeys(rows)))

@@ -5,17 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from streamgauge.model.verdict import Part
-from streamgauge.oracle.diagnosis.models import Case, Fault, Rows, Seen
+from streamgauge.oracle.diagnosis.models import Fault, Rows, Seen
 
 
 def proposals(_seen: Seen) -> Iterator[Fault]:
     """One fault."""
     sentence = "The query is evaluated only when a new match arrives, not when matches leave the window."
-    yield Fault(Part("evaluated on new matches only", sentence), "gate", _change)
-
-
-def _change(case: Case) -> Case:
-    return replace(case, gate=_new)
+    yield Fault(Part("evaluated on new matches only", sentence), "gate", lambda case: replace(case, gate=_new))
 
 
 def _new(matches: Sequence[Rows]) -> bool:

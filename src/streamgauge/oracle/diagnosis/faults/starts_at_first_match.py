@@ -1,11 +1,11 @@
 """Nothing is reported before something matches; from then on every window is, empty or not (Esper's output clock)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from streamgauge.model.semantics import Report
 from streamgauge.model.verdict import Part
-from streamgauge.oracle.diagnosis.models import Case, Fault, Rows, Seen
+from streamgauge.oracle.diagnosis.models import Case, Fault, Seen
 
 
 def proposals(_seen: Seen) -> Iterator[Fault]:
@@ -16,8 +16,4 @@ def proposals(_seen: Seen) -> Iterator[Fault]:
 
 def _change(case: Case) -> Case:
     report = case.semantics.report - {Report.NON_EMPTY}
-    return replace(case.under(report=report, notify_empty=True), gate=_started)
-
-
-def _started(matches: Sequence[Rows]) -> bool:
-    return any(matches)
+    return replace(case.under(report=report, notify_empty=True), gate=any)

@@ -3,15 +3,11 @@
 from collections.abc import Iterator
 
 from streamgauge.model.verdict import Part
-from streamgauge.oracle.diagnosis.models import Case, Fault, Seen
+from streamgauge.oracle.diagnosis.models import Fault, Seen
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:
     """One fault for a query with static data."""
     if seen.case.query.static:
         part = Part("static data ignored", "Static data is ignored: only what the windows hold is matched.")
-        yield Fault(part, "static", _without)
-
-
-def _without(case: Case) -> Case:
-    return case.asking(case.query.with_static(()))
+        yield Fault(part, "static", lambda case: case.asking(case.query.with_static(())))
