@@ -50,11 +50,11 @@ from streamgauge.harness.resources import reaped
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.annotations import method, methods
+from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import FragmentsApp, application
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import Label, Style
-from streamgauge.servers.fragments.writes.draft import FactDraft, WriteResult, add
+from streamgauge.servers.fragments.store.indexed import MemoryStore
+from streamgauge.servers.fragments.writes import FactDraft, WriteResult, add
 
 TRAIN = "http://example.org/train#"
 STAMP = "http://www.w3.org/2001/XMLSchema#dateTime"

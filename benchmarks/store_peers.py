@@ -13,8 +13,8 @@ from typing import Protocol
 import lmdb
 import pyoxigraph as ox
 
-from streamgauge.servers.fragments.quads import Match, Quad
-from streamgauge.servers.fragments.store.key_value import Writes
+from streamgauge.servers.fragments import Match, Quad
+from streamgauge.servers.fragments.store import Writes
 from streamgauge.servers.fragments.store.quad_keys import INDEX_ORDERS, order_for
 
 SHAPES = [shape for shape in product((True, False), repeat=4) if any(shape)]

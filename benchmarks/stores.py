@@ -26,11 +26,10 @@ import psutil
 from benchmarks.measure import OneOf, options, own_cost
 from benchmarks.results import ResultTable
 from benchmarks.store_peers import PEERS, BlocksOnSqlite, Peer
-from streamgauge.servers.fragments.quads import ExpiringQuad, Match, Quad
-from streamgauge.servers.fragments.store import Keep, Store
+from streamgauge.servers.fragments import ExpiringQuad, Match, Quad
+from streamgauge.servers.fragments.store import Keep
 from streamgauge.servers.fragments.store.disk import DiskStore
-from streamgauge.servers.fragments.store.indexed import IndexedStore
-from streamgauge.servers.fragments.store.memory import MemoryStore
+from streamgauge.servers.fragments.store.indexed import MemoryStore, Store
 
 BATCH = 20
 ROUNDS = 5
@@ -117,7 +116,7 @@ def peers(given: argparse.Namespace) -> None:
         ours: dict[str, Store] = {
             "disk": DiskStore(Path(folder) / "disk"),
             "memory": MemoryStore(),
-            "our blocks on SQLite": IndexedStore(BlocksOnSqlite(Path(folder) / "our blocks on SQLite")),
+            "our blocks on SQLite": Store(BlocksOnSqlite(Path(folder) / "our blocks on SQLite")),
         }
         for name, store in ours.items():
             sides[name] = _side(name, store, lambda store=store: store.load(quads(size)), size, Path(folder) / name)

@@ -35,16 +35,14 @@ from tests.servers.fragments.live_queries.test_replay import replayed
 from benchmarks.measure import OneOf, own_cost, run_parts
 from benchmarks.results import ResultTable
 from streamgauge.model.algebra import Var
+from streamgauge.servers.fragments import QuadPattern
 from streamgauge.servers.fragments.annotations import methods
-from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
-from streamgauge.servers.fragments.client.contract import Binding
-from streamgauge.servers.fragments.client.http_cache import ResponseCache
-from streamgauge.servers.fragments.client.joins import match_bindings, solve, with_terms
-from streamgauge.servers.fragments.client.sources import open_source
+from streamgauge.servers.fragments.client import Binding
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient, ResponseCache
+from streamgauge.servers.fragments.client.sources import match_bindings, open_source, solve
 from streamgauge.servers.fragments.client.sources.fragments import FragmentsSource
+from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.live_queries.watch import watch
-from streamgauge.servers.fragments.quads import QuadPattern
-from streamgauge.servers.fragments.style import Label, Style
 
 QUERY = f"""PREFIX t: <{T}>
 SELECT ?delay ?platform ?head ?route ?time {{
@@ -206,7 +204,7 @@ async def row_by_row(patterns: Sequence[QuadPattern], source: FragmentsSource) -
     for pattern in sorted(patterns, key=lambda pattern: counts[pattern]):
         found = []
         for row in rows:
-            narrow = with_terms(pattern, row)
+            narrow = pattern.bound(row)
             quads = (await source.fetch(narrow)).quads
             found += [{**row, **each} for each in match_bindings(narrow, quads)]
         rows = found

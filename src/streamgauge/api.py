@@ -1,7 +1,7 @@
 """The public API beside ``watch``: expected answers, recorded runs, verdicts (docs/python.md)."""
 
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
@@ -26,9 +26,18 @@ from streamgauge.sources.contract import parse_address
 from streamgauge.sources.decoders import OwnDataOptions
 from streamgauge.sources.named import by_time, is_live
 from streamgauge.suites.experiments.plan import refuse_window, stream_facts
-from streamgauge.watching.asked import Query, Static, Terms, WatchError, understand
-from streamgauge.watching.origin import read_as
-from streamgauge.watching.streams import Stream, StreamFeed, given_pairs, open_feeds
+from streamgauge.watching import read_as
+from streamgauge.watching.inputs import (
+    Query,
+    Static,
+    Stream,
+    StreamFeed,
+    Terms,
+    WatchError,
+    given_pairs,
+    open_feeds,
+    understand,
+)
 from streamgauge.workloads.parameters import duration
 
 if TYPE_CHECKING:
@@ -52,15 +61,10 @@ class Expectations(tuple[ExpectedReport, ...]):
     def _repr_html_(self) -> str:
         """The reports with their sizes, for notebooks."""
         head = ("report", "instant (ms)", "scope (ms)", "expected rows", "triples in the window")
+        sizes = ((one.due, len(one.rows), one.content) for one in self)
         rows = [
-            (
-                str(at),
-                f"{one.due.instant:,}",
-                f"{one.due.start:,} - {one.due.end:,}",
-                f"{len(one.rows):,}",
-                f"{one.content:,}",
-            )
-            for at, one in enumerate(self, 1)
+            (str(at), f"{due.instant:,}", f"{due.start:,} - {due.end:,}", f"{size:,}", f"{content:,}")
+            for at, (due, size, content) in enumerate(sizes, 1)
         ]
         return html_table(head, rows)
 
@@ -129,20 +133,6 @@ def load_run(folder: str | Path) -> Run:
     return read_run(folder, parse)
 
 
-@dataclass(frozen=True, slots=True)
-class _Judging:
-    """How a run is judged: the options of ``check``."""
-
-    semantics: Semantics | str | None = None
-    query: str | Path | None = None
-    rules: Literal["csrbench", "yabench"] | None = None
-    gracious: bool = False
-    evaluator: Evaluator | None = None
-    max_delay: int | str | None = None
-    exact_datatypes: bool = False
-    stream: str | Path | None = None
-
-
 class CheckOptions(TypedDict, total=False):
     """The options of ``check``."""
 
@@ -173,28 +163,29 @@ def check(run: Run | str | Path, **options: Unpack[CheckOptions]) -> Verdict:
     in a sentence what cannot be judged so.
     """
     _refuse_unknown("check", options, CheckOptions)
-    asked = _Judging(**options)
     recorded = run if isinstance(run, Run) else load_run(run)
-    stream = _stream_of(recorded, asked)
-    if asked.query is not None:
-        is_text = isinstance(asked.query, str) and "{" in asked.query
-        text = str(asked.query) if is_text else Path(asked.query).read_text(encoding="utf-8")
-        recorded = with_query(recorded, text, {})
-    if asked.semantics is not None:
-        named = profile(asked.semantics) if isinstance(asked.semantics, str) else asked.semantics
+    stream = _stream_of(recorded, options.get("stream"))
+    if (query := options.get("query")) is not None:
+        is_text = isinstance(query, str) and "{" in query
+        recorded = with_query(recorded, str(query) if is_text else Path(query).read_text(encoding="utf-8"), {})
+    if (semantics := options.get("semantics")) is not None:
+        named = profile(semantics) if isinstance(semantics, str) else semantics
         begun = near(recorded.header.query.windows, named, stream_facts(stream).first)
         recorded = replace(recorded, header=replace(recorded.header, semantics=begun))
-    if asked.rules is not None:
-        settings = RuleSettings(gracious=asked.gracious)
-        return with_cautions(recorded, judge_as(asked.rules, recorded, tuple(elements(stream)), settings), stream)
-    late = None if asked.max_delay is None else duration(asked.max_delay)
-    means = Means(_spark, asked.evaluator, late, gracious=asked.gracious, exact_datatypes=asked.exact_datatypes)
+    gracious = options.get("gracious", False)
+    if (rules := options.get("rules")) is not None:
+        settings = RuleSettings(gracious=gracious)
+        return with_cautions(recorded, judge_as(rules, recorded, tuple(elements(stream)), settings), stream)
+    delay = options.get("max_delay")
+    late = None if delay is None else duration(delay)
+    exact = options.get("exact_datatypes", False)
+    means = Means(_spark, options.get("evaluator"), late, gracious=gracious, exact_datatypes=exact)
     return judge_run(recorded, stream, means)
 
 
-def _stream_of(run: Run, asked: _Judging) -> Path:
-    if asked.stream is not None:
-        return Path(asked.stream)
+def _stream_of(run: Run, stream: str | Path | None) -> Path:
+    if stream is not None:
+        return Path(stream)
     if run.folder is None:
         raise RefusedError("this run was not read from a folder: name its stream table, check(run, stream=FOLDER)")
     return stream_path(run.folder)

@@ -4,16 +4,15 @@
 """
 
 from streamgauge.model.algebra import Var
+from streamgauge.servers.fragments import QuadPattern
+from streamgauge.servers.fragments.client import SourceError
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
-from streamgauge.servers.fragments.client.contract import SourceError
-from streamgauge.servers.fragments.client.joins import solve
-from streamgauge.servers.fragments.client.sources import open_source
+from streamgauge.servers.fragments.client.sources import open_source, solve
 from streamgauge.servers.fragments.client.transport import ClientLimits, guarded_client
+from streamgauge.servers.fragments.labels import VOCABULARIES, Border, Label, Style
+from streamgauge.servers.fragments.live_queries import RefusedQueryError
 from streamgauge.servers.fragments.live_queries.poll_loop import Event, Failed, Fresh, GaveUpError, Listening, Polling
-from streamgauge.servers.fragments.live_queries.query import RefusedQueryError
 from streamgauge.servers.fragments.live_queries.watch import UnknownPlanError, UnpushedPlanError, watch
-from streamgauge.servers.fragments.quads import QuadPattern
-from streamgauge.servers.fragments.style import VOCABULARIES, Border, Label, Style
 
 Limits = ClientLimits
 """The name of before of ``ClientLimits``."""

@@ -153,6 +153,7 @@ def printed(shown):
         ("file:///etc/passwd", [], 2, "no web address"),
         ("http://169.254.169.254.nowhere.invalid/", [], 2, ""),
         ("http://127.0.0.1:9/trains", ["--patience", "100ms"], 3, "given up, as --patience is 0.1 s"),
+        ("http://127.0.0.1:9/trains", ["--once"], 3, "after 4 attempts: given up: --patience 10m goes on trying"),
     ],
 )
 def test_what_can_never_work_ends_with_a_sentence_and_a_code(query, command, address, words, code, says):

@@ -77,10 +77,10 @@ def queries() -> tuple[object, Callable[[], None]]:
 
 def fragments() -> tuple[object, Callable[[], None]]:
     """A fragments server that is written to."""
+    from streamgauge.servers.fragments.labels import Style
     from streamgauge.servers.fragments.pages.dataset import DataSet
     from streamgauge.servers.fragments.pages.http import application
-    from streamgauge.servers.fragments.store.memory import MemoryStore
-    from streamgauge.servers.fragments.style import Style
+    from streamgauge.servers.fragments.store.indexed import MemoryStore
     from streamgauge.servers.fragments.writes.http import WritesHandler
     from streamgauge.servers.http.headers import of_host
 

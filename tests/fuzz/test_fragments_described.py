@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from streamgauge.servers.fragments.annotations import methods
-from streamgauge.servers.fragments.style import Style
+from streamgauge.servers.fragments.labels import Style
 from tests.fuzz.test_fragments import TOKEN, Served
 
 CHECKS = [

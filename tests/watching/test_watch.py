@@ -203,7 +203,7 @@ def test_leaving_an_asynchronous_watch_ends_it():
 
 @pytest.mark.server
 def test_a_program_answers_while_nothing_comes(monkeypatch):
-    monkeypatch.setattr("streamgauge.watching.origin.load", lambda _name: PROGRAM)
+    monkeypatch.setattr("streamgauge.watching.load", lambda _name: PROGRAM)
     more = threading.Event()
 
     def source():
@@ -229,7 +229,7 @@ def test_a_program_that_fails_is_told(monkeypatch):
             emit,
         ),
     )
-    monkeypatch.setattr("streamgauge.watching.origin.load", lambda _name: program)
+    monkeypatch.setattr("streamgauge.watching.load", lambda _name: program)
     with pytest.raises(PipeError, match=r"exit code 3|stopped reading"):
         list(watch(COUNT, PAIRS))
 
@@ -243,7 +243,7 @@ def test_a_program_that_dies_while_nothing_comes_is_told_at_once(monkeypatch):
         refuse=load("live").refuse,
         start=lambda _query, chosen, emit: PipedSession(words, Task("", "rspql", chosen), emit),
     )
-    monkeypatch.setattr("streamgauge.watching.origin.load", lambda _name: program)
+    monkeypatch.setattr("streamgauge.watching.load", lambda _name: program)
     over = threading.Event()
 
     def source():

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from streamgauge.reasoning import Rules
     from streamgauge.reasoning.ontology import Extent
-    from streamgauge.servers.fragments.style import Style
+    from streamgauge.servers.fragments.labels import Style
     from streamgauge.workloads import Workload
 
     Made = tuple[Workload, int, Mapping[str, object]]
@@ -244,7 +244,7 @@ def styles(asked: str) -> list[Style]:
     An instant says when a fact held, not for how long: facts of streams have no use for that label.
     """
     from streamgauge.servers.fragments.annotations import methods, named
-    from streamgauge.servers.fragments.style import Label, Style
+    from streamgauge.servers.fragments.labels import Label, Style
 
     wanted = methods() if asked == "all" else [name.strip() for name in asked.split(",")]
     return [Style(name, label) for name, label in product(map(named, wanted), (Label.EXPIRATION, Label.INTERVAL))]
@@ -280,7 +280,7 @@ def latest(facts: Iterable[Fact]) -> list[Fact]:
 
 def _write_facts(folder: Path, style: Style, still: list[Fact], facts: list[Fact]) -> None:
     from streamgauge.servers.fragments.annotations import method
-    from streamgauge.servers.fragments.style import Label
+    from streamgauge.servers.fragments.labels import Label
 
     numbers = count(1)
     said = facts if style.label is Label.INTERVAL else latest(facts)

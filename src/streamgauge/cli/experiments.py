@@ -1,10 +1,10 @@
-"""The commands ``init``, ``run``, ``demo``, ``capacity`` and ``report``: experiments, from a first one to the page."""
+"""The commands ``run``, ``demo``, ``capacity`` and ``report``: experiments, from the file to the page."""
 
 import json
 from collections.abc import Callable
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -13,9 +13,7 @@ from streamgauge.cli.exits import Exit, exit_code
 from streamgauge.cli.options import AsJson, milliseconds, one_of, tell_note
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import elapsed, foretold, printing, telling
-from streamgauge.formats.files import made_folder
 from streamgauge.formats.run import read_run, read_verdict
-from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import counted
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Verdict
@@ -39,30 +37,11 @@ from streamgauge.suites.experiments.capacity import CapacityAxis as Varied
 from streamgauge.suites.experiments.plan import RUN_S, RunEstimate
 from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
 
-START: Final = ("experiment.toml", "query.rq", "stream.ttl")
-"""The files that are written, from the folder ``start`` beside this module."""
-
-
-class KeptError(MistakeError, ValueError):
-    """A file that is there already; the sentence names the file and says what to do."""
-
 
 def register(app: typer.Typer) -> None:
     """Add this group's commands."""
-    for each in (init, run, demo, capacity, report):
+    for each in (run, demo, capacity, report):
         app.command(each.__name__)(each)
-
-
-def init(folder: Annotated[Path, typer.Argument(help="A new folder, or one that is there.")]) -> None:
-    """Write a commented experiment, query and stream to start from; no file is overwritten."""
-    if there := [name for name in START if (folder / name).exists()]:
-        raise KeptError(f"{folder} has {', '.join(there)} already: nothing was written; name another folder")
-    made_folder(folder)
-    for name in START:
-        text = (files("streamgauge.cli") / "start" / name).read_text(encoding="utf-8")
-        with (folder / name).open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-    typer.echo(f"{folder} has a stream, a query and an experiment: streamgauge run {folder / START[0]}")
 
 
 Overrides = Annotated[

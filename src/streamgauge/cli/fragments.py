@@ -15,18 +15,18 @@ from streamgauge.incremental.budget import gc_frozen
 from streamgauge.model.phrases import counted
 from streamgauge.servers.durability import end_with_sentence
 from streamgauge.servers.fragments.annotations import named
-from streamgauge.servers.fragments.pages.dataset import DataSet, FragmentShape
+from streamgauge.servers.fragments.labels import VOCABULARIES, Border, Label, Style
+from streamgauge.servers.fragments.pages import FragmentShape
+from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application
 from streamgauge.servers.fragments.pages.representations import FragmentLimits
-from streamgauge.servers.fragments.store import Keep, Store
+from streamgauge.servers.fragments.store import Keep
 from streamgauge.servers.fragments.store.disk import DiskStore
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import VOCABULARIES, Border, Label, Style
-from streamgauge.servers.fragments.writes.feeds import BackgroundApp, DataSetFeed, FeedPace, FeedRunner
-from streamgauge.servers.fragments.writes.files import load, name_of
+from streamgauge.servers.fragments.store.indexed import MemoryStore, Store
+from streamgauge.servers.fragments.writes.feeds import BackgroundApp, DataSetFeed, FeedPace, FeedRunner, load, name_of
 from streamgauge.servers.fragments.writes.http import WritesHandler
 from streamgauge.servers.http.access import CrossOrigin, check_tokens, read_origins
-from streamgauge.servers.http.headers import BaseAddress, fixed, of_host, of_proxy
+from streamgauge.servers.http.headers import BaseAddress, HostError, fixed, of_host, of_proxy
 from streamgauge.servers.http.server import Serving
 from streamgauge.sources import open_source
 
@@ -102,7 +102,7 @@ def serve(
     max_connections: Connections = UNLESS.connections,
 ) -> None:
     """Serve files as Triple and Quad Pattern Fragments that say how long they hold."""
-    tokens, feeds = read_tokens(token_file), named_feeds(feed or ())
+    tokens, feeds, addressing = read_tokens(token_file), named_feeds(feed or ()), _addressing(base, behind_proxy)
     check_tokens("127.0.0.1", tokens)  # anybody may read
     origins = read_origins(allow_origin or ("*",), tokens=True)
     style = replace(_style(annotated, label, vocabulary), border=border)
@@ -115,7 +115,6 @@ def serve(
         stores = _stores(data or (), [name for name, _ in feeds], store, past, style, base or f"http://{host}:{port}")
         datasets = _datasets(stores, page_size, triples or (), milliseconds(period, "--period"))
     limits = FragmentLimits(address=max_address, body=max_body, kept=max_kept, connections=max_connections)
-    addressing = _addressing(base, behind_proxy)
     face = application(datasets, [WritesHandler(tokens, addressing, limits.body)], limits, addressing)
     feedings = open_feeds(feeds, datasets, pace, milliseconds(feed_for, "--feed-for"))
     passing = BackgroundApp(
@@ -191,5 +190,8 @@ def _style(annotated: str, label: Label, vocabulary: str) -> Style:
 
 def _addressing(base: str | None, behind_proxy: bool) -> BaseAddress:
     if base is not None:
-        return fixed(base)
+        try:
+            return fixed(base)
+        except HostError as error:
+            raise typer.BadParameter(str(error), param_hint="--base") from error
     return of_proxy if behind_proxy else of_host

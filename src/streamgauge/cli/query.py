@@ -40,7 +40,7 @@ from streamgauge.semantics.profiles import PROFILES
 from streamgauge.sources import Delivery, Sink, open_sink
 from streamgauge.suites.experiments.plan import read_text
 from streamgauge.watching import Options, Watch, WatchError, watch
-from streamgauge.watching.watch import End
+from streamgauge.watching.watches import End
 from streamgauge.workloads.parameters import duration
 
 FORMATS = ("table", "jsonl", "nquads", "csv")

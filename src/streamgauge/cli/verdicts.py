@@ -55,47 +55,6 @@ from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources.named import named_source, stream_table
 from streamgauge.suites.experiments.plan import read_text, refuse_window, stream_facts
 
-
-def explain(
-    run: Annotated[Path, typer.Argument(help="A run folder, whoever wrote it.")],
-    as_json: AsJson = False,
-) -> None:
-    """Find the nearest semantics, or named fault, under which the recorded answers come out exactly."""
-    recorded = read_run(run, parse)
-    tell_notes(recorded.header.query)
-    console = Console(stderr=as_json)
-    found = _explained(recorded, stream_path(run))
-    diagnosis, window = found.diagnosis, worked(found)
-    verdict = replace(_verdict(recorded, run), diagnosis=diagnosis)
-    write_verdict(run, verdict)
-    if as_json:
-        typer.echo(json.dumps(explained_json(recorded.header, verdict, window), indent=2))
-    else:
-        console.print(explained_lines(recorded.header, verdict, window))
-    raise typer.Exit(_exit(diagnosis))
-
-
-def _exit(diagnosis: Diagnosis) -> Exit:
-    return Exit.RIGHT if diagnosis.exact or not diagnosis.differs else Exit.UNKNOWN
-
-
-def _explained(run: Run, stream: Path) -> Explained:
-    held = tuple(elements(stream))
-    if run.header.semantics.clock is not Clock.APPLICATION:
-        run, held = by_arrival(run, held)
-    with telling(Console(stderr=True), "explain") as tell:
-        tell("trying models")
-        return explained(run, held, lambda done, of: tell(f"{done} of {of} models tried", done / max(1, of)))
-
-
-def _verdict(run: Run, folder: Path) -> Verdict:
-    """The verdict that the folder keeps, or the one that judging gives."""
-    try:
-        return read_verdict(folder)
-    except RunError:
-        return judge_run(run, stream_path(folder), Means(lambda: spark(None)))
-
-
 EVALUATORS = ("definition", "spark")
 
 
@@ -279,3 +238,39 @@ def _table(found: Sequence[ExpectedReport]) -> Table:
             f"{report.content:,}",
         )
     return shown
+
+
+def explain(
+    run: Annotated[Path, typer.Argument(help="A run folder, whoever wrote it.")],
+    as_json: AsJson = False,
+) -> None:
+    """Find the nearest semantics, or named fault, under which the recorded answers come out exactly."""
+    recorded = read_run(run, parse)
+    tell_notes(recorded.header.query)
+    console = Console(stderr=as_json)
+    found = _explained(recorded, stream_path(run))
+    diagnosis, window = found.diagnosis, worked(found)
+    verdict = replace(_verdict(recorded, run), diagnosis=diagnosis)
+    write_verdict(run, verdict)
+    if as_json:
+        typer.echo(json.dumps(explained_json(recorded.header, verdict, window), indent=2))
+    else:
+        console.print(explained_lines(recorded.header, verdict, window))
+    raise typer.Exit(Exit.RIGHT if diagnosis.exact or not diagnosis.differs else Exit.UNKNOWN)
+
+
+def _explained(run: Run, stream: Path) -> Explained:
+    held = tuple(elements(stream))
+    if run.header.semantics.clock is not Clock.APPLICATION:
+        run, held = by_arrival(run, held)
+    with telling(Console(stderr=True), "explain") as tell:
+        tell("trying models")
+        return explained(run, held, lambda done, of: tell(f"{done} of {of} models tried", done / max(1, of)))
+
+
+def _verdict(run: Run, folder: Path) -> Verdict:
+    """The verdict that the folder keeps, or the one that judging gives."""
+    try:
+        return read_verdict(folder)
+    except RunError:
+        return judge_run(run, stream_path(folder), Means(lambda: spark(None)))

@@ -18,7 +18,9 @@ from streamgauge.formats.lines import encode_answer
 from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError
 from streamgauge.servers.fragments.annotations import named
-from streamgauge.servers.fragments.client.contract import SourceError
+from streamgauge.servers.fragments.client import SourceError
+from streamgauge.servers.fragments.labels import VOCABULARIES, Border, Label, Style
+from streamgauge.servers.fragments.live_queries import Caching, LiveQuery, RefusedQueryError, live_query
 from streamgauge.servers.fragments.live_queries.poll_loop import (
     AnswerContent,
     Event,
@@ -29,8 +31,6 @@ from streamgauge.servers.fragments.live_queries.poll_loop import (
     Polling,
     PollTiming,
 )
-from streamgauge.servers.fragments.live_queries.query import LiveQuery, RefusedQueryError, live_query
-from streamgauge.servers.fragments.live_queries.streamer import Caching
 from streamgauge.servers.fragments.live_queries.watch import (
     PLANS,
     ChangeDelivery,
@@ -38,7 +38,6 @@ from streamgauge.servers.fragments.live_queries.watch import (
     WatchTerms,
     follow,
 )
-from streamgauge.servers.fragments.style import VOCABULARIES, Border, Label, Style
 
 
 def register(app: typer.Typer) -> None:
@@ -57,8 +56,11 @@ def watch(
     ] = None,
     period: Annotated[str | None, typer.Option(metavar="DURATION", help="Poll at least so often: 10s.")] = None,
     patience: Annotated[
-        str, typer.Option(metavar="DURATION", help="How long polls may fail before the watch ends.")
-    ] = "10m",
+        str | None,
+        typer.Option(
+            metavar="DURATION", help="How long polls may fail before the watch ends: 10m, at once with --once."
+        ),
+    ] = None,
     cache: Annotated[Caching, typer.Option(case_sensitive=False, help="What is kept between polls.")] = Caching.ON,
     push: Annotated[bool, typer.Option("--push", help="Listen to servers that send what changes.")] = False,
     whole: Annotated[bool, typer.Option("--whole", help="Print all rows at each poll, not what changed.")] = False,
@@ -86,7 +88,7 @@ def watch(
         form = _asked(query, text)
     shown = _Shown(text, form.columns, ordered=form.order is not None) if live else _Lines()
     sends = AnswerContent.WHOLE if whole or live else AnswerContent.CHANGES
-    away = milliseconds(patience, "--patience")
+    away = 0 if once and patience is None else milliseconds(patience or "10m", "--patience")
     terms = WatchTerms(plan, cache, style, timing, sends, tell=shown.tell, hears=hears, patience=away)
     try:
         answers = follow(text, urls, terms)

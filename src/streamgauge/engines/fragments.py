@@ -19,15 +19,14 @@ from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.query import QueryError
 from streamgauge.semantics.profiles import FRAGMENTS
 from streamgauge.semantics.refusal import meaningless
+from streamgauge.servers.fragments import writes
 from streamgauge.servers.fragments.client.caching_client import CacheUse, CachingHttpClient
-from streamgauge.servers.fragments.labels import LAST
-from streamgauge.servers.fragments.live_queries.query import RefusedQueryError, live_query
+from streamgauge.servers.fragments.labels import LAST, Label, Style
+from streamgauge.servers.fragments.live_queries import RefusedQueryError, live_query
 from streamgauge.servers.fragments.live_queries.watch import WatchTerms, prepared
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import Label, Style
-from streamgauge.servers.fragments.writes import draft
+from streamgauge.servers.fragments.store.indexed import MemoryStore
 
 EVALUATOR = "changes"
 PROFILES = ("fragments",)
@@ -79,7 +78,7 @@ class FragmentsSession:
         self._begins = semantics.t0
         self._shown: Bag = {}
         self._dataset = DataSet(_NAME, MemoryStore(), STYLE, self._clock)
-        draft.add(self._dataset, [Fact(triple) for triple in query.static])
+        writes.add(self._dataset, [Fact(triple) for triple in query.static])
         client = httpx.AsyncClient(transport=httpx.ASGITransport(application([self._dataset])))
         self._web = CachingHttpClient(client, self._clock, _at_once, same_clock=True)
         self._loop = asyncio.new_event_loop()
@@ -98,7 +97,7 @@ class FragmentsSession:
         if element.time < self._begins:
             return
         final = None if element.until is None else element.until * SCALE
-        draft.add(self._dataset, [Fact(triple, element.time * SCALE, final) for triple in element.added])
+        writes.add(self._dataset, [Fact(triple, element.time * SCALE, final) for triple in element.added])
 
     def advance(self, time: int) -> None:
         """All that is at a time or before has come."""
@@ -117,7 +116,7 @@ class FragmentsSession:
     def _poll_before(self, time: int) -> None:
         while self._next < time:
             self._now = self._next
-            draft.sweep(self._dataset, self._clock())
+            writes.sweep(self._dataset, self._clock())
             self._next = self._loop.run_until_complete(self._poll())
 
     async def _poll(self) -> int:

@@ -1,8 +1,203 @@
 """Watching: continuous queries asked from Python; answers are iterated over as they come (docs/watching.md)."""
 
-from streamgauge.watching.asked import WatchError
-from streamgauge.watching.asynchronous import AsyncWatch
-from streamgauge.watching.origin import Options, awatch, watch
-from streamgauge.watching.watch import Watch
+from collections import deque
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, Literal, Unpack, cast, overload
+
+from streamgauge.engines import load
+from streamgauge.formats.lines import Input
+from streamgauge.formats.pipe import PipeError
+from streamgauge.formats.streams.format import Reading
+from streamgauge.model.answer import Answer
+from streamgauge.model.engine import Emit
+from streamgauge.model.semantics import Semantics
+from streamgauge.servers.queries.sessions import EngineSession, SessionQuery, as_declared, moved
+from streamgauge.sources.decoders import TIMING, OwnDataOptions
+from streamgauge.sources.named import by_time
+from streamgauge.watching.arrivals import MergedStreams
+from streamgauge.watching.inputs import (
+    Query,
+    Static,
+    Stream,
+    StreamFeed,
+    Terms,
+    Understood,
+    WatchError,
+    open_feeds,
+    understand,
+)
+from streamgauge.watching.watches import AsyncWatch, End, Passing, Watch, wall_clock
+
+BEAT_S = 0.1
+"""How often the wall clock is looked at while nothing comes."""
+
+
+class Options(OwnDataOptions, total=False):
+    """The options of ``watch`` and ``awatch``."""
+
+    semantics: Semantics | str | None
+    """A Semantics value or a profile's name; the profile of the query's dialect unless given."""
+    static: Static
+    """Background data: an RDF file or triples."""
+    engine: str
+    """Which engine answers; ``live`` unless given."""
+    lateness: int | str | None
+    """How late elements may come: ms, or text as ``2s``."""
+    t0: int | None
+    """Where the first window starts, ms; before the first element unless given."""
+    advance: Literal["wall"] | Callable[[], int] | None
+    """``wall``, or a clock in ms: time passes although nothing comes."""
+    end: End
+    """The course of time when the streams end."""
+    merge: Literal["time", "arrival"] | None
+    """How several streams are merged: by time, unless one of them is live."""
+
+
+@overload
+def watch(query: Mapping[str, Query], *streams: Stream, **options: Unpack[Options]) -> Watch[tuple[str, Answer]]: ...
+@overload
+def watch(query: Query, *streams: Stream, **options: Unpack[Options]) -> Watch[Answer]: ...
+def watch(query: Query | Mapping[str, Query], *streams: Stream, **options: Unpack[Options]) -> Watch[Any]:
+    """The answers to a query on streams, as they come; to several by name, pairs of name and answer.
+
+    Options (``Options``): ``semantics``, ``static``, ``engine``, ``lateness``, ``t0``, ``advance``, ``end``, ``merge``,
+    ``reading``, and for one's own data ``time_property``, ``time_in``, ``time_zone``, ``parts``, ``csv_mapping``.
+    WatchError, QueryError, FormatError, SourceError and RefusedError say in a sentence what cannot be.
+    """
+    return _begin(*_opened(query, streams, options), options)
+
+
+@overload
+def awatch(
+    query: Mapping[str, Query], *streams: Stream, **options: Unpack[Options]
+) -> AsyncWatch[tuple[str, Answer]]: ...
+@overload
+def awatch(query: Query, *streams: Stream, **options: Unpack[Options]) -> AsyncWatch[Answer]: ...
+def awatch(query: Query | Mapping[str, Query], *streams: Stream, **options: Unpack[Options]) -> AsyncWatch[Any]:
+    """The same for ``async for``; streams may be asynchronous iterables, and the engine works beside the event loop."""
+    return _begin_asynchronous(*_opened(query, streams, options), options)
+
+
+def _opened(
+    query: Query | Mapping[str, Query], streams: Sequence[Stream], options: Options
+) -> tuple[tuple[Understood, ...], list[StreamFeed]]:
+    """The queries understood, and the sources opened."""
+    if unknown := set(options) - set(Options.__annotations__):
+        raise TypeError(
+            f"watch has no option {', '.join(sorted(unknown))}: it has {', '.join(Options.__annotations__)}"
+        )
+    own = {field.name for field in fields(Terms)}
+    terms = Terms(**{name: value for name, value in options.items() if name in own})  # type: ignore[arg-type]
+    asked = understand(query, terms)
+    named = list(dict.fromkeys(stream for each in asked for stream in each.query.streams))
+    lateness = max((each.semantics.lateness for each in asked if each.semantics.lateness is not None), default=None)
+    return asked, open_feeds(streams, named, read_as(cast(Mapping[str, Any], options), asked, lateness))
+
+
+def read_as(given: Mapping[str, Any], asked: Sequence[Understood], lateness: int | None) -> Reading:
+    """How sources are read: as the options say, with the queries' prefixes and lateness where no others are given."""
+    reading = given.get("reading") or Reading()
+    timing = {name: given[name] for name in TIMING if given.get(name) is not None}
+    prefixes = {prefix: iri for each in asked for prefix, iri in each.prefixes.items()} | dict(reading.prefixes)
+    late = lateness if reading.lateness is None else reading.lateness
+    return replace(reading, lateness=late, prefixes=prefixes, **timing)
+
+
+def _begin(asked: Sequence[Understood], feeds: Sequence[StreamFeed], options: Options) -> Watch[Any]:
+    if any(isinstance(feed.items, AsyncIterable) for feed in feeds):
+        raise WatchError("an asynchronous iterable is watched by awatch: async for answer in streamgauge.awatch(...)")
+    if not _by_arrival(feeds, options) and not _own_pace(options):
+        return _watch(asked, feeds, options, by_time([_plain(feed) for feed in feeds]), None)
+    arrivals = MergedStreams(BEAT_S if options.get("advance") else None)
+    begun = _watch(asked, feeds, options, arrivals, arrivals)
+    _read(arrivals, feeds, options)
+    return begun
+
+
+def _begin_asynchronous(asked: Sequence[Understood], feeds: Sequence[StreamFeed], options: Options) -> AsyncWatch[Any]:
+    arrivals = MergedStreams(BEAT_S if options.get("advance") else None)
+    begun = _watch(asked, feeds, options, arrivals, arrivals)
+    pumps = [(arrivals.expect(), feed.items) for feed in feeds if isinstance(feed.items, AsyncIterable)]
+    _read(arrivals, [feed for feed in feeds if not isinstance(feed.items, AsyncIterable)], options)
+    return AsyncWatch(begun, arrivals, pumps)
+
+
+def _watch(
+    asked: Sequence[Understood],
+    feeds: Sequence[StreamFeed],
+    options: Options,
+    items: Iterable[Input | None],
+    arrivals: MergedStreams | None,
+) -> Watch[Any]:
+    ready: deque[Any] = deque()
+
+    def leave() -> None:
+        if arrivals is not None:
+            arrivals.stop()
+        for feed in feeds:
+            feed.close()
+        if arrivals is not None:
+            arrivals.join()
+
+    wake = None if arrivals is None else arrivals.wake
+    each = [SessionQuery(one.query, one.semantics, _emit(one.name, ready, wake)) for one in asked]
+    moves = moved if options.get("t0") is None else as_declared
+    try:
+        asking = EngineSession(load(options.get("engine", "live")), each, moves, _failed(arrivals))
+    except Exception:
+        leave()
+        raise
+    return Watch(asked, asking, ready, items, Passing(options.get("end", "windows"), _wall(options)), feeds, leave)
+
+
+def _failed(arrivals: MergedStreams | None) -> Callable[[str], None]:
+    """Told why an engine ended by itself; without arrivals no engine is a program of its own."""
+
+    def failed(why: str) -> None:
+        if arrivals is not None:
+            arrivals.fail(PipeError(why))
+
+    return failed
+
+
+def _emit(name: str | None, ready: deque[Any], wake: Callable[[], None] | None) -> Emit:
+    def emit(answer: Answer) -> None:
+        ready.append(answer if name is None else (name, answer))
+        if wake is not None:
+            wake()
+
+    return emit
+
+
+def _wall(options: Options) -> Callable[[], int] | None:
+    clock = options.get("advance")
+    return wall_clock if clock == "wall" else clock
+
+
+def _by_arrival(feeds: Sequence[StreamFeed], options: Options) -> bool:
+    """Whether several streams are merged as their elements come."""
+    merge = options.get("merge")
+    return merge == "arrival" or (merge is None and len(feeds) > 1 and any(feed.live for feed in feeds))
+
+
+def _own_pace(options: Options) -> bool:
+    """Whether answers may come while no element does: time passes, or the engine is a program of its own."""
+    return options.get("advance") is not None or hasattr(load(options.get("engine", "live")), "command")
+
+
+def _read(arrivals: MergedStreams, feeds: Sequence[StreamFeed], options: Options) -> None:
+    """A thread for each source, or one for all that are merged by time."""
+    plain = [_plain(feed) for feed in feeds]
+    if _by_arrival(feeds, options):
+        for items in plain:
+            arrivals.read(items)
+    elif plain:
+        arrivals.read(by_time(plain))
+
+
+def _plain(feed: StreamFeed) -> Iterable[Input]:
+    return cast(Iterable[Input], feed.items)
+
 
 __all__ = ["AsyncWatch", "Options", "Watch", "WatchError", "awatch", "watch"]

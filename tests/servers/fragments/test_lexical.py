@@ -8,16 +8,15 @@ import pytest
 
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import XSD
+from streamgauge.servers.fragments import QuadPattern
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
-from streamgauge.servers.fragments.client.joins import solve
-from streamgauge.servers.fragments.client.sources import open_source
+from streamgauge.servers.fragments.client.sources import open_source, solve
+from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application
-from streamgauge.servers.fragments.quads import QuadPattern
 from streamgauge.servers.fragments.store.disk import DiskStore
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import Style
-from streamgauge.servers.fragments.writes.files import load
+from streamgauge.servers.fragments.store.indexed import MemoryStore
+from streamgauge.servers.fragments.writes.feeds import load
 from tests.lexical import FORMS, N_TRIPLES, TRIPLES, P, S, typed
 from tests.servers.fragments.client.fakes import Clock
 from tests.servers.fragments.pages.served import BASE, SYNTAX, Server, address, read

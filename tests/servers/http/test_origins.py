@@ -8,10 +8,10 @@ import pytest
 from streamgauge.engines import load
 from streamgauge.servers.broker.access import Access, Grant
 from streamgauge.servers.broker.http import application as broker_application
+from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application as fragments_application
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import Style
+from streamgauge.servers.fragments.store.indexed import MemoryStore
 from streamgauge.servers.http.access import CrossOrigin, OriginError, Origins, read_origins
 from streamgauge.servers.queries.http import application as queries_application
 from streamgauge.servers.queries.registry import Queries

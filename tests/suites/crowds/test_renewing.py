@@ -3,11 +3,11 @@
 import pytest
 
 from streamgauge.model.element import StreamElement
+from streamgauge.servers.fragments import DEFAULT
 from streamgauge.servers.fragments.annotations import method, methods
+from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.pages.dataset import DataSet
-from streamgauge.servers.fragments.quads import DEFAULT
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import Label, Style
+from streamgauge.servers.fragments.store.indexed import MemoryStore
 from streamgauge.suites.crowds.fragments_server import DataSetRenewal
 from streamgauge.suites.crowds.updates import FactRenewal, updates
 from tests.suites.crowds.boards import DEPARTURES, elements

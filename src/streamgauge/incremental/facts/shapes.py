@@ -203,9 +203,10 @@ class ShapeJoins:
     @property
     def looks(self) -> int:
         """About how many facts ``find`` looks at, where it goes through a class or property; else 0."""
-        kind = self._scanned
-        size = 0 if kind is None else len(kind.members if isinstance(kind, Class) else kind.out)
-        return size * len(self.shape.patterns)
+        kind, patterns = self._scanned, len(self.shape.patterns)
+        if isinstance(kind, Class):
+            return len(kind.members) * patterns
+        return 0 if kind is None else len(kind.out) * (1 + patterns)
 
     def find(self, taker: Taker, constants: Sequence[Term], most: int) -> int:
         """All solutions there are for these constants.

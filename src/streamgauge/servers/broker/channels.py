@@ -10,7 +10,7 @@ import msgspec
 from streamgauge.model.algebra import Ask, Construct, QueryForm
 from streamgauge.servers.broker.contract import AnswerEntry, Notification
 from streamgauge.servers.http.access import OPEN
-from streamgauge.servers.http.events import Answers, End, Subscription
+from streamgauge.servers.http.events import Answers, AnswerSubscription, End
 
 FormKind: TypeAlias = Literal["SELECT", "ASK", "CONSTRUCT"]
 """The query forms of channels (SPARQL 1.1, 16)."""
@@ -140,7 +140,7 @@ class Subscribed:
         self,
         name: str,
         channel: Channel,
-        inner: Subscription[AnswerEntry],
+        inner: AnswerSubscription[AnswerEntry],
         acknowledge: "Callable[[Subscribed, int], None]",
         owner: str = OPEN,
     ) -> None:

@@ -202,11 +202,9 @@ class Heuristic(Protocol):
 
     def learn(self, graph: Graph, row: Row) -> None:
         """A publication led to a row."""
-        ...
 
     def guess(self, graph: Graph) -> Iterable[Row]:
         """The rows that a publication may lead to, the likeliest first."""
-        ...
 
 
 @dataclass

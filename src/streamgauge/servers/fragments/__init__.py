@@ -1,1 +1,180 @@
-"""Changing Linked Data at low server cost: fragments with time, and a client that keeps its answer current."""
+"""Changing Linked Data at low server cost: fragments with time, and a client that keeps its answer current.
+
+Quads, patterns, and names that server and client share are here.
+"""
+
+import re
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+
+import pyoxigraph as ox
+
+from streamgauge.formats.streams.format import Relabel
+from streamgauge.model.algebra import Node, Var
+from streamgauge.model.terms import Term, is_iri, is_literal
+
+DEFAULT: Final[Term] = ""
+"""The default graph, in a quad's fourth place."""
+
+ANYWHERE: Final = Var("*")
+"""In a pattern's graph place: any graph, the default graph too; it binds nothing."""
+
+DEFAULT_IRI: Final[Term] = "<urn:ldf:defaultGraph>"
+"""The name of the default graph in a form (``sd:defaultGraph``)."""
+
+VALUES: Final[Term] = "<urn:streamgauge:values>"
+"""The property of a form's variable that takes bindings, as SPARQL's VALUES (Hartig, Buil-Aranda, ODBASE 2016)."""
+
+MOST_VALUES: Final[Term] = "<urn:streamgauge:maximumBindings>"
+"""How many bindings a form takes at most."""
+
+VERSION: Final = "Dataset-Version"
+"""The header of every answer, 304s too, that says the version of the whole data set: it changes with any quad."""
+
+TIME: Final = "Server-Time"
+"""The header of every answer that says its Date in ms since 1970: the same reading of the clock, not rounded."""
+
+LIMIT: Final[Term] = "<http://www.w3.org/ns/hydra/core#limit>"
+"""The property of a form's variable that says how many quads a page is to have (Hydra Core Vocabulary)."""
+
+MOST_QUADS: Final[Term] = "<urn:streamgauge:maximumLimit>"
+"""How many a page may have."""
+
+CHANGES: Final[Term] = "<urn:streamgauge:changes>"
+"""Of a data set: the template (a literal) of addresses of what changed in a fragment since a version.
+
+Accepting ``text/event-stream``, a stream of events for each change; ``since`` may then be absent.
+"""
+
+PATCH_TYPE: Final = "application/rdf-patch"
+"""The media type of what changed in a fragment: an RDF Patch."""
+
+Quad: TypeAlias = tuple[Term, Term, Term, Term]
+"""Subject, predicate, object, graph."""
+
+ExpiringQuad: TypeAlias = tuple[Quad, int | None]
+"""A quad, and when what it says ends (ms); ``None`` when no end is known."""
+
+Match: TypeAlias = tuple[Term | None, Term | None, Term | None, Term | None]
+"""A selection of quads: in each place a term, or ``None`` for any; in the fourth for any graph, the default too."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuadPattern:
+    """A quad pattern of a query; a variable in the graph's place stands for a named graph (SPARQL's GRAPH)."""
+
+    subject: Node
+    predicate: Node
+    object: Node
+    graph: Node = DEFAULT
+
+    @property
+    def nodes(self) -> tuple[Node, Node, Node, Node]:
+        """The nodes in the four places of the pattern."""
+        return self.subject, self.predicate, self.object, self.graph
+
+    @property
+    def variables(self) -> tuple[Var, ...]:
+        """The distinct variables of the pattern, in order of position."""
+        return tuple(dict.fromkeys(node for node in self.nodes if isinstance(node, Var) and node != ANYWHERE))
+
+    def bound(self, values: Mapping[Var, Term]) -> "QuadPattern":
+        """The pattern with terms in the places of variables that have values."""
+        return QuadPattern(*(values.get(node, node) if isinstance(node, Var) else node for node in self.nodes))
+
+    @property
+    def match(self) -> Match:
+        """The selection of its fragment, which has at least the quads that match."""
+        subject, predicate, object_, graph = (None if isinstance(node, Var) else node for node in self.nodes)
+        return subject, predicate, object_, graph
+
+
+def named_quad(quad: ox.Quad, naming: Relabel) -> Quad:
+    """A parsed quad; blank nodes get the names of their document."""
+    graph = DEFAULT if isinstance(quad.graph_name, ox.DefaultGraph) else naming.term(quad.graph_name)
+    return (*naming.triple(quad), graph)
+
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class HasSize(Protocol):
+    """A value that knows how many bytes it takes, about."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory."""
+        ...
+
+
+Value = TypeVar("Value", bound=HasSize)
+
+
+class SizedCache(Generic[Key, Value]):
+    """Values by key, those used last, of at most ``capacity`` bytes; none of more than ``capacity / share``."""
+
+    def __init__(self, capacity: int = 64 * 2**20, share: int = 8) -> None:
+        self._capacity, self._share, self.size = capacity, share, 0
+        self._kept: OrderedDict[Key, Value] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: Key) -> Value | None:
+        """The value of a key, ``None`` without one; looking it up counts as use."""
+        found = self._kept.get(key)
+        if found is not None:
+            self._kept.move_to_end(key)
+        return found
+
+    def put(self, key: Key, value: Value) -> None:
+        """Keep a value in the place of that of the key, and let go what is then too much."""
+        self.drop(key)
+        if value.size * self._share > self._capacity:
+            return
+        self._kept[key] = value
+        self.size += value.size
+        while self.size > self._capacity:
+            self.drop(next(iter(self._kept)))
+
+    def drop(self, key: Key) -> None:
+        """Let a value go."""
+        gone = self._kept.pop(key, None)
+        if gone is not None:
+            self.size -= gone.size
+
+    def clear(self) -> None:
+        """Let all go."""
+        self._kept.clear()
+        self.size = 0
+
+
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
+_ESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+
+
+def plain_text(term: Term) -> str:
+    """The text of a literal without its quotes, escapes undone; of an IRI what is between the brackets."""
+    if not is_literal(term):
+        return term[1:-1] if is_iri(term) else term
+    body = term[1 : term.rfind('"')]
+    return _ESCAPE.sub(_unescaped, body) if "\\" in body else body
+
+
+def form_value(term: Term) -> str:
+    """A term as a form takes it (Hydra, 5.2: explicit): an IRI bare, a literal quoted, without escapes or brackets."""
+    if term == DEFAULT:
+        return DEFAULT_IRI[1:-1]
+    if term.startswith("<<"):
+        return term
+    if not is_literal(term):
+        return plain_text(term)
+    rest = term[term.rfind('"') + 1 :]
+    return f'"{plain_text(term)}"{f"^^{rest[3:-1]}" if rest.startswith("^^") else rest}'
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    code = found[1] or found[2]
+    return chr(int(code, 16)) if code else _ESCAPED.get(found[3], found[3])

@@ -1,8 +1,9 @@
-"""Time labels as quads: written, read and matched, on whatever subject (Taelman et al., ESWC 2016, 5.1)."""
+"""Time labels: how time is written beside facts, and labels as quads (Taelman et al., ESWC 2016, 4 and 5.1)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from functools import lru_cache
 from typing import Final, TypeAlias
 
@@ -10,8 +11,84 @@ from streamgauge.formats.canonical import value_text
 from streamgauge.model.algebra import Node, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import XSD, Term, datatype
-from streamgauge.servers.fragments.quads import DEFAULT, ExpiringQuad, Quad, QuadPattern
-from streamgauge.servers.fragments.style import Border, Label, Style, Vocabulary
+from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Quad, QuadPattern
+
+
+class Label(StrEnum):
+    """The kind of label that says a fact's time (Taelman et al., ESWC 2016, section 4)."""
+
+    EXPIRATION = "expiration"  # until when it holds
+    INTERVAL = "interval"  # from when and until when
+    INSTANT = "instant"  # the one instant at which it held
+
+
+class Border(StrEnum):
+    """Whether the instant that a final time names belongs to the fact; facts themselves are half open, in ms."""
+
+    EXCLUSIVE = "exclusive"
+    INCLUSIVE = "inclusive"  # as the prototype reads it
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The IRIs (in angle brackets) of labels; ``interval`` is ``None`` where borders are on the subject itself."""
+
+    name: str
+    interval: Term | None
+    initial: Term
+    final: Term
+    expiration: Term
+    instant: Term
+    singleton: Term
+    datatype: str
+    """The datatype IRI of times, without brackets; canonical, so that terms pass through stores unchanged."""
+
+    names: str = "http://example.org/graphs#"
+    """The beginning of IRIs of graphs, statements, reifiers, groups and interval nodes; a fresh name follows."""
+
+
+_TMP = "http://example.org/temporal#"
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+
+PAPER: Final = Vocabulary(
+    "paper",
+    interval=f"<{_TMP}interval>",
+    initial=f"<{_TMP}initial>",
+    final=f"<{_TMP}final>",
+    expiration=f"<{_TMP}expiration>",
+    instant=f"<{_TMP}instant>",
+    singleton="<http://www.w3.org/1999/02/22-rdf-syntax-ns#singletonPropertyOf>",
+    datatype=f"{_XSD}dateTime",
+)
+"""As in the paper's listings; it gives no IRI for ``tmp:``, the prototype's is taken."""
+
+PROTOTYPE: Final = Vocabulary(
+    "prototype",
+    interval=None,
+    initial=f"<{_TMP}intervalInitial>",
+    final=f"<{_TMP}intervalFinal>",
+    expiration=f"<{_TMP}expiration>",
+    instant=f"<{_TMP}instant>",
+    singleton="<http://example.org/singletonproperties#singletonPropertyOf>",
+    datatype=f"{_XSD}dateTime",
+)
+"""As QueryStreamer.js and its server wrote it (eswc2016), but for the datatype, which they did not expand."""
+
+VOCABULARIES: Final = {each.name: each for each in (PAPER, PROTOTYPE)}
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How facts with time are written; ``grouped``: facts with equal labels share one where the method can."""
+
+    method: str = "graphs"
+    label: Label = Label.EXPIRATION
+    vocabulary: Vocabulary = PAPER
+    grouped: bool = True
+    border: Border = Border.EXCLUSIVE
+    template: str = "http://localhost:4000/data{?subject,predicate,object}"
+    """Addresses of fragments (RFC 6570, one form-style expression): an implicit graph is named by its triple's."""
+
 
 Bounds: TypeAlias = tuple[int | None, int | None]
 """[initial, final) of a fact, ms; ``None`` is no bound."""
@@ -70,27 +147,23 @@ def label_subject(style: Style, name: str) -> Term:
     return f"<{style.vocabulary.names}{name}>"
 
 
-def interval_node(style: Style, name: str) -> Term:
-    """The IRI of the interval of the label of that name."""
-    return label_subject(style, f"{name}-interval")
+def by_label(facts: Iterable[Fact], style: Style) -> tuple[list[ExpiringQuad], list[list[Fact]]]:
+    """Facts that hold always, as quads of the default graph; the others by what their label says.
 
-
-def by_label(facts: Iterable[Fact], style: Style) -> tuple[list[Fact], list[list[Fact]]]:
-    """Facts that hold always, and the others by what their label says, each alone in a style that does not group.
-
-    LabelError for a fact whose predicate is one of labels.
+    Each is alone in a style that does not group. LabelError for a fact whose predicate is one of labels.
     """
-    own, still = label_predicates(style.vocabulary), []
+    own = label_predicates(style.vocabulary)
+    always: list[ExpiringQuad] = []
     found: dict[object, list[Fact]] = {}
     for fact in dict.fromkeys(facts):
         if fact.triple[1] in own:
             raise LabelError(f"{fact.triple[1]} says times: a fact can't have it as its predicate")
         if fact.static:
-            still.append(fact)
+            always.append(((*fact.triple, DEFAULT), None))
         else:
             told = as_labelled(fact, style.label)
             found.setdefault((told.initial, told.final) if style.grouped else told, []).append(fact)
-    return still, list(found.values())
+    return always, list(found.values())
 
 
 def latest_ends(quads: Iterable[ExpiringQuad]) -> list[ExpiringQuad]:
@@ -102,11 +175,15 @@ def latest_ends(quads: Iterable[ExpiringQuad]) -> list[ExpiringQuad]:
     return list(ends.items())
 
 
-def label_quads(subject: Term, fact: Fact, style: Style, node: Term) -> list[Quad]:
-    """The quads of a fact's label on a subject; ``node`` is for the interval where the vocabulary has one.
+def expiring_label(subject: Term, name: str, fact: Fact, style: Style) -> list[ExpiringQuad]:
+    """The quads of a fact's label on a subject, which end with the fact; ``name`` is for the node of an interval.
 
     LabelError for an instant label on a fact that holds for longer than 1 ms.
     """
+    return [(quad, fact.final) for quad in _label_quads(subject, fact, style, label_subject(style, f"{name}-interval"))]
+
+
+def _label_quads(subject: Term, fact: Fact, style: Style, node: Term) -> list[Quad]:
     vocabulary = style.vocabulary
     initial = literal(FIRST if fact.initial is None else fact.initial, vocabulary)
     final = literal(_final_written(fact.final, style.border), vocabulary)
@@ -161,11 +238,7 @@ def read_bounds(initial: Term | None, final: Term | None, style: Style) -> Bound
         return at, at + 1
     began = FIRST if initial is None else instant(initial)
     ends = LAST if final is None else instant(final)
-    return _none_at(began, FIRST), None if ends >= LAST else ends + (style.border is Border.INCLUSIVE)
-
-
-def _none_at(at: int, outside: int) -> int | None:
-    return None if at == outside else at
+    return None if began == FIRST else began, None if ends >= LAST else ends + (style.border is Border.INCLUSIVE)
 
 
 def label_predicates(vocabulary: Vocabulary) -> frozenset[Term]:
@@ -179,8 +252,8 @@ class Labels:
     """The labels among quads: what is said of each subject; and the quads that are no labels."""
 
     style: Style
-    others: list[Quad] = field(default_factory=list)
-    _values: dict[tuple[Term, Term], list[Term]] = field(default_factory=dict)
+    others: list[Quad]
+    _values: dict[tuple[Term, Term], list[Term]]
     _read: dict[Term, list[Bounds]] = field(default_factory=dict)
 
     def of(self, subject: Term) -> list[Bounds]:
@@ -210,18 +283,14 @@ class Labels:
     def _at(self, subject: Term, predicate: Term) -> list[Term]:
         return self._values.get((subject, predicate), [])
 
-    def put(self, quads: Iterable[Quad]) -> "Labels":
-        """Read quads."""
-        own = label_predicates(self.style.vocabulary)
-        for quad in dict.fromkeys(quads):
-            subject, predicate, object_, graph = quad
-            if predicate in own and graph == DEFAULT:
-                self._values.setdefault((subject, predicate), []).append(object_)
-            else:
-                self.others.append(quad)
-        return self
-
 
 def read_labels(quads: Iterable[Quad], style: Style) -> Labels:
     """The labels among quads."""
-    return Labels(style).put(quads)
+    own, values, others = label_predicates(style.vocabulary), dict[tuple[Term, Term], list[Term]](), []
+    for quad in dict.fromkeys(quads):
+        subject, predicate, object_, graph = quad
+        if predicate in own and graph == DEFAULT:
+            values.setdefault((subject, predicate), []).append(object_)
+        else:
+            others.append(quad)
+    return Labels(style, others, values)

@@ -1,7 +1,7 @@
 """Answers pushed to subscribers: numbered and the newest kept, sent as server-sent events (HTML standard, 9.2).
 
-``Answers`` keeps the newest; a ``Subscription`` is one subscriber's place in them. ``Signal`` and ``LoopCall`` take the
-news of an answer from any thread into the event loop.
+``Answers`` keeps the newest; an ``AnswerSubscription`` is one subscriber's place in them. ``Signal`` and ``LoopCall``
+take the news of an answer from any thread into the event loop.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ class End:
     kind: Literal["over", "error"] = "over"
 
 
-class Subscription(Generic[Line]):
+class AnswerSubscription(Generic[Line]):
     """A place in the answers; ``wake`` is called, from any thread, when there is something to take.
 
     ``over`` says why no more will come: the query ended, or the subscriber fell too far behind (it may resume).
@@ -99,7 +99,7 @@ class Answers(Generic[Line]):
     def __init__(self, limits: AnswerBounds, number: int = 0) -> None:
         self._limits, self._lock = limits, Lock()
         self._kept: deque[Numbered[Line]] = deque()
-        self._subscribers: dict[int, Subscription[Line]] = {}
+        self._subscribers: dict[int, AnswerSubscription[Line]] = {}
         self._over: End | None = None
         self.number, self.bytes = number, 0
 
@@ -137,24 +137,24 @@ class Answers(Generic[Line]):
         while len(kept) > limits.kept or (self.bytes > limits.kept_bytes and len(kept) > 1):
             self.bytes -= kept.popleft().size
 
-    def subscribe(self, after: int | None, wake: Callable[[], None]) -> Subscription[Line]:
+    def subscribe(self, after: int | None, wake: Callable[[], None]) -> AnswerSubscription[Line]:
         """Begin after an answer's number: of those kept, all later ones are given first; ``None`` for new ones only.
 
         A number that was never given out, as from before a restart, begins with the oldest kept.
         """
         with self._lock:
             place = self.number if after is None else after if 0 <= after <= self.number else self.oldest - 1
-        subscription = Subscription(self, place, wake)
+        subscription = AnswerSubscription(self, place, wake)
         self.enter(subscription)
         return subscription
 
-    def enter(self, subscription: Subscription[Line]) -> None:
+    def enter(self, subscription: AnswerSubscription[Line]) -> None:
         """Wake a subscription from now on."""
         with self._lock:
             subscription.over = subscription.over or self._over
             self._subscribers[id(subscription)] = subscription
 
-    def since(self, subscription: Subscription[Line]) -> list[Numbered[Line]]:
+    def since(self, subscription: AnswerSubscription[Line]) -> list[Numbered[Line]]:
         """The kept answers after a subscription's place, which moves behind them."""
         with self._lock:
             place, found = subscription.place, []
@@ -172,7 +172,7 @@ class Answers(Generic[Line]):
         with self._lock:
             return max(0, self.oldest - place - 1)
 
-    def leave(self, subscription: Subscription[Line]) -> None:
+    def leave(self, subscription: AnswerSubscription[Line]) -> None:
         """A subscriber goes."""
         with self._lock:
             self._subscribers.pop(id(subscription), None)

@@ -199,6 +199,7 @@ def content_coding(header: str, known: Sequence[str]) -> str:
 
 _HOST = re.compile(r"(?:[A-Za-z0-9._\-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 _PREFIX = re.compile(r"(?:/[A-Za-z0-9._~\-]+)*")
+_BASE = re.compile(r"https?://[^\s/?#<>\"{}|\\^`@]+(?:/[^\s?#<>\"{}|\\^`]*)?", re.IGNORECASE)
 
 
 class HostError(ValueError):
@@ -230,7 +231,9 @@ def of_proxy(scheme: str, headers: Mapping[bytes, bytes]) -> str:
 
 
 def fixed(base: str) -> BaseAddress:
-    """The address given, whatever a request says."""
+    """The address given, whatever a request says; HostError for one that is no web address."""
+    if not _BASE.fullmatch(base):
+        raise HostError(f"{base!r:.80} is no address of a server: write one like https://data.example.org/ldf")
     return lambda _scheme, _headers: base.rstrip("/")
 
 

@@ -11,7 +11,7 @@ import re
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum, auto
+from enum import IntEnum, auto
 from threading import Thread
 from types import FrameType
 from typing import Any, Final
@@ -99,7 +99,7 @@ HEAD: Final = 64 * 2**10
 _REPLY: Final = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%s"
 
 
-class Waiting(Enum):
+class ConnectionPhase(IntEnum):
     """The parts of a connection that may last too long."""
 
     HEAD = auto()
@@ -115,7 +115,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._timers: dict[Waiting, asyncio.TimerHandle] = {}
+        self._timers: dict[ConnectionPhase, asyncio.TimerHandle] = {}
         self._head = self._untaken = 0
         self._fault = ""
 
@@ -133,14 +133,14 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
-        for waiting in Waiting:
-            self._done(waiting)
+        for phase in ConnectionPhase:
+            self._done(phase)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Take more of a request; a head that has become too long is refused."""
         super().data_received(data)
-        if Waiting.HEAD in self._timers:
+        if ConnectionPhase.HEAD in self._timers:
             self._head += len(data)
             if self._head > HEAD:
                 self._refuse(
@@ -162,7 +162,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The head of a request is complete; a head that could be understood in two ways is refused."""
-        self._done(Waiting.HEAD)
+        self._done(ConnectionPhase.HEAD)
         self._fault = head_fault(self.parser.get_http_version(), self.url, self.headers)
         if not self._fault:
             super().on_headers_complete()
@@ -182,13 +182,13 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The request is complete."""
-        self._done(Waiting.LINGERING)
+        self._done(ConnectionPhase.LINGERING)
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """The request is answered: a connection whose request came only in part ends soon."""
         if self.cycle.response_complete and self.cycle.more_body:
-            self._limit(Waiting.LINGERING, LINGER_S, self.transport.abort)
+            self._limit(ConnectionPhase.LINGERING, LINGER_S, self.transport.abort)
         super().on_response_complete()
 
     def pause_writing(self) -> None:
@@ -198,38 +198,38 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     def resume_writing(self) -> None:
         """The client has taken the bytes that waited."""
-        self._done(Waiting.TAKING)
+        self._done(ConnectionPhase.TAKING)
         super().resume_writing()
 
-    def _limit(self, waiting: Waiting, seconds: float, call: Callable[[], None]) -> None:
-        self._timers[waiting] = self.loop.call_later(seconds, call)
+    def _limit(self, phase: ConnectionPhase, seconds: float, call: Callable[[], None]) -> None:
+        self._timers[phase] = self.loop.call_later(seconds, call)
 
-    def _done(self, waiting: Waiting) -> None:
-        if (timer := self._timers.pop(waiting, None)) is not None:
+    def _done(self, phase: ConnectionPhase) -> None:
+        if (timer := self._timers.pop(phase, None)) is not None:
             timer.cancel()
 
     def _watch(self) -> None:
         self._untaken = self.transport.get_write_buffer_size()
-        self._limit(Waiting.TAKING, TAKE_S, self._look)
+        self._limit(ConnectionPhase.TAKING, TAKE_S, self._look)
 
     def _look(self) -> None:
         """Leave a client that has taken nothing since the last look."""
-        self._done(Waiting.TAKING)
+        self._done(ConnectionPhase.TAKING)
         if self.transport.get_write_buffer_size() < self._untaken:
             self._watch()
         else:
             self.transport.abort()
 
     def _wait(self) -> None:
-        if Waiting.HEAD not in self._timers:
+        if ConnectionPhase.HEAD not in self._timers:
             self._head = 0
-            self._limit(Waiting.HEAD, HEAD_PATIENCE_S, self._over)
+            self._limit(ConnectionPhase.HEAD, HEAD_PATIENCE_S, self._over)
 
     def _over(self) -> None:
         self._refuse(b"408 Request Timeout", b"no request came within %d s" % HEAD_PATIENCE_S)
 
     def _refuse(self, status: bytes, why: bytes) -> None:
-        self._done(Waiting.HEAD)
+        self._done(ConnectionPhase.HEAD)
         if not self.transport.is_closing():
             body = b'{"error": "%s"}' % why
             self.transport.write(_REPLY % (status, len(body), body))

@@ -23,7 +23,7 @@ from streamgauge.semantics.profiles import PROFILES, UnknownProfileError
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.http import events
 from streamgauge.servers.http.access import Origins, Tokens, given, guards
-from streamgauge.servers.http.events import Numbered, Subscription
+from streamgauge.servers.http.events import AnswerSubscription, Numbered
 from streamgauge.servers.http.fanout import as_events, converse, nothing
 from streamgauge.servers.http.headers import (
     ConditionError,
@@ -297,7 +297,9 @@ class QueryService:
         await websocket.accept()
         await converse(websocket, subscription, _message, signal, partial(nothing, websocket))
 
-    def _subscribe(self, running: RegisteredQuery, after: int | None, signal: events.Signal) -> Subscription[bytes]:
+    def _subscribe(
+        self, running: RegisteredQuery, after: int | None, signal: events.Signal
+    ) -> AnswerSubscription[bytes]:
         if self._queries.subscribers() >= self._queries.limits.subscribers:
             raise QueryLimitError(f"{self._queries.limits.subscribers} subscribers are there already: come again later")
         return running.answers.subscribe(after, signal.set)

@@ -16,16 +16,15 @@ from pathlib import Path
 
 from streamgauge.formats.stream import elements
 from streamgauge.model.fact import Fact
+from streamgauge.servers.fragments import Quad
 from streamgauge.servers.fragments.annotations import method
+from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application
-from streamgauge.servers.fragments.quads import Quad
 from streamgauge.servers.fragments.store.disk import DiskStore
-from streamgauge.servers.fragments.store.indexed import IndexedStore
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import Label, Style
-from streamgauge.servers.fragments.writes.draft import FactDraft
-from streamgauge.servers.fragments.writes.files import load
+from streamgauge.servers.fragments.store.indexed import MemoryStore, Store
+from streamgauge.servers.fragments.writes import FactDraft
+from streamgauge.servers.fragments.writes.feeds import load
 from streamgauge.servers.http.server import Serving
 from streamgauge.suites.crowds.clients import say, task
 from streamgauge.suites.crowds.updates import FactRenewal, Update, updates, wall_ms
@@ -80,7 +79,7 @@ def main() -> None:
     """Serve until the input ends."""
     told = task()
     style = Style(told["method"], Label(told["label"]), template=told["template"])
-    store: IndexedStore = MemoryStore() if told["store"] is None else DiskStore(Path(told["store"]))
+    store: Store = MemoryStore() if told["store"] is None else DiskStore(Path(told["store"]))
     dataset = DataSet(NAME, store, style, wall_ms, PAGE)
     load(Path(told["static"]), store, style)
     found = {update.time: update for update in updates(elements(told["stream"]), told["slack"])}

@@ -20,7 +20,7 @@ from streamgauge.oracle.expected.reports import Valid, definition
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import fill, parse
 from streamgauge.semantics.profiles import FRAGMENTS, profile
-from streamgauge.servers.fragments.style import Label
+from streamgauge.servers.fragments.labels import Label
 from streamgauge.suites.crowds.clients import digest
 from streamgauge.suites.crowds.updates import FactRenewal, Update, updates
 

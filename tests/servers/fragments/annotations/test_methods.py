@@ -11,10 +11,20 @@ from hypothesis import strategies as st
 from streamgauge.formats.canonical import Canonical
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.fact import Fact
+from streamgauge.servers.fragments import Quad
 from streamgauge.servers.fragments.annotations import AnnotatedForm, PathError, UnknownMethodError, method, methods
-from streamgauge.servers.fragments.labels import FIRST, LAST, LabelError, as_labelled, read_bounds
-from streamgauge.servers.fragments.quads import Quad
-from streamgauge.servers.fragments.style import PAPER, VOCABULARIES, Border, Label, Style
+from streamgauge.servers.fragments.labels import (
+    FIRST,
+    LAST,
+    PAPER,
+    VOCABULARIES,
+    Border,
+    Label,
+    LabelError,
+    Style,
+    as_labelled,
+    read_bounds,
+)
 
 STYLES = [
     Style(name, label, vocabulary, grouped, border)

@@ -10,10 +10,10 @@ import pyoxigraph as ox
 from streamgauge.formats.canonical import parse_term
 from streamgauge.model import algebra as al
 from streamgauge.query.parser import parse_sparql
+from streamgauge.servers.fragments import DEFAULT, QuadPattern
+from streamgauge.servers.fragments.client import LinkedDataSource
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
-from streamgauge.servers.fragments.client.contract import LinkedDataSource
-from streamgauge.servers.fragments.client.joins import solve, with_terms
-from streamgauge.servers.fragments.quads import DEFAULT, QuadPattern
+from streamgauge.servers.fragments.client.sources import solve
 
 
 def groups(part: Any, graph: al.Node = DEFAULT) -> Iterator[list[QuadPattern]]:
@@ -46,7 +46,7 @@ async def answer(text: str, sources: Sequence[LinkedDataSource], web: CachingHtt
     store = ox.Store()
     for patterns in groups(parse_sparql(text)):
         for row in (await solve(patterns, sources, web)).rows:
-            for subject, predicate, object_, graph in (with_terms(pattern, row).nodes for pattern in patterns):
+            for subject, predicate, object_, graph in (pattern.bound(row).nodes for pattern in patterns):
                 named = parse_term(graph) if graph else ox.DefaultGraph()
                 store.add(ox.Quad(*map(parse_term, (subject, predicate, object_)), named))
     return store.query(text)

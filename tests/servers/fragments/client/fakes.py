@@ -12,9 +12,9 @@ from urllib.parse import parse_qs, quote, urlsplit
 import httpx
 
 from streamgauge.formats.canonical import parse_term, to_term
+from streamgauge.servers.fragments import DEFAULT, Quad
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.client.transport import ClientLimits
-from streamgauge.servers.fragments.quads import DEFAULT, Quad
 
 HOST = "http://data.example"
 HYDRA, VOID = "http://www.w3.org/ns/hydra/core#", "http://rdfs.org/ns/void#"

@@ -12,7 +12,7 @@ from threading import Thread
 import httpx
 import pytest
 
-from streamgauge.servers.fragments.client.contract import SourceError
+from streamgauge.servers.fragments.client import SourceError
 from streamgauge.servers.fragments.client.sources import open_source
 from streamgauge.servers.fragments.client.transport import RefusedAddressError, address_rules, guarded_client
 from streamgauge.servers.http.outgoing_requests import PRIVATE, Guarded, is_private, permanent_failure

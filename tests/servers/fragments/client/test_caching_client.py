@@ -8,16 +8,16 @@ from email.utils import formatdate
 import httpx
 import pytest
 
-from streamgauge.servers.fragments.client.caching_client import CacheUse, CachingHttpClient
-from streamgauge.servers.fragments.client.contract import SourceError, StatusError, UnavailableError
-from streamgauge.servers.fragments.client.http_cache import (
-    ResponseCache,
-    ServerClock,
+from streamgauge.servers.fragments.client import (
     ShownTime,
+    SourceError,
+    StatusError,
+    UnavailableError,
     cache_control,
     lifetime,
     shown_time,
 )
+from streamgauge.servers.fragments.client.caching_client import CacheUse, CachingHttpClient, ResponseCache, ServerClock
 from streamgauge.servers.fragments.client.transport import ClientLimits
 from streamgauge.servers.http.headers import retry_after
 from tests.servers.fragments.client.fakes import HOST, Chunks, Clock, reply, web

@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.model.algebra import Var
-from streamgauge.servers.fragments.client.contract import SourceError
-from streamgauge.servers.fragments.client.joins import solve
-from streamgauge.servers.fragments.client.sources import open_source
+from streamgauge.servers.fragments import ANYWHERE, QuadPattern
+from streamgauge.servers.fragments.client import SourceError
+from streamgauge.servers.fragments.client.sources import open_source, solve
 from streamgauge.servers.fragments.client.sources.fragments import FormTemplateError, expand
 from streamgauge.servers.fragments.client.transport import ClientLimits
-from streamgauge.servers.fragments.quads import ANYWHERE, QuadPattern
 from tests.servers.fragments.client.fakes import HOST, SD, Chunks, FakeServer, trains, web
 from tests.servers.fragments.client.test_kinds import MEMBERS, PREFIXES
 

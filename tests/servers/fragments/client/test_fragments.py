@@ -10,18 +10,18 @@ import pytest
 
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import XSD
-from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
-from streamgauge.servers.fragments.client.contract import (
+from streamgauge.servers.fragments import ANYWHERE, DEFAULT, QuadPattern
+from streamgauge.servers.fragments.client import (
     Binding,
     FetchedQuads,
     LinkedDataSource,
     SourceError,
     UnavailableError,
 )
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.client.sources import open_source
 from streamgauge.servers.fragments.client.sources.fragments import FragmentsSource
 from streamgauge.servers.fragments.client.transport import ClientLimits
-from streamgauge.servers.fragments.quads import ANYWHERE, DEFAULT, QuadPattern
 from tests.servers.fragments.client.fakes import HOST, HYDRA, VOID, Clock, FakeServer, quads, reply, trains, web
 
 START = f"{HOST}/d"

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from streamgauge.formats.canonical import parse_term
 from streamgauge.model.algebra import Node, Var
+from streamgauge.servers.fragments import ANYWHERE, DEFAULT, Quad, QuadPattern
+from streamgauge.servers.fragments.client import BgpSolutions, Binding, SourceError
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
-from streamgauge.servers.fragments.client.contract import BgpSolutions, Binding, SourceError
-from streamgauge.servers.fragments.client.joins import solve
-from streamgauge.servers.fragments.client.sources import open_source
+from streamgauge.servers.fragments.client.sources import open_source, solve
 from streamgauge.servers.fragments.client.transport import ClientLimits
-from streamgauge.servers.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPattern
 from tests.servers.fragments.client.fakes import FakeServer, quads, reply, trains, web
 
 NAMES = ("a", "b", "c", "d")

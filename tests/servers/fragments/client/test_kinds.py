@@ -9,14 +9,12 @@ import pytest
 
 from streamgauge.formats.canonical import parse_term
 from streamgauge.model.algebra import Var
-from streamgauge.servers.fragments.client.contract import Binding, FetchedQuads, SourceError, UnavailableError
-from streamgauge.servers.fragments.client.joins import solve
-from streamgauge.servers.fragments.client.sources import kinds, open_source
-from streamgauge.servers.fragments.client.sources.file import FileSource
+from streamgauge.servers.fragments import ANYWHERE, DEFAULT, Quad, QuadPattern
+from streamgauge.servers.fragments.client import Binding, FetchedQuads, SourceError, UnavailableError
+from streamgauge.servers.fragments.client.sources import DocumentSource, kinds, open_source, solve
 from streamgauge.servers.fragments.client.sources.sparql import SparqlSource
 from streamgauge.servers.fragments.client.sources.tree import TreeSource
 from streamgauge.servers.fragments.client.transport import ClientLimits
-from streamgauge.servers.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPattern
 from tests.servers.fragments.client.fakes import HOST, Clock, FakeServer, quads, reply, trains, web
 
 S, P, Y, G = map(Var, "spyg")
@@ -264,7 +262,7 @@ def test_nodes_without_end() -> None:
 def test_a_document_is_read_once_while_it_is_fresh() -> None:
     body = b'<urn:a> <urn:b> _:x . _:x <urn:c> "1" . <urn:g> { <urn:a> <urn:b> <urn:c> }'
     source, client = opened(lambda request: reply(200, body, Cache_Control="max-age=60"), f"{HOST}/d.trig")
-    assert isinstance(source, FileSource)
+    assert isinstance(source, DocumentSource)
     assert asyncio.run(source.count(EVERY)) == 3
     patterns = [QuadPattern("<urn:a>", "<urn:b>", S), QuadPattern(S, "<urn:c>", Y)]
     assert [row[Y] for row in asyncio.run(solve(patterns, [source], client)).rows] == ['"1"']
@@ -298,4 +296,4 @@ def test_the_dialect_of_the_prototype_is_refused_by_name() -> None:
 
 def test_kinds_are_found_by_listing() -> None:
     names = [kind.__name__.rpartition(".")[2] for kind in kinds()]
-    assert names == ["prototype", "fragments", "tree", "sparql", "file"]
+    assert names == ["fragments", "tree", "sparql"]

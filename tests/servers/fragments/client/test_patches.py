@@ -4,9 +4,8 @@ import asyncio
 
 import pytest
 
-from streamgauge.servers.fragments.client.contract import FetchedChange, SourceError
-from streamgauge.servers.fragments.client.documents import PATCH_TYPE, read_patch
-from streamgauge.servers.fragments.client.http_cache import Response
+from streamgauge.servers.fragments import PATCH_TYPE
+from streamgauge.servers.fragments.client import FetchedChange, Response, SourceError, read_patch
 from streamgauge.servers.fragments.client.sources import open_source
 from streamgauge.servers.fragments.client.sources.fragments import FragmentsSource
 from tests.servers.fragments.client.fakes import FakeServer, quads, trains, web

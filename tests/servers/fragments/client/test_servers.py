@@ -13,17 +13,16 @@ from hypothesis import given
 
 from streamgauge.formats.canonical import Canonical, parse_term
 from streamgauge.model.algebra import Var
+from streamgauge.servers.fragments import ANYWHERE, ExpiringQuad, Quad, QuadPattern
+from streamgauge.servers.fragments.client import BgpSolutions, Binding
 from streamgauge.servers.fragments.client.caching_client import CacheUse, CachingHttpClient
-from streamgauge.servers.fragments.client.contract import BgpSolutions, Binding
-from streamgauge.servers.fragments.client.joins import solve
-from streamgauge.servers.fragments.client.sources import open_source
+from streamgauge.servers.fragments.client.sources import open_source, solve
 from streamgauge.servers.fragments.client.sources.fragments import FragmentsSource
 from streamgauge.servers.fragments.client.transport import ClientLimits, guarded_client
+from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application
-from streamgauge.servers.fragments.quads import ANYWHERE, ExpiringQuad, Quad, QuadPattern
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import Style
+from streamgauge.servers.fragments.store.indexed import MemoryStore
 from tests.servers.fragments.client.answering import answer, rows
 from tests.servers.fragments.client.fakes import Clock, trains
 from tests.servers.fragments.client.test_fragments import DATA, PATTERNS, S, Y

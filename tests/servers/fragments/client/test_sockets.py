@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
+from streamgauge.servers.fragments.client import SourceError, UnavailableError
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
-from streamgauge.servers.fragments.client.contract import SourceError, UnavailableError
 from streamgauge.servers.fragments.client.transport import ClientLimits, guarded_client
 from tests.servers.fragments.client.fakes import Clock
 

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 
 from streamgauge.model.fact import Fact
-from streamgauge.servers.fragments.style import Label
+from streamgauge.servers.fragments.labels import Label
 from tests.servers.fragments.live_queries.simulated import clock
 
 T = "http://example.org/train#"

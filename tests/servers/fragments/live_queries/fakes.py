@@ -4,9 +4,9 @@ from contextlib import contextmanager
 from itertools import count
 
 from streamgauge.servers.fragments.annotations import method
+from streamgauge.servers.fragments.client import FetchedQuads, SourceError
 from streamgauge.servers.fragments.client.caching_client import CacheUse
-from streamgauge.servers.fragments.client.contract import FetchedQuads, SourceError
-from streamgauge.servers.fragments.client.joins import matching_quads, with_terms
+from streamgauge.servers.fragments.client.sources import matching_quads
 
 
 class FakeWeb:
@@ -60,7 +60,7 @@ class FakeSource:
         self.requests.append((pattern, len(seeds)))
         found = matching_quads(pattern, self.quads)
         if seeds:
-            asked = [with_terms(pattern, seed) for seed in seeds]
+            asked = [pattern.bound(seed) for seed in seeds]
             found = [quad for quad in found if any(matching_quads(each, [quad]) for each in asked)]
         at = self.web.now // 1000 * 1000
         return FetchedQuads(tuple(found), at, at, str(hash(tuple(found))), str(self.version))

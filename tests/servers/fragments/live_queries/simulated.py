@@ -9,15 +9,14 @@ from random import Random
 import httpx
 
 from streamgauge.model.fact import Fact
-from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
-from streamgauge.servers.fragments.client.http_cache import ResponseCache
+from streamgauge.servers.fragments import VERSION, writes
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient, ResponseCache
 from streamgauge.servers.fragments.client.transport import ClientLimits
+from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application
-from streamgauge.servers.fragments.quads import VERSION
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import Label, Style
-from streamgauge.servers.fragments.writes import draft
+from streamgauge.servers.fragments.store.indexed import MemoryStore
+from tests.servers.fragments import changes
 
 START = 1_700_000_000_000
 """When simulations begin, ms since 1970."""
@@ -85,7 +84,7 @@ class Served:
     def add(self, facts):
         """Facts hold from now on; of an expiration the last that was said counts."""
         facts = list(facts)
-        draft.add(self.dataset, facts)
+        writes.add(self.dataset, facts)
         for fact in facts:
             times = self.held.setdefault(fact.triple, [])
             if self.style.label is Label.EXPIRATION or fact.static:
@@ -96,14 +95,14 @@ class Served:
     def remove(self, triples):
         """Triples never held."""
         triples = list(triples)
-        draft.remove(self.dataset, triples)
+        changes.remove(self.dataset, triples)
         for triple in triples:
             self.held.pop(triple, None)
         self._note()
 
     def sweep(self, before):
         """What had ended by then is forgotten."""
-        draft.sweep(self.dataset, before)
+        writes.sweep(self.dataset, before)
         for triple, times in list(self.held.items()):
             self.held[triple] = [each for each in times if each[1] is None or each[1] > before]
             if not self.held[triple]:

@@ -8,11 +8,11 @@ import httpx
 import pytest
 
 from streamgauge.model.fact import Fact
-from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
-from streamgauge.servers.fragments.client.http_cache import ServerClock, ShownTime
+from streamgauge.servers.fragments import TIME
+from streamgauge.servers.fragments.client import ShownTime
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient, ServerClock
+from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.live_queries.watch import steady_clock, watch
-from streamgauge.servers.fragments.quads import TIME
-from streamgauge.servers.fragments.style import Label, Style
 from tests.servers.fragments.live_queries.boards import T
 from tests.servers.fragments.live_queries.flowing import Line
 from tests.servers.fragments.live_queries.simulated import BASE, START, Served, clock, run

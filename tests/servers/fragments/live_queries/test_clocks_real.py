@@ -9,13 +9,13 @@ import httpx
 import pytest
 
 from streamgauge.model.fact import Fact
+from streamgauge.servers.fragments import writes
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
+from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.live_queries.watch import steady_clock, watch
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import Style
-from streamgauge.servers.fragments.writes import draft
+from streamgauge.servers.fragments.store.indexed import MemoryStore
 from streamgauge.servers.http.server import Serving
 
 QUERY = "SELECT ?o { ?s <urn:p> ?o }"
@@ -60,13 +60,13 @@ async def watched(dataset, address, skew):
             for value in set(shown) - values - set(ended):
                 ended[value] = now
 
-    draft.add(dataset, [Fact(("<urn:s>", "<urn:p>", '"always"'), None, wall() + 60_000)])
+    writes.add(dataset, [Fact(("<urn:s>", "<urn:p>", '"always"'), None, wall() + 60_000)])
     task = asyncio.create_task(noted())
     await asyncio.sleep(1)
     for number in range(3):
         begun[f'"{number}"'] = wall()
         truth[f'"{number}"'] = wall() + LASTS
-        draft.add(dataset, [Fact((f"<urn:s{number}>", "<urn:p>", f'"{number}"'), None, truth[f'"{number}"'])])
+        writes.add(dataset, [Fact((f"<urn:s{number}>", "<urn:p>", f'"{number}"'), None, truth[f'"{number}"'])])
         await asyncio.sleep(LASTS / 1000 + 0.4)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

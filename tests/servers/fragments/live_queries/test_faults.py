@@ -8,9 +8,9 @@ import pytest
 
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.client.transport import ClientLimits
+from streamgauge.servers.fragments.labels import Border, Label, Style
 from streamgauge.servers.fragments.live_queries.poll_loop import Failed, Fresh
 from streamgauge.servers.fragments.live_queries.watch import watch
-from streamgauge.servers.fragments.style import Border, Label, Style
 from tests.servers.fragments.live_queries import simulated
 from tests.servers.fragments.live_queries.boards import T
 from tests.servers.fragments.live_queries.simulated import BASE, Served, Wire, clock, run

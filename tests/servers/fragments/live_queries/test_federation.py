@@ -6,9 +6,9 @@ from random import Random
 import pytest
 
 from streamgauge.model.fact import Fact
+from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.live_queries.poll_loop import Failed
 from streamgauge.servers.fragments.live_queries.watch import watch
-from streamgauge.servers.fragments.style import Style
 from tests.servers.fragments.live_queries import simulated
 from tests.servers.fragments.live_queries.boards import T
 from tests.servers.fragments.live_queries.simulated import Hosts, Served, Wire, clock, run

@@ -14,12 +14,12 @@ from streamgauge.query.printer import sparql
 from streamgauge.query.traversal import every_pattern
 from streamgauge.semantics.stored_query import restated
 from streamgauge.servers.fragments.annotations import methods
-from streamgauge.servers.fragments.client.contract import SourceError
+from streamgauge.servers.fragments.client import SourceError
+from streamgauge.servers.fragments.labels import Label, Style
+from streamgauge.servers.fragments.live_queries import live_query
 from streamgauge.servers.fragments.live_queries.incremental import MOST_GRAPHS, IncrementalPlan
 from streamgauge.servers.fragments.live_queries.poll_loop import Failed
-from streamgauge.servers.fragments.live_queries.query import live_query
 from streamgauge.servers.fragments.live_queries.watch import watch
-from streamgauge.servers.fragments.style import Label, Style
 from tests.examples import examples
 from tests.servers.fragments.live_queries import simulated
 from tests.servers.fragments.live_queries.fakes import FakeSource, FakeWeb

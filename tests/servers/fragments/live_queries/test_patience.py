@@ -8,8 +8,8 @@ from itertools import pairwise
 import httpx
 import pytest
 
+from streamgauge.servers.fragments.client import SourceError
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
-from streamgauge.servers.fragments.client.contract import SourceError
 from streamgauge.servers.fragments.client.transport import ClientLimits, RefusedAddressError
 from streamgauge.servers.fragments.live_queries.poll_loop import GaveUpError
 from streamgauge.servers.fragments.live_queries.watch import watch

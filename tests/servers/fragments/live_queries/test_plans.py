@@ -11,10 +11,10 @@ from streamgauge.model.fact import Fact
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.stored_query import restated
 from streamgauge.servers.fragments.annotations import methods
+from streamgauge.servers.fragments.labels import Label, Style
+from streamgauge.servers.fragments.live_queries import Caching, live_query
 from streamgauge.servers.fragments.live_queries.incremental import IncrementalPlan
-from streamgauge.servers.fragments.live_queries.query import live_query
-from streamgauge.servers.fragments.live_queries.streamer import Caching, StreamerPlan
-from streamgauge.servers.fragments.style import Label, Style
+from streamgauge.servers.fragments.live_queries.streamer import StreamerPlan
 from tests.servers.fragments.live_queries.fakes import FakeSource, FakeWeb
 from tests.sparql import draw
 from tests.sparql.suite import Case, Result, difference, evaluate

@@ -10,10 +10,9 @@ from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.stored_query import restated
 from streamgauge.servers.fragments.client.transport import ClientLimits
+from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.live_queries.poll_loop import Failed, Listening, Polling
-from streamgauge.servers.fragments.live_queries.push import HeardChanges
-from streamgauge.servers.fragments.live_queries.watch import UnpushedPlanError, watch
-from streamgauge.servers.fragments.style import Style
+from streamgauge.servers.fragments.live_queries.watch import HeardChanges, UnpushedPlanError, watch
 from tests.servers.fragments.live_queries import simulated
 from tests.servers.fragments.live_queries.boards import Boards, T
 from tests.servers.fragments.live_queries.flowing import Line

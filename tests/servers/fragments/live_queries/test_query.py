@@ -8,12 +8,17 @@ import pytest
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.query import parse_sparql
+from streamgauge.servers.fragments.labels import Style
+from streamgauge.servers.fragments.live_queries import (
+    EVERYTHING,
+    PollResult,
+    RefusedQueryError,
+    live_query,
+    pattern_needs,
+)
 from streamgauge.servers.fragments.live_queries.incremental import IncrementalPlan
-from streamgauge.servers.fragments.live_queries.pattern_needs import EVERYTHING, pattern_needs
-from streamgauge.servers.fragments.live_queries.poll_loop import PollResult, PollTiming
-from streamgauge.servers.fragments.live_queries.query import RefusedQueryError, live_query
+from streamgauge.servers.fragments.live_queries.poll_loop import PollTiming
 from streamgauge.servers.fragments.live_queries.streamer import split_query
-from streamgauge.servers.fragments.style import Style
 from tests.servers.fragments.live_queries.fakes import FakeSource, FakeWeb
 
 

@@ -10,9 +10,9 @@ from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.stored_query import restated
 from streamgauge.servers.fragments.annotations import methods
+from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.live_queries.poll_loop import Failed
 from streamgauge.servers.fragments.live_queries.watch import watch
-from streamgauge.servers.fragments.style import Label, Style
 from tests.servers.fragments.live_queries import simulated
 from tests.servers.fragments.live_queries.boards import Boards
 from tests.servers.fragments.live_queries.simulated import BASE, Served, Wire, clock, run

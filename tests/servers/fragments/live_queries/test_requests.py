@@ -9,12 +9,12 @@ from benchmarks.streamer import QUERY, measured
 
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.annotations import methods
-from streamgauge.servers.fragments.client.http_cache import ResponseCache
+from streamgauge.servers.fragments.client.caching_client import ResponseCache
+from streamgauge.servers.fragments.labels import Style
+from streamgauge.servers.fragments.live_queries import Caching, live_query
 from streamgauge.servers.fragments.live_queries.incremental import IncrementalPlan
-from streamgauge.servers.fragments.live_queries.query import live_query
-from streamgauge.servers.fragments.live_queries.streamer import Caching, StreamerPlan
+from streamgauge.servers.fragments.live_queries.streamer import StreamerPlan
 from streamgauge.servers.fragments.live_queries.watch import watch
-from streamgauge.servers.fragments.style import Style
 from tests.servers.fragments.live_queries import simulated
 from tests.servers.fragments.live_queries.boards import Boards, T
 from tests.servers.fragments.live_queries.fakes import FakeSource, FakeWeb

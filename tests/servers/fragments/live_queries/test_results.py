@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from streamgauge.servers.fragments.client.contract import SourceError
+from streamgauge.servers.fragments.client import SourceError
 from streamgauge.servers.fragments.live_queries.streamer import StaticAnswers
 
 

@@ -10,9 +10,9 @@ import pytest
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.stored_query import restated
-from streamgauge.servers.fragments.client.http_cache import cache_control
+from streamgauge.servers.fragments.client import cache_control
+from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.live_queries.watch import watch
-from streamgauge.servers.fragments.style import Style
 from tests.servers.fragments.live_queries import simulated
 from tests.servers.fragments.live_queries.boards import Boards
 from tests.servers.fragments.live_queries.simulated import BASE, Served, Wire, clock, run

@@ -9,9 +9,9 @@ import pytest
 
 from streamgauge.model.fact import Fact
 from streamgauge.query import QueryError
-from streamgauge.servers.fragments.live_queries.query import RefusedQueryError, live_query
+from streamgauge.servers.fragments.labels import Style
+from streamgauge.servers.fragments.live_queries import RefusedQueryError, live_query
 from streamgauge.servers.fragments.live_queries.watch import watch
-from streamgauge.servers.fragments.style import Style
 from tests.servers.fragments.live_queries import simulated
 from tests.servers.fragments.live_queries.simulated import BASE, Served, Wire, run
 from tests.sparql.suite import Result, cases, difference

@@ -7,11 +7,11 @@ from urllib.parse import quote, urlsplit
 import httpx
 import pyoxigraph as ox
 
+from streamgauge.servers.fragments import ExpiringQuad, Quad
+from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application
-from streamgauge.servers.fragments.quads import ExpiringQuad, Quad
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import Style
+from streamgauge.servers.fragments.store.indexed import MemoryStore
 
 BASE = "http://data.test"
 E = "http://example.org/"

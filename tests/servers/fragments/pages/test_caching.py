@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.model.fact import Fact
+from streamgauge.servers.fragments import writes
 from streamgauge.servers.fragments.annotations import methods
+from streamgauge.servers.fragments.labels import Label, Style
+from streamgauge.servers.fragments.pages import select
 from streamgauge.servers.fragments.pages.dataset import SWEEP, DataSet
 from streamgauge.servers.fragments.pages.http import application
-from streamgauge.servers.fragments.pages.selection import select
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import Label, Style
-from streamgauge.servers.fragments.writes import draft
+from streamgauge.servers.fragments.store.indexed import MemoryStore
 from tests.servers.fragments.pages.served import BASE, E, Server, address, iri, read
 
 S1, S2 = iri("s1"), iri("s2")
@@ -74,7 +74,7 @@ def test_the_page_for_people_says_when_each_fact_holds(name):
     style = Style(name, Label.INTERVAL, template=f"{BASE}/data{{?subject,predicate,object}}")
     data = DataSet("data", MemoryStore(), style, lambda: made.now, 100)
     made.datasets.append(data)
-    draft.add(data, [Fact((iri("s"), iri("p"), '"a"'), 1_000_000, 1_010_000), Fact((iri("s"), iri("q"), '"b"'))])
+    writes.add(data, [Fact((iri("s"), iri("p"), '"a"'), 1_000_000, 1_010_000), Fact((iri("s"), iri("q"), '"b"'))])
     text = made.ask(address("data", subject=f"{E}s"), accept="text/html").text
     assert "always" in text
     whole = made.ask(address("data"), accept="text/html").text

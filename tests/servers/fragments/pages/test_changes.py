@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamgauge.servers.fragments import CHANGES
+from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.pages import history
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application
 from streamgauge.servers.fragments.pages.representations import FragmentLimits
-from streamgauge.servers.fragments.quads import CHANGES
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import Style
+from streamgauge.servers.fragments.store.indexed import MemoryStore
 from streamgauge.servers.http import events
 from tests.servers.fragments.pages.reached import client, streamed
 

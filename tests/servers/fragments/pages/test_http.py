@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from streamgauge.servers.fragments.pages.dataset import SCANNED, FragmentShape
+from streamgauge.servers.fragments.pages import FragmentShape
+from streamgauge.servers.fragments.pages.dataset import SCANNED
 from streamgauge.servers.fragments.pages.http import application
 from streamgauge.servers.fragments.pages.representations import FragmentLimits, acceptable_offers
 from streamgauge.servers.fragments.writes.http import WritesHandler

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.servers.fragments.pages.dataset import FragmentShape
+from streamgauge.servers.fragments.pages import FragmentShape
 from streamgauge.servers.fragments.pages.http import application
 from tests.servers.fragments.pages.served import (
     BASE,

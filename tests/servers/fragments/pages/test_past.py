@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgauge.model.fact import Fact
+from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application
 from streamgauge.servers.fragments.store import Keep
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import Style
-from streamgauge.servers.fragments.writes.draft import add, remove, replace, sweep
+from streamgauge.servers.fragments.store.indexed import MemoryStore
+from streamgauge.servers.fragments.writes import add, sweep
+from tests.servers.fragments.changes import remove, replace
 from tests.servers.fragments.pages.reached import client
 
 NQ = "application/n-quads"

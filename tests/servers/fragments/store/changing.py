@@ -7,7 +7,7 @@ import random
 import sys
 from pathlib import Path
 
-from streamgauge.servers.fragments.quads import ExpiringQuad, Quad
+from streamgauge.servers.fragments import ExpiringQuad, Quad
 from streamgauge.servers.fragments.store import Keep
 from streamgauge.servers.fragments.store.disk import DiskStore
 

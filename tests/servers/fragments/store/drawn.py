@@ -5,7 +5,7 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from streamgauge.servers.fragments.quads import ExpiringQuad, Match, Quad
+from streamgauge.servers.fragments import ExpiringQuad, Match, Quad
 
 SUBJECTS = [f"<urn:s{number}>" for number in range(6)]
 PREDICATES = ["<urn:p>", "<urn:q>"]

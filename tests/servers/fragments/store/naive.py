@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from streamgauge.servers.fragments.quads import ExpiringQuad, Match, Quad
+from streamgauge.servers.fragments import ExpiringQuad, Match, Quad
 
 Run = tuple[Quad, int, int | None]
 

@@ -9,9 +9,9 @@ import json
 import sys
 from pathlib import Path
 
-from streamgauge.servers.fragments.store import Keep, Store
+from streamgauge.servers.fragments.store import DamagedStoreError, Keep
 from streamgauge.servers.fragments.store.disk import DiskStore, FolderError
-from streamgauge.servers.fragments.store.key_value import DamagedStoreError
+from streamgauge.servers.fragments.store.indexed import Store
 from tests.servers.fragments.store.changing import step
 
 ALL = (None, None, None, None)

@@ -15,9 +15,8 @@ from typer.testing import CliRunner
 
 from streamgauge.cli.main import app, main
 from streamgauge.servers.durability import pack, unpack
-from streamgauge.servers.fragments.store import Keep, recovery
+from streamgauge.servers.fragments.store import DamagedStoreError, FullError, Keep, recovery
 from streamgauge.servers.fragments.store.disk import DiskStore, FolderError
-from streamgauge.servers.fragments.store.key_value import DamagedStoreError, FullError
 from streamgauge.servers.fragments.store.lmdb_file import LmdbFile
 from tests.servers.damages import KINDS, damage
 from tests.servers.fragments.store.changing import step

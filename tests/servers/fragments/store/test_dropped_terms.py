@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.servers.fragments.quads import Quad
-from streamgauge.servers.fragments.store import Keep, history, sorted_index
+from streamgauge.servers.fragments import Quad
+from streamgauge.servers.fragments import store as keys_and_values
+from streamgauge.servers.fragments.store import Keep, history
 from streamgauge.servers.fragments.store.disk import DiskStore
-from streamgauge.servers.fragments.store.indexed import IndexedStore
-from streamgauge.servers.fragments.store.memory import MemoryKeyValues
+from streamgauge.servers.fragments.store.indexed import MemoryKeyValues, Store
 from tests.servers.fragments.store.drawn import Step, all_matches, quads, steps
 from tests.servers.fragments.store.naive import Naive
 
@@ -21,7 +21,7 @@ EVERYTHING = (None, None, None, None)
 @pytest.fixture
 def short_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small blocks, and two versions remembered."""
-    monkeypatch.setattr(sorted_index, "FULL", 200)
+    monkeypatch.setattr(keys_and_values, "FULL", 200)
     monkeypatch.setattr(history, "VERSIONS", 2)
 
 
@@ -53,7 +53,7 @@ def test_what_is_forgotten_is_not_missed(changes: list[Step], probe: Quad, keep:
 @pytest.mark.usefixtures("short_memory")
 def test_terms_of_graphs_that_come_and_go_are_dropped(keep: Keep | None) -> None:
     records = MemoryKeyValues()
-    store = IndexedStore(records, keep)
+    store = Store(records, keep)
     for number in range(300):
         gone = [(f"<urn:{each}>", "<urn:p>", '"0"', f"<urn:g{number - 1}>") for each in range(5)]
         come = [((f"<urn:{each}>", "<urn:p>", '"0"', f"<urn:g{number}>"), None) for each in range(5)]

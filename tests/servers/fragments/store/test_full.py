@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.servers.fragments.quads import Quad
+from streamgauge.servers.fragments import Quad
+from streamgauge.servers.fragments.store import FullError
 from streamgauge.servers.fragments.store.disk import DiskStore
-from streamgauge.servers.fragments.store.key_value import FullError
 
 pytestmark = pytest.mark.server
 

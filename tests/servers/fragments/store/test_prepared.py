@@ -6,22 +6,21 @@ from random import Random
 
 import pytest
 
-from streamgauge.servers.fragments.quads import ExpiringQuad, Quad
+from streamgauge.servers.fragments import ExpiringQuad, Quad
+from streamgauge.servers.fragments.store import FullError
 from streamgauge.servers.fragments.store.disk import DiskStore
-from streamgauge.servers.fragments.store.indexed import IndexedStore
-from streamgauge.servers.fragments.store.key_value import FullError
-from streamgauge.servers.fragments.store.memory import MemoryStore
+from streamgauge.servers.fragments.store.indexed import MemoryStore, Store
 
 ALL = (None, None, None, None)
 Change = tuple[list[Quad], list[ExpiringQuad]]
 
 
 @pytest.fixture(params=["memory", "disk"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], IndexedStore]]:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
     """Makes stores, which are closed in the end."""
-    made: list[IndexedStore] = []
+    made: list[Store] = []
 
-    def make() -> IndexedStore:
+    def make() -> Store:
         made.append(MemoryStore() if request.param == "memory" else DiskStore(tmp_path / str(len(made))))
         return made[-1]
 
@@ -45,7 +44,7 @@ def touched(change: Change) -> set[Quad]:
     return {*change[0], *(each for each, _ in change[1])}
 
 
-def shown(store: IndexedStore) -> tuple[object, ...]:
+def shown(store: Store) -> tuple[object, ...]:
     """What readers see, in an order that does not depend on the numbers of terms."""
     patterns = [ALL, (None, "<urn:p1>", None, None), ("<urn:s3>", None, None, None), (None, None, None, "<urn:g2>")]
     found = [tuple(sorted(store.page(match, 0, 10_000))) for match in patterns]
@@ -54,7 +53,7 @@ def shown(store: IndexedStore) -> tuple[object, ...]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
-def test_a_prepared_change_is_as_if_made_at_once(store: Callable[[], IndexedStore], seed: int) -> None:
+def test_a_prepared_change_is_as_if_made_at_once(store: Callable[[], Store], seed: int) -> None:
     """While large changes are worked out, small ones of other quads are made; each of the two stores has the same."""
     draw, beside, plain = Random(seed), store(), store()
     made = 0
@@ -73,7 +72,7 @@ def test_a_prepared_change_is_as_if_made_at_once(store: Callable[[], IndexedStor
     assert made > 5
 
 
-def test_what_others_changed_meanwhile_is_not_made(store: Callable[[], IndexedStore]) -> None:
+def test_what_others_changed_meanwhile_is_not_made(store: Callable[[], Store]) -> None:
     there = store()
     there.change((), [(quad(n), None) for n in range(300)])
     for other in (
@@ -90,7 +89,7 @@ def test_what_others_changed_meanwhile_is_not_made(store: Callable[[], IndexedSt
 
 
 @pytest.mark.slow
-def test_terms_of_a_change_that_waits_are_not_dropped(store: Callable[[], IndexedStore]) -> None:
+def test_terms_of_a_change_that_waits_are_not_dropped(store: Callable[[], Store]) -> None:
     """A term leaves its last quad while a change that brings it again is worked out."""
     there = store()
     there.change((), [(("<urn:a>", "<urn:p>", '"rare"', ""), None), (quad(1), None)])
@@ -102,7 +101,7 @@ def test_terms_of_a_change_that_waits_are_not_dropped(store: Callable[[], Indexe
     assert there.page((None, None, '"rare"', None), 0, 9) == [("<urn:b>", "<urn:p>", '"rare"', "")]
 
 
-def test_terms_of_a_change_that_is_abandoned_are_dropped(store: Callable[[], IndexedStore]) -> None:
+def test_terms_of_a_change_that_is_abandoned_are_dropped(store: Callable[[], Store]) -> None:
     there = store()
     there.change((), [(quad(1), None)])
     change = there.prepare([], [(("<urn:new>", "<urn:p>", '"new"', ""), None)])

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.servers.fragments.quads import Match
-from streamgauge.servers.fragments.store import Keep, Store, history, sorted_index
+from streamgauge.servers.fragments import Match
+from streamgauge.servers.fragments import store as keys_and_values
+from streamgauge.servers.fragments.store import Keep, history
 from streamgauge.servers.fragments.store.disk import DiskStore, FolderError
-from streamgauge.servers.fragments.store.indexed import KeepError
-from streamgauge.servers.fragments.store.memory import MemoryStore
+from streamgauge.servers.fragments.store.indexed import KeepError, MemoryStore, Store
 from tests.servers.fragments.store.drawn import SHAPES, Step, all_matches, quads, steps
 from tests.servers.fragments.store.naive import Naive
 
@@ -24,7 +24,7 @@ A, B = ("<urn:a>", "<urn:p>", '"1"', ""), ("<urn:b>", "<urn:p>", '"2"', "<urn:g>
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks so small that they split and join all the time."""
-    monkeypatch.setattr(sorted_index, "FULL", 200)
+    monkeypatch.setattr(keys_and_values, "FULL", 200)
 
 
 @pytest.fixture(params=["memory", "disk"])

@@ -6,10 +6,9 @@ from threading import Event
 
 import pytest
 
-from streamgauge.servers.fragments.quads import Quad
-from streamgauge.servers.fragments.store import Store
+from streamgauge.servers.fragments import Quad
 from streamgauge.servers.fragments.store.disk import DiskStore
-from streamgauge.servers.fragments.store.memory import MemoryStore
+from streamgauge.servers.fragments.store.indexed import MemoryStore, Store
 
 SIZE, CHANGES = 150, 20
 

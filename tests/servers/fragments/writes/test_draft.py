@@ -8,14 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgauge.model.fact import Fact
+from streamgauge.servers.fragments import Quad
 from streamgauge.servers.fragments.annotations import method, methods
-from streamgauge.servers.fragments.labels import as_labelled
-from streamgauge.servers.fragments.pages.dataset import DataSet, TooManyError
-from streamgauge.servers.fragments.pages.facts import TripleMatch, located_facts
-from streamgauge.servers.fragments.quads import Quad
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import VOCABULARIES, Label, Style
-from streamgauge.servers.fragments.writes.draft import FactDraft, add, expire, remove, replace, sweep
+from streamgauge.servers.fragments.labels import VOCABULARIES, Label, Style, as_labelled
+from streamgauge.servers.fragments.pages.dataset import DataSet, TooManyError, TripleMatch, located_facts
+from streamgauge.servers.fragments.store.indexed import MemoryStore
+from streamgauge.servers.fragments.writes import FactDraft, add, sweep
+from tests.servers.fragments.changes import expire, remove, replace
 
 STYLES = [
     Style(name, label, vocabulary, grouped)
@@ -230,7 +229,7 @@ def test_a_pattern_touches_only_so_many() -> None:
 def test_a_draft_looks_only_at_triples_that_can_match(monkeypatch: pytest.MonkeyPatch, place: int | None) -> None:
     """As an update deletes each of its solutions: 3,000 of them were gone through for each other, 9 million looks."""
     looks = count()
-    monkeypatch.setattr("streamgauge.servers.fragments.writes.draft.fits", lambda *_: bool(next(looks) + 1))
+    monkeypatch.setattr("streamgauge.servers.fragments.writes.fits", lambda *_: bool(next(looks) + 1))
     data, many = dataset(STYLES[0]), 300
     triples = [(T % f"s{n}", T % f"p{n}", f'"{n}"') for n in range(many)]
     add(data, map(Fact, triples))

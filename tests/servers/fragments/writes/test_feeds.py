@@ -12,11 +12,11 @@ from streamgauge.formats.streams import Reading
 from streamgauge.model.element import StreamElement
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.annotations import method
+from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.pages.dataset import DataSet
-from streamgauge.servers.fragments.store.key_value import FullError
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import Label, Style
-from streamgauge.servers.fragments.writes.draft import add
+from streamgauge.servers.fragments.store import FullError
+from streamgauge.servers.fragments.store.indexed import MemoryStore
+from streamgauge.servers.fragments.writes import add
 from streamgauge.servers.fragments.writes.feeds import DataSetFeed, FeedPace, FeedRunner, background_tasks
 from streamgauge.sources import SourceError, open_source
 
@@ -127,7 +127,7 @@ def test_a_source_that_fails_is_said(error: Exception) -> None:
     time = Time(0)
     data = held(Label.INTERVAL, time)
     _, said = fed(data, [element(10, [A]), error], time)
-    assert said[0].startswith(f"the feed of /data stopped: {error}: 1 elements")
+    assert said[0].startswith(f"the feed of /data stopped: {error}: 1 element")
     assert facts(data) == {Fact(A, 10, None)}
 
 
@@ -176,7 +176,7 @@ def test_a_feed_that_goes_on_is_ended_by_the_server() -> None:
             async with asyncio.timeout(10):
                 while not facts(data):
                     await asyncio.sleep(0.01)
-        assert said == ["the feed of /data has ended: 1 elements, 1 facts, 0 that had ended, 0 refused"]
+        assert said == ["the feed of /data has ended: 1 element, 1 fact, 0 that had ended, 0 refused"]
 
     asyncio.run(up())
 

@@ -7,9 +7,9 @@ import pytest
 from streamgauge.formats.streams import FormatError
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.annotations import method, methods
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import VOCABULARIES, Label, Style
-from streamgauge.servers.fragments.writes.files import ending_quads, load, name_of, read_quads
+from streamgauge.servers.fragments.labels import VOCABULARIES, Label, Style
+from streamgauge.servers.fragments.store.indexed import MemoryStore
+from streamgauge.servers.fragments.writes.feeds import ending_quads, load, name_of, read_quads
 
 S, P = "<http://example.org/s>", "<http://example.org/p>"
 STYLES = [

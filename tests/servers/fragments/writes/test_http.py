@@ -8,11 +8,11 @@ import pytest
 
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.annotations import method
+from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import FragmentsApp, application
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import Label, Style
-from streamgauge.servers.fragments.writes.draft import add
+from streamgauge.servers.fragments.store.indexed import MemoryStore
+from streamgauge.servers.fragments.writes import add
 from streamgauge.servers.fragments.writes.http import WritesHandler
 from streamgauge.servers.http.headers import of_host
 from tests.servers.fragments.pages.reached import client, streamed

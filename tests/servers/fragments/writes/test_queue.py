@@ -7,13 +7,12 @@ import pytest
 
 from streamgauge.model.algebra import Var
 from streamgauge.model.fact import Fact
-from streamgauge.query.updates import read_update
+from streamgauge.query.updates import UpdateOperation, read_update
+from streamgauge.servers.fragments.labels import Style
+from streamgauge.servers.fragments.pages import select
 from streamgauge.servers.fragments.pages.dataset import DataSet, TooManyError
-from streamgauge.servers.fragments.pages.selection import select
-from streamgauge.servers.fragments.store.memory import MemoryStore
-from streamgauge.servers.fragments.style import Style
-from streamgauge.servers.fragments.writes import queue
-from streamgauge.servers.fragments.writes.draft import Add, Expire, Modify, add
+from streamgauge.servers.fragments.store.indexed import MemoryStore
+from streamgauge.servers.fragments.writes import add, addition, expiration, modification, queue
 from streamgauge.servers.fragments.writes.queue import WriteBusyError, WriteQueue
 from streamgauge.servers.http.deadlines import DeadlineError
 from tests.servers.fragments.writes.test_http import NOW, TOKEN, UPDATE, client, served
@@ -37,14 +36,14 @@ def there(data):
 
 
 def update(text):
-    return [Modify(each, NOW, None, None) for each in read_update(text, str)]
+    return [modification(each, NOW, (None, None)) for each in read_update(text, str)]
 
 
 def where(monkeypatch):
     """The threads in which operations are worked out."""
-    found, apply = [], Modify.apply
+    found, triples = [], UpdateOperation.triples
     monkeypatch.setattr(
-        Modify, "apply", lambda self, draft: (found.append(threading.get_ident()), apply(self, draft))[1]
+        UpdateOperation, "triples", lambda *args: (found.append(threading.get_ident()), triples(*args))[1]
     )
     return found
 
@@ -91,7 +90,7 @@ def test_updates_end_by_their_looks(text):
 def test_few_facts_are_written_without_a_thread(monkeypatch):
     data = held(0)
     monkeypatch.setattr(asyncio, "to_thread", None)
-    asyncio.run(WriteQueue().write(data, [Add([Fact(triple(n)) for n in range(50)])]))
+    asyncio.run(WriteQueue().write(data, [addition([Fact(triple(n)) for n in range(50)])]))
     assert len(there(data)) == 50
 
 
@@ -120,7 +119,7 @@ def beside(monkeypatch, data, changes):
 def test_facts_are_added_although_others_write_others(monkeypatch):
     data = held()
     left = beside(monkeypatch, data, [triple(1, "other")])
-    asyncio.run(WriteQueue().write(data, [Add([Fact(triple(n)) for n in range(100, 200)])]))
+    asyncio.run(WriteQueue().write(data, [addition([Fact(triple(n)) for n in range(100, 200)])]))
     assert not left
     assert there(data) == {triple(n) for n in (*range(14), *range(100, 200))} | {triple(1, "other")}
 
@@ -129,7 +128,7 @@ def test_what_rests_on_what_others_change_is_worked_out_again(monkeypatch):
     """The fact that comes between is gone too, as if it had come before."""
     data = held(60)
     beside(monkeypatch, data, [triple(77)])
-    asyncio.run(WriteQueue().write(data, [Expire([(None, "<urn:p>", None)], NOW)]))
+    asyncio.run(WriteQueue().write(data, [expiration((None, "<urn:p>", None), NOW)]))
     assert there(data) == set()
 
 
@@ -138,14 +137,14 @@ def test_what_others_change_all_the_time_is_refused_when_it_is_long(monkeypatch)
     data = held(60)
     beside(monkeypatch, data, [triple(n) for n in range(70, 80)])
     with pytest.raises(WriteBusyError, match="the data changed 3 times"):
-        asyncio.run(WriteQueue().write(data, [Expire([(None, "<urn:p>", None)], NOW)]))
+        asyncio.run(WriteQueue().write(data, [expiration((None, "<urn:p>", None), NOW)]))
     assert len(there(data)) == 63
 
 
 def test_what_others_change_all_the_time_is_made_while_they_wait_when_it_is_short(monkeypatch):
     data = held(60)
     beside(monkeypatch, data, [triple(n) for n in range(70, 73)])
-    asyncio.run(WriteQueue().write(data, [Expire([(None, "<urn:p>", None)], NOW)]))
+    asyncio.run(WriteQueue().write(data, [expiration((None, "<urn:p>", None), NOW)]))
     assert there(data) == set()
 
 
@@ -194,7 +193,7 @@ def test_others_may_write_while_a_long_write_is_worked_out(monkeypatch):
 
     def working(*given):
         order.append(("may write", not data.writers.locked()))
-        asyncio.run_coroutine_threadsafe(WriteQueue().write(data, [Add([Fact(triple(999))])]), loop).result(10)
+        asyncio.run_coroutine_threadsafe(WriteQueue().write(data, [addition([Fact(triple(999))])]), loop).result(10)
         order.append(("small write made", len(there(data))))
         return prepare(*given)
 
@@ -202,7 +201,7 @@ def test_others_may_write_while_a_long_write_is_worked_out(monkeypatch):
         nonlocal loop
         loop = asyncio.get_running_loop()
         monkeypatch.setattr(data.store, "prepare", working)
-        await WriteQueue().write(data, [Add([Fact(triple(n), None, NOW + 9) for n in range(300)])])
+        await WriteQueue().write(data, [addition([Fact(triple(n), None, NOW + 9) for n in range(300)])])
 
     loop = None
     asyncio.run(run())
@@ -227,7 +226,7 @@ def test_names_that_are_given_at_once_are_different():
     data = held(0)
     drafts = []
     for name in "ab":
-        draft = queue._drafted(data, [Add([Fact(triple(n, name), None, NOW + 5) for n in range(3)])])
+        draft = queue._drafted(data, [addition([Fact(triple(n, name), None, NOW + 5) for n in range(3)])])
         drafts.append(draft.planned(f"w{name}"))
     names = [{quad[3] for quad, _ in each.added if quad[3]} for each in drafts]
     assert len(names[0] | names[1]) == len(names[0]) + len(names[1])

@@ -66,7 +66,7 @@ class StringRS:
         """The rows that templates for texts of this length make of a publication."""
         text = blocks(written(graph))
         for template, _ in self._templates.get(len(text), Counter[Template]()).most_common(TEMPLATES):
-            row = _read("".join(text[part] if isinstance(part, int) else part for part in template))
+            row = tuple(_terms("".join(text[part] if isinstance(part, int) else part for part in template)))
             if len(row) == self._width:
                 yield row
 
@@ -103,12 +103,8 @@ def _template(one: _Pair, two: _Pair) -> Template | None:
     return tuple(parts)
 
 
-def _read(text: str) -> Row:
-    """A row of a text, one term a line; empty when it is none."""
-    return tuple(_terms(text))
-
-
 def _terms(text: str) -> Iterator[str]:
+    """The terms of a row's text, one a line, up to a line that is none."""
     for line in text.split("\n"):
         try:
             parse_term(line)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Protocol, TypeAlias, cast
@@ -11,8 +12,8 @@ from streamgauge.model.fact import Fact
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import offered, spelled
 from streamgauge.model.terms import Term, Triple
-from streamgauge.servers.fragments.quads import ExpiringQuad, Quad, QuadPattern
-from streamgauge.servers.fragments.style import Style
+from streamgauge.servers.fragments import ExpiringQuad, Quad, QuadPattern
+from streamgauge.servers.fragments.labels import Style
 
 Namer: TypeAlias = Callable[[Sequence[Fact]], str]
 """Gives the name (text for an IRI's end) of what facts with one label share; one that nothing else has."""
@@ -86,7 +87,7 @@ class Method(Protocol):
         ...
 
 
-def places(pattern: TriplePattern) -> tuple[Node, Node, Node]:
+def triple_nodes(pattern: TriplePattern) -> tuple[Node, Node, Node]:
     """The three places of a pattern; PathError for a property path, which has to be taken apart before."""
     if not isinstance(pattern.predicate, Var | str):
         raise PathError("a property path has no annotated form: only triple patterns have one")
@@ -105,6 +106,7 @@ def named(name: str) -> str:
     return found
 
 
+@cache
 def method(name: str) -> Method:
     """The method of that name, in any case; UnknownMethodError lists those there are."""
     return cast(Method, import_module(f"{__name__}.{named(name)}"))

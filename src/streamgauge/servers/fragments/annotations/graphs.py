@@ -4,35 +4,24 @@ from collections.abc import Iterable, Sequence
 
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
-from streamgauge.servers.fragments.annotations import AnnotatedForm, Namer, places
-from streamgauge.servers.fragments.labels import (
-    by_label,
-    interval_node,
-    label_patterns,
-    label_quads,
-    label_subject,
-    latest_ends,
-    read_labels,
-)
-from streamgauge.servers.fragments.quads import DEFAULT, ExpiringQuad, Quad, QuadPattern
-from streamgauge.servers.fragments.style import Style
+from streamgauge.servers.fragments import ExpiringQuad, Quad, QuadPattern, labels
+from streamgauge.servers.fragments.annotations import AnnotatedForm, Namer, triple_nodes
 
 
-def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[ExpiringQuad]:
+def annotate(facts: Sequence[Fact], style: labels.Style, fresh: Namer) -> list[ExpiringQuad]:
     """A graph per group: a quad for each fact, and those of one label."""
-    still, timed = by_label(facts, style)
-    quads: list[ExpiringQuad] = [((*fact.triple, DEFAULT), None) for fact in still]
+    quads, timed = labels.by_label(facts, style)
     for group in timed:
         name = fresh(group)
-        graph = label_subject(style, name)
+        graph = labels.label_subject(style, name)
         quads += [((*fact.triple, graph), fact.final) for fact in group]
-        quads += [(quad, group[0].final) for quad in label_quads(graph, group[0], style, interval_node(style, name))]
-    return latest_ends(quads)
+        quads += labels.expiring_label(graph, name, group[0], style)
+    return labels.latest_ends(quads)
 
 
-def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:
+def facts(quads: Iterable[Quad], style: labels.Style) -> list[Fact]:
     """A fact for each quad and label of its graph; one in a graph without a label holds always."""
-    read = read_labels(quads, style)
+    read = labels.read_labels(quads, style)
     always = [(None, None)]
     return list(
         dict.fromkeys(
@@ -41,10 +30,10 @@ def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:
     )
 
 
-def form(pattern: TriplePattern, number: int, style: Style) -> AnnotatedForm:
+def form(pattern: TriplePattern, number: int, style: labels.Style) -> AnnotatedForm:
     """The pattern in a graph, and the graph's label."""
     graph = Var(f"_graph{number}")
-    label = label_patterns(graph, number, style)
+    label = labels.label_patterns(graph, number, style)
     member = QuadPattern(Var("_s"), Var("_p"), Var("_o"), graph)
-    own = (QuadPattern(*places(pattern), graph),)
+    own = (QuadPattern(*triple_nodes(pattern), graph),)
     return AnnotatedForm(own, label.patterns, label.initial, label.final, member=member)

@@ -12,19 +12,8 @@ from urllib.parse import quote
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple, datatype, is_literal
-from streamgauge.servers.fragments.annotations import AnnotatedForm, ComputedVariable, Namer, places
-from streamgauge.servers.fragments.labels import (
-    Labels,
-    by_label,
-    interval_node,
-    label_patterns,
-    label_quads,
-    label_subject,
-    latest_ends,
-    read_labels,
-)
-from streamgauge.servers.fragments.quads import DEFAULT, ExpiringQuad, Quad, QuadPattern
-from streamgauge.servers.fragments.style import Label, Style
+from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Quad, QuadPattern, labels
+from streamgauge.servers.fragments.annotations import AnnotatedForm, ComputedVariable, Namer, triple_nodes
 
 SAME_AS = "<http://www.w3.org/2002/07/owl#sameAs>"
 
@@ -33,7 +22,7 @@ class FragmentTemplateError(ValueError):
     """A template that no addresses can be made of; the sentence shows one."""
 
 
-def fragment(triple: Triple, style: Style) -> Term:
+def fragment(triple: Triple, style: labels.Style) -> Term:
     """The address of a triple's fragment, as an IRI: the style's template with its three terms."""
     base, brace, rest = style.template.partition("{?")
     names = rest.removesuffix("}").split(",")
@@ -52,36 +41,31 @@ def _parameter(term: Term) -> str:
     return f"{term[: term.rindex('^^')]}^^{datatype(term)}"
 
 
-def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[ExpiringQuad]:
+def annotate(facts: Sequence[Fact], style: labels.Style, fresh: Namer) -> list[ExpiringQuad]:
     """Triples of the default graph, and a label for each or, through owl:sameAs, for each group."""
-    still, timed = by_label(facts, style)
-    quads: list[ExpiringQuad] = [((*fact.triple, DEFAULT), None) for fact in still]
+    quads, timed = labels.by_label(facts, style)
     for group in timed:
         quads += [((*fact.triple, DEFAULT), fact.final) for fact in group]
         quads += _labels(group, style, fresh(group))
-    return latest_ends(quads)
+    return labels.latest_ends(quads)
 
 
-def _labels(group: Sequence[Fact], style: Style, name: str) -> list[ExpiringQuad]:
-    addresses = [(fragment(fact.triple, style), fact.final) for fact in group]
+def _labels(group: Sequence[Fact], style: labels.Style, name: str) -> list[ExpiringQuad]:
+    addresses = [(fragment(fact.triple, style), fact) for fact in group]
     if not _linked(style):
-        return [
-            (quad, end)
-            for address, end in addresses
-            for quad in label_quads(address, group[0], style, interval_node(style, name))
-        ]
-    shared = label_subject(style, name)
-    same: list[ExpiringQuad] = [((address, SAME_AS, shared, DEFAULT), end) for address, end in addresses]
-    return same + [(quad, group[0].final) for quad in label_quads(shared, group[0], style, interval_node(style, name))]
+        return [quad for address, fact in addresses for quad in labels.expiring_label(address, name, fact, style)]
+    shared = labels.label_subject(style, name)
+    same: list[ExpiringQuad] = [((address, SAME_AS, shared, DEFAULT), fact.final) for address, fact in addresses]
+    return same + labels.expiring_label(shared, name, group[0], style)
 
 
-def _linked(style: Style) -> bool:
-    return style.grouped or (style.label is Label.INTERVAL and style.vocabulary.interval is None)
+def _linked(style: labels.Style) -> bool:
+    return style.grouped or (style.label is labels.Label.INTERVAL and style.vocabulary.interval is None)
 
 
-def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:
+def facts(quads: Iterable[Quad], style: labels.Style) -> list[Fact]:
     """A fact for each triple and label on its address, or on what that is the same as; other triples hold always."""
-    read = read_labels(quads, style)
+    read = labels.read_labels(quads, style)
     same: dict[Term, list[Term]] = {}
     for subject, predicate, object_, _ in read.others:
         if predicate == SAME_AS and read.of(object_):
@@ -89,7 +73,7 @@ def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:
     return list(dict.fromkeys(fact for quad in read.others for fact in _facts(quad, same, read)))
 
 
-def _facts(quad: Quad, same: dict[Term, list[Term]], read: Labels) -> list[Fact]:
+def _facts(quad: Quad, same: dict[Term, list[Term]], read: labels.Labels) -> list[Fact]:
     if quad[1] == SAME_AS and quad[2] in same.get(quad[0], ()):
         return []
     address = fragment(quad[:3], read.style)
@@ -97,13 +81,13 @@ def _facts(quad: Quad, same: dict[Term, list[Term]], read: Labels) -> list[Fact]
     return [Fact(quad[:3], *each) for each in times or [(None, None)]]
 
 
-def form(pattern: TriplePattern, number: int, style: Style) -> AnnotatedForm:
+def form(pattern: TriplePattern, number: int, style: labels.Style) -> AnnotatedForm:
     """The pattern itself, and the label on the computed address of each triple, or on what that is the same as."""
     address = Var(f"_fragment{number}")
     shared = Var(f"_group{number}") if _linked(style) else address
-    label = label_patterns(shared, number, style)
+    label = labels.label_patterns(shared, number, style)
     link = ComputedVariable(address, pattern, partial(fragment, style=style))
-    own: tuple[QuadPattern, ...] = (QuadPattern(*places(pattern)),)
+    own: tuple[QuadPattern, ...] = (QuadPattern(*triple_nodes(pattern)),)
     if shared is address:
         return AnnotatedForm(own + label.patterns, (), label.initial, label.final, (link,))
     member = QuadPattern(Var("_f"), SAME_AS, shared)

@@ -8,40 +8,29 @@ from typing import Final
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import RDF_TYPE, Term
-from streamgauge.servers.fragments.annotations import AnnotatedForm, Namer, places
-from streamgauge.servers.fragments.labels import (
-    by_label,
-    interval_node,
-    label_patterns,
-    label_quads,
-    label_subject,
-    latest_ends,
-    read_labels,
-)
-from streamgauge.servers.fragments.quads import DEFAULT, ExpiringQuad, Quad, QuadPattern
-from streamgauge.servers.fragments.style import Style
+from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Quad, QuadPattern, labels
+from streamgauge.servers.fragments.annotations import AnnotatedForm, Namer, triple_nodes
 
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 STATEMENT: Final = f"<{_RDF}Statement>"
 PARTS: Final = (f"<{_RDF}subject>", f"<{_RDF}predicate>", f"<{_RDF}object>")
 
 
-def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[ExpiringQuad]:
+def annotate(facts: Sequence[Fact], style: labels.Style, fresh: Namer) -> list[ExpiringQuad]:
     """A statement for each fact: its type, its three parts, its label."""
-    still, timed = by_label(facts, replace(style, grouped=False))
-    quads: list[ExpiringQuad] = [((*fact.triple, DEFAULT), None) for fact in still]
+    quads, timed = labels.by_label(facts, replace(style, grouped=False))
     for fact in (fact for group in timed for fact in group):
         name = fresh([fact])
-        statement = label_subject(style, name)
+        statement = labels.label_subject(style, name)
         quads.append(((statement, RDF_TYPE, STATEMENT, DEFAULT), fact.final))
         quads += [((statement, part, term, DEFAULT), fact.final) for part, term in zip(PARTS, fact.triple, strict=True)]
-        quads += [(quad, fact.final) for quad in label_quads(statement, fact, style, interval_node(style, name))]
-    return latest_ends(quads)
+        quads += labels.expiring_label(statement, name, fact, style)
+    return labels.latest_ends(quads)
 
 
-def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:
+def facts(quads: Iterable[Quad], style: labels.Style) -> list[Fact]:
     """A fact for each statement that has a label; other triples hold always."""
-    read = read_labels(quads, style)
+    read = labels.read_labels(quads, style)
     statements: dict[Term, dict[Term, list[Term]]] = {}
     plain = []
     for subject, predicate, object_, _ in read.others:
@@ -58,10 +47,10 @@ def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:
     return list(dict.fromkeys([*plain, *timed]))
 
 
-def form(pattern: TriplePattern, number: int, style: Style) -> AnnotatedForm:
+def form(pattern: TriplePattern, number: int, style: labels.Style) -> AnnotatedForm:
     """The three parts of a statement, and its label."""
     statement = Var(f"_statement{number}")
-    label = label_patterns(statement, number, style)
-    own = tuple(QuadPattern(statement, part, node) for part, node in zip(PARTS, places(pattern), strict=True))
+    label = labels.label_patterns(statement, number, style)
+    own = tuple(QuadPattern(statement, part, node) for part, node in zip(PARTS, triple_nodes(pattern), strict=True))
     also = (QuadPattern(statement, RDF_TYPE, STATEMENT),)
     return AnnotatedForm(own + label.patterns, (), label.initial, label.final, also=also)

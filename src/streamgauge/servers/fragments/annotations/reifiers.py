@@ -9,18 +9,8 @@ from typing import Final
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term, Triple
-from streamgauge.servers.fragments.annotations import AnnotatedForm, ComputedVariable, Namer, places
-from streamgauge.servers.fragments.labels import (
-    by_label,
-    interval_node,
-    label_patterns,
-    label_quads,
-    label_subject,
-    latest_ends,
-    read_labels,
-)
-from streamgauge.servers.fragments.quads import DEFAULT, ExpiringQuad, Quad, QuadPattern
-from streamgauge.servers.fragments.style import Style
+from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Quad, QuadPattern, labels
+from streamgauge.servers.fragments.annotations import AnnotatedForm, ComputedVariable, Namer, triple_nodes
 
 REIFIES: Final = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies>"
 
@@ -30,22 +20,21 @@ def triple_term(triple: Triple) -> Term:
     return f"<<( {' '.join(triple)} )>>"
 
 
-def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[ExpiringQuad]:
+def annotate(facts: Sequence[Fact], style: labels.Style, fresh: Namer) -> list[ExpiringQuad]:
     """Triples of the default graph, and a reifier for each group, which has its label."""
-    still, timed = by_label(facts, style)
-    quads: list[ExpiringQuad] = [((*fact.triple, DEFAULT), None) for fact in still]
+    quads, timed = labels.by_label(facts, style)
     for group in timed:
         name = fresh(group)
-        reifier = label_subject(style, name)
+        reifier = labels.label_subject(style, name)
         quads += [((*fact.triple, DEFAULT), fact.final) for fact in group]
         quads += [((reifier, REIFIES, triple_term(fact.triple), DEFAULT), fact.final) for fact in group]
-        quads += [(quad, group[0].final) for quad in label_quads(reifier, group[0], style, interval_node(style, name))]
-    return latest_ends(quads)
+        quads += labels.expiring_label(reifier, name, group[0], style)
+    return labels.latest_ends(quads)
 
 
-def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:
+def facts(quads: Iterable[Quad], style: labels.Style) -> list[Fact]:
     """A fact for each asserted triple and label of its reifiers; other triples hold always."""
-    read = read_labels(quads, style)
+    read = labels.read_labels(quads, style)
     reifiers: dict[Term, list[Term]] = {}
     plain = []
     for quad in read.others:
@@ -60,11 +49,11 @@ def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:
     return list(found)
 
 
-def form(pattern: TriplePattern, number: int, style: Style) -> AnnotatedForm:
+def form(pattern: TriplePattern, number: int, style: labels.Style) -> AnnotatedForm:
     """The pattern itself, and the label on a reifier of the computed triple term of each triple."""
     reifier, term = Var(f"_reifier{number}"), Var(f"_triple{number}")
-    label = label_patterns(reifier, number, style)
-    own = QuadPattern(*places(pattern)), QuadPattern(reifier, REIFIES, term)
+    label = labels.label_patterns(reifier, number, style)
+    own = QuadPattern(*triple_nodes(pattern)), QuadPattern(reifier, REIFIES, term)
     member = QuadPattern(reifier, REIFIES, Var("_t"))
     return AnnotatedForm(
         own, label.patterns, label.initial, label.final, (ComputedVariable(term, pattern, triple_term),), member=member

@@ -5,28 +5,17 @@ from collections.abc import Iterable, Sequence
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
-from streamgauge.servers.fragments.annotations import AnnotatedForm, Namer, places
-from streamgauge.servers.fragments.labels import (
-    Labels,
-    by_label,
-    interval_node,
-    label_patterns,
-    label_quads,
-    latest_ends,
-    read_labels,
-)
-from streamgauge.servers.fragments.quads import DEFAULT, ExpiringQuad, Quad, QuadPattern
-from streamgauge.servers.fragments.style import Style
+from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Quad, QuadPattern, labels
+from streamgauge.servers.fragments.annotations import AnnotatedForm, Namer, triple_nodes
 
 
-def annotate(facts: Sequence[Fact], style: Style, fresh: Namer) -> list[ExpiringQuad]:
+def annotate(facts: Sequence[Fact], style: labels.Style, fresh: Namer) -> list[ExpiringQuad]:
     """A property for each group and predicate: what it stands for, its label, and a triple for each fact."""
-    still, timed = by_label(facts, style)
-    quads: list[ExpiringQuad] = [((*fact.triple, DEFAULT), None) for fact in still]
+    quads, timed = labels.by_label(facts, style)
     for group in timed:
         for predicate, members in _by_predicate(group).items():
             quads += _singleton(predicate, members, style, fresh(members))
-    return latest_ends(quads)
+    return labels.latest_ends(quads)
 
 
 def _by_predicate(group: Iterable[Fact]) -> dict[Term, list[Fact]]:
@@ -36,17 +25,16 @@ def _by_predicate(group: Iterable[Fact]) -> dict[Term, list[Fact]]:
     return found
 
 
-def _singleton(predicate: Term, members: Sequence[Fact], style: Style, name: str) -> list[ExpiringQuad]:
+def _singleton(predicate: Term, members: Sequence[Fact], style: labels.Style, name: str) -> list[ExpiringQuad]:
     single = f"{predicate[:-1]}-{name}>"
-    label = label_quads(single, members[0], style, interval_node(style, name))
-    about = [(single, style.vocabulary.singleton, predicate, DEFAULT), *label]
-    own = [((fact.triple[0], single, fact.triple[2], DEFAULT), fact.final) for fact in members]
-    return own + [(quad, members[0].final) for quad in about]
+    own: list[ExpiringQuad] = [((fact.triple[0], single, fact.triple[2], DEFAULT), fact.final) for fact in members]
+    own.append(((single, style.vocabulary.singleton, predicate, DEFAULT), members[0].final))
+    return own + labels.expiring_label(single, name, members[0], style)
 
 
-def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:
+def facts(quads: Iterable[Quad], style: labels.Style) -> list[Fact]:
     """A fact for each triple with a singleton property and each of the property's labels; other triples hold always."""
-    read = read_labels(quads, style)
+    read = labels.read_labels(quads, style)
     singles: dict[Term, list[Term]] = {}
     for subject, predicate, object_, _ in read.others:
         if predicate == style.vocabulary.singleton and read.of(subject):
@@ -54,18 +42,18 @@ def facts(quads: Iterable[Quad], style: Style) -> list[Fact]:
     return list(dict.fromkeys(fact for quad in read.others for fact in _facts(quad, singles, read)))
 
 
-def _facts(quad: Quad, singles: dict[Term, list[Term]], read: Labels) -> list[Fact]:
+def _facts(quad: Quad, singles: dict[Term, list[Term]], read: labels.Labels) -> list[Fact]:
     subject, predicate, object_, _ = quad
     if predicate in singles:
         return [Fact((subject, of, object_), *times) for of in singles[predicate] for times in read.of(predicate)]
     return [] if subject in singles and predicate == read.style.vocabulary.singleton else [Fact(quad[:3])]
 
 
-def form(pattern: TriplePattern, number: int, style: Style) -> AnnotatedForm:
+def form(pattern: TriplePattern, number: int, style: labels.Style) -> AnnotatedForm:
     """A triple with a singleton property of the predicate, and the property's label."""
-    subject, predicate, object_ = places(pattern)
+    subject, predicate, object_ = triple_nodes(pattern)
     single = Var(f"_property{number}")
-    label = label_patterns(single, number, style)
+    label = labels.label_patterns(single, number, style)
     own = (QuadPattern(subject, single, object_),)
     about = (QuadPattern(single, style.vocabulary.singleton, predicate), *label.patterns)
     member = QuadPattern(Var("_s"), single, Var("_o"))

@@ -1,26 +1,29 @@
-"""The one client of all requests: responses are cached, equal requests coalesced, failures retried, costs counted."""
+"""The one client of all requests: responses are cached, equal requests coalesced, failures retried, costs counted.
+
+It is a private cache (HTTP Caching, RFC 9111) that estimates the clock of each server by its responses.
+"""
 
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import count
 from random import Random
-from typing import Final
+from typing import Final, TypeAlias
 
 import httpx
 
-from streamgauge.servers.fragments.client.contract import SourceError, StatusError, UnavailableError
-from streamgauge.servers.fragments.client.http_cache import (
-    CacheEntry,
-    CacheKey,
+from streamgauge.servers.fragments import VERSION, SizedCache
+from streamgauge.servers.fragments.client import (
     Lifetime,
     Response,
-    ResponseCache,
-    ServerClock,
+    ShownTime,
+    SourceError,
+    StatusError,
+    UnavailableError,
     lifetime,
     shown_time,
 )
@@ -34,10 +37,122 @@ from streamgauge.servers.fragments.client.transport import (
     address_rules,
     web_address,
 )
-from streamgauge.servers.fragments.quads import VERSION
 from streamgauge.servers.http.headers import SECOND, http_date
 from streamgauge.servers.http.outgoing_requests import TRANSIENT, origin
 from streamgauge.sources.sse.events import EventParser, ServerEvent
+
+DRIFT: Final = 200e-6
+"""How fast two clocks may drift apart: each by 100 ppm."""
+
+SET_BACK: Final = 2 * SECOND
+"""How far (ms) a server's clock has to be behind all that was expected of it to count as set back."""
+
+
+@dataclass(slots=True)
+class ServerClock:
+    """The clock of one server. All times in ms; the own clock must not be set while this is used.
+
+    A response shows a time of the server's clock that was read between the request and the response. So the offset (the
+    server's time minus the own) lies between that time minus the own time of the response and that time minus the own
+    time of the request. The intervals of several exchanges are intersected (Marzullo, *Maintaining the Time in a
+    Distributed System*, 1984), each widened by what two clocks may have drifted since. The estimate is the middle of
+    the interval: its error is at most half of the width.
+
+    An exchange asked at 1,000 and answered at 1,040 shows 5,030: the offset is in [3,990, 4,030], the estimate is
+    4,010 +- 20 ms. A second one shows that the offset is in [4,005, 4,045]: the estimate is 4,017.5 +- 12.5 ms.
+
+    ``sets`` counts how often the server's clock was found to have been set back; in between ``time`` never goes back.
+    """
+
+    sets: int = 0
+    _low: float = float("-inf")
+    _high: float = float("inf")
+    _at: int = 0
+    _last: int | None = None
+
+    def seen(self, shown: ShownTime, asked: int, came: int) -> None:
+        """A response that was asked for and came at these own times, which are rounded down, shows a time.
+
+        An exchange that contradicts those before it means that a clock was set: it counts alone.
+        """
+        low, high = float(shown.time - came - 1), float(shown.time + shown.resolution - asked)
+        wider = self._drift(came)
+        before_low, before_high = self._low - wider, self._high + wider
+        if high < before_low - SET_BACK:
+            self.sets += 1
+        if high < before_low - SET_BACK or not self.known:
+            self._last = None
+        if high < before_low or low > before_high:
+            before_low, before_high = low, high
+        self._low, self._high, self._at = max(before_low, low), min(before_high, high), came
+
+    @property
+    def known(self) -> bool:
+        """Whether any exchange was seen."""
+        return self._low <= self._high < float("inf")
+
+    @property
+    def ahead(self) -> float:
+        """The estimate of the offset: by how many ms the server's clock is ahead; 0 when nothing is known."""
+        return (self._low + self._high) / 2 if self.known else 0.0
+
+    def uncertainty(self, own: int) -> float:
+        """The most by which the estimate may be wrong at an own time (ms); infinite when nothing is known."""
+        return (self._high - self._low) / 2 + self._drift(own)
+
+    def time(self, own: int) -> int:
+        """The server's time at an own time, by the estimate; never earlier than what was given before."""
+        now = int(own + self.ahead)
+        self._last = now if self._last is None else max(now, self._last)
+        return self._last
+
+    def reached(self, time: int) -> int:
+        """The own time at which the server's clock shows a time, by the estimate; rounded up."""
+        return -int(-(time - self.ahead) // 1)
+
+    def surely(self, time: int) -> int:
+        """The own time from which on the server's clock shows a time or a later one, however it drifts; rounded up."""
+        if not self.known:
+            return time
+        own = time - self._low
+        return -int(-(own + self._drift(int(own))) // 1)
+
+    def _drift(self, own: int) -> float:
+        return DRIFT * max(0, own - self._at)
+
+
+CacheKey: TypeAlias = tuple[str, str]
+"""Address and Accept."""
+
+_OVERHEAD = 500
+_READ = 4
+"""How much more memory what readers make of a body takes than the body, about: quads are tuples of strings."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheEntry:
+    """A response in the cache; ``fresh`` is until when it may be used unasked, ms of the own clock."""
+
+    response: Response
+    condition: dict[str, str]
+    """The header field that asks whether it has changed."""
+    fresh: float
+    number: int
+    """Of all that came, in order."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory that it takes, about."""
+        return (1 + _READ) * len(self.response.body) + len(self.response.address) + _OVERHEAD
+
+    def again(self, lifetime: Lifetime, version: str | None, fresh: float, number: int) -> "CacheEntry":
+        """The entry after its server said that the response has not changed (304)."""
+        response = replace(self.response, at=lifetime.at, until=lifetime.until, version=version)
+        return replace(self, response=response, fresh=fresh, number=number)
+
+
+ResponseCache: TypeAlias = SizedCache[CacheKey, CacheEntry]
+"""Responses by address and Accept; a size counts what was read of bodies too."""
 
 EVENT_STREAM: Final = "text/event-stream"
 """The media type of server-sent events (HTML standard, 9.2)."""
@@ -173,7 +288,7 @@ class CachingHttpClient:
 
     def server_clock(self, address: str) -> ServerClock:
         """The clock of an address's server, as its responses have shown it."""
-        host = _host(address)
+        host = "{}://{}:{}".format(*origin(web_address(address)))
         if host not in self._clocks:
             if len(self._clocks) >= _CLOCKS:
                 self._clocks.clear()
@@ -303,7 +418,3 @@ def _excerpt(answer: HttpAnswer) -> str:
     """The beginning of what an error's body says."""
     text = " ".join(answer.body[:300].decode(errors="replace").split())
     return f": {text}" if text and "<" not in text[:5] else ""
-
-
-def _host(address: str) -> str:
-    return "{}://{}:{}".format(*origin(web_address(address)))

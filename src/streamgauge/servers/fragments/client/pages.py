@@ -10,12 +10,10 @@ from typing import Final
 
 from streamgauge.formats.canonical import value_text
 from streamgauge.model.terms import RDF_TYPE, Term, is_iri, is_literal
+from streamgauge.servers.fragments import CHANGES, DEFAULT, LIMIT, MOST_QUADS, MOST_VALUES, Quad, plain_text
+from streamgauge.servers.fragments.client import Response, SourceError, UnavailableError, body_digest, read_quads
 from streamgauge.servers.fragments.client.caching_client import CacheUse, CachingHttpClient
-from streamgauge.servers.fragments.client.contract import SourceError, UnavailableError
-from streamgauge.servers.fragments.client.documents import body_digest, read_quads
-from streamgauge.servers.fragments.client.http_cache import Response
 from streamgauge.servers.fragments.client.transport import AddressRules
-from streamgauge.servers.fragments.quads import CHANGES, DEFAULT, LIMIT, MOST_QUADS, MOST_VALUES, Quad
 from streamgauge.servers.http.headers import SECOND
 
 _HYDRA = "http://www.w3.org/ns/hydra/core#"
@@ -175,23 +173,6 @@ def _without_controls(quads: tuple[Quad, ...], said: _Metadata) -> tuple[Quad, .
     if not forms:
         return quads
     return tuple(quad for quad in quads if quad[0] not in subjects or not quad[1].startswith(_OF_CONTROLS))
-
-
-def plain_text(term: Term) -> str:
-    """The text of a literal without its quotes, escapes undone; of an IRI what is between the brackets."""
-    if not is_literal(term):
-        return term[1:-1] if is_iri(term) else term
-    body = term[1 : term.rfind('"')]
-    return _ESCAPE.sub(_unescaped, body) if "\\" in body else body
-
-
-_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
-_ESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
-
-
-def _unescaped(found: re.Match[str]) -> str:
-    code = found[1] or found[2]
-    return chr(int(code, 16)) if code else _ESCAPED.get(found[3], found[3])
 
 
 def _number(term: Term | None) -> int | None:

@@ -18,7 +18,7 @@ from typing import Final
 import httpx
 
 from streamgauge.model.mistake import obstacle
-from streamgauge.servers.fragments.client.contract import HopelessError, SourceError, UnavailableError, UnknownHostError
+from streamgauge.servers.fragments.client import HopelessError, SourceError, UnavailableError, UnknownHostError
 from streamgauge.servers.http import outgoing_requests
 from streamgauge.servers.http.headers import retry_after
 from streamgauge.servers.http.outgoing_requests import (
@@ -339,14 +339,14 @@ class HttpSender:
         self.counters.sent += len(request.url.raw_path) + 15 + _lines(request.headers) + len(request.content)
 
     async def _body(self, address: str, response: httpx.Response) -> bytes:
-        unpacking = _unpacking(address, response.headers.get("content-encoding", "identity"))
+        unpacking = _Unpacking(address, response.headers.get("content-encoding", "identity"))
         parts, received, unpacked = [], 0, 0
         async for chunk in response.aiter_raw():
             received += len(chunk)
             self.counters.received += len(chunk)
             if received > self.limits.received:
                 raise SourceError(address, f"sends more than {self.limits.received} bytes: raise the limit `received`")
-            part = unpacking.decompress(chunk, self.limits.unpacked + 1 - unpacked)
+            part = unpacking.feed(chunk, self.limits.unpacked + 1 - unpacked)
             unpacked += len(part)
             if unpacked > self.limits.unpacked:
                 raise SourceError(
@@ -366,51 +366,36 @@ def _refuse_hopeless(address: str, error: BaseException) -> None:
         raise UnknownHostError(address, f"no answer: {error}") from error
 
 
-class _Plain:
-    """A body that is not compressed."""
+class _Unpacking:
+    """A body, unpacked no further than allowed where it is gzip."""
 
-    eof = True
-
-    def decompress(self, data: bytes, limit: int) -> bytes:
-        """As many of the bytes as the limit allows."""
-        return data[:limit]
-
-
-class _Gzip:
-    """A gzip body, unpacked no further than allowed."""
-
-    def __init__(self) -> None:
-        self._inner = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    def __init__(self, address: str, encoding: str) -> None:
+        coding = encoding.strip().lower()
+        if coding not in ("identity", "", "gzip", "x-gzip"):
+            raise SourceError(address, f"is encoded as {coding!r:.40}, which was not asked for: only gzip is read")
+        self._inner = zlib.decompressobj(zlib.MAX_WBITS | 16) if coding.endswith("gzip") else None
 
     @property
-    def eof(self) -> bool:
-        """Whether its end was seen."""
-        return self._inner.eof
+    def ended(self) -> bool:
+        """Whether nothing is missing at its end, as far as the body tells."""
+        return self._inner is None or self._inner.eof
 
-    def decompress(self, data: bytes, limit: int) -> bytes:
+    def feed(self, data: bytes, limit: int) -> bytes:
         """The unpacked bytes, at most ``limit``; CutResponseError for bytes that are no gzip."""
+        if self._inner is None:
+            return data[:limit]
         try:
             return self._inner.decompress(data, limit)
         except zlib.error as error:
             raise CutResponseError(f"the body is no gzip: {error}") from error
 
 
-def _unpacking(address: str, encoding: str) -> _Plain | _Gzip:
-    match encoding.strip().lower():
-        case "identity" | "":
-            return _Plain()
-        case "gzip" | "x-gzip":
-            return _Gzip()
-        case other:
-            raise SourceError(address, f"is encoded as {other!r:.40}, which was not asked for: only gzip is read")
-
-
-def _check_whole(response: httpx.Response, received: int, unpacking: _Plain | _Gzip) -> None:
-    """BrokenError when the body is shorter than its Content-Length, or its gzip stream has no end."""
+def _check_whole(response: httpx.Response, received: int, unpacking: _Unpacking) -> None:
+    """CutResponseError when the body is shorter than its Content-Length, or its gzip stream has no end."""
     length = response.headers.get("content-length", "")
     if length.isascii() and length.isdigit() and int(length[:18]) != received and response.status_code != 304:
         raise CutResponseError(f"{received} of {length[:18]} bytes came")
-    if received and not unpacking.eof:
+    if received and not unpacking.ended:
         raise CutResponseError(f"the gzip body ends after {received} bytes without its end")
 
 

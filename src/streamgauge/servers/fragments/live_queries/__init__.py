@@ -1,1 +1,410 @@
-"""Live queries: SPARQL kept current over facts that say when they end (Taelman et al., ESWC 2016, 5)."""
+"""Live queries: SPARQL kept current over facts that say when they end (Taelman et al., ESWC 2016, 5).
+
+A query's needs are its triple patterns. A pattern may be restricted to values of a variable that were found at another
+pattern without which there is no solution: in a group each by the others, in OPTIONAL, MINUS and EXISTS by what is
+certain around them. In GRAPH the name of the graph is one more place of a pattern.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import partial
+from typing import Final, Protocol, TypeAlias
+
+from streamgauge.incremental import Bag, refuse
+from streamgauge.incremental.operators import add_all, difference
+from streamgauge.incremental.query_forms import apart, columns, shape, wanted
+from streamgauge.incremental.rewrite import Normaliser, UnsupportedError, leaf, nullable, operands
+from streamgauge.model import algebra as al
+from streamgauge.model.answer import AnswerKind
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.terms import Row, Term
+from streamgauge.query import QueryError, parse_sparql, recognised
+from streamgauge.query.stamps import uses_timestamp
+from streamgauge.query.traversal import every_expression, every_pattern, expressions
+from streamgauge.servers.fragments.annotations import triple_nodes
+from streamgauge.servers.fragments.client import LinkedDataSource
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
+from streamgauge.spark.term_order import places
+from streamgauge.sparql.expression import row_expression
+
+
+class RefusedQueryError(MistakeError, ValueError):
+    """A query that is not kept current; the sentence names what of it and says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOrder:
+    """ORDER BY, LIMIT and OFFSET of a query as a whole: ``keys`` over the columns of what is kept, and DISTINCT."""
+
+    keys: tuple[tuple[al.Expression, bool], ...]
+    offset: int
+    limit: int | None
+    distinct: bool
+
+    def sorted(self, rows: list[Row], names: tuple[str, ...]) -> list[Row]:
+        """Rows over ``names`` in order; what SPARQL leaves open is decided by the rows' texts."""
+        cells = [map(row_expression(key, names), rows) for key, _ in self.keys]
+        keys: list[Row] = list(zip(*cells, strict=True)) if cells else [()] * len(rows)
+        stand = places(keys, [down for _, down in self.keys])
+        return [rows[at] for at in sorted(range(len(rows)), key=lambda at: (stand[at], repr(rows[at])))]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveQuery:
+    """A query form; ``kept`` is the part without order, ``order`` what is done with its rows (``None``: nothing).
+
+    Without LIMIT the order matters to whole answers only.
+    """
+
+    form: al.QueryForm
+    kept: al.QueryForm
+    order: AnswerOrder | None
+
+    @property
+    def kind(self) -> AnswerKind:
+        """The kind of the answers."""
+        match self.form:
+            case al.Ask():
+                return "boolean"
+            case al.Construct():
+                return "triples"
+            case _:
+                return "solutions"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the answers."""
+        return columns(self.form)
+
+
+def live_query(query: str | al.QueryForm) -> LiveQuery:
+    """The query understood; QueryError for what is no SPARQL, RefusedQueryError for what is not kept current."""
+    form = _parsed(query) if isinstance(query, str) else query
+    if uses_timestamp(form):
+        raise RefusedQueryError("timestamp(): it is of streams; facts have times of their own, leave it out")
+    result = _apart(form)
+    if why := refuse(result.kept, _names(form.pattern)):
+        raise RefusedQueryError(why)
+    return result
+
+
+def _parsed(query: str) -> al.QueryForm:
+    try:
+        return parse_sparql(query)
+    except QueryError as error:
+        if (dialect := recognised(query)) is None:
+            raise
+        said = f"this query ({dialect}) has windows over streams: `streamgauge query` answers it"
+        raise RefusedQueryError(f"{said}; what is kept current over Linked Data has none") from error
+
+
+def _names(pattern: al.Pattern) -> tuple[Term, ...]:
+    """Names of graphs under which all of a query is looked at: those that it says, and another one."""
+    graphs = [each.name for each in every_pattern(pattern) if isinstance(each, al.Graph)]
+    return (*dict.fromkeys(name for name in graphs if not isinstance(name, al.Var)), "<urn:streamgauge:any>")
+
+
+def _apart(form: al.QueryForm) -> LiveQuery:
+    try:
+        kept, cut = apart(form)
+    except UnsupportedError as error:
+        raise RefusedQueryError(str(error)) from error
+    return LiveQuery(form, kept, None if cut is None else AnswerOrder(cut.keys, cut.offset, cut.limit, cut.distinct))
+
+
+class OrderedAnswer:
+    """From the bag of what is kept to the answer: in order, cut, shaped."""
+
+    def __init__(self, asked: LiveQuery, order: AnswerOrder) -> None:
+        self._order, self._kept = order, wanted(asked.kept)
+        self._names = wanted(asked.form)
+        self._shape = shape(asked.form, self._names)
+        self._cut: Bag = {}
+        self._shown: Bag = {}
+
+    def answer(self, bag: Bag) -> Bag:
+        """The answer, solutions in order each where it stands first, what is kept being this bag now."""
+        rows = self._order.sorted([row for row, count in bag.items() for _ in range(count)], self._kept)
+        shown = [row[: len(self._names)] for row in rows]
+        if self._order.distinct:
+            shown = list(dict.fromkeys(shown))
+        cut: Bag = {}
+        for row in shown[self._order.offset :][: self._order.limit]:
+            cut[row] = cut.get(row, 0) + 1
+        if self._shape is None:
+            return cut
+        add_all(self._shown, self._shape.change(difference(cut, self._cut)))
+        self._cut = cut
+        return dict(self._shown)
+
+
+Suppliers: TypeAlias = Mapping[al.Var, frozenset[int]]
+"""By variable, the patterns (their numbers) that have each of its values that can matter."""
+
+EVERYTHING: Final = al.TriplePattern(al.Var("_:s"), al.Var("_:p"), al.Var("_:o"))
+"""The pattern of all triples."""
+
+_NONE: Final[Suppliers] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class PatternNeed:
+    """A triple pattern whose facts are needed, at least those that join with facts of its suppliers (their numbers).
+
+    With a ``graph`` it is quads of the data's own named graphs that are needed, of this one or of any.
+    """
+
+    pattern: al.TriplePattern
+    suppliers: Suppliers = field(default_factory=dict)
+    graph: al.Node | None = None
+
+    @property
+    def nodes(self) -> tuple[al.Node, ...]:
+        """The nodes in the pattern's places, and the graph's node where there is one."""
+        return triple_nodes(self.pattern) if self.graph is None else (*triple_nodes(self.pattern), self.graph)
+
+
+@dataclass(frozen=True, slots=True)
+class _WalkedPattern:
+    """A pattern that was looked at: what it supplies to those beside it, and how it is told what they supply."""
+
+    certain: Suppliers
+    restrict: Callable[[Suppliers], None]
+
+
+def pattern_needs(pattern: al.Pattern, outer: Iterable[al.Var] = ()) -> tuple[PatternNeed, ...]:
+    """The triple patterns of a pattern, those of EXISTS too, repeated paths by their steps.
+
+    ``outer`` are variables whose values are given: their supplier is number -1.
+    """
+    walk = _NeedWalk()
+    walked = walk.pattern(walk.normal.pattern(without_slices(pattern)))
+    walked.restrict({variable: frozenset((OUTER,)) for variable in outer})
+    return tuple(
+        replace(each, suppliers={variable: ids for variable, ids in walk.suppliers.get(number, _NONE).items() if ids})
+        for number, each in enumerate(walk.patterns)
+    )
+
+
+OUTER: Final = -1
+"""The supplier whose values are given from outside."""
+
+
+def without_slices(pattern: al.Pattern) -> al.Pattern:
+    """The pattern whose outermost LIMIT and OFFSET are left out."""
+    return without_slices(pattern.pattern) if isinstance(pattern, al.Slice) else pattern
+
+
+@dataclass(slots=True)
+class _NeedWalk:
+    """Numbers the triple patterns, then hands down what may restrict them; ``graph`` is where it walks."""
+
+    patterns: list[PatternNeed] = field(default_factory=list)
+    suppliers: dict[int, Suppliers] = field(default_factory=dict)
+    normal: Normaliser = field(default_factory=Normaliser)
+    graph: al.Node | None = None
+
+    def pattern(self, pattern: al.Pattern) -> _WalkedPattern:
+        match pattern:
+            case al.BGP() | al.Join():
+                return self._join(operands(pattern))
+            case al.Graph(name=name, pattern=inner):
+                return replace(self, graph=name)._named(inner)
+            case al.LeftJoin(left=left, right=right):
+                return self._within(self.pattern(left), [self.pattern(right), *self._exists(pattern)])
+            case al.Minus(left=left, right=right):
+                return self._within(self.pattern(left), [self.pattern(right)])
+            case al.Union(left=left, right=right):
+                both = self.pattern(left), self.pattern(right)
+                return _WalkedPattern(_NONE, partial(_all, both))
+            case al.Values():
+                return _WalkedPattern(_NONE, partial(_all, ()))
+            case al.Extend(pattern=inner, variable=variable):
+                return _without(self._within(self.pattern(inner), self._exists(pattern)), (variable,))
+            case al.Project(pattern=inner, variables=variables):
+                return _only(self._below(variables).pattern(inner), variables)
+            case al.Group(pattern=inner, keys=keys):
+                below = self._within(self.pattern(inner), self._exists(pattern))
+                return _WalkedPattern(_NONE, _only(below, [var for var, key in keys if var == key]).restrict)
+            case al.Slice(pattern=inner):
+                return _alone(self.pattern(inner))
+            case _:
+                return self._within(self.pattern(pattern.pattern), self._exists(pattern))
+
+    def _named(self, pattern: al.Pattern) -> _WalkedPattern:
+        """The needs within GRAPH; all quads of a graph where its mere existence may matter."""
+        walked = self.pattern(pattern)
+        if not _over_nothing(pattern):
+            return walked
+        return _WalkedPattern(walked.certain, partial(_all, (walked, _alone(self._triple(EVERYTHING)))))
+
+    def _below(self, variables: Collection[al.Var]) -> "_NeedWalk":
+        """The walk below a projection: a graph's variable that it hides is another one there."""
+        if not isinstance(self.graph, al.Var) or self.graph in variables:
+            return self
+        return replace(self, graph=self.normal.variable())
+
+    def _exists(self, pattern: al.Pattern) -> list[_WalkedPattern]:
+        """The patterns of EXISTS in the expressions of a pattern."""
+        parts = (part for tree in expressions(pattern) for part in every_expression(tree))
+        return [self.pattern(self.normal.pattern(part.pattern)) for part in parts if isinstance(part, al.Exists)]
+
+    def _within(self, first: _WalkedPattern, others: Sequence[_WalkedPattern]) -> _WalkedPattern:
+        """Others that matter only where they join with what is certain in the first."""
+
+        def restrict(known: Suppliers) -> None:
+            first.restrict(known)
+            for each in others:
+                each.restrict({var: ids | known.get(var, frozenset()) for var, ids in first.certain.items()})
+
+        return _WalkedPattern(first.certain, restrict)
+
+    def _join(self, parts: Sequence[al.Pattern]) -> _WalkedPattern:
+        """Parts that all have to match: each is restricted by the others."""
+        walked = [
+            each for at, part in enumerate(parts) for each in self._operand(part, [*parts[:at], *parts[at + 1 :]])
+        ]
+
+        def restrict(known: Suppliers) -> None:
+            for each in walked:
+                each.restrict(_merged((known, *(other.certain for other in walked if other is not each))))
+
+        return _WalkedPattern(_merged(each.certain for each in walked), restrict)
+
+    def _operand(self, part: al.Pattern, others: Sequence[al.Pattern]) -> list[_WalkedPattern]:
+        found = leaf(part)
+        if found is None or found.graph is not None:
+            return [self.pattern(part)]
+        if found.repeated is not None:
+            return self._path(found.bgp.patterns[0], found.repeated, others)
+        return [self._triple(each) for each in found.bgp.patterns]
+
+    def _triple(self, triple: al.TriplePattern) -> _WalkedPattern:
+        number = len(self.patterns)
+        wanted = PatternNeed(triple, graph=self.graph)
+        self.patterns.append(wanted)
+        own = frozenset((number,))
+        variables = tuple(dict.fromkeys(node for node in wanted.nodes if isinstance(node, al.Var)))
+
+        def restrict(known: Suppliers) -> None:
+            self.suppliers[number] = {var: known[var] - own for var in variables if var in known}
+
+        return _WalkedPattern(dict.fromkeys(variables, own), restrict)
+
+    def _path(self, triple: al.TriplePattern, path: al.Repeat, others: Sequence[al.Pattern]) -> list[_WalkedPattern]:
+        """A repeated path needs all of its steps, and all nodes where one of length zero may begin anywhere."""
+        ends = self.normal.variable(), self.normal.variable()
+        steps = [self.pattern(self.normal.path(ends[0], path.path, ends[1], None))]
+        if nullable(path) and not _begins(triple, others):
+            steps.append(self._triple(EVERYTHING))
+        return list(map(_alone, steps))
+
+
+def _begins(triple: al.TriplePattern, others: Sequence[al.Pattern]) -> bool:
+    """Whether a path is followed from nodes that are known to be in the graph: a constant, or a place in a pattern."""
+    if isinstance(triple.subject, str) or isinstance(triple.object, str):
+        return True
+    plain = [found for found in map(leaf, others) if found is not None and found.repeated is None and not found.graph]
+    nodes = {node for each in plain for one in each.bgp.patterns for node in (one.subject, one.object)}
+    if triple.subject in nodes:
+        return True
+    elsewhere = {var for other in others for var in al.pattern_variables(other)}
+    return triple.object in nodes and triple.subject not in elsewhere
+
+
+def _over_nothing(pattern: al.Pattern) -> bool:
+    """Whether a pattern may have solutions over a graph without triples."""
+    match pattern:
+        case al.BGP(patterns=patterns):
+            paths = [each.predicate for each in patterns]
+            return all(isinstance(path, al.Repeat) and nullable(path) for path in paths)
+        case al.Join(left=left, right=right):
+            return _over_nothing(left) and _over_nothing(right)
+        case al.Union(left=left, right=right):
+            return _over_nothing(left) or _over_nothing(right)
+        case al.LeftJoin(left=left) | al.Minus(left=left):
+            return _over_nothing(left)
+        case al.Values() | al.Graph():
+            return True
+        case al.Group(pattern=inner, keys=keys):
+            return not keys or _over_nothing(inner)
+        case _:
+            return _over_nothing(pattern.pattern)
+
+
+def _all(walked: Sequence[_WalkedPattern], known: Suppliers) -> None:
+    for each in walked:
+        each.restrict(known)
+
+
+def _alone(walked: _WalkedPattern) -> _WalkedPattern:
+    """A pattern that is needed whole, and that nothing is told of."""
+    return _WalkedPattern(_NONE, lambda _: walked.restrict(_NONE))
+
+
+def _merged(supplies: Iterable[Suppliers]) -> Suppliers:
+    merged: dict[al.Var, frozenset[int]] = {}
+    for supply in supplies:
+        for variable, ids in supply.items():
+            merged[variable] = merged.get(variable, frozenset()) | ids
+    return merged
+
+
+def _only(walked: _WalkedPattern, variables: Iterable[al.Var]) -> _WalkedPattern:
+    """A pattern seen through a projection: other variables supply nothing, and are not supplied."""
+    seen = frozenset(variables)
+
+    def chosen(supply: Suppliers) -> Suppliers:
+        return {variable: ids for variable, ids in supply.items() if variable in seen}
+
+    return _WalkedPattern(chosen(walked.certain), lambda known: walked.restrict(chosen(known)))
+
+
+def _without(walked: _WalkedPattern, variables: Iterable[al.Var]) -> _WalkedPattern:
+    """A pattern that is not supplied values of variables that come into being above it."""
+    hidden = frozenset(variables)
+    return _WalkedPattern(
+        walked.certain, lambda known: walked.restrict({var: ids for var, ids in known.items() if var not in hidden})
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PollResult:
+    """The answer's rows and their multiplicities, in order where it has one, at ``instant`` (server's time, ms).
+
+    ``due`` is when a fact that the answer depends on begins or ends next, ``until`` when what was read is no longer
+    fresh; both ms of the own clock, ``None`` where nothing is known. ``lapsed``: what has ended was not yet renewed.
+    """
+
+    bag: Bag
+    instant: int
+    due: int | None
+    until: int | None
+    lapsed: bool = False
+
+
+class LivePlan(Protocol):
+    """A way to keep a query current."""
+
+    async def poll(self) -> PollResult:
+        """The answer now; SourceError or LabelError when it cannot be told."""
+        ...
+
+
+def first_of(sources: Sequence[LinkedDataSource], times: Sequence[int | None], web: CachingHttpClient) -> int | None:
+    """The first of the sources' times (ms, each of its own clock) by the own clock: see ``CachingHttpClient.due``."""
+    found = [
+        web.due(source.address, time, getattr(source, "told", False))
+        for source, time in zip(sources, times, strict=True)
+        if time is not None
+    ]
+    return min(found, default=None)
+
+
+class Caching(StrEnum):
+    """What is kept between polls."""
+
+    ON = "on"  # what was read, brought up to date by changes; static answers
+    OFF = "off"  # the same plan, all of it asked anew at each poll
+    PROTOTYPE = "prototype"  # QueryStreamer.js without its cache: static patterns are part of the dynamic query

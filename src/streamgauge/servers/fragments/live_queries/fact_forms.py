@@ -7,24 +7,21 @@ own named graphs, and the labels that tell other graphs from these.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import lru_cache, partial
-from typing import Final, TypeAlias, TypeVar
+from functools import partial
+from typing import Final, TypeAlias
 
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
-from streamgauge.servers.fragments.annotations import AnnotatedForm, method, places
-from streamgauge.servers.fragments.client.contract import FetchedChange, FetchedQuads, LinkedDataSource
-from streamgauge.servers.fragments.labels import read_labels
-from streamgauge.servers.fragments.live_queries.pattern_needs import PatternNeed
-from streamgauge.servers.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPattern
-from streamgauge.servers.fragments.style import Style
+from streamgauge.servers.fragments import ANYWHERE, DEFAULT, Quad, QuadPattern
+from streamgauge.servers.fragments.annotations import AnnotatedForm, method, triple_nodes
+from streamgauge.servers.fragments.client import FetchedChange, FetchedQuads, LinkedDataSource
+from streamgauge.servers.fragments.client.sources import TermTuple, matching_terms, pattern_quads
+from streamgauge.servers.fragments.labels import Style, read_labels
+from streamgauge.servers.fragments.live_queries import PatternNeed
 
 KnownValues: TypeAlias = Mapping[Var, frozenset[Term]]
 """The values of variables that can matter."""
-
-TermTuple = TypeVar("TermTuple", bound=Sequence[Term])
-"""A triple or a quad."""
 
 
 class FactGraphs(Enum):
@@ -55,7 +52,7 @@ class FactForm:
         return {
             link.variable: frozenset(link.term(quad[:3]) for quad in quads)
             for link in self.form.links
-            if place.pattern.nodes[:3] == places(link.pattern)
+            if place.pattern.nodes[:3] == triple_nodes(link.pattern)
         }
 
 
@@ -76,14 +73,14 @@ def fact_form(wanted: PatternNeed, style: Style | FactGraphs) -> FactForm:
     pattern = wanted.pattern
     if wanted.graph is not None:
         return _in_graph(pattern, wanted.graph, style)
-    plain = QuadPattern(*places(pattern))
+    plain = QuadPattern(*triple_nodes(pattern))
     if isinstance(style, FactGraphs):
-        asked = QuadPattern(*places(pattern), ANYWHERE) if style is FactGraphs.ANY else plain
+        asked = QuadPattern(*triple_nodes(pattern), ANYWHERE) if style is FactGraphs.ANY else plain
         return FactForm(AnnotatedForm((plain,), (), None, None), ((FormPlace(plain, asked),),), asked)
     form = method(style.method).form(pattern, 0, style)
     in_graph = [each for each in form.patterns if each.nodes[:3] == plain.nodes[:3] and isinstance(each.graph, Var)]
     if in_graph:
-        anywhere = QuadPattern(*places(pattern), ANYWHERE)
+        anywhere = QuadPattern(*triple_nodes(pattern), ANYWHERE)
         group = tuple(FormPlace(each, anywhere if each in in_graph else each) for each in form.patterns)
         return FactForm(form, (group,), anywhere)
     group = tuple(FormPlace(each, each) for each in form.patterns)
@@ -94,7 +91,7 @@ def fact_form(wanted: PatternNeed, style: Style | FactGraphs) -> FactForm:
 
 def _in_graph(pattern: TriplePattern, graph: Node, style: Style | FactGraphs) -> FactForm:
     """How the quads of a pattern in a named graph are asked for, with the graph's label where it may have one."""
-    plain = QuadPattern(*places(pattern), graph)
+    plain = QuadPattern(*triple_nodes(pattern), graph)
     if isinstance(style, FactGraphs) or fact_graphs(style) is FactGraphs.DEFAULT:
         return FactForm(AnnotatedForm((plain,), (), None, None), ((FormPlace(plain, plain),),), plain)
     form = method(style.method).form(pattern, 0, style)
@@ -130,33 +127,6 @@ def bound_terms(pattern: QuadPattern, quads: Iterable[Quad]) -> dict[Var, frozen
     nodes, found = pattern.nodes, pattern_quads(pattern, quads)
     places_of = {variable: nodes.index(variable) for variable in pattern.variables}
     return {variable: frozenset(quad[place] for quad in found) for variable, place in places_of.items()}
-
-
-def pattern_quads(pattern: QuadPattern, quads: Iterable[Quad]) -> list[Quad]:
-    """The quads of a pattern; a graph's variable is a named graph, or ANYWHERE."""
-    if pattern.graph == ANYWHERE:
-        return matching_terms(pattern.nodes[:3], quads)
-    found = matching_terms(pattern.nodes, quads)
-    return [quad for quad in found if quad[3] != DEFAULT] if isinstance(pattern.graph, Var) else found
-
-
-def matching_terms(nodes: tuple[Node, ...], found: Iterable[TermTuple]) -> list[TermTuple]:
-    """Triples, or quads, with constants where they should stand, and equal terms where a variable is repeated."""
-    constants, equal = _tests(nodes)
-    kept = list(found)
-    for place, term in constants:
-        kept = [each for each in kept if each[place] == term]
-    for one, other in equal:
-        kept = [each for each in kept if each[one] == each[other]]
-    return kept
-
-
-@lru_cache(10_000)
-def _tests(nodes: tuple[Node, ...]) -> tuple[tuple[tuple[int, Term], ...], tuple[tuple[int, int], ...]]:
-    """The places of constants with them, and pairs of places that hold the same variable."""
-    constants = tuple((place, node) for place, node in enumerate(nodes) if not isinstance(node, Var))
-    repeated = ((nodes.index(node), place) for place, node in enumerate(nodes) if isinstance(node, Var))
-    return constants, tuple(pair for pair in repeated if pair[0] != pair[1])
 
 
 SEEDS: Final = 1000

@@ -4,20 +4,19 @@ A poll comes at the nearest expiration, spread so that clients do not come all a
 failure that no later poll mends ends the loop (``PollPatience``).
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from random import Random
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from streamgauge.incremental import Bag
 from streamgauge.incremental.operators import difference
 from streamgauge.model.answer import Answer
 from streamgauge.model.terms import Row
-from streamgauge.servers.fragments.client.contract import (
+from streamgauge.servers.fragments.client import (
     HopelessError,
-    LinkedDataSource,
     SourceError,
     StatusError,
     UnavailableError,
@@ -25,43 +24,9 @@ from streamgauge.servers.fragments.client.contract import (
 )
 from streamgauge.servers.fragments.client.transport import RefusedAddressError
 from streamgauge.servers.fragments.labels import LabelError
-from streamgauge.servers.fragments.live_queries.query import LiveQuery
-from streamgauge.servers.fragments.live_queries.reader import PollRounds
+from streamgauge.servers.fragments.live_queries import LivePlan, LiveQuery, PollResult
 from streamgauge.servers.http.outgoing_requests import permanent_status
 from streamgauge.sources.backoff import Backoff
-
-
-@dataclass(frozen=True, slots=True)
-class PollResult:
-    """The answer's rows and their multiplicities, in order where it has one, at ``instant`` (server's time, ms).
-
-    ``due`` is when a fact that the answer depends on begins or ends next, ``until`` when what was read is no longer
-    fresh; both ms of the own clock, ``None`` where nothing is known. ``lapsed``: what has ended was not yet renewed.
-    """
-
-    bag: Bag
-    instant: int
-    due: int | None
-    until: int | None
-    lapsed: bool = False
-
-
-class LivePlan(Protocol):
-    """A way to keep a query current."""
-
-    async def poll(self) -> PollResult:
-        """The answer now; SourceError or LabelError when it cannot be told."""
-        ...
-
-
-def first_of(sources: Sequence[LinkedDataSource], times: Sequence[int | None], web: PollRounds) -> int | None:
-    """The first of the sources' times (ms, each of its own clock) by the own clock: see ``Rounds.due``."""
-    found = [
-        web.due(source.address, time, getattr(source, "told", False))
-        for source, time in zip(sources, times, strict=True)
-        if time is not None
-    ]
-    return min(found, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +162,10 @@ class PollPatience:
             address = error.address if isinstance(error, SourceError) else "what was read"
             why = str(error).removeprefix(f"{address}: ")
             told = f" and asks to come again in {asked:g} s" if asked else ""
-            raise GaveUpError(address, f"{why}{told}: given up, as --patience is {self.longest / 1000:g} s")
+            cause = (
+                f", as --patience is {self.longest / 1000:g} s" if self.longest else ": --patience 10m goes on trying"
+            )
+            raise GaveUpError(address, f"{why}{told}: given up{cause}")
         return wait
 
     def _permanent(self, error: SourceError) -> bool:
@@ -210,12 +178,7 @@ class PollPatience:
 
 FIRST_WAIT: Final = 1.0
 LONGEST_WAIT: Final = 60.0
-"""Seconds between attempts after failures, which double from the first to the longest."""
-
-
-def never() -> bool:
-    """No events."""
-    return False
+"""Seconds between attempts to poll or to listen after failures, which double from the first to the longest."""
 
 
 class AnswerContent(StrEnum):
@@ -244,7 +207,7 @@ class PollLoop:
     tell: Tell
     random: Random
     patience: int | None = PATIENCE
-    told: Callable[[], bool] = never
+    told: Callable[[], bool] = bool
     _shown: Bag = field(default_factory=dict)
     _begun: bool = False
 

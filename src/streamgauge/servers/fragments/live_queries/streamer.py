@@ -11,7 +11,6 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from functools import partial, reduce
 from typing import Final, TypeAlias
 
@@ -22,13 +21,26 @@ from streamgauge.incremental.operators import add_all
 from streamgauge.incremental.rewrite import Normaliser, leaf, operands
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
-from streamgauge.model.terms import Row, Term, Triple, is_blank, is_iri, is_literal
+from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.query.traversal import every_pattern, with_pattern
-from streamgauge.servers.fragments.annotations import places
-from streamgauge.servers.fragments.client.contract import LinkedDataSource
-from streamgauge.servers.fragments.client.joins import gather_all
-from streamgauge.servers.fragments.live_queries.fact_forms import fact_graphs, matching_terms
+from streamgauge.servers.fragments.annotations import triple_nodes
+from streamgauge.servers.fragments.client import LinkedDataSource
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
+from streamgauge.servers.fragments.client.sources import askable, gather_all, matching_terms
+from streamgauge.servers.fragments.labels import Style
+from streamgauge.servers.fragments.live_queries import (
+    OUTER,
+    Caching,
+    LiveQuery,
+    OrderedAnswer,
+    PatternNeed,
+    PollResult,
+    first_of,
+    pattern_needs,
+)
+from streamgauge.servers.fragments.live_queries.fact_forms import fact_graphs
 from streamgauge.servers.fragments.live_queries.incremental import (
+    FactReader,
     LocalEvaluator,
     NamedTriples,
     asks_graphs,
@@ -36,11 +48,6 @@ from streamgauge.servers.fragments.live_queries.incremental import (
     named_graphs,
     rows_of,
 )
-from streamgauge.servers.fragments.live_queries.pattern_needs import OUTER, PatternNeed, pattern_needs
-from streamgauge.servers.fragments.live_queries.poll_loop import PollResult, first_of
-from streamgauge.servers.fragments.live_queries.query import LiveQuery, OrderedAnswer
-from streamgauge.servers.fragments.live_queries.reader import FactReader, PollRounds
-from streamgauge.servers.fragments.style import Style
 
 
 def materialised_needs(static: al.Pattern, row: Mapping[al.Var, Term]) -> tuple[PatternNeed, ...]:
@@ -52,7 +59,7 @@ def _filled(wanted: PatternNeed, row: Mapping[al.Var, Term]) -> PatternNeed:
     values = {
         variable: row[variable]
         for variable, suppliers in wanted.suppliers.items()
-        if OUTER in suppliers and _askable(row[variable])
+        if OUTER in suppliers and askable(row[variable])
     }
 
     def term(node: al.Node) -> al.Node:
@@ -63,13 +70,6 @@ def _filled(wanted: PatternNeed, row: Mapping[al.Var, Term]) -> PatternNeed:
     pattern = replace(triple, subject=term(triple.subject), predicate=predicate, object=term(triple.object))
     left = {variable: suppliers for variable, suppliers in wanted.suppliers.items() if variable not in values}
     return PatternNeed(pattern, left)
-
-
-def _askable(term: Term) -> bool:
-    """Whether every server knows a term by its text: no blank node, no literal with a datatype, which has several."""
-    if is_blank(term):
-        return False
-    return is_iri(term) or (is_literal(term) and "^^" not in term[term.rfind('"') :])
 
 
 MOST: Final = 10_000
@@ -238,14 +238,6 @@ def _sure(part: al.Pattern) -> frozenset[al.Var]:
     return frozenset(var for each in blocks for var in al.pattern_variables(each))
 
 
-class Caching(StrEnum):
-    """The handling of static answers."""
-
-    ON = "on"
-    OFF = "off"  # the same plan, each static query asked anew at each poll
-    PROTOTYPE = "prototype"  # QueryStreamer.js without its cache: static patterns are part of the dynamic query
-
-
 @dataclass(slots=True)
 class _Rewritten:
     """A query's parts with what evaluates them, and when (own clock, ms) they were told apart."""
@@ -265,7 +257,7 @@ class StreamerPlan:
     asked: LiveQuery
     sources: Sequence[LinkedDataSource]
     style: Style
-    web: PollRounds
+    web: CachingHttpClient
     settled: int
     caching: Caching = Caching.ON
     _parts: _Rewritten | None = field(default=None, init=False)
@@ -369,7 +361,7 @@ class StreamerPlan:
 
 
 def _still(pattern: al.TriplePattern, facts: Sequence[Fact]) -> bool:
-    triples = frozenset(matching_terms(places(pattern), (fact.triple for fact in facts)))
+    triples = frozenset(matching_terms(triple_nodes(pattern), (fact.triple for fact in facts)))
     return bool(triples) and all(fact.static for fact in facts if fact.triple in triples)
 
 

@@ -1,16 +1,209 @@
-"""A data set as it is served: pages of selections, kept until a change or an end of a fact touches them."""
+"""A data set as it is served: pages of selections, and the facts that its quads say.
+
+Pages are kept until a change or an end of a fact touches them. The times that a request says of facts are read here.
+"""
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from streamgauge.servers.fragments.pages.selection import Selection, matches_of
-from streamgauge.servers.fragments.quads import ExpiringQuad, Match, Quad
-from streamgauge.servers.fragments.store import QuadChanges, Store
-from streamgauge.servers.fragments.style import Style
+from streamgauge.model.algebra import Node, TriplePattern, Var
+from streamgauge.model.fact import Fact
+from streamgauge.model.terms import XSD, Term, Triple
+from streamgauge.query.clauses import duration
+from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Match, Quad, QuadPattern
+from streamgauge.servers.fragments.annotations import AnnotatedForm, ComputedVariable, method, triple_nodes
+from streamgauge.servers.fragments.labels import (
+    Bounds,
+    Label,
+    LabelError,
+    Style,
+    instant,
+    label_predicates,
+    read_bounds,
+)
+from streamgauge.servers.fragments.pages import SWEEP, FragmentShape, Selection, SelectionIndex, fits
+from streamgauge.servers.fragments.store import QuadChanges
+from streamgauge.servers.fragments.store.indexed import Store
+
+VALIDITY_PARAMETERS: Final[tuple[str, ...]] = ("from", "until", "for")
+"""The parameters that say when the facts of a request hold."""
+
+
+class ValidityError(ValueError):
+    """A time that is none, or that a label can't say; the sentence says what to write."""
+
+
+def validity(given: Mapping[str, str], label: Label, now: int) -> Bounds:
+    """[initial, final) of a request's facts, ms, by ``from``, ``until`` and ``for`` at ``now`` (ms).
+
+    Without ``from`` intervals begin now; without all three facts hold always.
+    """
+    if "until" in given and "for" in given:
+        raise ValidityError("until and for say the same: give one")
+    since = read_time(given["from"], now) if "from" in given else now
+    final = read_time(given["until"], now) if "until" in given else None
+    if "for" in given:
+        final = since + _duration(given["for"])
+    if label is Label.INSTANT and given.keys() & set(VALIDITY_PARAMETERS):
+        if final is not None:
+            raise ValidityError("an instant label says one time: give from, or nothing for now")
+        return since, since + 1
+    if "from" not in given and final is None:
+        return None, None
+    if label is Label.EXPIRATION and since > now:
+        raise ValidityError("an expiration label can't say that a fact begins later: write it then, or use intervals")
+    if final is not None and final <= since:
+        raise ValidityError(f"it would end ({final} ms) before it begins ({since} ms): give a later end")
+    return since, final
+
+
+def read_time(text: str, now: int) -> int:
+    """Ms of ``now``, of whole ms since 1970, or of an xsd:dateTime with a time zone; ValidityError for others."""
+    if text == "now":
+        return now
+    if text.removeprefix("-").isascii() and text.removeprefix("-").isdigit() and len(text) <= 15:
+        return int(text)
+    try:
+        return instant(f'"{text}"^^<{XSD}dateTime>')
+    except LabelError:
+        raise ValidityError(f"{text!r:.60} is no time: write now, 2026-11-22T10:00:00Z, or ms since 1970") from None
+
+
+def _duration(text: str) -> int:
+    lasting = duration(text)
+    if not lasting or lasting > 10**15:
+        raise ValidityError(f"{text!r:.60} is no duration: write one like 500ms, 10s, 5m, 1h, 1d")
+    return lasting
+
+
+VariableRow: TypeAlias = dict[Var, Term]
+TermOrAny: TypeAlias = Term | None
+TripleMatch: TypeAlias = tuple[TermOrAny, TermOrAny, TermOrAny]
+"""Which triples: a term, or ``None`` for any."""
+
+_BATCH: Final = 1000
+_PLACES: Final = (Var("s"), Var("p"), Var("o"))
+_ANY: Final = TriplePattern(*_PLACES)
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedFact:
+    """A fact in a store: quads of its own, those of its label, and what its group's quads match (``None``: no group).
+
+    ``name`` is what its annotation was given as a name, ``None`` when it has none or one that is not ours.
+    """
+
+    fact: Fact
+    own: tuple[Quad, ...]
+    label: tuple[Quad, ...] = ()
+    member: Match | None = None
+    name: str | None = None
+
+
+def located_facts(store: Store, wanted: TripleMatch, style: Style) -> Iterator[LocatedFact]:
+    """All facts of wanted triples, those that hold always too; the store must not change meanwhile."""
+    nodes = [term if term is not None else var for term, var in zip(wanted, _PLACES, strict=True)]
+    pattern = TriplePattern(nodes[0], nodes[1], nodes[2])
+    form = method(style.method).form(pattern, 0, style)
+    asserted: set[Quad] = set()
+    for row in _rows(store, (*form.patterns, *form.also), form.links, {}):
+        found = _located(row, pattern, form, style)
+        asserted.update(quad for quad in found.own if quad[:3] == found.fact.triple)
+        yield found
+    for quad in _quads(store, (*wanted, DEFAULT)):
+        if quad not in asserted and not _says_times(quad, store, style):
+            yield LocatedFact(Fact(quad[:3]), (quad,))
+
+
+def _located(row: VariableRow, pattern: TriplePattern, form: AnnotatedForm, style: Style) -> LocatedFact:
+    def made(patterns: Sequence[QuadPattern]) -> tuple[Quad, ...]:
+        return tuple(_terms(each.nodes, row) for each in patterns)
+
+    triple = _terms((*triple_nodes(pattern), DEFAULT), row)[:3]
+    initial, final = (None if each is None else row[each] for each in (form.initial, form.final))
+    own, label = made(form.own + form.also), made(form.label)
+    member = None if form.member is None else form.member.bound(row).match
+    return LocatedFact(
+        Fact(triple, *read_bounds(initial, final, style)), own, label, member, _name((*own, *label), triple, style)
+    )
+
+
+def _terms(nodes: tuple[Node, Node, Node, Node], row: VariableRow) -> Quad:
+    s, p, o, g = (row[node] if isinstance(node, Var) else node for node in nodes)
+    return s, p, o, g
+
+
+def _name(quads: Sequence[Quad], triple: Triple, style: Style) -> str | None:
+    """The name in the subject of a label."""
+    times = label_predicates(style.vocabulary)
+    for start in (f"<{style.vocabulary.names}", f"{triple[1][:-1]}-"):
+        for subject, predicate, _, _ in quads:
+            if predicate in times and subject.startswith(start):
+                return subject[len(start) : -1].removesuffix("-interval")
+    return None
+
+
+def _rows(
+    store: Store, patterns: Sequence[QuadPattern], links: Sequence[ComputedVariable], row: VariableRow
+) -> Iterator[VariableRow]:
+    """All solutions, each next pattern the one that the fewest quads match."""
+    if not patterns:
+        yield row
+        return
+    matches = [pattern.bound(row).match for pattern in patterns]
+    least = min(range(len(patterns)), key=[store.count(match) for match in matches].__getitem__)
+    rest = (*patterns[:least], *patterns[least + 1 :])
+    for quad in _quads(store, matches[least]):
+        extended = _linked(_extended(row, patterns[least], quad), links)
+        if extended is not None:
+            yield from _rows(store, rest, links, extended)
+
+
+def _extended(row: VariableRow, pattern: QuadPattern, quad: Quad) -> VariableRow | None:
+    """The row with a quad's terms; ``None`` when it does not fit. A variable is a named graph only."""
+    found = dict(row)
+    for node, term in zip(pattern.nodes, quad, strict=True):
+        if isinstance(node, Var) and (found.setdefault(node, term) != term or term == DEFAULT):
+            return None
+    return found
+
+
+def _linked(row: VariableRow | None, links: Sequence[ComputedVariable]) -> VariableRow | None:
+    """The row with the variables that can be computed; ``None`` when one is something else."""
+    for link in links if row is not None else ():
+        assert row is not None
+        s, p, o = (row.get(node) if isinstance(node, Var) else node for node in triple_nodes(link.pattern))
+        if s is not None and p is not None and o is not None:
+            term = link.term((s, p, o))
+            if row.setdefault(link.variable, term) != term:
+                return None
+    return row
+
+
+def _quads(store: Store, match: Match) -> Iterator[Quad]:
+    """All quads of a match, some at a time."""
+    offset = 0
+    while found := store.page(match, offset, _BATCH):
+        yield from found
+        offset += len(found)
+
+
+def _says_times(quad: Quad, store: Store, style: Style) -> bool:
+    """Whether a quad of the default graph is part of an annotation: a label, or on what has one."""
+    times = label_predicates(style.vocabulary)
+    if quad[1] in times:
+        return True
+    form = method(style.method).form(_ANY, 0, style)
+    return any(
+        fits(quad, part.match) and any(store.count((each, time, None, DEFAULT)) for each in holders for time in times)
+        for part in (*form.patterns, *form.also)
+        if part.predicate != _ANY.predicate
+        for holders in ([(quad[1],)] if isinstance(part.predicate, Var) else [(quad[0], quad[2])])
+    )
+
 
 Clock: TypeAlias = Callable[[], int]
 """The time, ms since 1970."""
@@ -27,24 +220,14 @@ KEPT = 20_000
 LARGER = 10
 """How many times as many quads as usual a page may have when that is asked for."""
 
-SWEEP = 2_000
-"""Quads in a change beyond which all pages are made anew, as looking for those it touches would take longer."""
-
 FEW_SCANNED = 1_000
-"""Quads that are looked at sooner than a thread is asked to, and at a time."""
+"""Quads that are looked at sooner than a thread is asked to."""
 
 KEPT_SCANS = 16
 """Selections whose quads, compared one by one, are kept until something changes."""
 
 SCANNED = 100_000
 """Quads that are looked at one by one for a page: where places have to hold the same term, or bindings overlap."""
-
-
-class FragmentShape(StrEnum):
-    """The interface of a data set's fragments."""
-
-    TRIPLES = "triples"  # Triple Pattern Fragments of the default graph
-    QUADS = "quads"  # Quad Pattern Fragments
 
 
 class TooManyError(ValueError):
@@ -87,7 +270,7 @@ class DataSet:
         self._version, self._changed = store.version, clock()
         self._began = self._changed
         self._pages: OrderedDict[Key, Page] = OrderedDict()
-        self._by_match: dict[Match, set[Key]] = {}
+        self._index = SelectionIndex[Key]()
         self._listeners: list[Listener] = []
         self._scans: OrderedDict[Selection, tuple[int, list[Quad]]] = OrderedDict()
         self.writers = asyncio.Lock()
@@ -200,12 +383,7 @@ class DataSet:
         total = sum(map(self.store.count, selection.matches))
         if total > SCANNED:
             raise TooManyError(f"{total} quads would be compared one by one, {SCANNED} at most: bind another place")
-        found = (
-            quad
-            for match in selection.matches
-            for offset in range(0, self.store.count(match), FEW_SCANNED)
-            for quad in self.store.page(match, offset, FEW_SCANNED)
-        )
+        found = (quad for match in selection.matches for quad in _quads(self.store, match))
         return list(dict.fromkeys(filter(selection.takes, found)))
 
     def _make(self, selection: Selection, number: int, size: int) -> Page:
@@ -214,32 +392,25 @@ class DataSet:
 
     def _keep(self, key: Key, page: Page) -> Page:
         self._pages[key] = page
-        for match in key[0].matches:
-            self._by_match.setdefault(match, set()).add(key)
+        self._index.put(key, key[0])
         if len(self._pages) > KEPT:
             self._drop(next(iter(self._pages)))
         return page
 
     def _drop(self, key: Key) -> None:
-        page = self._pages.pop(key)
-        page.current = False
-        for match in key[0].matches:
-            keys = self._by_match[match]
-            keys.discard(key)
-            if not keys:
-                del self._by_match[match]
+        self._pages.pop(key).current = False
+        self._index.drop(key, key[0])
 
     def _touch(self, quads: list[Quad]) -> None:
         """Forget the pages that quads are, or were, on."""
         if len(quads) > SWEEP:
             self._forget()
-            return
-        for match in {match for quad in quads for match in matches_of(quad)} if self._pages else ():
-            for key in tuple(self._by_match.get(match, ())):
+        else:
+            for key in self._index.touched(quads):
                 self._drop(key)
 
     def _forget(self) -> None:
         for page in self._pages.values():
             page.current = False
         self._pages.clear()
-        self._by_match.clear()
+        self._index = SelectionIndex()

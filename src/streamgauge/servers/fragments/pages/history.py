@@ -9,48 +9,53 @@ log. A slow subscriber gets several changes as one; one that takes nothing at al
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 from urllib.parse import quote, unquote_plus
 
 from starlette.types import Receive, Scope, Send
 
-from streamgauge.servers.fragments.pages.dataset import SCANNED, SWEEP, DataSet, Page, TooManyError
-from streamgauge.servers.fragments.pages.facts import ValidityError, read_time
-from streamgauge.servers.fragments.pages.fragment_request import (
+from streamgauge.servers.fragments import PATCH_TYPE, VERSION, Quad
+from streamgauge.servers.fragments.pages import (
     FragmentRequest,
     FragmentRequestError,
+    Selection,
+    SelectionIndex,
+    raw_path,
     read_fragment_request,
     skolemised,
 )
-from streamgauge.servers.fragments.pages.metadata import PageView
-from streamgauge.servers.fragments.pages.representations import (
-    UnacceptableError,
-    clock_headers,
-    freshness_headers,
-    represent,
-    tag,
+from streamgauge.servers.fragments.pages.dataset import (
+    SCANNED,
+    DataSet,
+    Page,
+    TooManyError,
+    read_time,
 )
-from streamgauge.servers.fragments.pages.selection import Selection, matches_of
-from streamgauge.servers.fragments.quads import VERSION, Match, Quad
+from streamgauge.servers.fragments.pages.formats import PageView
+from streamgauge.servers.fragments.pages.representations import (
+    REFUSALS,
+    VARY,
+    accepted_coding,
+    clock_headers,
+    encoded,
+    freshness_headers,
+    refusal,
+    represent,
+)
 from streamgauge.servers.fragments.store import QuadChanges
 from streamgauge.servers.http import events
 from streamgauge.servers.http.headers import (
-    CODING_NAMES,
-    CODINGS,
-    SMALLEST,
     BaseAddress,
-    HostError,
-    content_coding,
     date_text,
     unchanged,
 )
-from streamgauge.servers.http.limits import CrowdedError, Gate
+from streamgauge.servers.http.limits import Gate
 from streamgauge.servers.http.replies import ANYONE, Header, Reply, error_reply, send_reply
 
 Headers = Mapping[bytes, bytes]
 
-PATCH_TYPE: Final = "application/rdf-patch"
 LARGE: Final = 1_000
 """Changed quads beyond which a fragment with fewer quads is to be fetched again."""
 
@@ -86,8 +91,7 @@ def split_request(
             given[name.decode()] = unquote_plus(value.decode("latin-1"))
         elif part:
             parts.append(part)
-    path = scope.get("raw_path") or str(scope["path"]).encode()
-    return read_fragment_request(path, b"&".join(parts), dataset.shape, base, dataset.largest), given
+    return read_fragment_request(raw_path(scope), b"&".join(parts), dataset.shape, base, dataset.largest), given
 
 
 def store_version(dataset: DataSet, version: str) -> int | None:
@@ -122,6 +126,11 @@ def patch_lines(changes: QuadChanges, base: str) -> Iterator[str]:
             yield f"{letter} {' '.join(skolemised(term, base) for term in quad if term)} ."
 
 
+def _has(query: bytes, name: bytes) -> bool:
+    """Whether a query has a parameter of a name (``=`` at its end)."""
+    return name in query and any(part.startswith(name) for part in query.split(b"&"))
+
+
 class ChangesHandler:
     """Answers ``?since=VERSION``; what it sent is kept while the data set stays as it is."""
 
@@ -131,11 +140,11 @@ class ChangesHandler:
 
     def takes(self, method: str, query: bytes, headers: Headers) -> bool:
         """Reading with ``since``, but for streams of events."""
-        asks = b"since=" in query and any(part.startswith(b"since=") for part in query.split(b"&"))
-        return method in ("GET", "HEAD") and asks and b"text/event-stream" not in headers.get(b"accept", b"")
-
-    def leave(self) -> None:
-        """Nothing to end: no response takes long."""
+        return (
+            method in ("GET", "HEAD")
+            and _has(query, b"since=")
+            and b"text/event-stream" not in headers.get(b"accept", b"")
+        )
 
     async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
         """Answer with a patch, or say that the fragment has to be fetched again."""
@@ -143,17 +152,17 @@ class ChangesHandler:
         try:
             since = read_history_request(dataset, scope, headers, self._addressing)
             reply = self._reply(dataset, since, headers, now)
-        except (FragmentRequestError, HostError) as error:
-            reply = error_reply(400, str(error))
+        except tuple(REFUSALS) as error:
+            reply = refusal(error)
         version = VERSION.lower().encode(), dataset.version
         await send_reply(reply, scope["method"], send, *clock_headers(now), version)
 
     def _reply(self, dataset: DataSet, since: HistoryRequest, headers: Headers, now: int) -> Reply:
-        coded = content_coding(headers.get(b"accept-encoding", b"").decode("latin-1"), CODING_NAMES)
+        coded = accepted_coding(headers)
         key = dataset.name, dataset.version, since.base, since.fragment.fragment, since.version, coded
         reply = self._kept.get(key)
         if reply is None:
-            reply = self._kept[key] = self._made(dataset, since, coded)
+            reply = self._kept[key] = self._made(dataset, since, headers)
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         if reply.status != 200:
@@ -164,7 +173,7 @@ class ChangesHandler:
             return Reply(304, [header for header in timed if not header[0].startswith(b"content-")])
         return Reply(200, timed, reply.body)
 
-    def _made(self, dataset: DataSet, since: HistoryRequest, coded: str) -> Reply:
+    def _made(self, dataset: DataSet, since: HistoryRequest, headers: Headers) -> Reply:
         changes = fragment_changes(dataset, since.fragment.selection, store_version(dataset, since.version or ""))
         if changes is None:
             return error_reply(
@@ -173,24 +182,13 @@ class ChangesHandler:
         version = dataset.version.decode()
         head = [f'H prev "{since.version}" .', f'H id "{version}" .']
         body = "".join(f"{line}\n" for line in (*head, *patch_lines(changes, since.base))).encode()
-        used = coded if coded in CODINGS and len(body) >= SMALLEST else ""
-        validator = tag(body, f"p{used[:1]}")
-        typed = [(b"content-type", PATCH_TYPE.encode()), (b"vary", b"Accept, Accept-Encoding"), (b"etag", validator)]
-        if used:
-            return Reply(200, [*typed, (b"content-encoding", used.encode())], CODINGS[used](body))
-        return Reply(200, typed, body)
+        body, validator, encoding = encoded(body, "p", headers)
+        return Reply(200, [(b"content-type", PATCH_TYPE.encode()), VARY, (b"etag", validator), *encoding], body)
 
 
 WAITING: Final = 64
 """Requests that wait for those before them: each is answered in a thread."""
 
-_PAST_STATUS: Final = {
-    FragmentRequestError: 400,
-    HostError: 400,
-    ValidityError: 400,
-    UnacceptableError: 406,
-    TooManyError: 422,
-}
 _FOR_EVER: Final = b"max-age=31536000, immutable"
 
 
@@ -202,11 +200,7 @@ class PastHandler:
 
     def takes(self, method: str, query: bytes, _headers: Mapping[bytes, bytes]) -> bool:
         """Reading with ``at``."""
-        asks = b"at=" in query and any(part.startswith(b"at=") for part in query.split(b"&"))
-        return asks and method in ("GET", "HEAD")
-
-    def leave(self) -> None:
-        """Nothing to end: no response takes long."""
+        return method in ("GET", "HEAD") and _has(query, b"at=")
 
     async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
         """Answer with a page, or say that what was there is not known."""
@@ -214,10 +208,8 @@ class PastHandler:
         try:
             async with self._gate.through():
                 reply = await asyncio.to_thread(self._reply, dataset, scope, now)
-        except CrowdedError as error:
-            reply = error_reply(503, str(error), (b"retry-after", b"1"))
-        except tuple(_PAST_STATUS) as error:
-            reply = error_reply(_PAST_STATUS[type(error)], str(error))
+        except tuple(REFUSALS) as error:
+            reply = refusal(error)
         await send_reply(reply, scope["method"], send, *clock_headers(now))
 
     def _reply(self, dataset: DataSet, scope: Scope, now: int) -> Reply:
@@ -259,8 +251,8 @@ def _past_quads(dataset: DataSet, fragment: FragmentRequest, instant: int) -> li
 
 def _then(fragment: FragmentRequest, at: str) -> FragmentRequest:
     """The request with ``at`` in its addresses."""
-    told_ = f"at={quote(at, safe=':')}"
-    first, page = (f"{each}{'&' if '?' in each else '?'}{told_}" for each in (fragment.fragment, fragment.page))
+    parameter = f"at={quote(at, safe=':')}"
+    first, page = (f"{each}{'&' if '?' in each else '?'}{parameter}" for each in (fragment.fragment, fragment.page))
     return replace(fragment, fragment=first, page=page)
 
 
@@ -276,32 +268,10 @@ class FragmentSubscriber:
     signal: events.Signal
     sent: int | None
 
-
-@dataclass(slots=True)
-class SubscriberIndex:
-    """The subscribers of a data set, by the matches that their fragments are among."""
-
-    by_match: dict[Match, set[FragmentSubscriber]] = field(default_factory=dict)
-
-    def put(self, subscriber: FragmentSubscriber) -> None:
-        """Add a subscriber."""
-        for match in subscriber.since.fragment.selection.matches:
-            self.by_match.setdefault(match, set()).add(subscriber)
-
-    def drop(self, subscriber: FragmentSubscriber) -> None:
-        """Remove a subscriber."""
-        for match in subscriber.since.fragment.selection.matches:
-            self.by_match[match].discard(subscriber)
-            if not self.by_match[match]:
-                del self.by_match[match]
-
-    def wake(self, changes: QuadChanges) -> None:
-        """Tell those whose fragments may have changed."""
-        quads = (*changes.added, *changes.removed)
-        touched = {match for quad in quads for match in matches_of(quad)} if len(quads) <= SWEEP else self.by_match
-        for match in touched if self.by_match else ():
-            for subscriber in self.by_match.get(match, ()):
-                subscriber.signal.set()
+    @property
+    def selection(self) -> Selection:
+        """The selection of its fragment."""
+        return self.since.fragment.selection
 
 
 class EventsHandler:
@@ -309,7 +279,7 @@ class EventsHandler:
 
     def __init__(self, addressing: BaseAddress, limit: int) -> None:
         self._addressing, self._limit = addressing, limit
-        self._heard: dict[str, SubscriberIndex] = {}
+        self._heard: dict[str, SelectionIndex[FragmentSubscriber]] = {}
         self._subscribers: set[FragmentSubscriber] = set()
         self._leaving = False
 
@@ -335,8 +305,8 @@ class EventsHandler:
             since = read_history_request(dataset, scope, headers, self._addressing)
             if since.what not in (None, *EVENT_CONTENTS):
                 raise FragmentRequestError(f"what: {since.what!r:.40} is none of {', '.join(EVENT_CONTENTS)}")
-        except (FragmentRequestError, HostError) as error:
-            await send_reply(error_reply(400, str(error)), "GET", send, *clock_headers(dataset.clock()))
+        except tuple(REFUSALS) as error:
+            await send_reply(refusal(error), "GET", send, *clock_headers(dataset.clock()))
             return
         if self.subscribers >= self._limit:
             sentence = f"{self._limit} listen already: come again later, or ask what changed with ?since="
@@ -358,8 +328,8 @@ class EventsHandler:
                 version = dataset.version.decode()
                 yield events.event(version.encode(), version, "version")
             while not self._leaving:
-                if told_ := _due(dataset, subscriber):
-                    yield told_
+                if event := _due(dataset, subscriber):
+                    yield event
                 elif not await subscriber.signal.wait(events.BEAT_S):
                     yield events.BEAT
         finally:
@@ -367,20 +337,26 @@ class EventsHandler:
 
     def _enter(self, dataset: DataSet, subscriber: FragmentSubscriber) -> None:
         if dataset.name not in self._heard:
-            self._heard[dataset.name] = SubscriberIndex()
-            dataset.listen(self._heard[dataset.name].wake)
-        self._heard[dataset.name].put(subscriber)
+            self._heard[dataset.name] = SelectionIndex()
+            dataset.listen(partial(_wake, self._heard[dataset.name]))
+        self._heard[dataset.name].put(subscriber, subscriber.selection)
         self._subscribers.add(subscriber)
 
     def _drop(self, dataset: DataSet, subscriber: FragmentSubscriber) -> None:
-        self._heard[dataset.name].drop(subscriber)
+        self._heard[dataset.name].drop(subscriber, subscriber.selection)
         self._subscribers.discard(subscriber)
+
+
+def _wake(index: SelectionIndex[FragmentSubscriber], changes: QuadChanges) -> None:
+    """Tell those whose fragments may have changed."""
+    for subscriber in index.touched((*changes.added, *changes.removed)):
+        subscriber.signal.set()
 
 
 def _due(dataset: DataSet, subscriber: FragmentSubscriber) -> bytes:
     """The event of what changed since the last; nothing when nothing did."""
     since, version = subscriber.since, dataset.version.decode()
-    changes = fragment_changes(dataset, since.fragment.selection, subscriber.sent)
+    changes = fragment_changes(dataset, subscriber.selection, subscriber.sent)
     subscriber.sent = dataset.store.version
     if changes is None:
         return events.event(version.encode(), version, "reset")

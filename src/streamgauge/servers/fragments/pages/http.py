@@ -9,45 +9,32 @@ from typing import Final, Protocol, TypeAlias
 
 from starlette.types import Message, Receive, Scope, Send
 
-from streamgauge.servers.fragments.pages.dataset import DataSet, TooManyError
+from streamgauge.servers.fragments import PATCH_TYPE, VERSION
+from streamgauge.servers.fragments.labels import VOCABULARIES, Border, Label
+from streamgauge.servers.fragments.pages import Selection
+from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.formats import FORMATS
-from streamgauge.servers.fragments.pages.fragment_request import FragmentRequestError
-from streamgauge.servers.fragments.pages.history import (
-    EVENT_CONTENTS,
-    PATCH_TYPE,
-    ChangesHandler,
-    EventsHandler,
-    PastHandler,
-)
+from streamgauge.servers.fragments.pages.history import EVENT_CONTENTS, ChangesHandler, EventsHandler, PastHandler
 from streamgauge.servers.fragments.pages.representations import (
+    REFUSALS,
     FragmentCounts,
     FragmentLimits,
     Representation,
     Representations,
-    UnacceptableError,
     clock_headers,
     freshness_headers,
     last_modified,
+    refusal,
 )
-from streamgauge.servers.fragments.pages.selection import Selection
-from streamgauge.servers.fragments.quads import VERSION
-from streamgauge.servers.fragments.store.key_value import DamagedStoreError
-from streamgauge.servers.fragments.style import VOCABULARIES, Border, Label
 from streamgauge.servers.http import metrics, openapi
 from streamgauge.servers.http.access import ASKED
-from streamgauge.servers.http.headers import BaseAddress, HostError, of_host, unchanged
-from streamgauge.servers.http.limits import CrowdedError, Gate
+from streamgauge.servers.http.headers import BaseAddress, of_host, unchanged
+from streamgauge.servers.http.limits import Gate
 from streamgauge.servers.http.openapi import DescribedOperation, Json, body, parameter, path_parameter, refused
 from streamgauge.servers.http.replies import Header, Reply, error_reply, send_reply
 
 _TEXT: Final[Json] = {"type": "string"}
-_FACTS: Final = (
-    "text/turtle",
-    "application/n-triples",
-    "application/n-quads",
-    "application/trig",
-    "application/ld+json",
-)
+_FACTS: Final = tuple(form.types[0] for form in FORMATS if form.syntax is not None)
 _PLACES: Final = ("subject", "predicate", "object")
 _TERM: Final = 'An IRI, a literal ("a", "a"@en, "1"^^IRI), a variable (?x), or nothing for any.'
 _TIME: Final = "now, an xsd:dateTime with a time zone, or ms since 1970."
@@ -205,13 +192,6 @@ SCANS: Final = 64
 """Requests that wait for quads to be looked at one by one."""
 
 _LOG = logging.getLogger(__name__)
-_STATUS: Final = {
-    HostError: 400,
-    FragmentRequestError: 400,
-    TooManyError: 422,
-    UnacceptableError: 406,
-    DamagedStoreError: 503,
-}
 _VERSION: Final = VERSION.lower().encode()
 
 
@@ -226,13 +206,9 @@ class MountedHandler(Protocol):
         """Answer it."""
         ...
 
-    def leave(self) -> None:
-        """End what is under way, from any thread."""
-        ...
-
 
 class FragmentsApp:
-    """Pages of data sets at ``/name``, their list at ``/``, ``/health`` and ``/metrics``; the rest is mounted."""
+    """Pages of data sets at ``/name``, their list at ``/``, ``/health`` and ``/metrics``; writes are mounted."""
 
     def __init__(
         self,
@@ -244,16 +220,22 @@ class FragmentsApp:
         if not datasets:
             raise ValueError("there is no data set to serve: give one")
         self._datasets = {dataset.name: dataset for dataset in datasets}
-        self._limits, self._mounts = limits, mounts
+        self._events = EventsHandler(addressing, limits.subscribers)
+        self._limits = limits
+        self._mounts: tuple[MountedHandler, ...] = (
+            self._events,
+            ChangesHandler(addressing),
+            PastHandler(addressing),
+            *mounts,
+        )
         self._scans = Gate(SCANS, "have quads compared one by one")
         self._clock, self.counts = datasets[0].clock, FragmentCounts()
         self._reading = Representations(datasets, limits, addressing, self.counts)
         self._allowed = ", ".join((*READS, *(each for each in WRITES if self._mount(each, b"", {})))).encode()
 
     def leave(self) -> None:
-        """End long responses, from any thread."""
-        for mount in self._mounts:
-            mount.leave()
+        """End streams of events, from any thread."""
+        self._events.leave()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -267,8 +249,8 @@ class FragmentsApp:
                 name, reply = kept.dataset.name, self._page(kept, headers)
             else:
                 name, reply = self._answer(scope, headers)
-        except tuple(_STATUS) as error:
-            reply = error_reply(_STATUS[type(error)], str(error))
+        except tuple(REFUSALS) as error:
+            reply = refusal(error)
         except Exception:
             _LOG.exception("%s %s", scope["method"], scope["path"])
             reply = error_reply(500, "the server failed at this request; its log says how")
@@ -316,10 +298,8 @@ class FragmentsApp:
                 if dataset.lacks(selection):
                     dataset.hold(selection, await asyncio.to_thread(dataset.scanned, selection))
             reply = self._page(self._reading.made(dataset, scope, headers), headers)
-        except CrowdedError as error:
-            reply = error_reply(503, str(error), (b"retry-after", b"1"))
-        except tuple(_STATUS) as error:
-            reply = error_reply(_STATUS[type(error)], str(error))
+        except tuple(REFUSALS) as error:
+            reply = refusal(error)
         await send_reply(reply, scope["method"], send, *clock_headers(self._clock()))
 
     def _elsewhere(self, method: str, path: str, scope: Scope, headers: Headers) -> Reply:
@@ -395,9 +375,7 @@ def application(
     addressing: BaseAddress = of_host,
 ) -> FragmentsApp:
     """The server of data sets: their pages of now and then, what changed, events, and what is mounted beside."""
-    limits = limits or FragmentLimits()
-    reads = EventsHandler(addressing, limits.subscribers), ChangesHandler(addressing), PastHandler(addressing)
-    return FragmentsApp(datasets, limits, addressing, (*reads, *mounts))
+    return FragmentsApp(datasets, limits or FragmentLimits(), addressing, mounts)
 
 
 async def _other(scope: Scope, receive: Receive, send: Send) -> None:

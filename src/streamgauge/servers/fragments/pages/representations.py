@@ -3,8 +3,8 @@
 Also the limits and the counts of a server of fragments.
 """
 
-from collections import Counter, OrderedDict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -12,23 +12,24 @@ from typing import Final, TypeAlias
 
 from starlette.types import Scope
 
-from streamgauge.servers.fragments.pages.dataset import DataSet, Page
-from streamgauge.servers.fragments.pages.formats import FORMATS, POLICY, PageFormat, dataset_list
-from streamgauge.servers.fragments.pages.fragment_request import read_fragment_request
-from streamgauge.servers.fragments.pages.metadata import PageView
-from streamgauge.servers.fragments.pages.selection import Selection
-from streamgauge.servers.fragments.quads import TIME
+from streamgauge.servers.fragments import TIME, SizedCache
+from streamgauge.servers.fragments.pages import FragmentRequestError, Selection, raw_path, read_fragment_request
+from streamgauge.servers.fragments.pages.dataset import DataSet, Page, TooManyError, ValidityError
+from streamgauge.servers.fragments.pages.formats import FORMATS, POLICY, PageFormat, PageView, Syntax, dataset_list
+from streamgauge.servers.fragments.store import DamagedStoreError
 from streamgauge.servers.http.headers import (
     CODING_NAMES,
     CODINGS,
     SMALLEST,
     BaseAddress,
+    HostError,
     content_coding,
     date_text,
     weights,
 )
+from streamgauge.servers.http.limits import CrowdedError
 from streamgauge.servers.http.metrics import Metric
-from streamgauge.servers.http.replies import Header, Reply
+from streamgauge.servers.http.replies import Header, Reply, error_reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,29 +95,6 @@ class Representation:
     def size(self) -> int:
         """The bytes that keeping it takes, about."""
         return len(self.body) + _OVERHEAD
-
-
-class RepresentationCache:
-    """Representations by what was asked, those asked last; ``limit`` in bytes."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit, self.bytes = limit, 0
-        self._kept: OrderedDict[Hashable, Representation] = OrderedDict()
-
-    def get(self, key: Hashable) -> Representation | None:
-        """The one that is kept, which may no longer be current."""
-        found = self._kept.get(key)
-        if found is not None:
-            self._kept.move_to_end(key)
-        return found
-
-    def keep(self, key: Hashable, made: Representation) -> None:
-        """Keep one, in the place of those not asked for longest."""
-        before = self._kept.pop(key, None)
-        self.bytes += made.size - (before.size if before is not None else 0)
-        self._kept[key] = made
-        while self.bytes > self._limit:
-            self.bytes -= self._kept.popitem(last=False)[1].size
 
 
 YEAR_S: Final = 31_536_000
@@ -189,13 +167,31 @@ Headers: TypeAlias = Mapping[bytes, bytes]
 RepresentationKey: TypeAlias = tuple[str, bytes, bytes, bytes | None, bytes | None]
 """All that a representation depends on beside its page: base, path, query, Accept, Accept-Encoding."""
 
-_WITH_TRIPLE_TERMS: Final = tuple(form for form in FORMATS if form.triple_terms)
+_WITH_TRIPLE_TERMS: Final = tuple(form for form in FORMATS if form.syntax is not Syntax.JSON_LD)
 
 VARY: Final[Header] = (b"vary", b"Accept, Accept-Encoding")
 
 
 class UnacceptableError(ValueError):
     """A client that accepts nothing that can be sent; the sentence lists what can."""
+
+
+REFUSALS: Final[dict[type[Exception], int]] = {
+    HostError: 400,
+    FragmentRequestError: 400,
+    ValidityError: 400,
+    UnacceptableError: 406,
+    TooManyError: 422,
+    DamagedStoreError: 503,
+    CrowdedError: 503,
+}
+"""The statuses of requests that cannot be answered."""
+
+
+def refusal(error: Exception) -> Reply:
+    """The reply to a request that cannot be answered; after a crowd of others it may be repeated."""
+    again = ((b"retry-after", b"1"),) if isinstance(error, CrowdedError) else ()
+    return error_reply(REFUSALS[type(error)], str(error), *again)
 
 
 class Representations:
@@ -205,12 +201,12 @@ class Representations:
         self, datasets: Sequence[DataSet], limits: FragmentLimits, addressing: BaseAddress, counts: FragmentCounts
     ) -> None:
         self._datasets, self._addressing, self._counts = datasets, addressing, counts
-        self._bodies = RepresentationCache(limits.kept)
+        self._bodies = SizedCache[RepresentationKey, Representation](limits.kept, share=1)
 
     @property
     def held(self) -> int:
         """The bytes of what is kept."""
-        return self._bodies.bytes
+        return self._bodies.size
 
     def kept(self, scope: Scope, headers: Headers) -> Representation | None:
         """The representation that was sent for the same request, if it is still right."""
@@ -224,14 +220,14 @@ class Representations:
         """The requested page; UnacceptableError, FragmentRequestError and TooManyError say why there is none."""
         key = self._key(scope, headers)
         base = key[0]
-        wish = read_fragment_request(_path(scope), scope["query_string"], dataset.shape, base, dataset.largest)
-        page = dataset.page(wish.selection, wish.number, wish.limit)
+        request = read_fragment_request(raw_path(scope), scope["query_string"], dataset.shape, base, dataset.largest)
+        page = dataset.page(request.selection, request.number, request.limit)
         before = self._bodies.get(key)
         if before is not None and before.page is page and before.until in (None, page.until):
             return before
         self._counts.made += 1
-        made = represent(PageView(dataset, base, wish, page), headers)
-        self._bodies.keep(key, made)
+        made = represent(PageView(dataset, base, request, page), headers)
+        self._bodies.put(key, made)
         return made
 
     def lacks(self, dataset: DataSet, scope: Scope) -> Selection | None:
@@ -243,7 +239,7 @@ class Representations:
         if b"values=" not in query and query.count(b"?") + query.upper().count(b"%3F") < 2:
             return None
         base = self._addressing(scope["scheme"], dict(scope["headers"]))
-        found = read_fragment_request(_path(scope), query, dataset.shape, base, dataset.largest).selection
+        found = read_fragment_request(raw_path(scope), query, dataset.shape, base, dataset.largest).selection
         return found if dataset.lacks(found) else None
 
     def listing(self, scope: Scope, headers: Headers) -> Reply:
@@ -255,7 +251,7 @@ class Representations:
     def _key(self, scope: Scope, headers: Headers) -> RepresentationKey:
         return (
             self._addressing(scope["scheme"], headers),
-            _path(scope),
+            raw_path(scope),
             scope["query_string"],
             headers.get(b"accept"),
             headers.get(b"accept-encoding"),
@@ -266,21 +262,24 @@ def represent(view: PageView, headers: Headers) -> Representation:
     """A page in the best of the formats that a client accepts; UnacceptableError when there is none."""
     able = _WITH_TRIPLE_TERMS if any(quad[2].startswith("<<") for quad in view.page.quads) else FORMATS
     offer = _offer(headers, able)
-    body = offer.format.write(view).encode()
-    coded = (
-        content_coding(headers.get(b"accept-encoding", b"").decode("latin-1"), CODING_NAMES)
-        if len(body) >= SMALLEST
-        else ""
-    )
-    validator = tag(body, offer.format.name + coded[:1])
+    body, validator, coded = encoded(offer.format.write(view).encode(), offer.format.name, headers)
     kept: list[Header] = [(b"etag", validator), VARY]
-    sent = [*kept, *_typed(offer, able)]
-    if coded in CODINGS:
-        body = CODINGS[coded](body)
-        sent.append((b"content-encoding", coded.encode()))
-    return Representation(
-        view.dataset, view.page, body, validator, sent, kept, view.page.until if offer.format.timely else None
-    )
+    sent = [*kept, *_typed(offer, able), *coded]
+    until = view.page.until if offer.format.timely else None
+    return Representation(view.dataset, view.page, body, validator, sent, kept, until)
+
+
+def accepted_coding(headers: Headers) -> str:
+    """The content coding that a client likes best."""
+    return content_coding(headers.get(b"accept-encoding", b"").decode("latin-1"), CODING_NAMES)
+
+
+def encoded(body: bytes, name: str, headers: Headers) -> tuple[bytes, bytes, list[Header]]:
+    """A body in the best content coding where that pays: its bytes, its validator, the header that names the coding."""
+    coding = accepted_coding(headers) if len(body) >= SMALLEST else ""
+    if coding not in CODINGS:
+        return body, tag(body, name), []
+    return CODINGS[coding](body), tag(body, name + coding[:1]), [(b"content-encoding", coding.encode())]
 
 
 def _offer(headers: Headers, able: Sequence[PageFormat]) -> Offer:
@@ -300,8 +299,3 @@ def _typed(offer: Offer, able: Sequence[PageFormat]) -> list[Header]:
         return [(b"content-type", f"{offer.type}{parameters}".encode()), policy]
     version = "; version=1.2" if able is _WITH_TRIPLE_TERMS else ""
     return [(b"content-type", f"{offer.type}{parameters}{version}".encode())]
-
-
-def _path(scope: Scope) -> bytes:
-    raw: bytes | None = scope.get("raw_path")
-    return raw or str(scope["path"]).encode()

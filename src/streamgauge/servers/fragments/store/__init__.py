@@ -1,11 +1,402 @@
-"""The store of a data set's quads: the contract of a store and of a prepared change; a module per part."""
+"""The parts below a store of quads: keys with values, sorted keys in counted blocks over these, a prepared change.
 
-from collections.abc import Iterable, Mapping
+A range of a sorted index is counted, and read from any offset, without a walk through the range.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from itertools import takewhile
+from types import MappingProxyType
+from typing import Final, Protocol, TypeAlias
 
-from streamgauge.servers.fragments.quads import ExpiringQuad, Match, Quad
-from streamgauge.servers.fragments.store.sorted_index import EditSketch, SortedIndex
+import numpy as np
+
+from streamgauge.model.mistake import MistakeError
+from streamgauge.servers.fragments import Quad
+
+Writes: TypeAlias = Mapping[bytes, bytes | None]
+"""New values by key; ``None`` drops the key."""
+
+SIZED: Final = b"012345ABCDEFGHekl"
+"""First bytes of the keys whose values' sizes are asked for: orders, runs, ends, the log."""
+
+
+class FullError(MistakeError, RuntimeError):
+    """There is no room for a change; nothing of it was made."""
+
+
+class DamagedStoreError(MistakeError, RuntimeError):
+    """A damaged store; the sentence says where, and how its sound quads are saved."""
+
+
+class KeyValueStore(Protocol):
+    """Keys with values, in order; what was committed is read only once it is shown."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value shown. DamagedStoreError when it is not the one that was written."""
+        ...
+
+    def lost(self, key: bytes) -> DamagedStoreError:
+        """The error for a record that must be there and is not."""
+        ...
+
+    def sizes(self, prefix: bytes) -> Iterator[tuple[bytes, int]]:
+        """Keys that begin so (with one of ``SIZED``), in order, with the number of bytes of each value."""
+        ...
+
+    def commit(self, writes: Writes) -> None:
+        """Write all or nothing; kept when it returns, not yet shown. FullError when there is no room."""
+        ...
+
+    def show(self) -> None:
+        """From now on what was committed is read."""
+        ...
+
+    def close(self) -> None:
+        """Close: nothing is read or written any more."""
+        ...
+
+
+class MemoryKeyValues:
+    """A dictionary; nothing is kept when the process ends."""
+
+    def __init__(self) -> None:
+        self._values: dict[bytes, bytes] = {}
+        self._written: list[Writes] = []
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value shown."""
+        return self._values.get(key)
+
+    def lost(self, key: bytes) -> DamagedStoreError:
+        """The error for a record that must be there and is not."""
+        return DamagedStoreError(f"the record {key.hex()} is missing from memory")
+
+    def sizes(self, prefix: bytes) -> Iterator[tuple[bytes, int]]:
+        """Keys that begin so, in order, with the number of bytes of each value."""
+        keys = sorted(key for key in self._values if key.startswith(prefix))
+        return ((key, len(self._values[key])) for key in keys)
+
+    def commit(self, writes: Writes) -> None:
+        """Held until it is shown."""
+        self._written.append(writes)
+
+    def show(self) -> None:
+        """From now on what was committed is read."""
+        for writes in self._written:
+            for key, value in writes.items():
+                if value is None:
+                    self._values.pop(key, None)
+                else:
+                    self._values[key] = value
+        self._written.clear()
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._values.clear()
+
+
+FULL: Final = 4000
+"""Bytes of a full block: with what a page of 4096 bytes says of itself, one page."""
+
+_SPLICED: Final = 16
+"""Changes of a block beyond which it is sorted anew."""
+
+_SPARSE: Final = FULL // 4
+"""Bytes of a block below which it is joined with the next."""
+
+Blocks: TypeAlias = list[tuple[bytes, bytes]]
+"""Blocks in order: the border from which on keys are in it, and its keys."""
+
+
+Span: TypeAlias = tuple[int, int, int, int]
+"""Of sorted keys that are taken out, and of those that are put in, from where to where."""
+
+
+@dataclass(slots=True)
+class EditSketch:
+    """Sorted keys to be taken out and put in, and what was worked out of it while others change the order.
+
+    ``blocks`` has, by its border, the block that was read, the span of the keys in it, and the block with them.
+    """
+
+    removed: Sequence[bytes]
+    added: Sequence[bytes]
+    blocks: dict[bytes, tuple[bytes, Span, list[bytes]]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEdit:
+    """The effect of a change on an index: by the number of a block, the blocks that take its place."""
+
+    blocks: dict[int, Blocks]
+    writes: Writes
+    growth: int
+
+
+class SortedIndex:
+    """A set of keys of ``width`` bytes, blocks of them over a key-value store under ``name`` and the block's border.
+
+    Borders and counts of blocks are in memory (about 60 bytes for 100 keys). One writer: edits are made of the state
+    that is there, written, and then applied.
+    """
+
+    def __init__(self, name: bytes, width: int, records: KeyValueStore) -> None:
+        self.name, self.width, self._records = name, width, records
+        stored = [(key[len(name) :], size // width) for key, size in records.sizes(name)] or [(bytes(width), 0)]
+        self._borders = [border for border, _ in stored]
+        self._counts = np.array([count for _, count in stored], dtype=np.int64)
+        self._size = int(self._counts.sum())
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __contains__(self, key: bytes) -> bool:
+        body, at = self._find(key)
+        return body[at : at + self.width] == key
+
+    def count(self, prefix: bytes) -> int:
+        """How many keys begin so."""
+        if not prefix:
+            return self._size
+        first = self._place(prefix.ljust(self.width, b"\0"))
+        last = self._place(prefix + b"\xff" * (self.width - len(prefix) + 1))
+        between = int(self._counts[first[0] : last[0]].sum()) if first[0] < last[0] else 0
+        return between + last[1] - first[1]
+
+    def read(self, prefix: bytes, offset: int, limit: int) -> bytes:
+        """Keys that begin so, one after the other, from the ``offset``-th on, at most ``limit``."""
+        lowest, highest = prefix.ljust(self.width, b"\0"), prefix + b"\xff" * (self.width - len(prefix) + 1)
+        block = self._block(lowest)
+        body = self._body(block)
+        at = _smaller(body, lowest, self.width) + offset
+        if block + 1 == len(self._borders) or self._borders[block + 1] > highest:
+            end = min(_smaller(body, highest, self.width), at + limit)
+            return body[at * self.width : end * self.width]
+        return self._take(block, at, min(limit, self.count(prefix) - offset))
+
+    def one(self, prefix: bytes) -> bytes:
+        """The first key that begins so; nothing when none does."""
+        key = next(self.above(prefix.ljust(self.width, b"\0")), b"")
+        return key if key.startswith(prefix) else b""
+
+    def rank(self, key: bytes) -> int:
+        """How many keys are smaller than a key."""
+        block, at = self._place(key)
+        return int(self._counts[:block].sum()) + at
+
+    def first(self, limit: int) -> Iterator[bytes]:
+        """The smallest keys, at most ``limit``."""
+        return self._cut(self._take(0, 0, min(limit, self._size)))
+
+    def within(self, prefix: bytes) -> Iterator[bytes]:
+        """Keys that begin so."""
+        return takewhile(lambda key: key.startswith(prefix), self.above(prefix.ljust(self.width, b"\0")))
+
+    def above(self, key: bytes) -> Iterator[bytes]:
+        """Keys from a key on."""
+        block = self._block(key)
+        body = self._body(block)
+        yield from self._cut(body, _smaller(body, key, self.width))
+        for later in range(block + 1, len(self._borders)):
+            yield from self._cut(self._body(later))
+
+    def edit(self, sketch: EditSketch) -> IndexEdit:
+        """The edit that removes keys which are there and adds keys which are not.
+
+        Blocks that were ``sketched``, and that others left nearly as they were, are not worked out again.
+        """
+        removed, added = sketch.removed, sketch.added
+        if sketch.blocks is not None:
+            blocks = self._reconciled(sketch, sketch.blocks)
+        else:
+            changed = {
+                block: self._changed(self._body(block), removed[one:two], added[three:four])
+                for block, (one, two, three, four) in self._spans(removed, added)
+            }
+            blocks = self._settled(changed)
+        return IndexEdit(blocks, dict(self._writes(blocks)), len(added) - len(removed))
+
+    def _reconciled(
+        self, sketch: EditSketch, sketched: Mapping[bytes, tuple[bytes, Span, list[bytes]]]
+    ) -> dict[int, Blocks]:
+        """Blocks as they were sketched, and anew those that others changed much meanwhile."""
+        bodies: dict[int, bytes] = {}
+        ready: dict[int, Blocks] = {}
+        for block, span in self._spans(sketch.removed, sketch.added):
+            body, worked = self._body(block), sketched.get(self._borders[block])
+            pieces = None if worked is None or worked[1] != span else self._followed(body, worked[0], worked[2])
+            if pieces is None:
+                bodies[block] = self._changed(body, sketch.removed[span[0] : span[1]], sketch.added[span[2] : span[3]])
+            elif len(pieces) == 1 and len(pieces[0]) < _SPARSE:
+                bodies[block] = pieces[0]
+            else:
+                ready[block] = self._bordered(block, pieces)
+        return self._settled(bodies, ready)
+
+    def sketched(self, sketch: EditSketch, lock: AbstractContextManager[object]) -> None:
+        """Work out what blocks would become; each is read under the lock, for as short as that takes."""
+        at, came = 0, 0
+        sketch.blocks = {}
+        while at < len(sketch.removed) or came < len(sketch.added):
+            with lock:
+                block, span = self._span(sketch.removed, sketch.added, at, came)
+                border, body = self._borders[block], self._body(block)
+            _, at, _, came = span
+            changed = self._changed(body, sketch.removed[span[0] : at], sketch.added[span[2] : came])
+            sketch.blocks[border] = body, span, self._cut_up(changed)
+
+    def _spans(self, removed: Sequence[bytes], added: Sequence[bytes]) -> list[tuple[int, Span]]:
+        """The blocks that sorted keys are in, with the span of those in each."""
+        spans, at, came = [], 0, 0
+        while at < len(removed) or came < len(added):
+            block, span = self._span(removed, added, at, came)
+            spans.append((block, span))
+            _, at, _, came = span
+        return spans
+
+    def _span(self, removed: Sequence[bytes], added: Sequence[bytes], at: int, came: int) -> tuple[int, Span]:
+        """The block of the first of the keys from these places on, and the span of those that are in it."""
+        goes_first = at < len(removed) and (came == len(added) or removed[at] < added[came])
+        block = bisect_right(self._borders, removed[at] if goes_first else added[came]) - 1
+        if block + 1 == len(self._borders):
+            return block, (at, len(removed), came, len(added))
+        border = self._borders[block + 1]
+        return block, (at, bisect_left(removed, border, at), came, bisect_left(added, border, came))
+
+    def _followed(self, body: bytes, read: bytes, pieces: list[bytes]) -> list[bytes] | None:
+        """Pieces that were made of a block, with what few changes of others made of it since it was read."""
+        if body == read:
+            return pieces
+        before, now = set(self._cut(read)), set(self._cut(body))
+        gone, come = before - now, now - before
+        if len(gone) + len(come) > _SPLICED:
+            return None
+        followed, firsts = list(pieces), [piece[: self.width] for piece in pieces]
+        for key in (*gone, *come):
+            at = max(0, bisect_right(firsts, key) - 1)
+            followed[at] = self._changed(followed[at], [key] if key in gone else [], [key] if key in come else [])
+        return followed if all(0 < len(piece) <= FULL for piece in followed) else None
+
+    def apply(self, edit: IndexEdit) -> None:
+        """Hold what an edit made, once its writes are shown."""
+        for block in sorted(edit.blocks, reverse=True):
+            pieces = edit.blocks[block]
+            self._borders[block : block + 1] = [border for border, _ in pieces]
+            counts = [len(body) // self.width for _, body in pieces]
+            if len(counts) == 1:
+                self._counts[block] = counts[0]
+            else:
+                around = self._counts[:block], np.array(counts, dtype=np.int64), self._counts[block + 1 :]
+                self._counts = np.concatenate(around)
+        self._size += edit.growth
+
+    def _take(self, block: int, at: int, wanted: int) -> bytes:
+        """``wanted`` keys, which are there, from the ``at``-th after a block's beginning on."""
+        if wanted <= 0:
+            return b""
+        span = 1
+        while at >= (passed := int(self._counts[block : block + span].sum())):
+            block, at, span = block + span, at - passed, span * 2
+        ends = np.cumsum(self._counts[block : block + span])
+        ahead = int(np.searchsorted(ends, at, side="right"))
+        block, at = block + ahead, at - (int(ends[ahead - 1]) if ahead else 0)
+        taken = self._body(block)[at * self.width : (at + wanted) * self.width]
+        while len(taken) < wanted * self.width:
+            block += 1
+            taken += self._body(block)[: wanted * self.width - len(taken)]
+        return taken
+
+    def _body(self, block: int) -> bytes:
+        if not self._size:
+            return b""
+        key = self.name + self._borders[block]
+        body = self._records.get(key)
+        if body is None:
+            if self._counts[block]:
+                raise self._records.lost(key)
+            return b""
+        return body
+
+    def _block(self, key: bytes) -> int:
+        return bisect_right(self._borders, key) - 1
+
+    def _find(self, key: bytes) -> tuple[bytes, int]:
+        body = self._body(self._block(key))
+        return body, _smaller(body, key, self.width) * self.width
+
+    def _place(self, key: bytes) -> tuple[int, int]:
+        """The block of the first key that is not smaller, and how many of the block's keys are before it."""
+        block = self._block(key)
+        return block, _smaller(self._body(block), key, self.width)
+
+    def _changed(self, body: bytes, removed: Sequence[bytes], added: Sequence[bytes]) -> bytes:
+        if len(removed) + len(added) > _SPLICED:
+            return b"".join(sorted({*self._cut(body)}.difference(removed).union(added)))
+        for key in removed:
+            at = _smaller(body, key, self.width) * self.width
+            body = body[:at] + body[at + self.width :]
+        for key in added:
+            at = _smaller(body, key, self.width) * self.width
+            body = body[:at] + key + body[at:]
+        return body
+
+    def _cut(self, body: bytes, first: int = 0) -> Iterator[bytes]:
+        """Keys one by one, from the ``first``-th on."""
+        return (body[at : at + self.width] for at in range(first * self.width, len(body), self.width))
+
+    def _settled(
+        self, bodies: dict[int, bytes], ready: Mapping[int, Blocks] = MappingProxyType({})
+    ) -> dict[int, Blocks]:
+        """Blocks that are too large split, those that are nearly empty joined with the next where that is untouched.
+
+        ``ready`` are blocks that are settled already.
+        """
+        settled = dict(ready)
+        for block, body in bodies.items():
+            after = block + 1
+            if 0 < len(body) < _SPARSE and after < len(self._borders) and after not in bodies and after not in settled:
+                body += self._body(after)
+                settled[after] = []
+            if 0 < len(body) <= FULL:
+                settled[block] = [(self._borders[block], body)]
+            else:
+                settled[block] = self._bordered(block, self._cut_up(body))
+        return settled
+
+    def _bordered(self, block: int, pieces: list[bytes]) -> Blocks:
+        """The pieces of a block with their borders; the first block is there even when it is empty."""
+        if not pieces:
+            return [(self._borders[0], b"")] if block == 0 else []
+        return [(self._borders[block], pieces[0]), *((piece[: self.width], piece) for piece in pieces[1:])]
+
+    def _cut_up(self, body: bytes) -> list[bytes]:
+        """A block's keys as blocks that are not too large; none for no keys."""
+        if len(body) <= FULL:
+            return [body] if body else []
+        size = FULL * 3 // 4 // self.width * self.width
+        return [body[at : at + size] for at in range(0, len(body), size)]
+
+    def _writes(self, blocks: dict[int, Blocks]) -> Iterator[tuple[bytes, bytes | None]]:
+        for block, pieces in blocks.items():
+            if not pieces:
+                yield self.name + self._borders[block], None
+            yield from ((self.name + border, body) for border, body in pieces)
+
+
+def _smaller(body: bytes, key: bytes, width: int) -> int:
+    """How many keys of a block are smaller than a key."""
+    low, high = 0, len(body) // width
+    while low < high:
+        middle = (low + high) // 2
+        at = middle * width
+        if body[at : at + width] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,73 +443,3 @@ class KeyedChange:
     def touches(self, keys: Iterable[bytes]) -> bool:
         """Whether some of the keys are of its quads."""
         return any(key in self.come or key in self.removed for key in keys)
-
-
-class Store(Protocol):
-    """A set of quads that changes; times are ms. ``version`` grows with each change that changed something."""
-
-    @property
-    def version(self) -> int:
-        """The number of the last change; kept over restarts."""
-        ...
-
-    def change(self, removed: Iterable[Quad], added: Iterable[ExpiringQuad], at: int | None = None) -> QuadChanges:
-        """Remove, then add, as one: all or nothing, durable when it returns; what really changed.
-
-        Adding a quad that is there changes when it ends. A store that keeps what left needs to know when it is (ms).
-        """
-        ...
-
-    def prepare(self, removed: Iterable[Quad], added: Iterable[ExpiringQuad]) -> KeyedChange:
-        """Work out a change while others are made; it is then to be made by ``make``, or abandoned."""
-        ...
-
-    def make(self, change: KeyedChange, at: int | None = None) -> QuadChanges | None:
-        """Make a prepared change, as ``change`` does; ``None`` when others changed the same quads since."""
-        ...
-
-    def abandon(self, change: KeyedChange) -> None:
-        """A prepared change is not made."""
-        ...
-
-    def tidy(self) -> bool:
-        """Drop some of the terms that are in no quad any more; whether there are more to look at."""
-        ...
-
-    def load(self, quads: Iterable[ExpiringQuad], at: int | None = None) -> int:
-        """Fill an empty store fast, all or nothing, as one change that ``changed`` does not tell; how many there are.
-
-        Of a quad that comes twice the latest end counts.
-        """
-        ...
-
-    def count(self, match: Match) -> int:
-        """How many quads match, exactly, without looking at them one by one."""
-        ...
-
-    def page(self, match: Match, offset: int, limit: int) -> list[Quad]:
-        """Matching quads in an order that is fixed for a version."""
-        ...
-
-    def nearest(self, match: Match, now: int) -> int | None:
-        """The earliest end after ``now`` among the matching quads, or a time before it when that is costly to find."""
-        ...
-
-    def expired(self, now: int, limit: int) -> list[Quad]:
-        """Quads that ended at or before ``now``, those that ended first."""
-        ...
-
-    def changed(self, match: Match, since: int) -> QuadChanges | None:
-        """The changes among the matching quads since a version; ``None`` when they are no longer known."""
-        ...
-
-    def at(self, match: Match, instant: int, offset: int, limit: int) -> list[Quad] | None:
-        """Matching quads that were there at an instant (ms) and had not ended; ``None`` when that is not known.
-
-        Known is what a store keeps, and that quads which are there now hold until they end.
-        """
-        ...
-
-    def close(self) -> None:
-        """Close the store: nothing is read or changed any more."""
-        ...

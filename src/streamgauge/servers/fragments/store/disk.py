@@ -23,9 +23,8 @@ import lmdb
 
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.servers.durability import Witness, WitnessFile, explained, open_beside
-from streamgauge.servers.fragments.store import Keep
-from streamgauge.servers.fragments.store.indexed import IndexedStore
-from streamgauge.servers.fragments.store.key_value import SIZED, DamagedStoreError, FullError, Writes
+from streamgauge.servers.fragments.store import SIZED, DamagedStoreError, FullError, Keep, Writes
+from streamgauge.servers.fragments.store.indexed import Store
 from streamgauge.servers.fragments.store.lmdb_file import LmdbFile, PageError, Records, Value
 
 FORMAT: Final = b"m:format"
@@ -344,14 +343,8 @@ class LmdbKeyValues:
 
 def _write(writing: lmdb.Transaction, key: bytes, value: bytes | None, sealing: RunningSeal | None) -> None:
     """Put or delete a record; those that the seal sums up are exchanged for the one before."""
-    if sealing is None:
-        if value is None:
-            writing.delete(key)
-        else:
-            writing.put(key, value)
-        return
-    record = None if value is None else with_checksum(key, value)
-    if key[0] not in SEALED:
+    record = value if value is None or sealing is None else with_checksum(key, value)
+    if sealing is None or key[0] not in SEALED:
         if record is None:
             writing.delete(key)
         else:
@@ -387,7 +380,7 @@ def _sized(writes: Writes) -> Iterator[tuple[bytes, bytes | None]]:
             yield _SIZE_PREFIX + key, None if value is None else len(value).to_bytes(8)
 
 
-class DiskStore(IndexedStore):
+class DiskStore(Store):
     """Quads in a folder, which is made when it is not there; with ``keep`` those that left too.
 
     ``limit`` is the most bytes that it may grow to.

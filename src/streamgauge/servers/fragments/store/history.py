@@ -10,13 +10,17 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Final, TypeAlias
 
-from streamgauge.servers.fragments.store import Keep
-from streamgauge.servers.fragments.store.key_value import KeyValueStore, Writes
-from streamgauge.servers.fragments.store.quad_keys import INDEX_ORDERS, KEY, in_order, quad_key, rows
-from streamgauge.servers.fragments.store.sorted_index import EditSketch, IndexEdit, SortedIndex
-
-TIME: Final = 8
-"""Bytes of a time."""
+from streamgauge.servers.fragments.store import EditSketch, IndexEdit, Keep, KeyValueStore, SortedIndex, Writes
+from streamgauge.servers.fragments.store.quad_keys import (
+    INDEX_ORDERS,
+    KEY,
+    TIME,
+    in_order,
+    quad_key,
+    rows,
+    stamped,
+    time_of,
+)
 
 BEFORE_ALL: Final = bytes(TIME)
 """Before any time."""
@@ -24,8 +28,6 @@ BEFORE_ALL: Final = bytes(TIME)
 BY_KEY: Final = b"k"
 BY_END: Final = b"e"
 """The names of the two orders of ends."""
-
-_ZERO: Final = 1 << 63
 
 
 class EndTimes:
@@ -59,7 +61,8 @@ class EndTimes:
             last = time_of(entry[:TIME])
             if wanted(entry[TIME:]):
                 return last
-        return last if self._longer(now) else None
+        longer = next(islice(self._by_end.above(stamped(now + 1)), self.few, None), None) is not None
+        return last if longer else None
 
     def until(self, now: int, limit: int) -> Iterator[bytes]:
         """Keys that ended at or before ``now``, those that ended first, at most ``limit``."""
@@ -81,20 +84,6 @@ class EndTimes:
             sorted(stamped(end) + key for key, end in gone), sorted(stamped(end) + key for key, end in come)
         )
         return [(self._by_key, by_key), (self._by_end, by_end)]
-
-    def _longer(self, now: int) -> bool:
-        """Whether more keys end after ``now`` than are looked at."""
-        return next(islice(self._by_end.above(stamped(now + 1)), self.few, None), None) is not None
-
-
-def stamped(time: int) -> bytes:
-    """A time (ms) as bytes that sort as times do."""
-    return (time + _ZERO).to_bytes(TIME)
-
-
-def time_of(end: bytes) -> int:
-    """The time (ms) of such bytes."""
-    return int.from_bytes(end) - _ZERO
 
 
 VERSIONS: Final = 1_000

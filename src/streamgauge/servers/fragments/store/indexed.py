@@ -9,23 +9,35 @@ from weakref import WeakSet
 
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Term
-from streamgauge.servers.fragments.quads import ExpiringQuad, Match, Quad
-from streamgauge.servers.fragments.store import Keep, KeyedChange, QuadChanges
-from streamgauge.servers.fragments.store.bulk_load import by_end, fill, latest, numbered, sequence
+from streamgauge.servers.fragments import ExpiringQuad, Match, Quad
+from streamgauge.servers.fragments.store import (
+    DamagedStoreError,
+    EditSketch,
+    IndexEdit,
+    Keep,
+    KeyedChange,
+    KeyValueStore,
+    MemoryKeyValues,
+    QuadChanges,
+    SortedIndex,
+)
 from streamgauge.servers.fragments.store.history import BY_END, BY_KEY, ChangeLog, EndTimes, PastRuns
-from streamgauge.servers.fragments.store.key_value import DamagedStoreError, KeyValueStore, Writes
 from streamgauge.servers.fragments.store.quad_keys import (
     INDEX_ORDERS,
     KEY,
     PLACES,
     WIDTH,
     TermDictionary,
+    by_end,
+    fill,
     in_order,
+    latest,
+    numbered,
     order_for,
     quad_key,
     rows,
+    sequence,
 )
-from streamgauge.servers.fragments.store.sorted_index import EditSketch, IndexEdit, SortedIndex
 
 _VERSION, _KEEPS = b"m:version", b"m:keeps"
 _REMEMBERED: Final = 10_000
@@ -65,8 +77,11 @@ class StoreDraft:
     """Of the terms that may be in no quad those that were looked at, and those that are in none."""
 
 
-class IndexedStore:
-    """The contract's store; one thread changes it at a time, any number read it, each call one state of it."""
+class Store:
+    """A set of quads that changes; times are ms. ``version`` grows with each change that changed something.
+
+    One thread changes the store at a time, any number read it, and each call sees one state.
+    """
 
     def __init__(self, records: KeyValueStore, keep: Keep | None = None) -> None:
         self._records, self._keep = records, keep
@@ -252,7 +267,8 @@ class IndexedStore:
                 fill(name, sequence(keys, sequenced), self._records)
             fill(BY_KEY, ended := latest(ends), self._records)
             fill(BY_END, by_end(ended), self._records)
-            self._records.commit({_VERSION: (1).to_bytes(8), **self._kept_from(at)})
+            past = {} if self._past is None else {_KEEPS: b"1", **self._past.loaded(self._instant(at))}
+            self._records.commit({_VERSION: (1).to_bytes(8), **past})
             self._records.show()
             self._stray = False
             self._open()
@@ -339,9 +355,6 @@ class IndexedStore:
     def _holds(self, past: PastRuns, key: bytes, instant: int) -> bool:
         began, end = past.began(key), self._endings.end(key)
         return (began is None or began <= instant) and (end is None or instant < end)
-
-    def _kept_from(self, at: int | None) -> Writes:
-        return {} if self._past is None else {_KEEPS: b"1", **self._past.loaded(self._instant(at))}
 
     def close(self) -> None:
         """Close the store: nothing is read or changed any more."""
@@ -463,3 +476,10 @@ def _matches(key: bytes, places: list[tuple[int, bytes]]) -> bool:
 
 def _cut(keys: bytes) -> Iterable[bytes]:
     return (keys[at : at + KEY] for at in range(0, len(keys), KEY))
+
+
+class MemoryStore(Store):
+    """Quads in memory; with ``keep`` those that left too."""
+
+    def __init__(self, keep: Keep | None = None) -> None:
+        super().__init__(MemoryKeyValues(), keep)

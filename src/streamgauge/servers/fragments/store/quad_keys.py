@@ -2,16 +2,22 @@
 
 Every set of given places begins one of the six orders, so that the quads of any match are one range of one order:
 ``(?, <p>, <o>, ?)`` is the prefix *p o* of the order *p o g s*. A number is never given to another term.
+
+An empty store with millions of quads is loaded by sorting their keys once for each order.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
+from itertools import islice
 from struct import Struct
 from typing import Final, TypeAlias, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from streamgauge.model.terms import Term
-from streamgauge.servers.fragments.quads import Match, Quad
-from streamgauge.servers.fragments.store.key_value import KeyValueStore, Writes
+from streamgauge.servers.fragments import ExpiringQuad, Match, Quad
+from streamgauge.servers.fragments.store import FULL, KeyValueStore, Writes
 
 WIDTH: Final = 5
 """Bytes of a number: 100 new terms a second for 300 years."""
@@ -158,3 +164,96 @@ def quad_key(key: bytes, number: int) -> bytes:
 def rows(keys: bytes) -> Iterator[KeyRow]:
     """The numbers of keys that come one after the other."""
     return cast(Iterator[KeyRow], _ROW.iter_unpack(keys))
+
+
+TIME: Final = 8
+"""Bytes of a time."""
+
+_ZERO: Final = 1 << 63
+
+
+def stamped(time: int) -> bytes:
+    """A time (ms) as bytes that sort as times do."""
+    return (time + _ZERO).to_bytes(TIME)
+
+
+def time_of(end: bytes) -> int:
+    """The time (ms) of such bytes."""
+    return int.from_bytes(end) - _ZERO
+
+
+BATCH: Final = 100_000
+"""Quads whose terms are written at once."""
+
+_BLOCKS: Final = 20_000
+"""Blocks that are written at once."""
+
+_SPARE: Final = FULL // 20
+"""Bytes left free in a block for keys to come."""
+
+Keys: TypeAlias = NDArray[np.uint8]
+"""A key a row."""
+
+
+def numbered(quads: Iterable[ExpiringQuad], terms: TermDictionary, records: KeyValueStore) -> tuple[Keys, Keys]:
+    """Keys of quads as they come, and keys with their ends of those that have one; their terms are written."""
+    keys, ends = bytearray(), bytearray()
+    rest = iter(quads)
+    while batch := list(islice(rest, BATCH)):
+        numbers, writes = terms.give(term for quad, _ in batch for term in quad)
+        records.commit(writes)
+        records.show()
+        for (s, p, o, g), end in batch:
+            key = numbers[s] + numbers[p] + numbers[o] + numbers[g]
+            keys += key
+            if end is not None:
+                ends += key + stamped(end)
+    return _rows(keys, 4 * WIDTH), _rows(ends, 4 * WIDTH + TIME)
+
+
+def sequence(keys: Keys, order: Sequence[int]) -> Keys:
+    """Keys with their numbers in another sequence, sorted, each once."""
+    places = keys.reshape(-1, len(order), WIDTH)[:, list(order), :].reshape(len(keys), len(order) * WIDTH)
+    return _once(np.ascontiguousarray(places), places.shape[1])
+
+
+def latest(ends: Keys) -> Keys:
+    """Keys with their ends, sorted, of each key the last end."""
+    descending = ends.copy()
+    descending[:, -TIME:] ^= 0xFF
+    kept = _once(descending, ends.shape[1] - TIME)
+    kept[:, -TIME:] ^= 0xFF
+    return kept
+
+
+def by_end(ends: Keys) -> Keys:
+    """Ends before their keys, sorted."""
+    return _once(np.roll(ends, TIME, axis=1), ends.shape[1])
+
+
+def fill(name: bytes, keys: Keys, records: KeyValueStore) -> None:
+    """Write sorted keys as the blocks of an order that has none."""
+    width = keys.shape[1]
+    blocks = _blocks(name, keys, (FULL - _SPARE) // width)
+    while writes := dict(islice(blocks, _BLOCKS)):
+        records.commit(writes)
+        records.show()
+
+
+def _blocks(name: bytes, keys: Keys, size: int) -> Iterator[tuple[bytes, bytes]]:
+    for first in range(0, len(keys), size):
+        body = keys[first : first + size].tobytes()
+        yield name + (body[: keys.shape[1]] if first else bytes(keys.shape[1])), body
+
+
+def _rows(keys: bytearray, width: int) -> Keys:
+    return np.frombuffer(keys, dtype=np.uint8).reshape(-1, width)
+
+
+def _once(rows: Keys, width: int) -> Keys:
+    """Rows sorted, the first of those that begin with the same ``width`` bytes."""
+    if not len(rows):
+        return rows
+    ordered = np.sort(rows.view(f"S{rows.shape[1]}").reshape(-1)).view(np.uint8).reshape(rows.shape)
+    begins = np.ascontiguousarray(ordered[:, :width]).view(f"S{width}").reshape(-1)
+    return ordered[np.concatenate(([True], begins[1:] != begins[:-1]))]

@@ -10,24 +10,10 @@ from typing import Final
 
 from streamgauge.model.terms import Term
 from streamgauge.servers.durability import Inspection, Saved, Witness, unpack
-from streamgauge.servers.fragments.quads import ExpiringQuad
-from streamgauge.servers.fragments.store import Keep
-from streamgauge.servers.fragments.store.disk import (
-    FORMAT,
-    PLAIN,
-    DiskStore,
-    FolderError,
-    check_store,
-    checksum_holds,
-    data_file,
-    lock_file,
-    record_name,
-    refuse_vanished,
-)
-from streamgauge.servers.fragments.store.history import TIME, time_of
-from streamgauge.servers.fragments.store.key_value import DamagedStoreError
+from streamgauge.servers.fragments import ExpiringQuad
+from streamgauge.servers.fragments.store import DamagedStoreError, Keep, disk
 from streamgauge.servers.fragments.store.lmdb_file import LmdbFile, MetaPage, PageError
-from streamgauge.servers.fragments.store.quad_keys import KEY, WIDTH, quad_key
+from streamgauge.servers.fragments.store.quad_keys import KEY, TIME, WIDTH, quad_key, time_of
 
 _ORDERS: Final = b"012345"
 _RECORD_KINDS: Final = {
@@ -46,19 +32,19 @@ def verify(folder: Path) -> Inspection:
     """All damages of a store; nothing of it is changed. FolderError when it is not there or in use."""
     _refuse_absent(folder)
     found, before = Inspection(), _before(folder)
-    begun = lock_file(folder).exists() and lock_file(folder).stat().st_size > 0
+    begun = disk.lock_file(folder).exists() and disk.lock_file(folder).stat().st_size > 0
     try:
-        refuse_vanished(folder, before, begun=begun)
-        if data_file(folder).exists():
-            check_store(folder, before)
+        disk.refuse_vanished(folder, before, begun=begun)
+        if disk.data_file(folder).exists():
+            disk.check_store(folder, before)
     except DamagedStoreError as error:
-        found.note(str(data_file(folder)), str(error).partition("damaged: ")[2].rpartition("; `")[0] or str(error))
-    if data_file(folder).exists():
+        found.note(str(disk.data_file(folder)), str(error).partition("damaged: ")[2].rpartition("; `")[0] or str(error))
+    if disk.data_file(folder).exists():
         try:
             for key, _ in _sound(folder, found):
                 found.count(_RECORD_KINDS.get(key[0], "others"))
-        except FolderError as error:
-            found.note(data_file(folder).name, str(error).partition("damaged: ")[2])
+        except disk.FolderError as error:
+            found.note(disk.data_file(folder).name, str(error).partition("damaged: ")[2])
     return found
 
 
@@ -66,14 +52,14 @@ def save(folder: Path, new: Path) -> Saved:
     """Load the sound quads, each of which is in six orders, into a new folder. FolderError when nothing can be read."""
     _refuse_absent(folder)
     if new.exists() and any(new.iterdir()):
-        raise FolderError(f"{new}: it is there already: name a folder that is not")
+        raise disk.FolderError(f"{new}: it is there already: name a folder that is not")
     found = Inspection()
-    if not data_file(folder).exists():
-        raise FolderError(f"{data_file(folder)}: it is missing, and nothing of it can be saved")
+    if not disk.data_file(folder).exists():
+        raise disk.FolderError(f"{disk.data_file(folder)}: it is missing, and nothing of it can be saved")
     rest = _Salvage()
     for key, value in _sound(folder, found):
         rest.take(key, value)
-    store = DiskStore(new, Keep() if rest.keeps else None)
+    store = disk.DiskStore(new, Keep() if rest.keeps else None)
     try:
         saved = store.load(rest.quads(), at=rest.last if rest.keeps else None)
     finally:
@@ -140,7 +126,7 @@ class _Salvage:
 
 def _sound(folder: Path, found: Inspection) -> Iterator[tuple[bytes, bytes]]:
     """The records of a store's live pages that are as they were written; others are noted. FolderError without any."""
-    data = data_file(folder)
+    data = disk.data_file(folder)
     with closing(LmdbFile(data)) as file:
         meta = _readable(file, data)
         summed = not _plain(file, meta)
@@ -154,8 +140,8 @@ def _sound(folder: Path, found: Inspection) -> Iterator[tuple[bytes, bytes]]:
                 except PageError as error:
                     found.note(data.name, str(error))
                     continue
-                if not key or (summed and not checksum_holds(key, content)):
-                    found.note(f"{data.name}, page {page}", f"{record_name(key)}: its checksum does not hold")
+                if not key or (summed and not disk.checksum_holds(key, content)):
+                    found.note(f"{data.name}, page {page}", f"{disk.record_name(key)}: its checksum does not hold")
                 else:
                     yield key, content[:-4] if summed else content
 
@@ -163,7 +149,7 @@ def _sound(folder: Path, found: Inspection) -> Iterator[tuple[bytes, bytes]]:
 def _plain(file: LmdbFile, meta: MetaPage) -> bool:
     """Whether a store is of the format without checksums."""
     leaves = (records for _, records in file.live_leaves(meta) if not isinstance(records, PageError))
-    return any((FORMAT, PLAIN) in records for records in leaves)
+    return any((disk.FORMAT, disk.PLAIN) in records for records in leaves)
 
 
 def _readable(file: LmdbFile, data: Path) -> MetaPage:
@@ -180,25 +166,25 @@ def _readable(file: LmdbFile, data: Path) -> MetaPage:
         except PageError:
             continue
         return meta
-    raise FolderError(
+    raise disk.FolderError(
         f"{data}: damaged: neither of the pages by which all others are found can be read, nothing is saved"
     )
 
 
 def _refuse_absent(folder: Path) -> None:
-    held = lock_file(folder)
-    if not any(each.exists() for each in (held, data_file(folder), folder / "lock.mdb")):
-        raise FolderError(f"{folder}: no store is there")
+    held = disk.lock_file(folder)
+    if not any(each.exists() for each in (held, disk.data_file(folder), folder / "lock.mdb")):
+        raise disk.FolderError(f"{folder}: no store is there")
     if not held.exists():
         return
     with held.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError as error:
-            raise FolderError(f"{folder}: a server has it open: stop the server first") from error
+            raise disk.FolderError(f"{folder}: a server has it open: stop the server first") from error
 
 
 def _before(folder: Path) -> Witness | None:
-    if not lock_file(folder).exists():
+    if not disk.lock_file(folder).exists():
         return None
-    return unpack(lock_file(folder).read_bytes())
+    return unpack(disk.lock_file(folder).read_bytes())

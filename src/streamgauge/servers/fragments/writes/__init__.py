@@ -1,1 +1,341 @@
-"""Writes to data sets: facts added, replaced, expired, over HTTP, from files and from streams."""
+"""Changes of facts in a data set: add, remove, replace, expire, as one draft; the quads of annotations follow.
+
+A label that all facts of a group move away from together is written anew in place, so that renewing a thousand facts
+changes a quad or two. With an expiration label only the latest version of a fact is kept; intervals of one triple that
+touch become one (Taelman et al., ESWC 2016, 5.1: intervals of a fact do not overlap). Operations are the same changes
+as data: all operations of a request are applied to one draft.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from dataclasses import replace as altered
+from itertools import count
+from typing import Final
+
+from streamgauge.model.fact import Fact
+from streamgauge.model.terms import Term, Triple
+from streamgauge.query.updates import Looks, TooManySolutionsError, UpdateOperation
+from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Match, Quad
+from streamgauge.servers.fragments.annotations import method
+from streamgauge.servers.fragments.labels import FIRST, LAST, Bounds, Label, as_labelled, label_subject
+from streamgauge.servers.fragments.pages import fits
+from streamgauge.servers.fragments.pages.dataset import DataSet, LocatedFact, TooManyError, TripleMatch, located_facts
+from streamgauge.servers.fragments.store import QuadChanges
+
+MOST: Final = 100_000
+"""Facts that one request may touch by a pattern."""
+
+SWEPT: Final = 10_000
+"""Quads that are forgotten at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """The effect of a write: how many facts came, how many went (a new validity counts as both), and the quads."""
+
+    added: int
+    removed: int
+    quads: QuadChanges
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedChange:
+    """A change of facts as quads: how many facts come and go, which quads go and come."""
+
+    come: int
+    gone: int
+    removed: list[Quad]
+    added: list[ExpiringQuad]
+
+
+def add(dataset: DataSet, facts: Iterable[Fact]) -> WriteResult:
+    """Add facts, as ``FactDraft.add``, at once."""
+    draft = FactDraft(dataset)
+    draft.add(facts)
+    return draft.commit()
+
+
+def sweep(dataset: DataSet, before: int) -> QuadChanges:
+    """Forget what had ended by an instant (ms)."""
+    return dataset.change(dataset.store.expired(before, SWEPT), ())
+
+
+class FactDraft:
+    """Several changes that become one, each seeing those before it; nothing is changed until ``commit``."""
+
+    def __init__(self, dataset: DataSet, most: int = MOST) -> None:
+        self._dataset, self._store, self._style, self._most = dataset, dataset.store, dataset.style, most
+        self._now, self._version, self._open = dataset.clock(), dataset.store.version, False
+        self._asked: dict[TripleMatch, list[Triple]] = {}
+        self._before: dict[Triple, list[LocatedFact]] = {}
+        self._after: dict[Triple, list[Fact]] = {}
+        self._places: dict[tuple[int, Term], dict[Triple, None]] = {}
+
+    def add(self, facts: Iterable[Fact]) -> None:
+        """Facts hold, beside what holds already; a new expiration takes the place of that of the same triple."""
+        label = self._style.label
+        for fact in facts:
+            known = joined(self._of(fact.triple), as_labelled(fact, label), label)
+            over = label is Label.EXPIRATION and fact.final is not None and fact.final <= self._now
+            self._after[fact.triple] = [] if over else known
+
+    def remove(self, wanted: TripleMatch) -> None:
+        """Remove all facts of the wanted triples, their history included."""
+        for triple in self._matching(wanted):
+            self._after[triple] = []
+
+    def expire(self, wanted: TripleMatch, at: int) -> None:
+        """Wanted triples hold no longer from an instant (ms) on; what had ended by then stays."""
+        for triple in self._matching(wanted):
+            self._after[triple] = self._ended(triple, at)
+
+    def replace(self, wanted: TripleMatch, facts: Iterable[Fact]) -> None:
+        """Wanted triples end now, but for those of ``facts``, which hold on."""
+        come = list(facts)
+        staying = {fact.triple for fact in come}
+        for triple in self._matching(wanted):
+            if triple not in staying:
+                self._after[triple] = self._ended(triple, self._now)
+        self.add(come)
+
+    def end(self, triple: Triple, at: int) -> None:
+        """End the facts of a triple that hold at an instant (ms); facts that begin later stay."""
+        held = [fact for fact in self._of(triple) if fact.holds(at)]
+        self._after[triple] = [fact for fact in self._after[triple] if fact not in held]
+        ended = (altered(fact, final=at) for fact in held if _begins(fact) < at)
+        if self._style.label is not Label.EXPIRATION or at > self._now:
+            self._after[triple] += ended
+
+    def asked(self, wanted: TripleMatch) -> list[Triple]:
+        """As ``holding``, looked up once for all that ask the same; for questions between which nothing changes."""
+        found = self._asked.get(wanted)
+        if found is None:
+            found = self._asked[wanted] = self.holding(wanted)
+        return found
+
+    def holding(self, wanted: TripleMatch) -> list[Triple]:
+        """The wanted triples that hold now."""
+        return [t for t in self._matching(wanted) if any(fact.holds(self._now) for fact in self._after[t])]
+
+    def stale(self) -> bool:
+        """Whether others changed what this rests on since it began.
+
+        That is anything where it asked by a pattern; else facts of the same triples, and the names in their labels,
+        wherever in a quad those are.
+        """
+        if self._store.version == self._version:
+            return False
+        changes = self._store.changed((None, None, None, None), self._version)
+        if self._open or changes is None:
+            return True
+        known = {quad[0] for found in self._before.values() for each in found for quad in (*each.own, *each.label)}
+        known |= {triple[0] for triple in self._before}
+        return any(not known.isdisjoint(quad) for quad in (*changes.added, *changes.removed))
+
+    def commit(self) -> WriteResult:
+        """Make the change; what it made."""
+        planned = self.planned()
+        if planned is None:
+            return self.nothing()
+        return WriteResult(planned.come, planned.gone, self._dataset.change(planned.removed, planned.added))
+
+    def nothing(self) -> WriteResult:
+        """The result of a change that changes nothing."""
+        return WriteResult(0, 0, QuadChanges(self._store.version, (), ()))
+
+    def planned(self, serial: str = "") -> PlannedChange | None:
+        """The quads that the change takes and brings; ``None`` when there are none.
+
+        ``serial`` is part of the names that are given, so that changes which are planned at once give different ones.
+        """
+        triples = list(self._after)
+        gone = [each for triple in triples for each in self._before[triple] if each.fact not in self._after[triple]]
+        there = {each.fact for triple in triples for each in self._before[triple]}
+        come = [fact for triple in triples for fact in self._after[triple] if fact not in there]
+        if not gone and not come:
+            return None
+        removed, names = self._vacated(gone)
+        added = method(self._style.method).annotate(come, self._style, _Names(self._dataset, names, serial))
+        staying = self._shared_by_those_that_stay(triples)
+        lasting = [(quad, _later(end, staying[quad]) if quad in staying else end) for quad, end in added]
+        kept = {quad for quad, _ in lasting}
+        return PlannedChange(
+            len(come),
+            len(gone),
+            [quad for quad in removed if quad not in kept and quad not in staying],
+            [*lasting, *((quad, end) for quad, end in staying.items() if quad in removed and quad not in kept)],
+        )
+
+    def _of(self, triple: Triple) -> list[Fact]:
+        if triple not in self._after:
+            self._know(triple, list(located_facts(self._store, triple, self._style)))
+        return self._after[triple]
+
+    def _know(self, triple: Triple, found: list[LocatedFact]) -> None:
+        self._before[triple], self._after[triple] = found, [each.fact for each in found]
+        for place in enumerate(triple):
+            self._places.setdefault(place, {})[triple] = None
+
+    def _matching(self, wanted: TripleMatch) -> list[Triple]:
+        """The wanted triples that have facts now, or had when this began."""
+        self._open = self._open or None in wanted
+        found: dict[Triple, list[LocatedFact]] = {}
+        for number, each in enumerate(located_facts(self._store, wanted, self._style)):
+            if number >= self._most:
+                raise TooManyError(f"more than {self._most} facts match: name more of their triples")
+            found.setdefault(each.fact.triple, []).append(each)
+        for triple, facts in found.items():
+            if triple not in self._after:
+                self._know(triple, facts)
+        return self._known(wanted)
+
+    def _known(self, wanted: TripleMatch) -> list[Triple]:
+        """The wanted triples that this knows, in the order in which they came to be known."""
+        places = [(place, term) for place, term in enumerate(wanted) if term is not None]
+        among = min((self._places.get(each, {}) for each in places), key=len, default=self._after)
+        if len(places) == len(wanted):
+            triple = (str(wanted[0]), str(wanted[1]), str(wanted[2]))
+            return [triple] if triple in among else []
+        return [triple for triple in among if fits((*triple, DEFAULT), (*wanted, None))]
+
+    def _ended(self, triple: Triple, at: int) -> list[Fact]:
+        """The facts of a triple ended at ``at``; a fact that its label could not say any more is left out."""
+        kept = [fact for fact in self._of(triple) if (FIRST if fact.initial is None else fact.initial) < at]
+        ended = [fact if fact.final is not None and fact.final <= at else altered(fact, final=at) for fact in kept]
+        return [fact for fact in ended if self._style.label is not Label.EXPIRATION or at > self._now]
+
+    def _vacated(self, gone: Sequence[LocatedFact]) -> tuple[dict[Quad, None], dict[Triple, list[str]]]:
+        """Quads that nobody needs when facts go, and the names that become free, by triple."""
+        removed = dict.fromkeys(quad for each in gone for quad in each.own)
+        names: dict[Triple, list[str]] = {}
+        leaving = Counter(member for member, _ in set(_members(gone)))
+        empty = {member for member, number in leaving.items() if self._store.count(member) == number}
+        for each in gone:
+            if each.member is None or each.member in empty:
+                removed.update(dict.fromkeys(each.label))
+                if each.name is not None:
+                    names.setdefault(each.fact.triple, []).append(each.name)
+        return removed, names
+
+    def _shared_by_those_that_stay(self, triples: Sequence[Triple]) -> dict[Quad, int | None]:
+        """Quads that facts which stay need, of triples that have others too, and when the last of those ends."""
+        staying: dict[Quad, int | None] = {}
+        for triple in triples:
+            for each in self._before[triple]:
+                if each.fact in self._after[triple]:
+                    for quad in each.own:
+                        end = each.fact.final
+                        staying[quad] = _later(end, staying[quad]) if quad in staying else end
+        return staying
+
+
+class _Names:
+    """Names for groups: one that its facts leave empty, else one that nothing has."""
+
+    def __init__(self, dataset: DataSet, vacated: dict[Triple, list[str]], serial: str) -> None:
+        self._store, self._style = dataset.store, dataset.style
+        self._vacated, self._given = vacated, set[str]()
+        start = f"{self._store.version + 1:x}{serial}"
+        self._fresh = (f"{start}.{number:x}" for number in count())
+
+    def __call__(self, facts: Sequence[Fact]) -> str:
+        own = (name for fact in facts for name in self._vacated.get(fact.triple, ()))
+        name = next(name for candidates in (own, self._unused(facts)) for name in candidates if name not in self._given)
+        self._given.add(name)
+        return name
+
+    def _unused(self, facts: Sequence[Fact]) -> Iterator[str]:
+        starts = {f"{fact.triple[1][:-1]}-" for fact in facts}
+        for name in self._fresh:
+            subjects = [label_subject(self._style, name), *(f"{start}{name}>" for start in starts)]
+            if not any(self._store.count((subject, None, None, DEFAULT)) for subject in subjects):
+                yield name
+
+
+def joined(facts: Sequence[Fact], fact: Fact, label: Label) -> list[Fact]:
+    """The facts of a triple with one more, as the label keeps them."""
+    if label is Label.EXPIRATION:
+        return [fact]
+    if label is Label.INSTANT:
+        return list(dict.fromkeys([*facts, fact]))
+    touching = [each for each in facts if _begins(each) <= _ends(fact) and _begins(fact) <= _ends(each)]
+    initial = min([fact, *touching], key=_begins).initial
+    final = max([fact, *touching], key=_ends).final
+    return [*(each for each in facts if each not in touching), Fact(fact.triple, initial, final)]
+
+
+def _begins(fact: Fact) -> int:
+    return FIRST if fact.initial is None else fact.initial
+
+
+def _ends(fact: Fact) -> int:
+    return LAST if fact.final is None else fact.final
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else max(one, other)
+
+
+def _members(gone: Iterable[LocatedFact]) -> Iterator[tuple[Match, Quad]]:
+    """The quads by which facts are members of their groups."""
+    for each in gone:
+        if each.member is not None:
+            yield from ((each.member, quad) for quad in each.own if fits(quad, each.member))
+
+
+LOOKS: Final = 50_000
+"""Facts that WHERE of an update looks at, and those that its templates make."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One change of a request: ``apply`` makes it in a draft, ``cost`` is about how many facts it looks at."""
+
+    apply: Callable[[FactDraft], None]
+    cost: Callable[[DataSet], int]
+
+
+def addition(facts: Sequence[Fact]) -> Operation:
+    """Facts hold, beside those that hold already."""
+    return Operation(lambda draft: draft.add(facts), lambda _: len(facts))
+
+
+def replacement(wanted: TripleMatch, facts: Sequence[Fact]) -> Operation:
+    """Of the wanted triples only the given facts hold from now on."""
+    return Operation(lambda draft: draft.replace(wanted, facts), lambda data: _matching(data, wanted) + len(facts))
+
+
+def expiration(wanted: TripleMatch, at: int | None) -> Operation:
+    """Wanted triples hold no longer from ``at`` (ms) on; without a time they never held."""
+    if at is None:
+        return Operation(lambda draft: draft.remove(wanted), lambda data: _matching(data, wanted))
+    return Operation(lambda draft: draft.expire(wanted, at), lambda data: _matching(data, wanted))
+
+
+def modification(change: UpdateOperation, at: int, bounds: Bounds) -> Operation:
+    """SPARQL's DELETE and INSERT with WHERE over the triples that hold now (SPARQL 1.1 Update, 3.1.3).
+
+    Its cost is the number of its templates times the solutions that WHERE may have. TooManyError from ``apply`` for
+    more solutions than facts that a request may touch.
+    """
+
+    def apply(draft: FactDraft) -> None:
+        try:
+            deleted, inserted = change.triples(lambda *pattern: draft.asked(pattern), MOST, Looks(LOOKS))
+        except TooManySolutionsError as error:
+            raise TooManyError(str(error)) from error
+        for triple in deleted:
+            draft.expire(triple, at)
+        draft.add(Fact(triple, *bounds) for triple in inserted)
+
+    def cost(dataset: DataSet) -> int:
+        size = len(change.delete) + len(change.insert)
+        solutions: int = _matching(dataset, (None, None, None)) ** len(change.where)
+        return size * solutions
+
+    return Operation(apply, cost)
+
+
+def _matching(dataset: DataSet, wanted: TripleMatch) -> int:
+    return dataset.store.count((*wanted, None))

@@ -17,9 +17,8 @@ from time import thread_time
 from typing import Final
 
 from streamgauge.servers.fragments.pages.dataset import DataSet
-from streamgauge.servers.fragments.store import KeyedChange, QuadChanges
-from streamgauge.servers.fragments.store.key_value import FullError
-from streamgauge.servers.fragments.writes.draft import SWEPT, FactDraft, Operation, PlannedChange, WriteResult
+from streamgauge.servers.fragments.store import FullError, KeyedChange, QuadChanges
+from streamgauge.servers.fragments.writes import SWEPT, FactDraft, Operation, PlannedChange, WriteResult
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.servers.http.limits import Gate
 

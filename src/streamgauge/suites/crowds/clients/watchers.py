@@ -14,10 +14,10 @@ from typing import Any
 
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.client.transport import guarded_client
+from streamgauge.servers.fragments.labels import Label, Style
+from streamgauge.servers.fragments.live_queries import Caching
 from streamgauge.servers.fragments.live_queries.poll_loop import AnswerContent, Event, Failed, Fresh, PollTiming
-from streamgauge.servers.fragments.live_queries.streamer import Caching
 from streamgauge.servers.fragments.live_queries.watch import WatchTerms, follow, wall_clock
-from streamgauge.servers.fragments.style import Label, Style
 from streamgauge.suites.crowds.clients import run_clients, say, say_answer
 
 

@@ -1,19 +1,241 @@
-"""Kinds of sources, a file each, found by listing and recognised by the first response.
+"""Sources of Linked Data: their kinds, a file each, and basic graph patterns over several by few requests.
 
-A kind is a module with ``RANK``, the order in which kinds are tried, and ``recognise``.
+A kind is a module with ``RANK``, the order in which kinds are tried, and ``recognise``; kinds are found by listing and
+recognised by the first response.
 """
 
-from collections.abc import Awaitable
-from dataclasses import dataclass
-from functools import cache
+import asyncio
+from collections.abc import Awaitable, Collection, Coroutine, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Protocol, cast
+from typing import Protocol, TypeVar, cast
 
+from streamgauge.model.algebra import Node, Var
+from streamgauge.model.terms import Term, is_blank, is_literal
+from streamgauge.servers.fragments import ANYWHERE, DEFAULT, Quad, QuadPattern
+from streamgauge.servers.fragments.client import (
+    BgpSolutions,
+    Binding,
+    FetchedQuads,
+    LinkedDataSource,
+    Response,
+    SourceError,
+    combined,
+    rdf_syntax,
+    read_quads,
+)
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
-from streamgauge.servers.fragments.client.contract import LinkedDataSource, SourceError
-from streamgauge.servers.fragments.client.http_cache import Response
 from streamgauge.servers.fragments.client.transport import AddressRules, resolved_address
+
+TermTuple = TypeVar("TermTuple", bound=Sequence[Term])
+"""A triple or a quad."""
+
+
+def pattern_quads(pattern: QuadPattern, quads: Iterable[Quad]) -> list[Quad]:
+    """The quads of a pattern; a graph's variable is a named graph, or ANYWHERE."""
+    if pattern.graph == ANYWHERE:
+        return matching_terms(pattern.nodes[:3], quads)
+    found = matching_terms(pattern.nodes, quads)
+    return [quad for quad in found if quad[3] != DEFAULT] if isinstance(pattern.graph, Var) else found
+
+
+def matching_terms(nodes: tuple[Node, ...], found: Iterable[TermTuple]) -> list[TermTuple]:
+    """Triples, or quads, with constants where they should stand, and equal terms where a variable is repeated."""
+    constants, equal = _tests(nodes)
+    kept = list(found)
+    for place, term in constants:
+        kept = [each for each in kept if each[place] == term]
+    for one, other in equal:
+        kept = [each for each in kept if each[one] == each[other]]
+    return kept
+
+
+@lru_cache(10_000)
+def _tests(nodes: tuple[Node, ...]) -> tuple[tuple[tuple[int, Term], ...], tuple[tuple[int, int], ...]]:
+    """The places of constants with them, and pairs of places that hold the same variable."""
+    constants = tuple((place, node) for place, node in enumerate(nodes) if not isinstance(node, Var))
+    repeated = ((nodes.index(node), place) for place, node in enumerate(nodes) if isinstance(node, Var))
+    return constants, tuple(pair for pair in repeated if pair[0] != pair[1])
+
+
+def matching_quads(pattern: QuadPattern, quads: Iterable[Quad]) -> tuple[Quad, ...]:
+    """The distinct quads that match, in order."""
+    return tuple(dict.fromkeys(pattern_quads(pattern, quads)))
+
+
+def match_bindings(pattern: QuadPattern, quads: Iterable[Quad]) -> list[Binding]:
+    """The solution mappings by which quads match."""
+    places = [(variable, pattern.nodes.index(variable)) for variable in pattern.variables]
+    return [{variable: quad[place] for variable, place in places} for quad in matching_quads(pattern, quads)]
+
+
+def restrictions(pattern: QuadPattern, seeds: Sequence[Binding]) -> tuple[Binding, ...]:
+    """The distinct parts of seeds that narrow requests for a pattern; one that is empty narrows nothing.
+
+    Terms that a server may not know by that text leave their places open.
+    """
+    places = pattern.variables
+    distinct = {tuple((place, seed[place]) for place in places if askable(seed.get(place))) for seed in seeds}
+    return tuple(dict(each) for each in sorted(distinct, key=str))
+
+
+def askable(term: Term | None) -> bool:
+    """Whether every server knows a term by its text: no blank node, nor what may have several texts.
+
+    A literal with a datatype has several, and so has a triple term.
+    """
+    if term is None or is_blank(term) or term.startswith("<<"):
+        return False
+    return not is_literal(term) or "^^" not in term[term.rfind('"') :]
+
+
+def read_order(
+    counts: Sequence[int],
+    takes: Sequence[Collection[Hashable]],
+    gives: Sequence[Collection[Hashable]],
+    known: Collection[Hashable] = (),
+) -> list[int]:
+    """The numbers of patterns: those without quads first, as they end all, then what is restricted, each by counts.
+
+    ``takes`` is what may restrict each (variables, or other patterns), ``gives`` what is there once it was read.
+    """
+    left, there, order = list(range(len(counts))), set(known), list[int]()
+
+    def cost(number: int) -> tuple[bool, bool, int]:
+        return counts[number] > 0, bool(there) and there.isdisjoint(takes[number]), counts[number]
+
+    while left:
+        chosen = min(left, key=cost)
+        left.remove(chosen)
+        order.append(chosen)
+        there.update(gives[chosen])
+    return order
+
+
+T = TypeVar("T")
+
+
+async def gather_all(works: Iterable[Coroutine[None, None, T]]) -> list[T]:
+    """The results in order; the first failure ends the others and is raised."""
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def solve(
+    patterns: Sequence[QuadPattern],
+    sources: Sequence[LinkedDataSource],
+    web: CachingHttpClient,
+    seeds: Sequence[Binding] = (),
+) -> BgpSolutions:
+    """The solutions of the patterns over the union of the sources' quads, all in one round of the web.
+
+    With seeds, each solution that joins with one of them, merged with it. SourceError when a source fails, or when
+    there are more rows than the limit. ``read_order`` gives the order of patterns; sources decide by their pages
+    whether to send all or what joins with the rows.
+    """
+    with web.round():
+        if len(seeds) == 1:
+            patterns = [pattern.bound(restrictions(pattern, seeds)[0]) for pattern in patterns]
+        return await _BgpSolver(tuple(dict.fromkeys(patterns)), sources, web).solve(list(seeds) or [{}])
+
+
+@dataclass(slots=True)
+class _BgpSolver:
+    """One basic graph pattern on its way."""
+
+    patterns: tuple[QuadPattern, ...]
+    sources: Sequence[LinkedDataSource]
+    web: CachingHttpClient
+    fetched: list[list[FetchedQuads]] = field(default_factory=list)
+    """By pattern, what each source had."""
+
+    async def solve(self, rows: list[Binding]) -> BgpSolutions:
+        """The rows joined with all patterns."""
+        variables = [pattern.variables for pattern in self.patterns]
+        seeded = {variable for row in rows for variable in row}
+        for number in read_order(await self._counts(), variables, variables, seeded):
+            rows = await self._join(rows, self.patterns[number]) if rows else []
+        found = [each for parts in self.fetched for each in parts]
+        return BgpSolutions(
+            tuple(rows),
+            min((each.at for each in found), default=self.web.clock()),
+            min((each.until for each in found if each.until is not None), default=None),
+            tuple(map(_version, zip(*self.fetched, strict=True))),
+        )
+
+    async def _counts(self) -> list[int]:
+        """By pattern, how many quads the sources have."""
+        asked = [(pattern, source) for pattern in self.patterns for source in self.sources]
+        found = await gather_all(source.count(pattern) for pattern, source in asked)
+        size = len(self.sources)
+        return [sum(found[begin : begin + size]) for begin in range(0, len(found), size)]
+
+    async def _join(self, rows: list[Binding], pattern: QuadPattern) -> list[Binding]:
+        """The rows joined with a pattern; a source that has none of it said all with its count."""
+        seeds = rows if rows != [{}] else ()
+        found = await gather_all(source.fetch(pattern, seeds) for source in self.sources)
+        self.fetched.append(found)
+        matched = match_bindings(pattern, (quad for each in found for quad in each.quads))
+        distinct = {tuple(row.items()): row for row in matched}  # quads may differ in what the pattern does not bind
+        return _joined(rows, list(distinct.values()), self.web.limits.rows)
+
+
+def _version(parts: Sequence[FetchedQuads]) -> str | None:
+    """The version that all parts are of."""
+    versions = {each.version for each in parts}
+    return versions.pop() if len(versions) == 1 else None
+
+
+def _joined(left: list[Binding], right: list[Binding], limit: int) -> list[Binding]:
+    """The natural join; a hash of what both sides bind, a scan for rows that bind less."""
+    shared = _shared(left, right)
+    loose = bool(right) and any(variable in row for row in left for variable in right[0] if variable not in shared)
+    table: dict[tuple[Term, ...], list[Binding]] = {}
+    for row in right:
+        table.setdefault(tuple(row[variable] for variable in shared), []).append(row)
+    joined: list[Binding] = []
+    for row in left:
+        candidates = table.get(tuple(row[variable] for variable in shared), ())
+        joined += [{**row, **other} for other in candidates if not loose or _compatible(row, other)]
+        if len(joined) > limit:
+            raise SourceError("join", f"has more than {limit} rows: connect its patterns, or raise the limit `rows`")
+    return joined
+
+
+def _compatible(row: Binding, other: Binding) -> bool:
+    return all(row.get(variable, term) == term for variable, term in other.items())
+
+
+def _shared(left: list[Binding], right: list[Binding]) -> list[Var]:
+    """The variables that every row on both sides binds."""
+    if not left or not right:
+        return []
+    return [variable for variable in right[0] if all(variable in row for row in left)]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSource:
+    """An RDF document, the last resort: all questions are answered from its one response."""
+
+    address: str
+    web: CachingHttpClient
+    reach: AddressRules
+
+    async def count(self, pattern: QuadPattern) -> int:
+        """How many quads match."""
+        return len((await self.fetch(pattern)).quads)
+
+    async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> FetchedQuads:  # noqa: ARG002
+        """All quads that match."""
+        response = await self.web.get(self.address, self.reach)
+        return combined(matching_quads(pattern, read_quads(response, self.web.limits.quads)), (response,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +279,9 @@ async def open_source(address: str, web: CachingHttpClient) -> LinkedDataSource:
         source = await kind.recognise(first)
         if source is not None:
             return source
+    if first.response is not None and rdf_syntax(first.response) is not None:
+        read_quads(first.response, web.limits.quads)
+        return DocumentSource(first.address, web, first.reach)
     raise first.refused or SourceError(
         start,
         f"answers {first.response.kind if first.response else ''!r}, which is no interface that is known:"

@@ -12,19 +12,25 @@ from uritemplate import URITemplate
 
 from streamgauge.model.algebra import Node, Var
 from streamgauge.model.terms import Term, is_blank, is_literal
-from streamgauge.servers.fragments.client.contract import (
+from streamgauge.servers.fragments import ANYWHERE, DEFAULT, PATCH_TYPE, Quad, QuadPattern, form_value, plain_text
+from streamgauge.servers.fragments.client import (
     Binding,
     FetchedChange,
     FetchedQuads,
     LinkedDataSource,
     SourceError,
     UnavailableError,
+    combined,
+    rdf_syntax,
+    read_patch,
 )
-from streamgauge.servers.fragments.client.documents import PATCH_TYPE, combined, rdf_syntax, read_patch
-from streamgauge.servers.fragments.client.joins import gather_all, matching_quads, restrictions, with_terms
-from streamgauge.servers.fragments.client.pages import SIZE, VALUES, PageReader, PageResponse, SearchForm, plain_text
-from streamgauge.servers.fragments.client.sources import FirstResponse
-from streamgauge.servers.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPattern
+from streamgauge.servers.fragments.client.pages import SIZE, VALUES, PageReader, PageResponse, SearchForm
+from streamgauge.servers.fragments.client.sources import (
+    FirstResponse,
+    gather_all,
+    matching_quads,
+    restrictions,
+)
 from streamgauge.sources.sse.events import ServerEvent
 
 _EXPRESSION = re.compile(r"\{([^{}]*)\}")
@@ -93,7 +99,7 @@ class FragmentAddresses:
     def narrowed(self, pattern: QuadPattern, restrictions: Sequence[Binding]) -> list[str]:
         """The references of fragments that have what joins with one of the restrictions, each of which is not empty."""
         if self.binding is None:
-            return [self.whole(with_terms(pattern, each)) for each in restrictions]
+            return [self.whole(pattern.bound(each)) for each in restrictions]
         return list(self._batched(self.binding, pattern, restrictions))
 
     def _batched(self, form: SearchForm, pattern: QuadPattern, restrictions: Sequence[Binding]) -> Iterator[str]:
@@ -133,8 +139,8 @@ class FragmentAddresses:
         if isinstance(node, Var):
             return f"?{names[node]}" if node in names else None
         if node == DEFAULT:
-            return None if self.default is None else form_text(self.default, form)
-        return None if is_blank(node) else form_text(node, form)
+            return None if self.default is None else _form_text(self.default, form)
+        return None if is_blank(node) else _form_text(node, form)
 
 
 def fragment_addresses(forms: Sequence[SearchForm], default: Term | None, longest: int) -> FragmentAddresses:
@@ -148,15 +154,15 @@ def fragment_addresses(forms: Sequence[SearchForm], default: Term | None, longes
     return FragmentAddresses(plain, binding, default, longest)
 
 
-def form_text(term: Term, form: SearchForm) -> str:
-    """A term as a form takes it (Hydra, 5.2): bare text, or with quotes, language and datatype, IRIs bare in both."""
-    if not is_literal(term) or form.bare:
-        return plain_text(term) if not term.startswith("<<") else term
-    rest = term[term.rfind('"') + 1 :]
-    return f'"{plain_text(term)}"{f"^^{rest[3:-1]}" if rest.startswith("^^") else rest}'
+def _form_text(term: Term, form: SearchForm) -> str:
+    """A term as a form takes it (Hydra, 5.2): with quotes, language and datatype unless it takes bare text."""
+    return plain_text(term) if form.bare and is_literal(term) else form_value(term)
 
 
 RANK: Final = 20
+
+_CONTEXT: Final = b"http://www.w3.org/1999/02/22-rdf-syntax-ns#context"
+_HYDRA: Final = b"http://www.w3.org/ns/hydra/core#"
 
 _PAGE: Final = 100
 """Quads on a page where it does not say."""
@@ -166,8 +172,19 @@ _UNKNOWN: Final = 100
 
 
 async def recognise(first: FirstResponse) -> LinkedDataSource | None:
-    """A source whose first response has a form that asks by subject, predicate and object."""
-    if first.response is None or rdf_syntax(first.response) is None:
+    """A source whose first response has a form that asks by subject, predicate and object.
+
+    SourceError for the form of the 2015 prototype, which maps ``rdf:context``: its pages are Turtle with four terms.
+    """
+    if first.response is None:
+        return None
+    if _CONTEXT in first.response.body and _HYDRA in first.response.body:
+        raise SourceError(
+            first.address,
+            "speaks the dialect of the 2015 prototype (a form with rdf:context, four terms in Turtle), which is not"
+            " read: serve the data as Quad Pattern Fragments",
+        )
+    if rdf_syntax(first.response) is None:
         return None
     pages = PageReader(first.web, first.reach)
     with first.web.round():
@@ -200,7 +217,7 @@ class FragmentsSource:
         """How many quads its fragment states; what the first page shows where it is all, or more than stated."""
         if not self.addresses.has(pattern):
             return 0
-        leaf = await self._first(pattern)
+        leaf = await self.pages.leaf(self._link(self.addresses.whole(pattern)))
         shown = len(self._found(pattern, (leaf,)))
         if leaf.page.following is None:
             return shown
@@ -244,7 +261,9 @@ class FragmentsSource:
             return [whole]
         last = self.pages.web.last(whole)
         leaf = await (self.pages.leaf(whole) if last is None else self.pages.of(last, whole))
-        left, large = _requests_left(leaf), _requests_large(leaf, self.addresses.largest)
+        left, large, count = _requests_left(leaf), None, leaf.page.count
+        if self.addresses.largest is not None and count is not None:
+            large = max(1, ceil(count / self.addresses.largest))
         if not left:
             return [whole]
         addresses = [whole] if large is None or left <= large else [self._link(self.addresses.large(pattern))]
@@ -252,9 +271,6 @@ class FragmentsSource:
             return addresses
         narrowed = [self._link(each) for each in self.addresses.narrowed(pattern, narrow)]
         return narrowed if len(narrowed) < min(left, large or left) else addresses
-
-    async def _first(self, pattern: QuadPattern) -> PageResponse:
-        return await self.pages.leaf(self._link(self.addresses.whole(pattern)))
 
     def _link(self, reference: str) -> str:
         return self.pages.reach.link(self.address, reference)
@@ -277,11 +293,6 @@ class FragmentsSource:
         if default is None:
             return quads
         return [(*quad[:3], DEFAULT) if quad[3] == default else quad for quad in quads]
-
-
-def _requests_large(leaf: PageResponse, largest: int | None) -> int | None:
-    """Requests to read all of a fragment on the largest pages; ``None`` where that cannot be asked or known."""
-    return None if largest is None or leaf.page.count is None else max(1, ceil(leaf.page.count / largest))
 
 
 def _requests_left(leaf: PageResponse) -> int:

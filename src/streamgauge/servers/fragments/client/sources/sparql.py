@@ -11,21 +11,22 @@ from streamgauge.formats.bounds import check_results
 from streamgauge.formats.canonical import value_text
 from streamgauge.model.algebra import Node, Var
 from streamgauge.model.terms import Term, is_blank, is_literal
-from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
-from streamgauge.servers.fragments.client.contract import (
+from streamgauge.servers.fragments import ANYWHERE, DEFAULT, Quad, QuadPattern, plain_text
+from streamgauge.servers.fragments.client import (
     Binding,
     FetchedQuads,
     LinkedDataSource,
+    Response,
     SourceError,
     UnavailableError,
+    combined,
+    naming_of,
+    rdf_syntax,
+    read_quads,
 )
-from streamgauge.servers.fragments.client.documents import DocumentTerms, combined, rdf_syntax, read_quads
-from streamgauge.servers.fragments.client.http_cache import Response
-from streamgauge.servers.fragments.client.joins import gather_all, matching_quads, restrictions
-from streamgauge.servers.fragments.client.pages import plain_text
-from streamgauge.servers.fragments.client.sources import FirstResponse
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
+from streamgauge.servers.fragments.client.sources import FirstResponse, gather_all, matching_quads, restrictions
 from streamgauge.servers.fragments.client.transport import AddressRules, RefusedAddressError
-from streamgauge.servers.fragments.quads import ANYWHERE, DEFAULT, Quad, QuadPattern
 
 RANK: Final = 40
 
@@ -155,7 +156,7 @@ def _rows(response: Response, limit: int) -> list[dict[str, Term]]:
     solutions = _read(response)
     if not isinstance(solutions, ox.QuerySolutions):
         raise SourceError(response.address, "answers a SELECT query without solutions")
-    naming, names = DocumentTerms(response.address), [each.value for each in solutions.variables]
+    naming, names = naming_of(response.address), [each.value for each in solutions.variables]
     found: list[dict[str, Term]] = []
     try:
         for solution in solutions:

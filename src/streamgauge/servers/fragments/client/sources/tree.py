@@ -11,21 +11,21 @@ from typing import Final
 
 from streamgauge.formats.canonical import value_text
 from streamgauge.model.terms import Term, is_blank, is_iri, is_literal
-from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
-from streamgauge.servers.fragments.client.contract import (
+from streamgauge.servers.fragments import DEFAULT, Quad, QuadPattern, plain_text
+from streamgauge.servers.fragments.client import (
     Binding,
     FetchedQuads,
     LinkedDataSource,
+    Response,
     SourceError,
     StatusError,
+    combined,
+    rdf_syntax,
+    read_quads,
 )
-from streamgauge.servers.fragments.client.documents import combined, rdf_syntax, read_quads
-from streamgauge.servers.fragments.client.http_cache import Response
-from streamgauge.servers.fragments.client.joins import gather_all, matching_quads
-from streamgauge.servers.fragments.client.pages import plain_text
-from streamgauge.servers.fragments.client.sources import FirstResponse
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
+from streamgauge.servers.fragments.client.sources import FirstResponse, gather_all, matching_quads
 from streamgauge.servers.fragments.client.transport import AddressRules, resolved_address
-from streamgauge.servers.fragments.quads import DEFAULT, Quad, QuadPattern
 
 RANK: Final = 30
 
@@ -130,15 +130,15 @@ def _superseded(said: Sequence[Quad], members: set[Term]) -> set[Term]:
     if of is None or since is None:
         return set()
     entity = {subject: object_ for subject, predicate, object_, _ in said if predicate == of and subject in members}
-    times = {subject: _instant(_value(object_)) for subject, predicate, object_, _ in said if predicate == since}
+    times = {
+        subject: _instant(value_text(object_) if is_literal(object_) else plain_text(object_))
+        for subject, predicate, object_, _ in said
+        if predicate == since
+    }
     last: dict[Term, Term] = {}
     for member in sorted(entity, key=lambda member: (times.get(member, _NEVER), member)):
         last[entity[member]] = member
     return {member for member, whole in entity.items() if last[whole] != member}
-
-
-def _value(term: Term) -> str:
-    return value_text(term) if is_literal(term) else plain_text(term)
 
 
 def _instant(value: str) -> tuple[float, str]:
