@@ -62,16 +62,14 @@ drawn: setup
 	STREAMGAUGE_EXAMPLES=prove $(PROVE) --proven $(PROVEN)-drawn -m 'drawn and not prove' $(or $(PART),tests)
 
 bench: setup
-	$(RUN)/python -m benchmarks.live
+	$(RUN)/python -m benchmarks.speed
+	$(RUN)/python -m benchmarks.live --stations 10000
 	$(RUN)/python -m benchmarks.oracle
-	$(RUN)/python -m benchmarks.change
 	$(RUN)/python -m benchmarks.engines --quick
-	$(RUN)/python -m benchmarks.scale
-	$(RUN)/python -m benchmarks.serving
 	$(RUN)/python -m benchmarks.stores --sizes 100000
 	$(RUN)/python -m benchmarks.hostile
-	$(RUN)/python -m benchmarks.broker_channels
-	$(RUN)/python -m benchmarks.broker_fanout
+	$(RUN)/python -m benchmarks.broker
+	$(RUN)/python -m benchmarks.broker_http
 	$(RUN)/python -m benchmarks.soak
 	$(RUN)/python -m benchmarks.streamer
 	$(RUN)/python -m benchmarks.first_hour

@@ -75,6 +75,12 @@ EXTENSIONS = {
         ("adapters",),
         lambda package: package.adapters(),
     ),
+    "client scenario": Extension(
+        "suites.crowds.systems",
+        f'NAMES = ("{NAME}",)\n\ndef start(scenario, folder):\n    ...\n',
+        ("systems",),
+        lambda package: package.systems(),
+    ),
     "plot": Extension(
         "report.plots",
         "from streamgauge.report.plots import Plot\n\n"

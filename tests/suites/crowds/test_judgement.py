@@ -11,13 +11,13 @@ from streamgauge.semantics.profiles import FRAGMENTS
 from streamgauge.suites.crowds import scenario as judgement
 from streamgauge.suites.crowds.clients import digest
 from streamgauge.suites.crowds.scenario import (
-    SYSTEMS,
     CrowdOutcome,
     ReceivedAnswer,
     Scenario,
     continuous,
     over_all,
 )
+from streamgauge.suites.crowds.systems import systems
 from streamgauge.suites.crowds.updates import updates
 from tests.suites.crowds.boards import LATE, NOW, elements, static
 
@@ -91,7 +91,7 @@ def test_digests_are_of_bags_whatever_their_order():
 
 @pytest.mark.slow
 def test_every_system_has_its_query_and_distinct_clients_ask_distinct_things():
-    for system in SYSTEMS:
+    for system in systems():
         texts = {continuous(Scenario(system, 40, distinct=True), client)[1] for client in range(40)}
         assert len(texts) == 40
         assert len({continuous(Scenario(system, 3), client)[1] for client in range(3)}) == 1

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from streamgauge.suites.crowds.systems import NGINX
+from streamgauge.suites.crowds.systems.fragments import NGINX
 
 DOCS = Path(__file__).parents[3] / "docs" / "fragments.md"
 

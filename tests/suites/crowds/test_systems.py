@@ -8,7 +8,8 @@ from streamgauge.formats.stream import write
 from streamgauge.harness.process import JsonProgram, ProgramError
 from streamgauge.suites.crowds.runs import run
 from streamgauge.suites.crowds.scenario import Scenario
-from streamgauge.suites.crowds.systems import CrowdData, nginx
+from streamgauge.suites.crowds.systems import CrowdData
+from streamgauge.suites.crowds.systems.fragments import nginx
 from tests.suites.crowds.boards import data, whole
 
 pytestmark = pytest.mark.server

@@ -49,7 +49,7 @@ from streamgauge.report.sections import PageSection, PageTable, TableLine
 from streamgauge.report.series import Point, bins
 from streamgauge.suites.crowds.runs import ScenarioRunner
 from streamgauge.suites.crowds.scenario import CrowdOutcome, Scenario
-from streamgauge.suites.crowds.systems import nginx
+from streamgauge.suites.crowds.systems.fragments import nginx
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

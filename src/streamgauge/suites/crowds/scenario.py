@@ -66,12 +66,10 @@ SERVICES: Final = {
 BROKER: Final = "broker"
 """The broker: a channel for each query, whose subscribers get the changes of its answer."""
 
-SYSTEMS: Final = (*PLANS, *SERVICES, BROKER)
-
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One measurement. ``system`` is a key of SYSTEMS; ``seconds`` it lasts; ``slack`` (ms) as fragments are renewed.
+    """One measurement. ``system`` is a name of ``systems``; ``seconds`` it lasts; ``slack`` in ms.
 
     ``distinct``: each client asks for another head sign and platform, else all ask for the whole board. ``beside`` are
     further stations whose departures are static data only, so that the data set is larger than what changes.

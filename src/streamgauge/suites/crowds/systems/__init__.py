@@ -1,0 +1,184 @@
+"""Systems under test of the crowds, a kind a file with ``NAMES`` and ``start(scenario, folder)``.
+
+A system is a server and the programs of its clients (``harness.systems``); a scenario names it.
+``start`` begins the server, ``subscribe`` the programs of its clients, ``settle`` waits until all clients are ready,
+``feed`` sends an update; ``processes`` are the server's, ``crowd`` the programs of clients.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any, Final, Protocol, Self
+
+import httpx
+
+from streamgauge.formats.pipe import StaticFile
+from streamgauge.formats.stream import elements
+from streamgauge.harness.process import JsonProgram, ProgramError, ServerProcess, ServiceError
+from streamgauge.harness.systems import SystemUnderTest
+from streamgauge.model.element import StreamElement
+from streamgauge.model.phrases import offered
+from streamgauge.model.terms import Triple
+from streamgauge.suites.crowds.scenario import Right, Scenario, continuous
+from streamgauge.suites.crowds.updates import PATIENCE_S, Publisher, UpdateRequest, wall_ms
+
+CLIENTS: Final = "streamgauge.suites.crowds.clients"
+READY_S: Final = 600.0
+LEAD_S: Final = 1.0
+LOOK_S: Final = 0.5
+EACH: Final = 100
+"""Clients of one process: asyncio tasks with connections and a cache of their own."""
+
+Line = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class CrowdData:
+    """A workload made once: its stream table and static data as files."""
+
+    stream: Path
+    static: Path
+
+    @property
+    def elements(self) -> list[StreamElement]:
+        """The stream's elements."""
+        return list(elements(self.stream))
+
+    @property
+    def triples(self) -> list[Triple]:
+        """The static triples."""
+        return list(StaticFile(self.static))
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The judgement of a crowd's answers: whether a line is right, how late it is (ms), and the verdict in words.
+
+    ``updates`` are the times (ms since 1970) at which the server had each update.
+    """
+
+    updates: Sequence[int]
+    right: Right
+    late: Callable[[Line], int | None] = lambda _line: None
+    verdict: str = ""
+
+
+class CrowdSystem:
+    """A server with its crowd of clients; ``SystemUnderTest[CrowdData, UpdateRequest, Line]`` by its subclasses."""
+
+    evaluator: str | None = None
+    program: str
+    server: ServerProcess | JsonProgram
+    address: str
+
+    def __init__(self, scenario: Scenario, folder: Path) -> None:
+        self.scenario, self.folder = scenario, folder
+        self.crowd: list[JsonProgram] = []
+        self.about: dict[str, Any] = {}
+        self._ready = False
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: Any) -> None:
+        self._stack.__exit__(*failure)
+
+    @property
+    def processes(self) -> Sequence[int]:
+        """The server's process."""
+        return (self.server.pid,)
+
+    def subscribe(self, query: str, receive: Callable[[Line], object]) -> None:  # noqa: ARG002 (the scenario has them)
+        """Start the programs of all clients, each with its query of the scenario."""
+        queries = [self.query(client) for client in range(self.scenario.clients)]
+        for first in range(0, len(queries), EACH):
+            given = {**self.task(), "queries": queries[first : first + EACH], "first": first}
+            self.crowd.append(self._stack.enter_context(JsonProgram(f"{CLIENTS}.{self.program}", given, receive)))
+
+    def unsubscribe(self, query: str) -> None:  # noqa: ARG002
+        """End the programs of all clients; ProgramError when one failed."""
+        for program in self.crowd:
+            program.end()
+
+    def query(self, client: int) -> Any:
+        """The query of a client, as its program takes it."""
+        return continuous(self.scenario, client)[0].sparql
+
+    def task(self) -> dict[str, Any]:
+        """The task of a program of clients, without the queries."""
+        return {"address": self.address}
+
+    def settle(self) -> None:
+        """Wait until all clients are ready."""
+        for program in () if self._ready else self.crowd:
+            program.wait_for("ready", READY_S)
+        self._ready = True
+
+    def advance(self, time: int) -> None:
+        """Nothing is put off: the wall clock is the time of servers."""
+
+    def close(self) -> None:
+        """End the clients, then the server."""
+        self._stack.close()
+
+    def counts(self) -> Mapping[str, int]:
+        """No counters."""
+        return {}
+
+    def _serve(self, server: ServerProcess) -> None:
+        try:
+            self.server = self._stack.enter_context(server)
+        except ServiceError as error:
+            raise ProgramError(str(error)) from error
+        self.address = server.address
+        self._http = self._stack.enter_context(httpx.Client(base_url=self.address, timeout=PATIENCE_S))
+
+    def _post(self, request: UpdateRequest) -> httpx.Response:
+        response = self._http.post(request.path, content=request.content, headers={"Content-Type": request.kind})
+        if not response.is_success:
+            raise ProgramError(f"update at {request.time} ms: {response.status_code} {response.text[:300]}")
+        return response
+
+    def _begins(self, first: int) -> int:
+        """The stream's time 0, ms since 1970, so that the update at ``first`` (ms) is due in a second."""
+        return wall_ms() + round(LEAD_S * 1000) - first
+
+
+class ServedCrowd(SystemUnderTest[CrowdData, str, UpdateRequest, Line], Protocol):
+    """A system of the crowds: the contract, with the data's publisher and the judgement of the answers."""
+
+    about: dict[str, Any]
+    crowd: list[JsonProgram]
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *failure: Any) -> None: ...
+
+    def begin(self, receive: Callable[[Line], object]) -> Publisher:
+        """Start the clients; the publisher of all updates that are to come."""
+
+    def counts(self) -> Mapping[str, int]:
+        """Requests and bytes that the server has served, where it counts them."""
+
+    def judged(self, publisher: Publisher, lines: Sequence[Line]) -> Findings:
+        """The judgement of the lines that the clients wrote."""
+
+
+@cache
+def systems() -> Mapping[str, str]:
+    """The names of systems, each with the module that has it."""
+    modules = sorted(module.name for module in iter_modules(__path__))
+    return {name: each for each in modules for name in import_module(f"{__name__}.{each}").NAMES}
+
+
+def system_of(scenario: Scenario, folder: Path) -> ServedCrowd:
+    """The system of a scenario; ``folder`` is for stores and caches. ProgramError where no module has its name."""
+    if scenario.system not in systems():
+        raise ProgramError(f"there is no system {scenario.system}: {offered(scenario.system, systems())}")
+    system: ServedCrowd = import_module(f"{__name__}.{systems()[scenario.system]}").start(scenario, folder)
+    return system

@@ -1,0 +1,48 @@
+"""The broker, and clients that keep their answer by its notifications."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from streamgauge.harness.process import ServerProcess
+from streamgauge.suites.crowds.scenario import BROKER, ServerHistory
+from streamgauge.suites.crowds.systems import CrowdData, CrowdSystem, Findings, Line
+from streamgauge.suites.crowds.updates import Publisher, UpdateRequest, replaced, updates
+
+NAMES: Final = (BROKER,)
+
+
+class BrokerCrowd(CrowdSystem):
+    """The broker, and subscribers that keep their answer by its notifications."""
+
+    program = "followers"
+
+    def start(self, task: CrowdData) -> None:
+        """Begin the broker with the static data; each update deletes what is over and publishes all that holds."""
+        self._data, most = task, f"{self.scenario.clients + 10}"
+        limits = ("--max-channels", most, "--max-subscribers", most)
+        connections = ("--max-connections", f"{2 * self.scenario.clients + 10}")
+        self._serve(ServerProcess("broker", "serve", str(task.static), *limits, *connections))
+
+    def begin(self, receive: Callable[[Line], object]) -> Publisher:
+        """All clients are ready before the first update."""
+        self.subscribe(self.scenario.query, receive)
+        self.settle()
+        return Publisher(self.feed, replaced(updates(self._data.elements, self.scenario.slack)), self._begins(0))
+
+    def feed(self, element: UpdateRequest) -> int:
+        """Send an update; its publication's number when it is acknowledged."""
+        return int(self._post(element).json()["publication"])
+
+    def judged(self, publisher: Publisher, lines: Sequence[Line]) -> Findings:  # noqa: ARG002 (lines judge themselves)
+        """By the facts that the broker held; how late a notification is counts from the sending of its publication."""
+        sent = {each.known_as: each.sent for each in publisher.taken}
+        applied = [(each.sent, each.time) for each in publisher.taken]
+        judge = ServerHistory(self.scenario, self._data.elements, self._data.triples, applied, set)
+
+        def late(line: Line) -> int:
+            return int(line["received"]) - sent[line["publications"][0]]
+
+        return Findings(list(sent.values()), judge.right, late)
+
+
+start: Final = BrokerCrowd

@@ -1,0 +1,158 @@
+"""Fragments clients that poll a server of Linked Data, maybe with a shared cache (nginx) between them."""
+
+import re
+import shutil
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+
+from streamgauge.harness.process import ChildProcess, JsonProgram, ProgramError
+from streamgauge.suites.crowds.scenario import (
+    PLANS,
+    ServerHistory,
+)
+from streamgauge.suites.crowds.systems import LOOK_S, READY_S, CrowdData, CrowdSystem, Findings, Line
+from streamgauge.suites.crowds.updates import PATIENCE_S, Publisher, UpdateRequest, updates
+
+NAMES: Final = tuple(PLANS)
+LARGE: Final = 1000
+"""Stations of static data beyond which the data set is kept on disk."""
+
+
+class FragmentsSystem(CrowdSystem):
+    """A fragments server whose data set is renewed, and clients that poll it; maybe with a cache between them."""
+
+    program = "watchers"
+
+    def start(self, task: CrowdData) -> None:
+        """Begin the server with the static data, and the cache."""
+        scenario, self._data = self.scenario, task
+        self._port, outer = free_port(), free_port()
+        self.address = f"http://127.0.0.1:{outer if scenario.proxy else self._port}/trains"
+        self._template = f"{self.address}{{?subject,predicate,object,graph}}"
+        given: dict[str, Any] = {
+            "stream": str(task.stream), "static": str(task.static), "method": scenario.method, "label": scenario.label,
+            "renewal": scenario.renewal, "slack": scenario.slack, "port": self._port, "template": self._template,
+            "store": str(self.folder / "stores" / scenario.name) if scenario.beside > LARGE else None,
+        }  # fmt: skip
+        self.server = self._renewed = JsonProgram("streamgauge.suites.crowds.fragments_server", given)
+        self._stack.enter_context(self._renewed)
+        self.about = {"quads": self._renewed.wait_for("address", READY_S)["quads"]}
+        if scenario.proxy:
+            cache = (self.folder / "proxy" / str(outer)).resolve()
+            self._stack.enter_context(caching_proxy(f"http://127.0.0.1:{self._port}", outer, cache))
+
+    def task(self) -> dict[str, Any]:
+        """The terms of the query streamers."""
+        scenario = self.scenario
+        plan, caching = PLANS[scenario.system]
+        return {
+            "address": self.address, "plan": plan, "cache": caching, "method": scenario.method,
+            "label": scenario.label, "template": self._template, "spread": scenario.spread,
+            "period": scenario.period, "jitter": scenario.jitter,
+        }  # fmt: skip
+
+    def begin(self, receive: Callable[[Line], object]) -> Publisher:
+        """Clients start once the first update is applied; that they start is measured."""
+        due = [UpdateRequest(each.time, "", b"", "") for each in updates(self._data.elements, self.scenario.slack)]
+        self._begun, applied = self._begins(0), threading.Event()
+
+        def feed(request: UpdateRequest) -> None:
+            self.feed(request)
+            applied.set()
+
+        publisher = Publisher(feed, due, self._begun)
+        publisher.start()
+        while not applied.wait(LOOK_S):
+            if not publisher.is_alive():
+                publisher.check(self.scenario.name)
+        self.subscribe(self.scenario.query, receive)
+        return publisher
+
+    def feed(self, element: UpdateRequest) -> None:
+        """Have the server apply an update; returns when it has."""
+        self._renewed.tell(begins=self._begun, apply=element.time)
+        self._renewed.wait_for("applied")
+
+    def counts(self) -> Mapping[str, int]:
+        """Requests and bytes of bodies that the server has served, by its metrics."""
+        text = httpx.get(f"http://127.0.0.1:{self._port}/metrics", timeout=PATIENCE_S).text
+        totals = {"requests": 0, "bytes": 0}
+        for word in totals:
+            found = re.findall(rf"^streamgauge_fragments_{word}_total(?:{{.*}})? (\S+)$", text, re.MULTILINE)
+            totals[word] = sum(int(float(value)) for value in found)
+        return totals
+
+    def judged(self, publisher: Publisher, lines: Sequence[Line]) -> Findings:  # noqa: ARG002 (lines judge themselves)
+        """By the facts that the server held."""
+        applied = [(line["at"], line["applied"]) for line in self._renewed.said if "applied" in line]
+        judge = ServerHistory(self.scenario, self._data.elements, self._data.triples, applied)
+        return Findings([at for at, _ in applied], judge.right)
+
+
+start: Final = FragmentsSystem
+
+
+def free_port() -> int:
+    """A port of this machine that is free now."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        return int(bound.getsockname()[1])
+
+
+NGINX = """
+worker_processes 1;
+daemon off;
+error_log stderr warn;
+pid {folder}/nginx.pid;
+events {{ worker_connections 2048; }}
+http {{
+  access_log off;
+  map $http_accept_encoding $coding {{ default ""; ~br br; ~gzip gzip; }}
+  proxy_cache_path {folder}/cache keys_zone=fragments:10m max_size=200m;
+  {temporary}
+  server {{
+    listen 127.0.0.1:{port};
+    location / {{
+      proxy_pass {origin};
+      proxy_http_version 1.1;
+      proxy_set_header Host $http_host;
+      proxy_set_header Connection "";
+      proxy_set_header Accept-Encoding $coding;
+      proxy_ignore_headers Vary;
+      proxy_cache fragments;
+      proxy_cache_key "$http_host$request_uri $http_accept $coding";
+      proxy_cache_lock on;
+    }}
+  }}
+}}
+"""
+_TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+
+
+def nginx() -> str | None:
+    """The program, ``None`` where it is not installed."""
+    return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+
+
+@contextmanager
+def caching_proxy(origin: str, port: int, folder: Path) -> Iterator[None]:
+    """A cache (nginx) that shares misses, before an origin (``http://host:port``); ProgramError without it."""
+    program = nginx()
+    if program is None:
+        raise ProgramError("there is no nginx: install it, as Debian's package nginx-light")
+    folder.mkdir(parents=True, exist_ok=True)
+    temporary = "\n  ".join(f"{name}_temp_path {folder}/{name};" for name in _TEMPORARY)
+    config = folder / "nginx.conf"
+    config.write_text(NGINX.format(folder=folder, port=port, origin=origin, temporary=temporary), encoding="utf-8")
+    with ChildProcess([program, "-c", str(config), "-p", str(folder)], piped=False, session=True) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.await_end()

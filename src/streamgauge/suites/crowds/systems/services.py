@@ -1,0 +1,71 @@
+"""Engines behind the query service, and subscribers of their answers."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from streamgauge.harness.process import ProgramError, ServerProcess
+from streamgauge.suites.crowds.scenario import (
+    SERVICES,
+    registration,
+    service_verdict,
+    witnesses,
+)
+from streamgauge.suites.crowds.systems import LOOK_S, READY_S, CrowdData, CrowdSystem, Findings, Line
+from streamgauge.suites.crowds.updates import Publisher, UpdateRequest, streamed
+
+NAMES: Final = tuple(SERVICES)
+
+
+class EngineService(CrowdSystem):
+    """An engine behind ``engine serve``, and subscribers of its answers."""
+
+    program = "subscribers"
+
+    def start(self, task: CrowdData) -> None:
+        """Begin the query service."""
+        self._stream = [replace(element, until=None) for element in task.elements]
+        most = f"{self.scenario.clients + 10}"
+        engine = SERVICES[self.scenario.system].engine
+        self._serve(ServerProcess("engine", "serve", engine, "--max-queries", most, "--max-subscribers", most))
+
+    def query(self, client: int) -> dict[str, Any]:
+        """The registration of a client's query."""
+        return registration(self.scenario, client)
+
+    def task(self) -> dict[str, Any]:
+        """Where, and which clients are judged row by row."""
+        return {**super().task(), "witnesses": witnesses(self.scenario)}
+
+    def begin(self, receive: Callable[[Line], object]) -> Publisher:
+        """Engines start with the first update, which is sent before measuring begins."""
+        first, *others = streamed(self._stream)
+        self.subscribe(self.scenario.query, receive)
+        self.settle()
+        self.feed(first)
+        self._await_taken(first.content.count(b"\n") - 1)
+        return Publisher(self.feed, others, self._begins(others[0].time))
+
+    def feed(self, element: UpdateRequest) -> None:
+        """Publish the elements of an update; returns when they are acknowledged."""
+        self._post(element)
+
+    def _await_taken(self, many: int) -> None:
+        """Wait until every engine has taken in so many elements: some are programs that take seconds to start."""
+        for _ in range(round(READY_S / LOOK_S)):
+            queries = self._http.get("/queries").json()["queries"]
+            if failed := next((each["fault"] for each in queries if each["fault"]), None):
+                raise ProgramError(f"an engine failed: {failed}")
+            if all(each["elements"] >= many for each in queries):
+                return
+            time.sleep(LOOK_S)
+        raise ProgramError(f"engines have not taken in the first update within {READY_S:.0f} s")
+
+    def judged(self, publisher: Publisher, lines: Sequence[Line]) -> Findings:
+        """By the common oracle, for the witnesses."""
+        verdict, right = service_verdict(self.scenario, self._stream, lines, publisher.begins)
+        return Findings([each.acknowledged for each in publisher.taken], right, verdict=verdict)
+
+
+start: Final = EngineService
