@@ -76,6 +76,8 @@ def test_two_bags_apart():
         ("y", "x ; x", "y ; x ; x", 1, Overlap(1, (), (X,))),
         ("y ; z", "x ; x", "y ; x ; x", 1, Overlap(1, (Z,), (X,))),
         ("y ; z", "y ; x", "y ; x", 1, Overlap(1, (Z,), (X,))),
+        ("y ; z", "y ; x", "y ; z ; x", 2, Overlap(2, (), ())),
+        ("y ; z ; w", "y ; x ; w", "w ; y ; z ; x ; x", 3, Overlap(3, (), ())),
     ],
 )
 def test_of_a_pool_as_many_rows_are_legal_as_were_taken_from_it(expected, actual, pool, take, found):
