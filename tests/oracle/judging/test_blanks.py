@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.model.report import TiePool
+from streamgauge.oracle.judging import compare
 from streamgauge.oracle.judging.compare import has_blanks, overlap, renamed
 
 NAMES = [f"_:b{i}" for i in range(5)]
@@ -122,3 +123,12 @@ def test_a_blank_node_without_a_counterpart_has_a_name_that_no_expected_row_has(
 def test_a_term_that_begins_with_an_underscore_only_in_its_text_is_no_blank_node():
     assert has_blanks([(None, "<urn:a>"), ("_:b", None)])
     assert not has_blanks([(None, "<_:b>"), ('"_:b"',)])
+
+
+def test_how_long_is_searched_is_bounded_not_whether(monkeypatch):
+    """One choice tells all nodes of a ring apart; without it as much is equal as is found to be alike."""
+    ring = [(f"_:{i}", "<p>", f"_:{(i + 1) % 7}") for i in range(7)]
+    said = [(f"_:x{(i + 1) * 3 % 7}", "<p>", f"_:x{i * 3 % 7}") for i in range(7)]
+    for choices, whole in ((1, True), (0, False)):
+        monkeypatch.setattr(compare, "CHOICES", choices)
+        assert (overlap(ring, said, frozenset()).common == 7) is whole

@@ -172,6 +172,16 @@ PATTERNS = [
         "b",
     ),
     ("a graph pattern around", f"{{ {{ ?s <urn:p> ?v ; <urn:q> ?w {NEAR} }} }}", "abd", "b"),
+    (
+        "a DISTINCT subquery beside OPTIONAL",
+        "{ SELECT DISTINCT ?s (SUM(?v) AS ?d) { ?s <urn:p> ?v } GROUP BY ?s } "
+        "OPTIONAL { ?s <urn:q> ?w FILTER(?w = ?d) } FILTER(BOUND(?w))",
+        "abcd",
+        "",
+    ),
+    ("DISTINCT around", f"{{ SELECT DISTINCT ?s {{ ?s <urn:p> ?v ; <urn:q> ?w {NEAR} }} }}", "abd", "b"),
+    ("REDUCED around", f"{{ SELECT REDUCED ?s {{ ?s <urn:p> ?v ; <urn:q> ?w {NEAR} }} }}", "abd", "b"),
+    ("GRAPH in a UNION", f"{{ ?s <urn:p> ?v ; <urn:q> ?w {NEAR} }} UNION {{ GRAPH ?g {{ ?s ?p ?o }} }}", "abd", "b"),
     ("names that are taken", f"?s <urn:p> ?v ; <urn:q> ?w BIND(1 AS ?reach0) {NEAR}", "abd", "b"),
 ]
 

@@ -190,3 +190,23 @@ def test_between_places_only_what_changes_is_moved():
     for i in (0, 2, 1, 2, 0):
         assert Counter(beside.rows(0, i, 9)) == Counter(given[i])
         assert beside.common(i, 2) == sum((Counter(given[i]) & Counter({("b",): 1})).values())
+
+
+@pytest.mark.parametrize(
+    ("expected_rows", "sent", "scores"),
+    [(0, 0, (1.0, 1.0)), (0, 2, (0.0, 0.0)), (2, 0, (0.0, 0.0)), (2, 1, (1.0, 0.5)), (1, 2, (0.5, 1.0))],
+)
+def test_an_answer_scores_by_counts_as_it_does_by_rows(expected_rows, sent, scores):
+    elements = stream("0: s q o. " + " ".join(f"s{n} p o." for n in range(expected_rows)))
+    query = ContinuousQuery(parse_sparql(QUERIES[1]), (StreamWindow(STREAM, Window(5, 5)),))
+    answers = (Answer(("s",), tuple((f"<urn:s{n}>",) for n in range(sent))),)
+    run = Run(RunHeader("test", query, "", "rspql", CHANGE, 4, 0), answers, fed(elements, 4))
+    for score in (by_changes(run, changes_of(elements), definition(elements), JudgingRules()),
+                  by_rows(run, definition(elements), JudgingRules())):  # fmt: skip
+        (window,) = decide(run, score, 0, JudgingRules()).windows
+        assert (window.precision, window.recall) == scores
+        assert (window.expected, window.actual, window.true_positives) == (
+            expected_rows,
+            sent,
+            min(expected_rows, sent),
+        )
