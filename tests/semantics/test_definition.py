@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from streamgauge.formats.canonical import Canonical, parse_term
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import CQL, R2S, Report, Semantics
+from streamgauge.model.semantics import CQL, R2S, Counting, Report, Semantics
 from streamgauge.oracle.judging.compare import computed_columns
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.arrivals import origins
@@ -103,3 +103,10 @@ def test_every_choice_of_a_profile_names_its_source(name):
     chosen = {f for f in default.__dataclass_fields__ if f not in {"name", "sources", "t0", "period", "since"}
               and getattr(profile, f) != getattr(default, f)}  # fmt: skip
     assert chosen <= set(profile.sources)
+
+
+@pytest.mark.parametrize(("content", "size"), [(Counting.SET, 2), (Counting.BAG, 3)])
+def test_the_size_of_a_content_is_that_of_its_set_or_bag(content, size):
+    query = ContinuousQuery(parse_sparql("SELECT ?s { ?s <urn:p> ?o }"), (StreamWindow(STREAM, Window(5, 5)),))
+    (found,) = expected(stream("0: a p b. | 1: a p b. c p d."), query, Semantics("s", content=content), 5, 0)
+    assert (found.content, len(found.rows)) == (size, size)

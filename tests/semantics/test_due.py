@@ -144,3 +144,39 @@ def test_scopes_only_move_forward(times, size, slide, t0, borders, tick, report,
         assert before.last <= after.last
         assert before.seen <= after.seen
         assert before.after <= after.after
+
+
+def instants(times, window, semantics, **how):
+    return [due.instant for due in reports(times, window, semantics, **how)]
+
+
+@pytest.mark.parametrize("tick", [Tick.ELEMENT, Tick.TUPLE, Tick.BATCH, Tick.TIME])
+def test_time_comes_as_far_as_it_is_said_that_instant_included(tick):
+    for last, found in ((4, [1, 3]), (5, [1, 3, 5]), (6, [1, 3, 5])):
+        assert instants([1, 3, 5, 7], Window(1, 1, "count"), CLOSE, advanced_to=last) == found
+        seen = instants([1, 3, 5, 7], Window(9, 9), replace(CHANGE, tick=tick), advanced_to=last)
+        assert seen == (found if tick is not Tick.TIME else list(range(1, last + 1)))
+    periodic = replace(CLOSE, report=frozenset({Report.PERIODIC}), period=5, partial_head=True)
+    for last, found in ((9, [5]), (10, [5, 10])):
+        assert instants([], Window(5, 5), CLOSE, advanced_to=last) == found
+        assert instants([], Window(5, 5, "landmark"), CLOSE, advanced_to=last) == found
+        assert instants([], Window(5, 5), periodic, advanced_to=last) == found
+        expiring = replace(periodic, report=frozenset({Report.EXPIRATION}))
+        assert instants([], Window(5, 5, "landmark"), expiring, advanced_to=last) == [0, *found]
+
+
+def test_a_window_that_has_never_closed_is_empty_at_t0():
+    windows = (StreamWindow("urn:s", Window(5, 5)), StreamWindow("urn:s", Window(10, 10), "urn:w"))
+    counted = (windows[0], StreamWindow("urn:s", Window(4, 4, "count"), "urn:w"))
+    for each in (windows, counted):
+        heads = [Head("urn:s", time, number, 1) for number, time in enumerate((2, 3, 7))]
+        found = candidates(arrivals(heads, each, CLOSE.tick), each, CLOSE, 1, 6)
+        assert [(view.start, view.end, view.first, view.last, view.seen) for view in found[0].views] == [
+            (1, 6, 1, 5, 2),
+            (1, 1, 1, 0, 0),
+        ]
+
+
+def test_triples_before_t0_are_not_counted():
+    assert instants([1, 3, 5, 7, 9], Window(2, 2, "count"), CLOSE, t0=3) == [5, 9]
+    assert instants([1, 3, 5, 7, 9], Window(2, 2, "count"), CLOSE, t0=4) == [7]

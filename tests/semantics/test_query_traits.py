@@ -191,6 +191,15 @@ def test_a_column_is_plain_when_no_term_of_it_is_computed(text, plain):
         ("SELECT ?x { ?s :p ?v BIND(?w * ?w AS ?x) BIND(?v * ?v AS ?w) }", 40, 40),
         ("SELECT ?v { ?s :p ?v FILTER(?v * ?v * ?v > 1) }", 30, 30),
         ("SELECT ?k { ?s :p ?v } GROUP BY (?v * ?v AS ?k) HAVING(SUM(?v * ?v) > 1)", 50, 20),
+        ("SELECT (?v * ?v * 1e0 AS ?x) { ?s :p ?v }", 20, 20),
+        ("SELECT (1e0 + 1e0 * (?v * ?v) AS ?x) { ?s :p ?v }", 20, 20),
+        ("SELECT (ABS(?v * ?v * 1e0) AS ?x) { ?s :p ?v }", 20, 20),
+        ("SELECT (IF(?v * ?v > 1, 1e0, 2e0) + 1e0 AS ?x) { ?s :p ?v }", 20, 20),
+        ("SELECT (IF(true, ?v, 2e0) * ?v AS ?x) { ?s :p ?v }", 20, 20),
+        ("SELECT (1e0 * ?v * ?v AS ?x) { ?s :p ?v }", 10, 10),
+        ("SELECT (ABS(?v * 1e0) * ?v AS ?x) { ?s :p ?v }", 10, 10),
+        ("SELECT (-(?v * 1e0) * ?v AS ?x) { ?s :p ?v }", 10, 10),
+        ("SELECT (IF(?v > 1, ?v * 1e0, 1e0) * ?v AS ?x) { ?s :p ?v }", 10, 10),
     ],
 )
 def test_bounds_of_results_over_operands_of_ten(text, bits, digits):

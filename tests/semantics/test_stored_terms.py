@@ -27,6 +27,7 @@ DESCRIBED: list[tuple[str, str | None, str]] = [
     ('"a"@en', SAME, "other"),
     ('"a"@EN', '"a"@en', "other"),
     ('"a"@en-toolonglanguagetag', None, "other"),
+    ('"5"^^<integer>', None, "other"),
     ('"a"^^<urn:kind>', SAME, "other"),
     ('"1"^^<urn:integer>', SAME, "other"),
     ('"a"^^<no iri>', None, "other"),

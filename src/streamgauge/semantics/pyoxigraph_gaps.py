@@ -253,7 +253,7 @@ def _size(value: al.Expression | al.Aggregate, known: dict[al.Var, NumberSize], 
     size = partial(_size, known=known, doubles=doubles)
     match value:
         case al.Call(arguments=arguments) if not doubles and _is_double(value):
-            return reduce(or_, (size(each) for each in arguments if not _is_double(each)), NumberSize(0))
+            return reduce(or_, (size(each) for each in arguments if not isinstance(each, str)), NumberSize(0))
         case al.Aggregate(argument=None) | al.Aggregate(function="COUNT"):
             return NumberSize(0, _ROWS_BITS)
         case al.Aggregate(function="SUM" | "AVG", argument=argument) if argument is not None:

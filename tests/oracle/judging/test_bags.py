@@ -76,6 +76,8 @@ def test_two_bags_apart():
         ("y", "x ; x", "y ; x ; x", 1, Overlap(1, (), (X,))),
         ("y ; z", "x ; x", "y ; x ; x", 1, Overlap(1, (Z,), (X,))),
         ("y ; z", "y ; x", "y ; x", 1, Overlap(1, (Z,), (X,))),
+        ("y ; z", "y ; x", "y ; z ; x", 2, Overlap(2, (), ())),
+        ("y ; z ; w", "y ; x ; w", "w ; y ; z ; x ; x", 3, Overlap(3, (), ())),
     ],
 )
 def test_of_a_pool_as_many_rows_are_legal_as_were_taken_from_it(expected, actual, pool, take, found):
@@ -93,6 +95,8 @@ def test_a_row_of_a_pool_may_have_a_computed_number():
 def test_doubtful_rows_are_taken_out_of_the_surplus_by_value_too():
     found = overlap(rows("x"), rows("x ; y ; z"), frozenset(), rows("y ; w"))
     assert (found.common, found.surplus, found.undecided) == (1, (Z,), 1)
+    twice = overlap((), rows("y 0.3e0 ; y 0.30000000000000004e0"), frozenset({1}), rows("y 0.3e0"))
+    assert (twice.surplus, twice.undecided) == (rows("y 0.30000000000000004e0"), 1)
     near = overlap((), rows("y 0.3e0 ; y 7e0"), frozenset({1}), rows("y 0.30000000000000004e0"))
     assert (near.surplus, near.undecided) == (rows("y 7e0"), 1)
 
@@ -129,6 +133,15 @@ def test_rows_are_alike_in_terms_exactly_and_in_computed_numbers_by_value():
         ("1000f", "1000.001f", True),
         ("0", "0.0000000000000000001", True),
         ("-1e0", "1e0", False),
+        ("1000000000e0", "999999999e0", True),
+        ("1000000000e0", "999999998e0", False),
+        ("-100000f", "-99999f", True),
+        ("1.0", "1.000000000000000001", True),
+        ("1.0", "1.000000000000000002", False),
+        ("0.5", "0.500000000000000001", True),
+        ("0.5", "0.5000000000000000011", False),
+        ("-100.0", "-100.0000000000000001", True),
+        ("100.0", "100.0000000000000002", False),
         ("'1'", "1", False),
         ("x", "x", True),
         ("NaN", "1e0", False),

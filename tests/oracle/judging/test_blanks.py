@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.oracle.judging.compare import overlap, renamed
+from streamgauge.model.report import TiePool
+from streamgauge.oracle.judging import compare
+from streamgauge.oracle.judging.compare import has_blanks, overlap, renamed
 
 NAMES = [f"_:b{i}" for i in range(5)]
 TERMS = st.sampled_from([*NAMES, "<urn:a>", "<urn:b>"])
@@ -70,3 +72,63 @@ def test_many_observations_alike_are_matched_quickly():
     rows = [(f"_:o{i}", "<p>", f"_:r{i}") for i in range(3000)] + [(f"_:r{i}", "<v>", "<urn:x>") for i in range(3000)]
     said = [tuple(f"{term}z" if term.startswith("_:") else term for term in row) for row in rows]
     assert overlap(rows, said, frozenset()).common == 6000
+
+
+def double(number) -> str:
+    return f'"{number}"^^<http://www.w3.org/2001/XMLSchema#double>'
+
+
+@pytest.mark.parametrize(
+    ("said", "common"),
+    [
+        ([("_:x", double(2)), ("_:y", double(1))], 2),
+        ([("_:x", double("2.0")), ("_:y", double("1.0000000001"))], 2),
+        ([("_:x", double(2)), ("_:x", double(1))], 1),
+        ([("_:x", double(1)), ("_:y", double(1))], 1),
+        ([("_:x", double(2)), ("_:y",)], 1),
+    ],
+)
+def test_computed_numbers_tell_blank_nodes_apart(said, common):
+    assert overlap([("_:a", double(1)), ("_:b", double(2))], said, frozenset({1})).common == common
+
+
+def test_numbers_that_may_be_equal_tell_no_blank_nodes_apart():
+    """What is allowed here is more than what the datatype's tolerance allows."""
+    rows = [("_:a", "p", double(1)), ("_:b", "q", double(50))]
+    said = [("_:x", "q", double(51)), ("_:y", "p", double(2))]
+    other = [("_:x", "q", double(51)), ("_:x", "p", double(2))]
+    for answer, common in ((said, 2), (other, 1)):
+        assert overlap(rows, answer, frozenset({2}), equal=lambda *_: True).common == common
+        assert overlap(rows, answer, frozenset({2})).common == 0
+
+
+def test_blank_nodes_of_rows_that_are_not_certain_are_told_apart_too():
+    pool = TiePool((("_:a", "p"), ("_:b", "q")), 1)
+    for said in ("p", "q"):
+        found = overlap([("_:a", "p")], [("_:x", said)], frozenset(), pools=[pool])
+        assert (found.common, found.differs) == (1, False)
+    found = overlap([("c", "p")], [("c", "p"), ("_:x", "q")], frozenset(), [("_:b", "q")])
+    assert (found.common, found.undecided, found.differs) == (1, 1, False)
+
+
+def test_a_blank_node_without_a_counterpart_has_a_name_that_no_expected_row_has():
+    assert renamed([("_:a", "p")], [("_:x", "p"), ("_:a", "q"), ("_:b", "r")]) == (
+        ("_:a", "p"),
+        ("_:only-received-0", "q"),
+        ("_:only-received-1", "r"),
+    )
+    assert renamed([("_:a", "p")], []) == ()
+
+
+def test_a_term_that_begins_with_an_underscore_only_in_its_text_is_no_blank_node():
+    assert has_blanks([(None, "<urn:a>"), ("_:b", None)])
+    assert not has_blanks([(None, "<_:b>"), ('"_:b"',)])
+
+
+def test_how_long_is_searched_is_bounded_not_whether(monkeypatch):
+    """One choice tells all nodes of a ring apart; without it as much is equal as is found to be alike."""
+    ring = [(f"_:{i}", "<p>", f"_:{(i + 1) % 7}") for i in range(7)]
+    said = [(f"_:x{(i + 1) * 3 % 7}", "<p>", f"_:x{i * 3 % 7}") for i in range(7)]
+    for choices, whole in ((1, True), (0, False)):
+        monkeypatch.setattr(compare, "CHOICES", choices)
+        assert (overlap(ring, said, frozenset()).common == 7) is whole

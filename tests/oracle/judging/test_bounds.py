@@ -7,9 +7,11 @@ Integers are exact.
 
 import pytest
 
+from streamgauge.model import algebra as a
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.oracle.judging.bounds import bounded
 from streamgauge.query import parse_sparql
+from streamgauge.query.traversal import every_pattern
 from streamgauge.semantics.arrivals import Arrival
 from streamgauge.semantics.evaluate import Snapshot
 from tests.notation import STREAM, triples
@@ -170,6 +172,16 @@ PATTERNS = [
         "b",
     ),
     ("a graph pattern around", f"{{ {{ ?s <urn:p> ?v ; <urn:q> ?w {NEAR} }} }}", "abd", "b"),
+    (
+        "a DISTINCT subquery beside OPTIONAL",
+        "{ SELECT DISTINCT ?s (SUM(?v) AS ?d) { ?s <urn:p> ?v } GROUP BY ?s } "
+        "OPTIONAL { ?s <urn:q> ?w FILTER(?w = ?d) } FILTER(BOUND(?w))",
+        "abcd",
+        "",
+    ),
+    ("DISTINCT around", f"{{ SELECT DISTINCT ?s {{ ?s <urn:p> ?v ; <urn:q> ?w {NEAR} }} }}", "abd", "b"),
+    ("REDUCED around", f"{{ SELECT REDUCED ?s {{ ?s <urn:p> ?v ; <urn:q> ?w {NEAR} }} }}", "abd", "b"),
+    ("GRAPH in a UNION", f"{{ ?s <urn:p> ?v ; <urn:q> ?w {NEAR} }} UNION {{ GRAPH ?g {{ ?s ?p ?o }} }}", "abd", "b"),
     ("names that are taken", f"?s <urn:p> ?v ; <urn:q> ?w BIND(1 AS ?reach0) {NEAR}", "abd", "b"),
 ]
 
@@ -203,3 +215,16 @@ def test_the_columns_stay():
     forms = bounded(parse_sparql(query))
     assert forms is not None
     assert [form.variables for form in forms] == [("s", "t"), ("s", "t")]
+
+
+def test_only_subqueries_have_more_columns():
+    """The outermost projection is what is sent."""
+    for modified in ("", "DISTINCT ", "REDUCED "):
+        query = f"SELECT {modified}?s (SUM(?v) AS ?t) {{ ?s <urn:p> ?v }} GROUP BY ?s HAVING(SUM(?v) > 1.0) ORDER BY ?t"
+        for form in bounded(parse_sparql(query)) or ():
+            (outermost,) = (each for each in every_pattern(form.pattern) if isinstance(each, a.Project))
+            assert outermost.variables == (a.Var("s"), a.Var("t"))
+    inner = "SELECT ?s { { SELECT ?s (SUM(?v) AS ?t) { ?s <urn:p> ?v } GROUP BY ?s } FILTER(?t > 1.0) }"
+    for form in bounded(parse_sparql(inner)) or ():
+        sizes = [len(each.variables) for each in every_pattern(form.pattern) if isinstance(each, a.Project)]
+        assert sizes == [1, 3]

@@ -19,9 +19,9 @@ CHANGE = replace(CLOSE, name="change", report=frozenset({Report.CONTENT_CHANGE})
 TIME, COUNT, MARK = Window(5, 5), Window(2, 2, "count"), Window(5, 5, "landmark")
 
 
-def due(semantics: Semantics, *windows: Window) -> list[tuple[int, int | None]]:
+def due(semantics: Semantics, *windows: Window, text: str = TEXT) -> list[tuple[int, int | None]]:
     """(instant, which hand-over made it due) for all reports; each element is handed over 1 s after the other."""
-    elements = [replace(one, stream=OTHER) if one.time == 7 else one for one in stream(TEXT)]
+    elements = [replace(one, stream=OTHER) if one.time == 7 else one for one in stream(text)]
     names = [None, *(f"urn:w{n}" for n in range(1, len(windows)))]
     over = [StreamWindow(STREAM if n == 0 else OTHER, w, names[n]) for n, w in enumerate(windows)]
     query = ContinuousQuery(parse_sparql("SELECT * { ?s ?p ?o }"), tuple(over))
@@ -49,3 +49,50 @@ def due(semantics: Semantics, *windows: Window) -> list[tuple[int, int | None]]:
 )
 def test_due_by_the_hand_over_that_shows_it(semantics, windows, wanted):
     assert due(semantics, *windows) == wanted
+
+
+TWICE = "1: a p b. | 2: b p c. c p d. | 2: d p e. | 6: e p f."
+
+
+@pytest.mark.parametrize(
+    ("tick", "wanted"),
+    [
+        (Tick.ELEMENT, [(1, 0), (2, 1), (2, 2), (6, 3)]),
+        (Tick.TUPLE, [(1, 0), (2, 1), (2, 1), (2, 2), (6, 3)]),
+        (Tick.BATCH, [(1, 1), (2, 3), (6, 4)]),
+    ],
+)
+def test_elements_of_one_instant_are_due_one_by_one_where_each_is_looked_at(tick, wanted):
+    assert due(replace(CHANGE, tick=tick), TIME, text=TWICE) == wanted
+
+
+HELD = "1..4: a p b. | 2: c p d. | 4: e p f. | 6: g p h."
+
+
+@pytest.mark.parametrize(
+    ("borders", "wanted"),
+    [
+        (Borders.CLOSED_OPEN, [(0, 0), (3, 2), (4, 3), (7, 4), (10, 4), (13, 4)]),
+        (Borders.OPEN_CLOSED, [(0, 0), (3, 2), (4, 2), (7, 4), (10, 4), (13, 4)]),
+    ],
+)
+def test_what_ends_is_reported_once_all_that_holds_then_has_come(borders, wanted):
+    """What begins at an instant holds then within [initial, final), not yet within (initial, final]."""
+    ends = replace(CHANGE, report=frozenset({Report.EXPIRATION}), period=3, borders=borders)
+    assert due(ends, MARK, text=HELD) == wanted
+
+
+def test_what_nobody_handed_over_is_never_due():
+    elements = stream(TEXT)
+    query = ContinuousQuery(parse_sparql("SELECT * { ?s ?p ?o }"), (StreamWindow(STREAM, TIME),))
+    fed = tuple(Fed(one.sequence, one.time, 0, place, len(one.added)) for place, one in enumerate(elements[:2]))
+    when = due_time(Run(RunHeader("test", query, "", "rspql", CLOSE, 15, 0), (), fed))
+    assert [when(report) for report in expected(elements, query, CLOSE, 15, 0)] == [None, None, None]
+
+
+def test_at_a_pace_reports_are_due_by_the_wall_clock():
+    query = ContinuousQuery(parse_sparql("SELECT * { ?s ?p ?o }"), (StreamWindow(STREAM, TIME),))
+    header = RunHeader("test", query, "", "rspql", CLOSE, 15, 7)
+    for factor, begin, wanted in ((1.0, 0, [5_000_007, 10_000_007]), (2.0, 4, [500_007, 3_000_007])):
+        when = due_time(Run(replace(header, factor=factor, begin=begin), (), ()))
+        assert [when(report) for report in expected(stream(TEXT), query, CLOSE, 10, 0)] == wanted

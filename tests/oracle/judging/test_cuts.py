@@ -147,3 +147,50 @@ def test_computed_keys_that_rounding_may_exchange_are_one(values, names):
     for each in found:
         groups.setdefault(each, str(len(groups)))
     assert " ".join(groups[each] for each in found) == names
+
+
+@pytest.mark.parametrize("sends", [R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT ?x { ?x <urn:p> ?v } ORDER BY ?v LIMIT 2",
+        "SELECT ?x { ?x <urn:p> ?v } ORDER BY ?v LIMIT 9",
+        "SELECT ?v { ?x <urn:p> ?v } ORDER BY ?v LIMIT 1",
+        "SELECT ?x { ?x <urn:p> ?v } ORDER BY ?v OFFSET 2",
+    ],
+)
+def test_a_tie_that_is_kept_whole_or_whose_rows_are_equal_leaves_nothing_open(sends, text):
+    run = right_run(replace(RSPQL, r2s=sends), text=TIED, sparql=text, advance=10)
+    assert judged(run, TIED).judgement is Judgement.RIGHT
+    expect = with_cuts(definition(stream(TIED)))
+    assert not any(report.pools for report in expect(run.header.query, run.header.semantics, 10, 0))
+
+
+def test_whether_an_inner_limit_cuts_a_tie_is_seen_in_the_bag_whatever_answers_are_compared_as():
+    """Twice a, then b and c tied: LIMIT 2 keeps both of a, and never decides between b and c."""
+    text = "0: a p 1. a q 1. b p 2. c p 2."
+    inner = "SELECT ?x {{ {{ SELECT ?x {{ ?x ?q ?v }} ORDER BY ?v LIMIT {} }} }}"
+    for counting in (Counting.SET, Counting.BAG):
+        semantics = replace(RSPQL, answers=counting)
+        run = right_run(semantics, text=text, sparql=inner.format(2), advance=5)
+        assert judged(run, text).judgement is Judgement.RIGHT
+        with pytest.raises(RefusedError, match="depends on which it is"):
+            judged(right_run(semantics, text=text, sparql=inner.format(3), advance=5), text)
+
+
+def test_an_evaluator_that_answers_one_query_at_a_time_is_asked_for_each():
+    """Of a bound on a computed number three versions are asked for."""
+    text = "0: a p 0.3e0. b p 0.30000001e0. c p 0.9e0."
+    query = "SELECT ?x { ?x <urn:p> ?v FILTER(?v * 1.1e0 > 0.33e0) }"
+    for semantics in (RSPQL, replace(RSPQL, r2s=R2S.ISTREAM), replace(RSPQL, notify_empty=False)):
+        run = right_run(semantics, text=text, sparql=query, advance=10)
+        asked = []
+
+        def expect(query, *how, asked=asked):
+            asked.append(query)
+            return definition(stream(text))(query, *how)
+
+        assert check(run, expect, 0, JudgingRules()).judgement is Judgement.RIGHT
+        assert len(asked) >= 3
+        lost = replace(run, answers=(replace(run.answers[0], added=()), *run.answers[1:]))
+        assert check(lost, expect, 0, JudgingRules()).judgement is Judgement.WRONG

@@ -101,6 +101,7 @@ def test_rows_are_asked_for_by_their_keys(text: str, key: str) -> None:
         "SELECT ?s { ?s <urn:p> ?v MINUS { ?s <urn:q> ?w FILTER(?w - 1 > 1) } }",
         "SELECT ?v { ?s <urn:p> ?v OPTIONAL { ?s <urn:q> ?w FILTER(?w - 1 > 1) } }",
         "SELECT ?x { ?s <urn:p> ?v BIND(?s AS ?x) FILTER(?v - 1 > 1) }",
+        "SELECT ?s { ?s <urn:p> ?v } GROUP BY (?v AS ?s) HAVING(COUNT(*) - 1 > 1)",
         "ASK { ?s <urn:p> ?v FILTER(?v - 1 > 1) }",
     ],
 )

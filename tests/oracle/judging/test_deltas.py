@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +18,7 @@ from streamgauge.oracle.judging.deltas import Beside, by_changes, countable
 from streamgauge.oracle.judging.oracle import JudgingRules, by_rows, decide
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.definition import expected
-from tests.notation import STREAM, stream
+from tests.notation import STREAM, stream, term
 
 CHANGE = Semantics("change", report=frozenset({Report.CONTENT_CHANGE}), tick=Tick.BATCH, partial_head=True)
 QUERIES = (
@@ -153,3 +154,59 @@ def test_where_counting_applies():
     assert not countable(replace(query, r2s=R2S.ISTREAM), CHANGE)
     assert not countable(query, replace(CHANGE, report=frozenset({Report.WINDOW_CLOSE})))
     assert not countable(replace(query, form=parse_sparql("ASK { ?s ?p ?o }")), CHANGE)
+
+
+def beside_each_other(computed=frozenset()):
+    """One expected report and one answer: b in common, a lost, c twice for nothing."""
+    due = DueReport(0, (View(0, 0, 0, 0, 0),))
+    wanted, given = {("a", "1"): 1, ("b", "2"): 1}, {("b", "2"): 1, ("c", "3"): 2}
+    return Beside([Agreed(due, 0, wanted, {}, False)], [given], computed)
+
+
+@pytest.mark.parametrize("computed", [frozenset(), frozenset({1})])
+def test_both_sides_show_the_rows_that_only_they_have(computed):
+    beside = beside_each_other(computed)
+    assert (beside.common(0, 0), beside.similarity(0, 0)) == (1, 1 / 4)
+    assert beside.witnesses(0, 0, 9) == ((("a", "1"),), (("c", "3"), ("c", "3")))
+    assert beside.witnesses(0, 0, 1) == ((("a", "1"),), (("c", "3"),))
+    assert beside.rows(0, 0, 9) == (("a", "1"), ("b", "2"))
+    assert beside.rows(1, 0, 2) == (("b", "2"), ("c", "3"))
+    assert not beside.by_value
+
+
+def test_rows_that_differ_in_computed_numbers_only_are_compared_one_by_one():
+    due = DueReport(0, (View(0, 0, 0, 0, 0),))
+    for sent, common in ((term("2.0000000001e0"), 1), (term("3e0"), 0)):
+        beside = Beside([Agreed(due, 0, {("a", term("2e0")): 1}, {}, False)], [{("a", sent): 1}], frozenset({1}))
+        assert (beside.common(0, 0), beside.by_value) == (common, True)
+
+
+def test_between_places_only_what_changes_is_moved():
+    due = DueReport(0, (View(0, 0, 0, 0, 0),))
+    nets = [{("a",): 1}, {("a",): 1, ("b",): 1}, {("a",): -2}]
+    beside = Beside([Agreed(due, 0, net, {}, False) for net in nets], list(reversed(nets)), frozenset())
+    assert beside.sizes == ((1, 3, 1), (-2, 0, 1))
+    given = [{("a",): 1}, {("a",): 2, ("b",): 1}, {("b",): 1}]
+    for i in (0, 2, 1, 2, 0):
+        assert Counter(beside.rows(0, i, 9)) == Counter(given[i])
+        assert beside.common(i, 2) == sum((Counter(given[i]) & Counter({("b",): 1})).values())
+
+
+@pytest.mark.parametrize(
+    ("expected_rows", "sent", "scores"),
+    [(0, 0, (1.0, 1.0)), (0, 2, (0.0, 0.0)), (2, 0, (0.0, 0.0)), (2, 1, (1.0, 0.5)), (1, 2, (0.5, 1.0))],
+)
+def test_an_answer_scores_by_counts_as_it_does_by_rows(expected_rows, sent, scores):
+    elements = stream("0: s q o. " + " ".join(f"s{n} p o." for n in range(expected_rows)))
+    query = ContinuousQuery(parse_sparql(QUERIES[1]), (StreamWindow(STREAM, Window(5, 5)),))
+    answers = (Answer(("s",), tuple((f"<urn:s{n}>",) for n in range(sent))),)
+    run = Run(RunHeader("test", query, "", "rspql", CHANGE, 4, 0), answers, fed(elements, 4))
+    for score in (by_changes(run, changes_of(elements), definition(elements), JudgingRules()),
+                  by_rows(run, definition(elements), JudgingRules())):  # fmt: skip
+        (window,) = decide(run, score, 0, JudgingRules()).windows
+        assert (window.precision, window.recall) == scores
+        assert (window.expected, window.actual, window.true_positives) == (
+            expected_rows,
+            sent,
+            min(expected_rows, sent),
+        )

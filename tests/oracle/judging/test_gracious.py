@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.model.answer import Answer
-from streamgauge.model.semantics import R2S, Borders, Semantics
+from streamgauge.model.semantics import R2S, Borders, Counting, Report, Semantics, Tick
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.gracious import gracious
@@ -117,3 +117,34 @@ def test_what_has_no_borders_in_time_is_refused_by_name():
         gracious(replace(run, header=replace(run.header, query=two)), held, verdict)
     with pytest.raises(RefusedError, match="the engine itself runs on"):
         gracious(replace(run, header=replace(run.header, evaluator="definition")), held, verdict)
+
+
+@pytest.mark.parametrize(("sends", "news"), [(R2S.ISTREAM, range(15, 22)), (R2S.DSTREAM, range(5, 9))])
+def test_what_changes_is_compared_with_the_report_before_though_nothing_was_answered_there(sends, news):
+    """The third window took in [10, 22), or [9, 20); the second one's answer was lost."""
+    run = right_run(replace(RSPQL, r2s=sends), text=DISTINCT, window=(10, 5), advance=30)
+    first, _lost, third, *others = run.answers
+    window = found(replace(run, answers=(first, replace(third, added=rows(news)), *others))).windows[2]
+    assert window.fitted == (1.0, 1.0)
+    assert window.borders == ((10, 22) if sends is R2S.ISTREAM else (9, 20))
+
+
+def test_between_borders_that_end_no_later_only_what_was_seen_by_then_is_held():
+    """Both elements of 1 were in the answer that the first of them made due: no borders in time hold just these."""
+    text = "1: a p o. | 1: b p o. | 2: c p o."
+    semantics = replace(RSPQL, report=frozenset({Report.CONTENT_CHANGE}), tick=Tick.ELEMENT, partial_head=True)
+    run = right_run(semantics, text=text, window=(10, 10), advance=2)
+    early = replace(run.answers[0], added=run.answers[1].added)
+    window = found(replace(run, answers=(early, *run.answers[1:])), text).windows[0]
+    assert window.fitted == (2 / 2, 2 / 3)
+    assert window.borders == (0, 2)
+
+
+def test_answers_that_are_sets_fit_as_sets():
+    text = "1: a p o. | 3: a p n. | 8: b p o. | 12: a p o. | 14: a p n. | 17: c p o."
+    run = right_run(replace(RSPQL, answers=Counting.SET), text=text, window=(10, 10), advance=20)
+    first, second = run.answers
+    assert len(first.added) == 2
+    late = replace(first, added=(("<urn:b>",), ("<urn:a>",)))
+    window = found(replace(run, answers=(late, replace(second, added=(("<urn:a>",),)))), text).windows[1]
+    assert (window.fitted, window.borders) == ((1.0, 1.0), (10, 15))

@@ -6,12 +6,17 @@ import pytest
 
 from streamgauge.formats.stream import StreamError, write
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import Report, Tick
+from streamgauge.model.semantics import Clock, Report, Tick
 from streamgauge.model.verdict import Judgement, Verdict
+from streamgauge.oracle.expected.reports import Header, definition
+from streamgauge.oracle.judging import judge
 from streamgauge.oracle.judging.judge import DEFINITION_LIMIT, Means, choose, judge_run, other_stream
 from streamgauge.query import parse_sparql
+from streamgauge.semantics.arrivals import Head
 from streamgauge.semantics.profiles import RSPQL
+from streamgauge.semantics.refusal import RefusedError
 from tests.notation import STREAM, stream
+from tests.oracle.judging.test_deltas import changes_of
 from tests.oracle.runs import right_run
 
 HOT = "SELECT ?s (AVG(?v) AS ?mean) { ?s <urn:p> ?v } GROUP BY ?s HAVING(AVG(?v) > 7)"
@@ -110,3 +115,94 @@ def test_large_static_data_is_judged_on_spark(tmp_path):
     asked, much = query(Window(5, 5)), (("<urn:a>", "<urn:q>", "<urn:b>"),) * 1_000_000
     assert choose(table, asked.with_static(much), RSPQL, None, 10) == "definition"
     assert choose(table, asked.with_static(much), RSPQL, None, 25) == "spark"
+
+
+class Session:
+    """In Spark's place: the definition, with what it was asked for."""
+
+    def __init__(self, monkeypatch):
+        self.asked: list[str] = []
+        on_spark = pytest.importorskip("streamgauge.oracle.expected.on_spark")
+        for name in ("table_at", "arrived", "read_header", "SparkReports", "spark_changes"):
+            monkeypatch.setattr(on_spark, name, getattr(self, name))
+
+    def table_at(self, session, path):
+        assert session is self
+        return session, stream(TEXT)
+
+    def arrived(self, session, path, times):
+        assert session is self
+        return session, tuple(replace(each, time=times[each.sequence]) for each in stream(TEXT))
+
+    def read_header(self, table):
+        return Header(map(Head.of, table[1]))
+
+    def SparkReports(self, session, table, header):  # noqa: N802
+        self.asked.append("reports")
+        return self._answering(definition, session, table, header)
+
+    def spark_changes(self, session, table, header):
+        self.asked.append("changes")
+        return self._answering(changes_of, session, table, header)
+
+    def _answering(self, evaluator, session, table, header):
+        assert session is self
+        held = table[1] if isinstance(table, tuple) else stream(TEXT)
+        assert header.elements == list(map(Head.of, held))
+        return evaluator(tuple(held))
+
+
+@pytest.mark.parametrize(
+    ("semantics", "asked"),
+    [
+        (RSPQL, ["reports"]),
+        (CHANGE, ["reports", "changes"]),
+        (replace(CHANGE, report=frozenset({Report.CONTENT_CHANGE, Report.WINDOW_CLOSE})), ["reports"]),
+        (replace(RSPQL, clock=Clock.ARRIVAL), ["reports", "reports"]),
+    ],
+    ids=["rows are compared", "changes are counted", "at closes rows are compared", "under both clocks"],
+)
+@pytest.mark.parametrize("own", [None, "definition"], ids=["asked for", "since the engine runs on the definition"])
+def test_spark_judges_with_the_session_that_is_made_for_it(monkeypatch, table, semantics, asked, own):
+    session = Session(monkeypatch)
+    run = right_run(semantics, text=TEXT, sparql="SELECT ?s { ?s <urn:p> ?v }", advance=15)
+    run = replace(run, header=replace(run.header, evaluator=own))
+    means = Means(lambda: session, None if own else "spark")
+    verdict = judge_run(run, table, means)
+    assert (verdict.judgement, verdict.evaluator, session.asked) == (Judgement.RIGHT, "spark", asked)
+    lost = replace(run, answers=run.answers[1:])
+    assert judge_run(lost, table, means).judgement is Judgement.WRONG
+
+
+def test_the_engine_that_runs_on_spark_is_judged_by_the_definition(table):
+    run = right_run(RSPQL, text=TEXT, sparql="SELECT ?s { ?s <urn:p> ?v }", advance=15)
+    own = replace(run, header=replace(run.header, evaluator="spark"))
+    assert judge_run(own, table, Means(lambda: None)).evaluator == "definition"  # type: ignore[arg-type]
+
+
+def shifted():
+    """A run whose second answer holds the window before its own."""
+    run = right_run(RSPQL, text=TEXT, sparql="SELECT ?s { ?s <urn:p> ?v }", advance=15)
+    return replace(run, answers=(run.answers[0], replace(run.answers[1], added=run.answers[0].added), *run.answers[2:]))
+
+
+@pytest.mark.parametrize("clock", [Clock.APPLICATION, Clock.ARRIVAL])
+def test_borders_that_fit_are_sought_when_they_are_asked_for(table, clock):
+    run = shifted()
+    run = replace(run, header=replace(run.header, semantics=replace(RSPQL, clock=clock)))
+    plain = judge_run(run, table, Means(lambda: None))  # type: ignore[arg-type]
+    assert [window.borders for window in plain.windows] == [None] * 3
+    told: list[tuple[int, int]] = []
+    means = Means(lambda: None, gracious=True, progress=lambda *each: told.append(each))  # type: ignore[arg-type]
+    found = judge_run(run, table, means)
+    assert found.judgement is plain.judgement is Judgement.WRONG
+    assert [window.borders for window in found.windows] == [(0, 5), (1, 10), (10, 15)]
+    assert told[-3:] == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_borders_are_not_sought_where_the_definition_would_have_too_much_to_look_at(monkeypatch, table):
+    monkeypatch.setattr(judge, "DEFINITION_LIMIT", 8)
+    session = Session(monkeypatch)
+    assert judge_run(shifted(), table, Means(lambda: session)).judgement is Judgement.WRONG
+    with pytest.raises(RefusedError, match="no more than 8 triples over all windows: take a prefix of the run"):
+        judge_run(shifted(), table, Means(lambda: session, gracious=True))

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from streamgauge.oracle.judging.choices import allows, choice, is_open, joins, one_of, options, pieces
+from streamgauge.oracle.judging.choices import allows, beyond, choice, is_open, joins, one_of, options, pieces
 from tests.notation import term
 
 
@@ -63,3 +63,9 @@ def test_pieces_that_begin_alike_in_every_order(seed):
 
 def test_many_equal_pieces_are_tried_once_by_how_many_are_left():
     assert not joins("a" * 41 + "b", ["a"] * 14 + ["aa"] * 14, "")
+
+
+def test_open_terms_are_written_in_a_namespace_that_no_data_has():
+    assert choice([term("1"), term("2")]).endswith('"^^<urn:streamgauge:choice>')
+    assert pieces(["a", "b"], " ").endswith('"^^<urn:streamgauge:pieces>')
+    assert beyond(2**63) == '"9223372036854775808"^^<urn:streamgauge:beyond>'

@@ -7,6 +7,7 @@ import pytest
 from streamgauge.model.terms import XSD
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
+from streamgauge.oracle.judging import choices
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.oracle.judging.undecided import named
 from streamgauge.semantics.profiles import RSPQL
@@ -63,3 +64,11 @@ def test_the_row_that_is_kept_may_have_any_number_that_implementations_compute(l
     others = [] if limit else [each for each in run.answers[0].added if each[0] != sent[0]]
     said = replace(run, answers=(replace(run.answers[0], added=(sent, *others)),))
     assert check(said, definition(stream(text)), 0, JudgingRules()).judgement is judgement
+
+
+def test_an_open_term_is_a_legal_value_of_its_own():
+    held = choices.choice([term("y"), term("x")])
+    joined = choices.pieces(["b", "a"], "-")
+    assert named([("<urn:a>", held), ("<urn:a>", joined)], [], SECOND) == (row("a", "x"), ("<urn:a>", '"a-b"'))
+    assert named([("<urn:a>", held)], [row("a", "y")], SECOND) == (row("a", "y"),)
+    assert named([("<urn:a>", None)], [], SECOND) == (("<urn:a>", None),)

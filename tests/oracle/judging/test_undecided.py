@@ -33,6 +33,9 @@ def judged(run, text):
         ("SELECT ?s { ?s <urn:p> ?v BIND(?v * 2 AS ?w) FILTER(!(?w >= 75) && ?v > 3) }", True),
         ("SELECT ?s { ?s <urn:p> ?v BIND(?v * 2 AS ?w) OPTIONAL { ?s <urn:q> ?x FILTER(?w = ?x) } }", True),
         ("ASK { ?s <urn:p> ?v FILTER(?v + 1 IN (3, 4)) }", True),
+        ("ASK { ?s <urn:p> ?v FILTER(?v IN (3, 4)) }", False),
+        ("ASK { ?s <urn:p> ?v FILTER(?v + 1 IN ()) }", True),
+        ("ASK { ?s <urn:p> ?v FILTER(?v IN ()) }", False),
         ("SELECT ?s { ?s <urn:p> ?v FILTER NOT EXISTS { ?s <urn:q> ?w FILTER(?v + ?w < 3) } }", True),
     ],
 )

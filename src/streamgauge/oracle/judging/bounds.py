@@ -164,8 +164,6 @@ def _narrowed(pattern: a.Pattern, inline: a.Values) -> a.Pattern | None:
             return a.Join(inline, pattern)
         case a.Project(variables=variables) if not set(inline.variables) <= set(variables):
             return None
-        case a.Extend(variable=variable) if variable in inline.variables:
-            return None
         case a.Group(keys=keys) if not {(variable, variable) for variable in inline.variables} <= set(keys):
             return None
         case a.Project() | a.Extend() | a.Group() | a.Filter() | a.Distinct() | a.Reduced() | a.OrderBy():

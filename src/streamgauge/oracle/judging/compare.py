@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 from operator import itemgetter
 from typing import Final
 
@@ -19,18 +19,21 @@ CHOICES = 10_000
 """How many choices the exact search of one component may try."""
 
 
-def renamed(expected: Sequence[Row], actual: Sequence[Row], ignored: frozenset[int] = frozenset()) -> tuple[Row, ...]:
+Computed = Mapping[int, Mapping[Term | None, Term | None]]
+"""Columns of computed terms, each with the terms that stand there for others when blank nodes are told apart."""
+
+
+def renamed(expected: Sequence[Row], actual: Sequence[Row], computed: Computed | None = None) -> tuple[Row, ...]:
     """The actual rows with the expected rows' blank nodes, so that as much as possible is equal.
 
     Rows that share blank nodes are a component. Components are told apart by colour refinement and matched exactly, by
     a bounded search where refinement leaves a choice; the remaining ones are paired as alike as possible.
 
-    ``ignored`` are columns that say nothing about which blank node is which. A blank node without a counterpart gets
-    a name that no expected row has.
+    A blank node without a counterpart gets a name that no expected row has.
     """
     if not has_blanks(actual):
         return tuple(actual)
-    names = _matching(_known(expected, ignored), _known(actual, ignored))
+    names = _matching(_known(expected, computed or {}), _known(actual, computed or {}))
     fresh = iter(range(len(actual) * max(map(len, actual))))
 
     def name(term: Term | None) -> Term | None:
@@ -51,9 +54,23 @@ def has_blanks(rows: Iterable[Row]) -> bool:
     return "_" in map(_initial, filter(None, chain.from_iterable(rows)))
 
 
-def _known(rows: Iterable[Row], ignored: frozenset[int]) -> list[Row]:
-    kept = (tuple(term for i, term in enumerate(row) if i not in ignored) for row in rows) if ignored else rows
-    return [row for row in kept if has_blanks((row,))]
+def _known(rows: Iterable[Row], computed: Computed) -> list[Row]:
+    """The rows with blank nodes by which these are told apart."""
+    known = (
+        tuple(computed[i].get(term, term) if i in computed else term for i, term in enumerate(row)) for row in rows
+    )
+    return [row for row in known if has_blanks((row,))]
+
+
+def _alike_numbers(rows: Sequence[Row], computed: frozenset[int]) -> Computed:
+    """For each computed column one number for all that may be equal: neighbours in order that are close."""
+    found: dict[int, dict[Term | None, Term | None]] = {}
+    for place in computed:
+        numbers = {(value, row[place]) for row in rows if (value := number(row[place])) is not None}
+        found[place] = {}
+        for (_, before), (_, term) in pairwise(sorted(numbers)):
+            found[place][term] = found[place].get(before, before) if close(before, term) else term
+    return found
 
 
 def _blanks(row: Row) -> Iterator[Term]:
@@ -286,21 +303,31 @@ def overlap(
     Blank nodes are equal by isomorphism. Received rows that are not expected but ``doubtful`` (so near a bound that
     either is right) are counted as undecided and are on neither side. ``equal`` says which rows are equal but for
     computed numbers; within the tolerance of their datatypes unless given. A row of one of the ``pools`` may be sent
-    in place of an expected row that came from the same.
+    in place of an expected row that came from the same. Computed numbers tell blank nodes apart first by their values,
+    then, where rows are left, not at all: ``equal`` may allow more.
     """
-    pooled = [row for pool in pools for row in pool.rows[pool.take :]]
-    if has_blanks(expected) or has_blanks(doubtful) or has_blanks(pooled):
-        actual = renamed((*expected, *doubtful, *pooled), actual, computed)
     same = equal or (lambda row, other: alike(row, other, computed))
-    wanted, given = Counter(expected), Counter(actual)
-    common = (wanted & given).total()
-    missing, surplus = wanted - given, given - wanted
-    retyped: set[int] = set()
-    if computed and missing and surplus:
-        common += _match_by_value(missing, surplus, computed, same, retyped)
-    common += sum(_swap(missing, surplus, pool, computed, same) for pool in pools)
-    undecided = _take(Counter(doubtful), surplus, computed, same) if doubtful and surplus else 0
-    return Overlap(common, tuple(missing.elements()), tuple(surplus.elements()), undecided, frozenset(retyped))
+    known = (*expected, *doubtful, *(row for pool in pools for row in pool.rows[pool.take :]))
+
+    def compared(received: Sequence[Row]) -> Overlap:
+        wanted, given = Counter(expected), Counter(received)
+        common = (wanted & given).total()
+        missing, surplus = wanted - given, given - wanted
+        retyped: set[int] = set()
+        if computed and missing and surplus:
+            common += _match_by_value(missing, surplus, computed, same, retyped)
+        common += sum(_swap(missing, surplus, pool, computed, same) for pool in pools)
+        undecided = _take(Counter(doubtful), surplus, computed, same) if doubtful and surplus else 0
+        return Overlap(common, tuple(missing.elements()), tuple(surplus.elements()), undecided, frozenset(retyped))
+
+    if not has_blanks(known) or not has_blanks(actual):
+        return compared(actual)
+    every = [row for row in (*known, *actual) if len(row) > max(computed, default=0)]
+    found = compared(renamed(known, actual, _alike_numbers(every, computed)))
+    if not computed or not found.surplus:
+        return found
+    nothing = {at: {row[at]: None for row in every if not has_blanks([row[at : at + 1]])} for at in computed}
+    return min(found, compared(renamed(known, actual, nothing)), key=lambda each: len(each.surplus))
 
 
 def _take(doubtful: Counter[Row], surplus: Counter[Row], computed: frozenset[int], same: Alike) -> int:

@@ -233,7 +233,8 @@ def decide(
             best = verdict
         if verdict.judgement in {Judgement.RIGHT, Judgement.LATE}:
             break
-    return best if best is not None else unknown(run, "no candidate for t0")
+    assert best is not None  # there is always a candidate (origins)
+    return best
 
 
 def unknown(run: Run, reason: str) -> Verdict:
