@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -104,6 +105,16 @@ def same(shown: str, said: str) -> bool:
     return re.search(pattern, said, re.S) is not None
 
 
+def _listens(said: str) -> bool:
+    """Whether a server that has printed its address takes connections there: it prints other lines before."""
+    address = re.search(r"http://([\w.]+):(\d+)", said)
+    if address is None:
+        return False
+    with socket.socket() as client:
+        client.settimeout(1)
+        return client.connect_ex((address[1], int(address[2]))) == 0
+
+
 @dataclass
 class Program:
     """A command that goes on: its process, and the file that has what it prints."""
@@ -123,6 +134,8 @@ class Program:
         named = re.match(r"streamgauge subscribe (\w+) .*--as (\w+)", self.line.text)
         if named:
             return named[2] in _subscribers(named[1])
+        if " serve " in f"{self.line.text} ":
+            return _listens(self.said)
         return bool(self.said) or TALKS.match(self.line.text) is not None
 
     def has_talked(self) -> bool:
