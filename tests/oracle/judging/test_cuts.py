@@ -82,6 +82,9 @@ def test_the_verdict_names_the_columns_whose_datatype_was_left_out(tmp_path):
     assert exactly.tolerance.endswith("datatypes exactly")
     same = judged(run, "0: a p 1. b p 2.", JudgingRules(exact_datatypes=True))
     assert (same.judgement, same.retyped) == (Judgement.RIGHT, ())
+    longer = replace(run.answers[0], added=((f'"1.50"^^<{XSD}decimal>', f'"2"^^<{XSD}integer>'),))
+    form = judged(replace(run, answers=(longer,)), "0: a p 1. b p 2.", JudgingRules(exact_datatypes=True))
+    assert (form.judgement, form.retyped) == (Judgement.RIGHT, ())
     write_verdict(tmp_path, found)
     assert read_verdict(tmp_path) == found
 

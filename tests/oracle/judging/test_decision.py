@@ -6,7 +6,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.semantics import R2S, Origin
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
-from streamgauge.oracle.judging.oracle import JudgingRules, by_rows, check, decide, in_columns
+from streamgauge.oracle.judging.oracle import JudgingRules, by_rows, check, decide, in_columns, unknown
 from streamgauge.semantics.profiles import RSPQL
 from tests.notation import stream
 from tests.oracle.runs import TEXT, right_run
@@ -115,3 +115,46 @@ def test_a_late_answer_is_late_beyond_the_bound_only():
     assert below.judgement is Judgement.LATE
     assert below.late == sum(delay == bound for delay in delays)
     assert [window.late for window in below.windows] == [delay == bound for delay in delays]
+
+
+def test_an_unknown_verdict_counts_nothing():
+    run = right_run(RSPQL)
+    found = unknown(run, "nobody knows")
+    assert (found.judgement, found.reason, found.last_answer) == (Judgement.UNKNOWN, "nobody knows", 21.0)
+    assert (found.evaluator, found.t0, found.max_delay, found.variables, found.windows) == (None, None, None, (), ())
+    assert (found.precision, found.recall, found.missed, found.surplus, found.late) == (0.0, 0.0, 0, 0, 0)
+
+
+def test_of_each_window_20_missing_and_20_surplus_rows_are_kept():
+    text = "0: " + " ".join(f"s{n} p o." for n in range(25))
+    run = right_run(RSPQL, text=text, advance=5)
+    for number in (1, 20, 25):
+        added = tuple((f"<urn:x{n}>",) for n in range(number))
+        (window,) = judged(replace(run, answers=(replace(run.answers[0], added=added),)), text).windows
+        assert (len(window.missing), len(window.surplus)) == (20, min(number, 20))
+
+
+def test_a_verdict_counts_what_was_missed_surplus_and_late():
+    run = right_run(RSPQL)
+    surplus = replace(run.answers[0], instant=999, scope=None)
+    slow = replace(run.answers[2], received=run.answers[2].received + 10**9)
+    found = judged(
+        replace(run, answers=(run.answers[1], slow, run.answers[3], surplus)), rules=JudgingRules(max_delay=500)
+    )
+    assert (found.judgement, found.missed, found.surplus, found.late) == (Judgement.WRONG, 1, 1, 1)
+    assert (found.max_delay, found.delay_bound, found.horizon) == (1001.0, 500, 20)
+    assert [window.late for window in found.windows if window.due] == [False, False, True, False]
+
+
+def test_an_evaluator_that_shows_no_contents_calls_a_wrong_number_wrong():
+    """Nothing is known then of what implementations may compute, beyond the datatype's tolerance."""
+    text, query = "0: a p 0.1e0. a p 0.2e0.", "SELECT (SUM(?v) AS ?t) { ?s <urn:p> ?v }"
+    run = right_run(RSPQL, text=text, sparql=query, advance=5)
+    for value, judgement in (
+        ("0.3", Judgement.RIGHT),
+        ("0.30000000000000004", Judgement.RIGHT),
+        ("0.31", Judgement.WRONG),
+    ):
+        rows = ((f'"{value}"^^<http://www.w3.org/2001/XMLSchema#double>',),)
+        sent = replace(run, answers=(replace(run.answers[0], added=rows),))
+        assert check(sent, lambda *asked: definition(stream(text))(*asked), 0, JudgingRules()).judgement is judgement

@@ -206,3 +206,11 @@ def test_borders_are_not_sought_where_the_definition_would_have_too_much_to_look
     assert judge_run(shifted(), table, Means(lambda: session)).judgement is Judgement.WRONG
     with pytest.raises(RefusedError, match="no more than 8 triples over all windows: take a prefix of the run"):
         judge_run(shifted(), table, Means(lambda: session, gracious=True))
+
+
+def test_a_row_that_is_no_triple_is_told_with_its_stream_table(tmp_path):
+    table = tmp_path / "stream.parquet"
+    write([replace(each, added=(('"a"', "<urn:p>", "<urn:o>"),)) for each in stream("1: a p b.")], table)
+    run = right_run(RSPQL, text=TEXT, sparql="SELECT ?s { ?s <urn:p> ?v }", advance=15)
+    with pytest.raises(StreamError, match=r"stream\.parquet: a row is no triple: "):
+        judge_run(run, table, Means(lambda: None))  # type: ignore[arg-type]
