@@ -180,3 +180,12 @@ def test_a_window_that_has_never_closed_is_empty_at_t0():
 def test_triples_before_t0_are_not_counted():
     assert instants([1, 3, 5, 7, 9], Window(2, 2, "count"), CLOSE, t0=3) == [5, 9]
     assert instants([1, 3, 5, 7, 9], Window(2, 2, "count"), CLOSE, t0=4) == [7]
+
+
+@pytest.mark.parametrize("tick", [Tick.ELEMENT, Tick.BATCH])
+def test_a_window_of_triples_is_whole_from_its_last_triple_on(tick):
+    whole = replace(CHANGE, tick=tick, partial_head=False)
+    assert instants([1, 3, 5, 7], Window(3, 3, "count"), whole) == [5, 7]
+    assert instants([1, 3, 5, 7], Window(3, 3, "count"), replace(whole, partial_head=True)) == [1, 3, 5, 7]
+    assert instants([1, 3, 5, 7], Window(3, 1), whole) == [3, 5, 7]
+    assert instants([1, 3, 5, 7], Window(9, 9, "landmark"), whole, t0=3) == [3, 5, 7]

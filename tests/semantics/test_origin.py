@@ -66,6 +66,8 @@ def test_t0_is_moved_along_the_grid_of_every_slide_to_before_all_that_hold_the_f
     assert beginning(windows((10, 4)), CLOSE, 1000).semantics.t0 == 984
     assert beginning(windows((10, 4), (6, 6)), CLOSE, 1000).semantics.t0 == 984
     assert beginning(windows((10, 4), (6, 6)), replace(CLOSE, t0=1), 1000).semantics.t0 == 985
+    assert beginning(windows((10, 4)), replace(CLOSE, t0=3), 1000).semantics.t0 == 983
+    assert beginning(windows((10, 4)), replace(CLOSE, t0=-3), 1000).semantics.t0 == 985
     assert beginning(windows((10, 4)), replace(CLOSE, time_unit=1000), 9900).semantics.t0 == 9000
     assert beginning(windows((10, 4)), replace(PERIODIC, period=7), 1000).semantics.t0 == 980
     assert beginning(windows((10, 4)), replace(CLOSE, lateness=100), 1000).semantics.t0 == 884

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import Counting
+from streamgauge.model.semantics import Counting, Tick
 from streamgauge.oracle.expected.reports import Valid
 from streamgauge.query import parse_sparql
-from streamgauge.semantics.profiles import RSPQL
+from streamgauge.semantics.profiles import FRAGMENTS, RSPQL
 from tests.notation import STREAM, rows, stream
 
 TEXT = "1..4: a p b. | 2: c p d. | [other] 2..9: x p y. | 6..7: a p e."
@@ -57,3 +57,8 @@ def test_a_content_may_be_a_bag():
     text = "0: a p b. | 1: a p b."
     assert len(valid(text=text).at(1)) == 1
     assert len(valid(text=text, semantics=replace(RSPQL, content=Counting.BAG)).at(1)) == 2
+
+
+def test_facts_hold_whenever_reports_are_due():
+    for semantics in (FRAGMENTS, replace(RSPQL, tick=Tick.BATCH), replace(RSPQL, tick=Tick.TUPLE)):
+        assert set(valid(semantics=semantics).at(3)) == set(rows("a b ; c d"))

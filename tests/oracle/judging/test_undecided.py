@@ -4,11 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from streamgauge.model.answer import Answer
+from streamgauge.model.semantics import R2S
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.bounds import bounded
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import parse_sparql
+from streamgauge.semantics.definition import SIGN
 from streamgauge.semantics.profiles import RSPQL
 from tests.notation import stream
 from tests.oracle.runs import right_run
@@ -127,3 +130,15 @@ def test_a_double_that_a_float_was_added_to_is_as_near_as_the_float(reports_it):
     rows = (("<urn:b>",), *[("<urn:a>",)] * reports_it)
     found = judged(replace(run, answers=(replace(run.answers[0], added=rows),)), text)
     assert (found.judgement, found.undecided) == (Judgement.RIGHT, 1)
+
+
+def test_a_report_of_changes_that_an_undecided_row_alone_makes_due_has_the_sign_too():
+    quiet = replace(RSPQL, name="quiet", notify_empty=False, r2s=R2S.CHANGES, r2s_able=frozenset(R2S))
+    text = f"1: {AT}"
+    run = right_run(quiet, text=text, sparql=HOT, advance=5)
+    assert run.answers == ()
+    said = Answer(("s", "mean"), (("<urn:a>", f'"75"^^{FLOAT}'),), instant=5, scope=(0, 5))
+    for answers in ((), (said,)):
+        found = judged(replace(run, answers=answers), text)
+        assert (found.judgement, found.undecided) == (Judgement.RIGHT, len(answers))
+        assert found.variables == ("s", "mean", SIGN)
