@@ -85,6 +85,7 @@ def test_an_origin_that_is_the_first_element_stays():
     semantics = replace(CLOSE, origin=Origin.FIRST)
     assert beginning(windows((10, 4)), semantics, FIRST) == beginning(windows((10, 4)), semantics, 0)
     assert beginning(windows((10, 4)), semantics, FIRST).since is None
+    assert beginning(windows((10, 4)), semantics, 1_000_003).semantics is semantics
     assert beginning(windows((10, 4)), CSPARQL, 1_000_003).semantics.t0 > 0
 
 

@@ -171,3 +171,9 @@ def test_a_number_fits_an_interval():
     assert not fits(possible, None)
     assert fits(None, None)
     assert not fits(None, term("1"))
+
+
+def test_a_row_of_a_pool_is_sent_as_often_as_it_is_there():
+    pool = TiePool(rows("y 1e0 ; z 1e0 ; x 2e0"), 2)
+    found = overlap(rows("y 1e0 ; z 1e0"), rows("x 2e0 ; x 2.0000000001e0"), frozenset({1}), pools=(pool,))
+    assert (found.common, len(found.missing), len(found.surplus)) == (1, 1, 1)

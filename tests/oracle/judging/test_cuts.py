@@ -197,3 +197,10 @@ def test_an_evaluator_that_answers_one_query_at_a_time_is_asked_for_each():
         assert len(asked) >= 3
         lost = replace(run, answers=(replace(run.answers[0], added=()), *run.answers[1:]))
         assert check(lost, expect, 0, JudgingRules()).judgement is Judgement.WRONG
+
+
+def test_a_limit_without_projection_keeps_the_columns():
+    run = right_run(RSPQL, text=TIED, sparql="SELECT * { ?x <urn:p> ?v } LIMIT 2", advance=5)
+    (report,) = with_cuts(definition(stream(TIED)))(run.header.query, RSPQL, 5, 0)
+    assert (len(report.rows), len(report.rows[0]), report.variables) == (2, 2, run.header.query.form.variables)
+    assert judged(run, TIED).judgement is Judgement.RIGHT

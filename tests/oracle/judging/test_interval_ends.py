@@ -1,6 +1,7 @@
 """Intervals at their ends: infinities, numbers of many digits, ends that touch, and errors by name."""
 
 from fractions import Fraction
+from math import inf
 
 import pytest
 
@@ -8,6 +9,7 @@ from streamgauge.oracle.judging import intervals
 from streamgauge.oracle.judging.intervals import (
     DECIMAL,
     DOUBLE,
+    INTEGER,
     TOLERANCE,
     Interval,
     IntervalSum,
@@ -87,3 +89,10 @@ def test_numbers_that_nobody_can_bound_say_why():
         arithmetic("*", number("1e300"), number("1e300"))
     with pytest.raises(OpenError, match="MIN or MAX of computed infinities or NaN"):
         extreme([number("1e0"), number("NaNf")], least=True)
+
+
+def test_a_number_as_one_of_a_wider_datatype():
+    large = intervals.point(INTEGER, 2**60 + 1)
+    assert intervals.promoted(large, DECIMAL) == intervals.point(DECIMAL, 2**60 + 1)
+    assert intervals.promoted(intervals.point(INTEGER, -(10**400)), DOUBLE).special == -inf
+    assert compared("<", number("1e300"), intervals.point(INTEGER, 10**400)) == (True, True)
