@@ -109,6 +109,40 @@ def test_nobody_else_is_charged_with_what_a_stopped_one_has_taken():
     assert outcomes == {"growing": "stopped", "calm": "done"}
 
 
+def test_of_two_the_one_is_stopped_that_computed_while_the_process_grew():
+    """The other has computed for longer, but before."""
+    taken, outcomes, stopped, begun = [0], {}, Event(), Event()
+    watching = Deadlines(lambda: taken[0])
+
+    def run(name, work):
+        try:
+            with watching.within(60, growth=250):
+                work()
+            outcomes[name] = "done"
+        except GrowthError:
+            outcomes[name] = "stopped"
+
+    def calm():
+        computed(0.4)
+        begun.set()
+        stopped.wait(60)
+
+    def grow():
+        try:
+            computed(0.05)
+            taken[0] = 1000
+            endless()
+        finally:
+            stopped.set()
+
+    first = Thread(target=run, args=("calm", calm))
+    first.start()
+    assert begun.wait(60)
+    run("growing", grow)
+    first.join()
+    assert outcomes == {"growing": "stopped", "calm": "done"}
+
+
 def test_what_others_see_is_done_whole():
     """The lock is free again and the work done, whenever the time was over."""
     lock, done = Lock(), []

@@ -31,7 +31,7 @@ def crowd(time, count=3000):
     ("pattern", "limits", "why"),
     [
         ("?a ?b ?c . ?d ?e ?f . ?g ?h ?i", {"seconds": 0.2}, "takes longer than it may"),
-        ("?a ?b ?c . ?d ?e ?f", {"seconds": 60, "growth": 2**24}, "takes more memory than it may"),
+        ("?a ?b ?c . ?d ?e ?f", {"seconds": 60, "growth": 2**26}, "takes more memory than it may"),
     ],
 )
 def test_a_product_in_a_window_is_stopped_and_others_go_on(pattern, limits, why):

@@ -8,11 +8,11 @@ load stops nobody early.
 import ctypes
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from operator import itemgetter
+from operator import attrgetter
 from threading import Lock, Thread, get_ident
 from typing import Final
 
@@ -64,6 +64,10 @@ class Watched:
     growth: int | None
     began: float = 0.0
     held: int = 0
+    looked: float = 0.0
+    """Its clock when it was last looked at (s)."""
+    charged: float = 0.0
+    """The bytes of growth that fell to it during the step, by its share of the CPU time between two looks."""
     steps: int = 0
     seen: int = -1
     stopped: type[TooMuchError] | None = None
@@ -76,7 +80,8 @@ class Watched:
     def look(self, now: float, held: int) -> type[TooMuchError] | None:
         """The error that stops it, if something does."""
         if self.seen != self.steps:
-            self.seen, self.began, self.held = self.steps, now, held
+            self.seen, self.began, self.held, self.charged = self.steps, now, held, 0.0
+        self.looked = now
         if now - self.began >= self.seconds:
             return DeadlineError
         return GrowthError if self.growth is not None and held - self.held >= self.growth else None
@@ -87,12 +92,14 @@ class Deadlines:
 
     Thread-safe.
 
-    ``size`` gives the bytes of the process; of those that grew too much the one is stopped that computed longest, and
-    until its memory is back the others are not charged with it.
+    ``size`` gives the bytes of the process. Its growth between two looks falls to the threads by the CPU time of each
+    meanwhile: of those that may not grow so much the one is stopped that most fell to, and until its memory is back the
+    others are not charged with it.
     """
 
     def __init__(self, size: Callable[[], int]) -> None:
         self._changed, self._watched = Lock(), dict[int, Watched]()
+        self._held = 0
         self._looking, self._size = False, size
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._begin_again)
@@ -142,6 +149,8 @@ class Deadlines:
 
     def _watch(self, watched: Watched) -> None:
         with self._changed:
+            if not self._watched:
+                self._held = watched.held
             self._watched[watched.thread] = watched
             if not self._looking:
                 self._looking = True
@@ -180,25 +189,33 @@ class Deadlines:
 
     def _stop(self) -> None:
         held = self._size() if any(each.growth is not None for each in self._watched.values()) else 0
-        grown: list[tuple[float, Watched]] = []
-        for each in self._watched.values():
+        clocks = [(each, time.clock_gettime(each.clock)) for each in self._watched.values()]
+        self._charge(held, clocks)
+        grown: list[Watched] = []
+        for each, now in clocks:
             if each.stopped is not None:
                 _stop(each)
                 continue
-            now = time.clock_gettime(each.clock)
             error = each.look(now, held)
             if error is GrowthError:
-                grown.append((now - each.began, each))
+                grown.append(each)
             elif error is not None:
                 each.stopped = error
                 _stop(each)
         if grown:
-            _, most = max(grown, key=itemgetter(0))
+            most = max(grown, key=attrgetter("charged"))
             most.stopped = GrowthError
             _stop(most)
         if any(each.stopped is GrowthError for each in self._watched.values()):
             for each in self._watched.values():
-                each.held = held
+                each.held, each.charged = held, 0.0
+
+    def _charge(self, held: int, clocks: Sequence[tuple[Watched, float]]) -> None:
+        """Divide the growth since the last look among the threads by the CPU time of each since then."""
+        grown, self._held = max(0, held - self._held), held
+        spent = sum(now - each.looked for each, now in clocks)
+        for each, now in clocks:
+            each.charged += grown * (now - each.looked) / spent if spent else 0.0
 
 
 def _clock(thread: int) -> int:
