@@ -1,0 +1,37 @@
+"""The command ``ui``: the workbench in a browser."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streamgauge.cli.servers import Host, read_tokens, say
+from streamgauge.model.mistake import MistakeError
+from streamgauge.servers.http.access import check_tokens
+from streamgauge.servers.http.server import Serving
+from streamgauge.workbench.application import application
+from streamgauge.workbench.rooms import Bench
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(ui)
+
+
+def ui(
+    folder: Annotated[Path, typer.Argument(help="The folder of runs and experiments.")] = Path(),
+    host: Host = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 8700,
+    token_file: Annotated[Path | None, typer.Option(help="Accepted tokens, one a line.")] = None,
+) -> None:
+    """Open the workbench: runs, playground, live queries, channels and fragments, in a browser."""
+    if not folder.is_dir():
+        raise MistakeError(f"{folder} is no folder: name the folder of your runs, or make it")
+    tokens = read_tokens(token_file)
+    check_tokens(host, tokens)
+    bench = Bench(folder.resolve(), f"http://{host}:{port}/")
+    way = " (add ?access_token=TOKEN once)" if tokens else ""
+    app = application(bench, tokens)
+    Serving(
+        app, host, port, lambda: None, lambda at: say(f"the workbench of {folder} is at {at}{way}"), alone=True
+    ).run()

@@ -1,0 +1,68 @@
+"""The frame of all pages of the workbench, in the report's style: navigation and the page's own part.
+
+A template of a room extends ``frame.html.j2`` and fills its blocks ``content`` and, where it needs more, ``head``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from streamgauge.report import charts
+from streamgauge.workbench.rooms import Room
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""A page runs its own scripts and speaks with this server only; plots and the editor have inline styles."""
+
+HEADERS: Final = {
+    "Content-Security-Policy": POLICY,
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NavigationLink:
+    """A line of the navigation."""
+
+    href: str
+    title: str
+    about: str
+
+
+def navigation(rooms: Sequence[Room]) -> tuple[NavigationLink, ...]:
+    """The rooms as links."""
+    return tuple(NavigationLink(f"/{room.name}/", room.title, room.about) for room in rooms)
+
+
+def page(request: Request, template: str, title: str, status: int = 200, **values: object) -> HTMLResponse:
+    """A page made of a template; ``values`` are its variables, ``here`` the path, ``rooms`` the navigation."""
+    given = {"title": title, "here": request.url.path, "rooms": request.app.state.rooms, **values}
+    return HTMLResponse(_environment().get_template(template).render(given), status, HEADERS)
+
+
+@cache
+def _environment() -> Environment:
+    """Templates of the workbench, of its rooms and of the report, in this order; text is escaped."""
+    own = Path(__file__).parent
+    rooms = sorted((own / "rooms").glob("*/templates"))
+    loaders = [FileSystemLoader([own / "templates", *rooms]), PackageLoader("streamgauge.report", "templates")]
+    environment = Environment(
+        loader=ChoiceLoader(loaders), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.globals.update(
+        light=Markup(charts.variables("light")),
+        dark=Markup(charts.variables("dark")),
+        plot_css=Markup(charts.plot_css()),
+    )
+    return environment

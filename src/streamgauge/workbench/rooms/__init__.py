@@ -1,0 +1,51 @@
+"""Rooms of the workbench, a module or folder each: one is a room by being here and having ``open_room``."""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from operator import attrgetter
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
+
+from starlette.routing import BaseRoute
+
+
+async def _nothing() -> None:
+    """Leave nothing behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """The common ground of all rooms: the ``folder`` of runs and experiments, and the ``address`` that is served."""
+
+    folder: Path
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A room: its ``name`` is the first part of its paths, ``title`` and ``about`` (a sentence) lead to it.
+
+    ``place`` is its place in the navigation, ``routes`` are below ``/name``, ``close`` ends what it has begun. A folder
+    ``static`` beside its module is served below ``/name/static``, ``templates`` beside it are found by ``pages``.
+    """
+
+    name: str
+    title: str
+    about: str
+    place: int
+    routes: Sequence[BaseRoute]
+    close: Callable[[], Awaitable[None]] = _nothing
+
+
+def open_rooms(bench: Bench) -> list[Room]:
+    """All rooms in the order of their places."""
+    return sorted((module.open_room(bench) for module in _modules()), key=attrgetter("place"))
+
+
+def _modules() -> Iterator[Any]:
+    for found in iter_modules(__path__, f"{__name__}."):
+        module = import_module(found.name)
+        if hasattr(module, "open_room"):
+            yield module
