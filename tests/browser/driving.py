@@ -1,5 +1,6 @@
 """Chromium driven by selenium: started, looked at in a size and a theme, the contrast of its texts."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -63,6 +64,25 @@ def show(browser: Any, address: str, width: int = 1280, theme: str = "light", he
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": theme}]}
     )
     browser.get(address)
+
+
+AXE = "STREAMGAUGE_AXE_HOME"
+"""The variable that names a folder with axe-core, which checks pages for what keeps people out."""
+
+
+def faults(browser: Any) -> list[str]:
+    """What axe-core finds serious or critical on the page that is shown; none where axe-core is not here."""
+    home = os.environ.get(AXE, "")
+    source = Path(home) / "node_modules" / "axe-core" / "axe.js"
+    if not source.is_file():
+        return []
+    browser.execute_cdp_cmd("Runtime.evaluate", {"expression": source.read_text(encoding="utf-8")})
+    found = browser.execute_async_script("const done = arguments[0]; axe.run().then(r => done(r.violations))")
+    return [
+        f"{one['id']} ({one['impact']}): {one['help']}: {one['nodes'][0]['html'][:200]}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
 
 
 CONTRAST = """
