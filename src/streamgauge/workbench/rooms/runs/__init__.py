@@ -1,7 +1,7 @@
 """Runs: the experiments and judged runs of the folder."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeVar
 from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
@@ -11,13 +11,18 @@ from starlette.routing import Route
 
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.mistake import MistakeError
+from streamgauge.report.document import swatch
 from streamgauge.workbench.pages import HEADERS, page
 from streamgauge.workbench.rooms import Bench, Room
+from streamgauge.workbench.rooms.runs.comparison import RunComparison, compare
 from streamgauge.workbench.rooms.runs.folder import FolderError, FoundFiles, find
-from streamgauge.workbench.rooms.runs.run_list import NOT_JUDGED, SORTS, STATES, ListRequest, RunLines, RunPage, listed
-from streamgauge.workbench.rooms.runs.run_page import REPORT_POLICY, Reports, view
+from streamgauge.workbench.rooms.runs.run_list import SORTS, STATES, ListRequest, RunLine, RunLines, RunPage, listed
+from streamgauge.workbench.rooms.runs.run_page import REPORT_POLICY, Reports, RunView, view
 
 Found = TypeVar("Found")
+
+OTHERS: Final = 300
+"""Runs that the page of a run offers to compare it with."""
 
 _UNREADABLE: Final = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, MemoryError, OSError)
 """Errors that files of any content may lead to, where no reader has a sentence for them."""
@@ -43,6 +48,7 @@ class RunsRoom:
             Route("/", self._list),
             Route("/run/{place:path}", self._run),
             Route("/report/{place:path}", self._report),
+            Route("/compare", self._compare),
         ]
         return Room("runs", "Runs", about, 1, routes)
 
@@ -62,18 +68,41 @@ class RunsRoom:
 
     async def _run(self, request: Request) -> Response:
         place = _place(request)
-        line, shown, wrong = await run_in_threadpool(self._viewed, place)
+        line, shown, others, wrong = await run_in_threadpool(self._viewed, place)
         return page(
             request, "runs_run.html.j2", line.name, 200 if shown else 422,
-            line=line, view=shown, wrong=wrong, waiting=line.state == NOT_JUDGED,
+            line=line, view=shown, others=others, wrong=wrong,
         )  # fmt: skip
 
-    def _viewed(self, place: str) -> tuple[Any, Any, str]:
-        [line] = self._lines.of([place])
+    def _viewed(self, place: str) -> tuple[RunLine, RunView | None, Sequence[RunLine], str]:
+        """A run's line, its view or the sentence why there is none, and the runs that it may be compared with."""
+        lines = {line.place: line for line in self._lines.of([*find(self._root).runs, place])}
+        line = lines.pop(place)
+        judged = [each for each in lines.values() if each.precision is not None]
+        others = sorted(judged, key=lambda each: (each.above != line.above, -each.recorded))[:OTHERS]
         try:
-            return line, _in_words(place, lambda: view(self._root, place)), ""
+            return line, _in_words(place, lambda: view(self._root, place)), others, ""
         except MistakeError as error:
-            return line, None, str(error)
+            return line, None, (), str(error)
+
+    async def _compare(self, request: Request) -> Response:
+        places = [place.strip("/") for place in request.query_params.getlist("run")]
+        if len(places) != 2:
+            raise FolderError(f"Two runs are compared, and {len(places)} are marked: mark two in the list of runs")
+        lines, found, wrong = await run_in_threadpool(self._compared, (places[0], places[1]))
+        return page(
+            request, "runs_comparison.html.j2", "Two runs compared", 200 if found else 422,
+            lines=lines, found=found, wrong=wrong, swatches=[swatch(0), swatch(1)],
+            turned="?" + urlencode([("run", place) for place in reversed(places)]),
+        )  # fmt: skip
+
+    def _compared(self, places: tuple[str, str]) -> tuple[Sequence[RunLine], RunComparison | None, str]:
+        found = {line.place: line for line in self._lines.of([*find(self._root).runs, *places])}
+        lines = (found[places[0]], found[places[1]])
+        try:
+            return lines, _in_words("one of them", lambda: compare(self._root, lines)), ""
+        except MistakeError as error:
+            return lines, None, str(error)
 
     async def _report(self, request: Request) -> Response:
         place = _place(request)
