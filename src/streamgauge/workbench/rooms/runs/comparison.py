@@ -145,8 +145,8 @@ def _query(first: str, second: str) -> Iterator[tuple[str, str]]:
     """The lines of both queries as a difference, each with its sign; none where they are the same."""
     if first == second:
         return
-    lines = [text.splitlines()[:QUERY_LINES] for text in (first, second)]
-    for place, line in enumerate(difflib.unified_diff(*lines, n=2, lineterm="")):
+    one, other = first.splitlines()[:QUERY_LINES], second.splitlines()[:QUERY_LINES]
+    for place, line in enumerate(difflib.unified_diff(one, other, n=2, lineterm="")):
         if place >= QUERY_LINES:
             return
         if place > 1 and not line.startswith("@@"):
