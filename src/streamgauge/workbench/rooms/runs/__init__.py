@@ -18,7 +18,7 @@ from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.mistake import MistakeError
 from streamgauge.report.document import swatch
 from streamgauge.servers.http.events import BEAT, BEAT_S, Events, event
-from streamgauge.servers.http.limits import read_body
+from streamgauge.servers.http.limits import STATUS, BodyError, read_body
 from streamgauge.workbench.pages import HEADERS, fragment, page
 from streamgauge.workbench.rooms import Bench, Room
 from streamgauge.workbench.rooms.runs.comparison import RunComparison, compare
@@ -189,7 +189,10 @@ class RunsRoom:
 
     async def _act(self, request: Request, key: str, make: Callable[[], Job]) -> None:
         """Do what the form of a page asks for: start or stop the job of the page."""
-        form = parse_qs((await read_body(request, FORM_BYTES)).decode(errors="replace"))
+        try:
+            form = parse_qs((await read_body(request, FORM_BYTES)).decode(errors="replace"))
+        except BodyError as error:
+            raise HTTPException(STATUS[type(error)], str(error)) from error
         match form.get("do"):
             case ["start"]:
                 await run_in_threadpool(self._jobs.start, key, make)

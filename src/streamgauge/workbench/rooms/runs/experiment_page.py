@@ -53,6 +53,9 @@ STREAM_BYTES: Final = 2**30
 TRIALS: Final = 500
 """Trials that are listed."""
 
+PLANNED: Final = 100_000
+"""Trials that are planned for a page."""
+
 
 @dataclass(frozen=True, slots=True)
 class ExperimentLine:
@@ -117,12 +120,13 @@ class Experiments:
             return ExperimentLine(place, wrong=cut(str(error).replace(f"{self._root}/", ""), 300))
 
     def experiment(self, place: str) -> Experiment:
-        """The experiment of a file in the folder; MistakeError for one that leads out of the folder."""
+        """The experiment of a file in the folder; MistakeError for one that leads out of the folder, or to devices."""
         file = inside(self._root, place)
         read_text(file, TOML_BYTES)
         experiment = read(file)
         for path in _files(experiment):
             refuse_outside(self._root, path)
+            _size(path)
         self.out(experiment)
         return experiment
 
@@ -208,6 +212,9 @@ def _files(experiment: Experiment) -> Iterator[Path]:
 def _refuse_large(experiment: Experiment) -> None:
     """Refuse files that are no plain ones, or too large to be read for a page; FolderError, UnplannedError."""
     query = experiment.query
+    trials = len(experiment.seeds) * experiment.repetitions * sum(len(part.semantics) for part in experiment.engine)
+    if trials > PLANNED:
+        raise UnplannedError(f"these are {trials:,} runs: give fewer seeds or repetitions to see the plan")
     for file, most in ((query.file, QUERY_BYTES), (query.static, STATIC_BYTES)):
         if file is not None and _size(file) > most:
             raise UnplannedError(f"{file.name} has more than {most:,} bytes: start the experiment to see its plan")
