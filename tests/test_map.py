@@ -78,9 +78,14 @@ def test_modules_that_contributors_are_led_to_are_there():
     assert sorted(set(named) - there) == []
 
 
+@pytest.fixture(scope="module")
+def found():
+    """The modules of the repository, read when their text is asked for."""
+    return modules()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_python_names_of_a_page_are_there(page):
-    found = modules()
+def test_python_names_of_a_page_are_there(page, found):
     text = page.read_text(encoding="utf-8")
     names = [span for span in spans(text) if re.fullmatch(r"streamgauge(\.\w+)+", span)]
     assert [name for name in names if not _known(name, found)] == []
@@ -92,6 +97,7 @@ def _known(name, found):
     return name in found or (module in found and re.search(rf"\b{last}\b", found[module].text))
 
 
+@pytest.mark.slow
 def test_cited_pages_are_there():
     files = [file for home in ("src", "tests", "benchmarks", "examples") for file in (ROOT / home).rglob("*.*")]
     kinds = {".py", ".toml", ".md", ".html", ".j2", ".js", ".css", ".java"}
