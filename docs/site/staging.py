@@ -15,8 +15,11 @@ from pathlib import Path
 from shutil import copytree
 from typing import Final
 
-from streamgauge.suites.conformance.cases import ConformanceCase, load
 from tests.semantics.pictures import Panel, picture
+
+from streamgauge.query import parse_sparql
+from streamgauge.query.printer import sparql
+from streamgauge.suites.conformance.cases import ConformanceCase, load
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 OTHERS: Final = {
@@ -29,7 +32,12 @@ OTHERS: Final = {
 """Pages outside of docs/ by their path in the repository, with the staged page that a link to them leads to."""
 
 LINK: Final = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^()\s#]+)(?=[#)])")
+NAMED: Final = re.compile(r"\[([\w-]+\.md)\]\(\1\b")
+"""A link that is called by its address."""
+
 CASES: Final = "cases"
+ALL: Final = sparql(parse_sparql("SELECT ?s { ?s <urn:p> ?o }"))
+"""The query of the cases that do not show another."""
 
 
 def stage(folder: Path) -> None:
@@ -69,7 +77,14 @@ def _relinked(text: str, path: str, homes: dict[str, str], folder: Path) -> str:
         copy.write_bytes(Path(target).read_bytes())
         return f"files/{inside}"
 
-    return LINK.sub(moved, text)
+    titled = NAMED.sub(lambda found: f"[{_title(ROOT / path / '..' / found[1])}]({found[1]}", text)
+    return LINK.sub(moved, titled)
+
+
+def _title(page: Path) -> str:
+    """The title of a page up to its colon; its name where there is no such page, which the link's check tells."""
+    first = page.resolve().read_text(encoding="utf-8").partition("\n")[0] if page.resolve().is_file() else page.name
+    return first.removeprefix("# ").partition(":")[0]
 
 
 def _examples(place: Path) -> None:
@@ -107,7 +122,8 @@ def _cases(folder: Path) -> Iterator[tuple[str, list[ConformanceCase]]]:
 _READING: Final = (
     "The stream is on top, a line for each report below: the bar is the scope, a dot an element that it holds, the\n"
     "triangle the instant of the report ([semantics](../semantics.md)). The answers are those of the definition; a\n"
-    "test compares them with answers that were written by hand.\n"
+    "test compares them with answers that were written by hand. Where no query is shown, it is\n"
+    "`SELECT ?s { ?s <urn:p> ?o }`.\n"
 )
 
 
@@ -116,7 +132,8 @@ def _case(folder: Path, name: str, case: ConformanceCase) -> str:
     title = case.name[0].upper() + case.name[1:]
     parts = [f"\n## {escape(title, quote=False)}\n", f"{_sentence(case.why)} Source: {_sentence(case.source)}\n"]
     parts.append(f"![{escape(_in_words(case))}]({name}.svg)\n")
-    parts.append(f"```sparql\n{case.query.sparql.strip()}\n```\n")
+    if (asked := sparql(case.query.form)) != ALL:
+        parts.append(f"```sparql\n{asked}\n```\n")
     if case.query.static:
         facts = " .\n".join(" ".join(triple) for triple in case.query.static)
         parts.append(f"Static data:\n\n```turtle\n{facts} .\n```\n")
@@ -136,10 +153,8 @@ def _in_words(case: ConformanceCase) -> str:
 
 
 def _case_list(themes: list[tuple[str, list[ConformanceCase]]]) -> str:
-    rows = "\n".join(
-        f"| [{theme}]({CASES}/{theme}.md) | {len(cases)} | {'; '.join(_sentence(case.name).rstrip('.') for case in cases)} |"
-        for theme, cases in themes
-    )
+    names = {theme: "; ".join(_sentence(case.name).rstrip(".") for case in cases) for theme, cases in themes}
+    rows = "\n".join(f"| [{theme}]({CASES}/{theme}.md) | {len(cases)} | {names[theme]} |" for theme, cases in themes)
     pages = "\n".join(f"{CASES}/{theme}" for theme, _ in themes)
     return (
         f"\n## All cases as pictures\n\n| theme | cases | |\n|---|---|---|\n{rows}\n\n"
