@@ -102,7 +102,9 @@ def test_every_file_of_the_package_is_in_the_wheel(installed):
     }
     with zipfile.ZipFile(installed.wheel) as wheel:
         found = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    assert found == wanted
+    pages = {name for name in found if name.startswith("streamgauge/site/")}
+    assert found - pages == wanted
+    assert {f"streamgauge/site/{name}" for name in ("index.html", "searchindex.js", "semantics.html")} <= pages
 
 
 def test_the_program_is_of_the_wheel(installed):
@@ -124,6 +126,15 @@ def test_own_stream_to_verdict_and_page(installed):
     assert [each["judgement"] for each in verdicts] == ["right", "right"]
     assert "<html" in (installed.folder / "runs" / "report.html").read_text()
     assert installed.call("query", "mine/query.rq", "--stream", "mine/stream.ttl", "--time-property", "sosa:resultTime")
+
+
+def test_the_documentation_is_in_the_wheel(installed):
+    folder = Path(installed.call("docs", "--path").strip())
+    assert folder.is_relative_to(installed.program.parents[1])
+    with installed.serving("docs") as address:
+        for page in ("", "semantics.html", "search.html?q=landmark", "searchindex.js"):
+            with urlopen(f"{address}/{page}") as answer:
+                assert b"Streamgauge" in answer.read() or page == "searchindex.js"
 
 
 def test_what_the_package_lists_is_there(installed):
