@@ -25,10 +25,11 @@ POLICY: Final = (
 
 HEADERS: Final = {
     "Content-Security-Policy": POLICY,
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
+"""With the policy no-referrer a browser would send a form with the origin ``null``, which the guard refuses."""
 
 
 @dataclass(frozen=True, slots=True)
