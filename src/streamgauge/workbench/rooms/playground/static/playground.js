@@ -4,6 +4,7 @@ import { openEditor } from "./editor.js"
 const form = document.getElementById("playground")
 const drawn = document.getElementById("drawn")
 const link = document.getElementById("link")
+const stale = document.getElementById("stale")
 document.documentElement.classList.add("scripted-page")
 for (const each of form.querySelectorAll(".scripted")) each.hidden = false
 form.addEventListener("submit", event => event.preventDefault())
@@ -65,8 +66,9 @@ function trouble(where, sentence) {
 
 function told(errors) {
   for (const each of form.querySelectorAll("[data-trouble]")) trouble(each.dataset.trouble, "")
-  for (const each of [...errors].reverse()) trouble(each.where === "state" ? "query" : each.where, each.sentence)
-  editor.underline(errors.filter(each => each.where === "query"))
+  const [first] = editor.underline(errors.filter(each => each.where === "query"))
+  for (const each of [...errors].reverse()) trouble(each.where === "state" ? "query" : each.where, each.where === "query" ? first : each.sentence)
+  stale.hidden = !errors.length
 }
 
 function differing() {
