@@ -29,7 +29,7 @@ HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
-"""Under another policy of referrers browsers send forms with the origin ``null``, which the guard refuses."""
+"""With the policy no-referrer a browser would send a form with the origin ``null``, which the guard refuses."""
 
 
 @dataclass(frozen=True, slots=True)
