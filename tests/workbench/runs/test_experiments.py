@@ -1,11 +1,16 @@
 """Experiment files of the folder: their plan and estimate, and those that are damaged, too large or lead elsewhere."""
 
 import os
+import shlex
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 from streamgauge.suites.experiments import read
 from streamgauge.suites.experiments.plan import plan_query, plan_runs
+from streamgauge.workbench.rooms.runs.experiment_page import Experiments
+from streamgauge.workbench.rooms.runs.run_list import RunLines
 from tests.report import build
 from tests.workbench.runs.folders import EXPERIMENT, bench, keep
 
@@ -107,3 +112,30 @@ def test_a_run_without_its_stream_or_with_one_elsewhere_is_not_judged(tmp_path):
             (run / "run.json").read_text().replace('"stream": null', '"stream": "../../stream"')
         )
         assert "lies outside of the folder" in client.post("/runs/run/run", do="start").text
+
+
+def recorded(experiment, **changes):
+    """The header of a run that the first trial of an experiment would have."""
+    [trial, *_] = plan_runs(experiment, plan_query(experiment))
+    made = build.right()[0].header
+    return replace(
+        made, engine=trial.system, query=trial.query.query, query_text=trial.query.text, semantics=trial.semantics,
+        workload={**trial.workload, "triples": 9}, factor=trial.pace, options=trial.options,
+        experiment=experiment.name, parameters={"WSIZE": "2s", "WSLIDE": "1s", "TEMP": "1.0"}, **changes,
+    )  # fmt: skip
+
+
+def test_the_command_that_does_a_run_again_makes_just_its_trial(tmp_path):
+    (tmp_path / "e.toml").write_text(EXPERIMENT)
+    overrides = ["workload.stations=3", "feed.pace=7", "query.parameters.WSIZE=4s", "repetitions=2"]
+    varied = read(tmp_path / "e.toml", overrides)
+    header = replace(recorded(varied), parameters={"WSIZE": "4s", "WSLIDE": "1s", "TEMP": "1.0"})
+    experiments = Experiments(tmp_path, RunLines(tmp_path))
+    words = shlex.split(experiments.command(header, ["e.toml"]))
+    assert (words[:3], words[-2:]) == (["streamgauge", "run", "e.toml"], ["--out", "again"])
+    given = [word for before, word in pairwise(words) if before == "-D"]
+    again = read(tmp_path / "e.toml", given)
+    [trial] = plan_runs(again, plan_query(again))
+    assert trial.differences(header) == ()
+    assert experiments.command(replace(header, experiment="other"), ["e.toml"]) == ""
+    assert experiments.command(replace(header, query_text="ASK {}"), ["e.toml"]) == ""

@@ -87,7 +87,7 @@ def test_an_experiment_ends_when_the_workbench_is_killed(tmp_path):
     (tmp_path / "e.toml").write_text(EXPERIMENT)
     program = (
         "import time\nfrom streamgauge.workbench.rooms.runs.jobs import Job\n"
-        f"job = Job('x', ['run', {str(tmp_path / 'e.toml')!r}, '--out', {str(tmp_path / 'out')!r}], watched=True)\n"
+        f"job = Job('x', {str(tmp_path)!r}, ['run', 'e.toml', '--out', 'out'], watched=True)\n"
         "time.sleep(600)"
     )
     owner = subprocess.Popen([sys.executable, "-c", program])
@@ -103,7 +103,7 @@ def test_an_experiment_ends_when_the_workbench_is_killed(tmp_path):
 @pytest.mark.server
 def test_a_command_that_refuses_says_why(tmp_path):
     (tmp_path / "e.toml").write_text("[workload]\n")
-    made = Job("x", ["run", str(tmp_path / "e.toml")], watched=True)
+    made = Job("x", tmp_path, ["run", "e.toml"], watched=True)
     until(lambda: not made.going)
     assert made.sentence.startswith("Not done: ")
     assert "query is missing" in made.sentence

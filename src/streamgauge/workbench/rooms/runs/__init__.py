@@ -16,6 +16,7 @@ from starlette.routing import Route
 from streamgauge.formats.run import stream_path
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.run import RunHeader
 from streamgauge.report.document import swatch
 from streamgauge.servers.http.events import BEAT, BEAT_S, Events, event
 from streamgauge.servers.http.limits import STATUS, BodyError, read_body
@@ -67,6 +68,7 @@ class RunsRoom:
             Route("/report/{place:path}", self._report),
             Route("/compare", self._compare),
             Route("/experiment/{place:path}", self._experiment),
+            Route("/experiment-report/{place:path}", self._report_of_experiment),
             Route("/run/{place:path}", self._act_on_run, methods=["POST"]),
             Route("/experiment/{place:path}", self._act_on_experiment, methods=["POST"]),
             Route("/watch/{kind}/{place:path}", self._watch),
@@ -108,12 +110,17 @@ class RunsRoom:
 
     def _viewed(self, place: str) -> tuple[RunLine, RunView | None, Sequence[RunLine], str]:
         """A run's line, its view or the sentence why there is none, and the runs that it may be compared with."""
-        lines = {line.place: line for line in self._lines.of([*find(self._root).runs, place])}
+        folder = find(self._root)
+        lines = {line.place: line for line in self._lines.of([*folder.runs, place])}
         line = lines.pop(place)
         judged = [each for each in lines.values() if each.precision is not None]
         others = sorted(judged, key=lambda each: (each.above != line.above, -each.recorded))[:OTHERS]
+
+        def again(header: RunHeader) -> str:
+            return self._experiments.command(header, folder.experiments)
+
         try:
-            return line, _in_words(place, lambda: view(self._root, place)), others, ""
+            return line, _in_words(place, lambda: view(self._root, place, again)), others, ""
         except MistakeError as error:
             return line, None, (), str(error)
 
@@ -138,9 +145,21 @@ class RunsRoom:
 
     async def _report(self, request: Request) -> Response:
         place = _place(request)
-        text = await run_in_threadpool(_in_words, place, lambda: self._reports.page(place))
-        headers = {**HEADERS, "Content-Security-Policy": REPORT_POLICY}
-        return HTMLResponse(text.encode(errors="backslashreplace"), headers=headers)
+        title = place or self._root.name
+        text = await run_in_threadpool(_in_words, place, lambda: self._reports.page((place,), title))
+        return _report(text)
+
+    async def _report_of_experiment(self, request: Request) -> Response:
+        place = _place(request)
+        return _report(await run_in_threadpool(_in_words, place, lambda: self._reported(place)))
+
+    def _reported(self, place: str) -> str:
+        """The report's page about all runs of an experiment that are judged."""
+        shown = self._experiments.view(place)
+        places = tuple(line.place for _, line in shown.trials if line is not None and line.judged)
+        if not places:
+            raise FolderError(f"{place}: none of its runs is judged yet")
+        return self._reports.page(places, shown.line.name)
 
     async def _experiment(self, request: Request) -> Response:
         place = _place(request)
@@ -170,9 +189,8 @@ class RunsRoom:
     def _start(self, place: str) -> Job:
         """The job that runs an experiment."""
         experiment = _in_words(place, lambda: self._experiments.experiment(place))
-        out = self._root / self._experiments.out(experiment)
-        words = ["run", str(inside(self._root, place)), "--out", str(out)]
-        return Job(f"experiment {experiment.name}", words, watched=True)
+        words = ["run", f"./{place}", "--out", f"./{self._experiments.out(experiment)}"]
+        return Job(f"experiment {experiment.name}", self._root, words, watched=True)
 
     async def _act_on_run(self, request: Request) -> Response:
         place = _place(request)
@@ -185,7 +203,7 @@ class RunsRoom:
         stamp(folder)
         stream = _in_words(place, lambda: stream_path(folder))
         refuse_outside(self._root, stream)
-        return Job(f"judging {place or self._root.name}", ["check", str(folder)], watched=False)
+        return Job(f"judging {place or self._root.name}", self._root, ["check", f"./{place}"], watched=False)
 
     async def _act(self, request: Request, key: str, make: Callable[[], Job]) -> None:
         """Do what the form of a page asks for: start or stop the job of the page."""
@@ -223,6 +241,12 @@ class RunsRoom:
                 silent = 0.0
                 yield BEAT
             await asyncio.sleep(EVERY_S)
+
+
+def _report(text: str) -> Response:
+    """The report's page, which runs no script."""
+    headers = {**HEADERS, "Content-Security-Policy": REPORT_POLICY}
+    return HTMLResponse(text.encode(errors="backslashreplace"), headers=headers)
 
 
 def _place(request: Request) -> str:

@@ -1,7 +1,9 @@
 """An experiment file of the folder: its trials with those that are done, the estimate, where its runs go."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -11,7 +13,9 @@ from typing import Final, NoReturn
 from streamgauge.harness import Trial
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import counted, elapsed
+from streamgauge.model.run import RunHeader
 from streamgauge.report.cards import pace
+from streamgauge.semantics.profiles import profile
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.sources.contract import parse_address
 from streamgauge.suites.experiments import Experiment, read
@@ -52,6 +56,9 @@ STREAM_BYTES: Final = 2**30
 
 TRIALS: Final = 500
 """Trials that are listed."""
+
+FOUND: Final = frozenset(("name", "seed", "triples", "content", "notes"))
+"""Fields of a run's workload that are no parameters."""
 
 PLANNED: Final = 100_000
 """Trials that are planned for a page."""
@@ -167,6 +174,9 @@ class Experiments:
             return "All runs are done."
         streams = self._root / out / "streams"
         stream = stream_folder(experiment.workload, to_do[0].query.query, to_do[0].seed, streams)
+        if experiment.workload.name is None and streams.is_dir() and not stream.is_dir():
+            made = [each for each in islice(streams.iterdir(), ENTRIES) if not each.name.startswith(".")]
+            stream = made[0] if len(made) == 1 else stream
         if stream.is_dir():
             _refuse_stream(inside(self._root, stream.relative_to(self._root).as_posix()))
             context = ExperimentContext(self._root / out, _no_spark)
@@ -178,6 +188,64 @@ class Experiments:
             return f"{counted(len(to_do), 'run')}; how long they take is known once the stream is read."
         found = RunEstimate(len(to_do), span, 0, experiment.feed.factor)
         return f"At least {elapsed(found.seconds)}, and the time to make the stream: {found.words}."
+
+    def command(self, header: RunHeader, places: Sequence[str]) -> str:
+        """The command that records and judges such a run again by an experiment file of the folder; empty for none."""
+        for line in self.of(places):
+            if line.name == header.experiment and not line.wrong:
+                try:
+                    overrides = list(_overrides(self.experiment(line.place), header))
+                    again = read(inside(self._root, line.place), overrides)
+                    _refuse_large(again)
+                    [trial] = plan_runs(again, plan_query(again))
+                except (MistakeError, ValueError):
+                    continue
+                if set(trial.differences(header)) <= _told_otherwise(again, header):
+                    set_ = [word for each in overrides for word in ("-D", each)]
+                    return shlex.join(["streamgauge", "run", line.place, *set_, "--out", "again"])
+        return ""
+
+
+def _told_otherwise(experiment: Experiment, header: RunHeader) -> frozenset[str]:
+    """The differences that say nothing: a recorded stream is named by its path from where the command was called."""
+    names = {source.address.rpartition("/")[2] for source in experiment.workload.sources}
+    kept = {name.rpartition("/")[2] for name in str(header.workload.get("name")).split(", ")}
+    return frozenset({"workload"}) if names and names == kept else frozenset()
+
+
+def _overrides(experiment: Experiment, header: RunHeader) -> Iterator[str]:
+    """The fields by which an experiment makes just the one trial of a run, as ``-D`` takes them."""
+    part: dict[str, object] = {"name": header.engine, "semantics": [header.semantics.name]}
+    if header.semantics.time_unit != profile(header.semantics.name).time_unit:
+        part["time_unit"] = header.semantics.time_unit
+    if header.options:
+        part["options"] = dict(header.options)
+    yield f"engine=[{_inline(part)}]"
+    yield f"seeds=[{_toml(header.workload.get('seed', 0))}]"
+    if experiment.repetitions != 1:
+        yield "repetitions=1"
+    if experiment.feed.factor != header.factor:
+        yield f"feed.pace={_toml('fast' if header.factor is None else header.factor)}"
+    for key, value in header.parameters.items():
+        if str(experiment.query.parameters.get(key)) != str(value):
+            yield f"query.parameters.{key}={_toml(value)}"
+    for key, value in header.workload.items():
+        if key not in FOUND and str(experiment.workload.parameters.get(key)) != str(value):
+            yield f"workload.{key}={_toml(value)}"
+
+
+def _inline(table: Mapping[str, object]) -> str:
+    return "{ " + ", ".join(f"{key} = {_toml(value)}" for key, value in table.items()) + " }"
+
+
+def _toml(value: object) -> str:
+    """A value as TOML writes it."""
+    match value:
+        case dict():
+            return _inline(value)
+        case list():
+            return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _to_do(trials: Sequence[Trial], out: Path) -> list[Trial]:

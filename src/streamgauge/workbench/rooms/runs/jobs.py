@@ -46,7 +46,7 @@ POINTS: Final = 240
 """Points of a small plot."""
 
 _START: Final = """
-import os, signal, threading
+import os, signal, sys, threading
 
 def leave():
     os.read(0, 1)
@@ -54,11 +54,15 @@ def leave():
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 threading.Thread(target=leave, daemon=True).start()
+os.chdir(sys.argv.pop(1))
 from streamgauge.cli.main import main
 main()
 """
-"""A command that is interrupted when its input ends, as when the workbench is killed. A shell has its background jobs
-ignore an interruption, which children inherit."""
+"""A command in a folder (its first word) that is interrupted when its input ends, as when the workbench is killed.
+
+A shell has its background jobs ignore an interruption, which children inherit. Paths in run folders are relative to
+the folder, as those of a command that a user calls there.
+"""
 
 _DONE: Final = frozenset((0, 1, 3, 4, 5))
 """Exit codes of commands that did what was asked, whatever the verdict."""
@@ -87,16 +91,17 @@ class JobView:
 class Job:
     """A command of this package in a child process. Thread-safe."""
 
-    def __init__(self, title: str, words: Sequence[str], *, watched: bool) -> None:
-        """``watched``: the command is ``run``, which writes its progress to a folder of the job's own."""
+    def __init__(self, title: str, folder: Path, words: Sequence[str], *, watched: bool) -> None:
+        """``words`` are called in the folder. ``watched``: the command is ``run``, which writes its progress."""
         self.title, self.sentence = title, ""
+        self._first = "starting" if watched else "judging"
         self._scratch = TemporaryDirectory(prefix="streamgauge-job-")
         self.reader = ProgressReader(Path(self._scratch.name))
         self._lock, self._stopping = Lock(), False
         self._so_far: Verdict | None = None
         self._next, self._looked, self._view = 0.0, 0.0, JobView(True, False, "", "", 0.0, "")
         more = ("--progress", self._scratch.name) if watched else ()
-        self._process = ChildProcess([sys.executable, "-c", _START, *words, *more], session=True)
+        self._process = ChildProcess([sys.executable, "-c", _START, str(folder), *words, *more], session=True)
         self._waiter = Thread(target=self._wait, name="workbench-job", daemon=True)
         self._waiter.start()
 
@@ -179,7 +184,7 @@ class Job:
             going=not over,
             stopping=self._stopping,
             sentence=self.sentence,
-            step="" if over else reader.step,
+            step="" if over else reader.step or self._first,
             share=reader.share,
             trial="" if over else reader.trial,
             measures=() if over else self._measures(),

@@ -217,7 +217,8 @@ def cut(text: str, letters: int = LETTERS) -> str:
 def workload_text(workload: Mapping[str, object]) -> str:
     """A workload in short: ``weather, stations 50, duration 30s``."""
     given = [f"{key} {value}" for key, value in list(workload.items())[:20] if key not in _HIDDEN]
-    return cut(", ".join([cut(str(workload.get("name", ""))), *map(cut, given)]))
+    name = ", ".join(each.rpartition("/")[2] for each in cut(str(workload.get("name", "")), 1000).split(", "))
+    return cut(", ".join([name, *map(cut, given)]))
 
 
 SORTS: Final[Mapping[str, Callable[[RunLine], Any]]] = {
