@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from streamgauge.workbench.rooms.runs.jobs import BusyError, Job, Jobs, polyline
+from streamgauge.workbench.rooms.runs.jobs import BenchJob, JobRefusedError, Jobs, polyline
 from tests.workbench.runs.folders import EXPERIMENT, bench
 
 WAIT_S = 60
@@ -26,10 +26,10 @@ def job(going=True, title="job"):
 def test_one_job_goes_on_for_a_key_and_as_many_as_may_in_all():
     jobs, first = Jobs(most=2), job(title="first")
     jobs.start("a", lambda: first)
-    with pytest.raises(BusyError, match="first runs already"):
+    with pytest.raises(JobRefusedError, match="first runs already"):
         jobs.start("a", lambda: pytest.fail("made"))
     jobs.start("b", lambda: job(title="second"))
-    with pytest.raises(BusyError, match="first and second run already"):
+    with pytest.raises(JobRefusedError, match="first and second run already"):
         jobs.start("c", lambda: pytest.fail("made"))
     first.going = False
     again = jobs.start("a", job)
@@ -42,7 +42,7 @@ def test_closing_stops_what_goes_on_and_lets_nothing_begin():
     jobs.start("b", lambda: job(going=False))
     assert jobs.close() == ["going: Stopped."]
     assert going.stopped
-    with pytest.raises(BusyError, match="closing"):
+    with pytest.raises(JobRefusedError, match="closing"):
         jobs.start("c", job)
 
 
@@ -86,8 +86,8 @@ def test_closing_the_workbench_ends_an_experiment_with_its_engine_and_says_so(tm
 def test_an_experiment_ends_when_the_workbench_is_killed(tmp_path):
     (tmp_path / "e.toml").write_text(EXPERIMENT)
     program = (
-        "import time\nfrom streamgauge.workbench.rooms.runs.jobs import Job\n"
-        f"job = Job('x', {str(tmp_path)!r}, ['run', 'e.toml', '--out', 'out'], watched=True)\n"
+        "import time\nfrom streamgauge.workbench.rooms.runs.jobs import BenchJob\n"
+        f"job = BenchJob('x', {str(tmp_path)!r}, ['run', 'e.toml', '--out', 'out'], watched=True)\n"
         "time.sleep(600)"
     )
     owner = subprocess.Popen([sys.executable, "-c", program])
@@ -103,7 +103,7 @@ def test_an_experiment_ends_when_the_workbench_is_killed(tmp_path):
 @pytest.mark.server
 def test_a_command_that_refuses_says_why(tmp_path):
     (tmp_path / "e.toml").write_text("[workload]\n")
-    made = Job("x", tmp_path, ["run", "e.toml"], watched=True)
+    made = BenchJob("x", tmp_path, ["run", "e.toml"], watched=True)
     until(lambda: not made.going)
     assert made.sentence.startswith("Not done: ")
     assert "query is missing" in made.sentence

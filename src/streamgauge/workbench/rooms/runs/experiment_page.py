@@ -31,7 +31,7 @@ from streamgauge.suites.experiments.runner import ExperimentContext, estimate
 from streamgauge.workbench.rooms.runs.folder import (
     ENTRIES,
     TOML_BYTES,
-    FolderError,
+    BenchError,
     inside,
     read_text,
     refuse_outside,
@@ -92,7 +92,7 @@ class ExperimentView:
     unplanned: str = ""
 
 
-class UnplannedError(FolderError):
+class UnplannedError(BenchError):
     """An experiment that is too large to be planned for a page; it may be started all the same."""
 
 
@@ -111,7 +111,7 @@ class Experiments:
     def _line(self, place: str) -> ExperimentLine:
         try:
             text = read_text(inside(self._root, place), TOML_BYTES)
-        except FolderError as error:
+        except BenchError as error:
             return ExperimentLine(place, wrong=cut(str(error), 300))
         digest = hashlib.sha256(text.encode()).hexdigest()
         kept = self._kept.get(place)
@@ -141,7 +141,7 @@ class Experiments:
         """The place of the experiment's runs: ``runs/NAME``, or ``NAME`` in a folder that is called runs itself."""
         name = experiment.name
         if not name or "/" in name or "\0" in name or name.startswith(".") or len(name.encode()) > 200:
-            raise FolderError(f"name = {name!r:.80}: the name of an experiment is the name of the folder of its runs")
+            raise BenchError(f"name = {name!r:.80}: the name of an experiment is the name of the folder of its runs")
         place = name if self._root.name == "runs" else f"runs/{name}"
         inside(self._root, place)
         return place
@@ -278,7 +278,7 @@ def _files(experiment: Experiment) -> Iterator[Path]:
 
 
 def _refuse_large(experiment: Experiment) -> None:
-    """Refuse files that are no plain ones, or too large to be read for a page; FolderError, UnplannedError."""
+    """Refuse files that are no plain ones, or too large to be read for a page; BenchError, UnplannedError."""
     query = experiment.query
     trials = len(experiment.seeds) * experiment.repetitions * sum(len(part.semantics) for part in experiment.engine)
     if trials > PLANNED:
@@ -297,7 +297,7 @@ def _size(path: Path) -> int:
     if not path.exists():
         return 0
     if not path.is_file():
-        raise FolderError(f"{path.name} is neither a file nor a folder")
+        raise BenchError(f"{path.name} is neither a file nor a folder")
     return path.stat().st_size
 
 

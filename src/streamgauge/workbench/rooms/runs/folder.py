@@ -48,7 +48,7 @@ Stamp = tuple[tuple[str, int, int], ...]
 """Path, time of change (ns) and size of each file of a run: what was computed of it holds while they are the same."""
 
 
-class FolderError(MistakeError, ValueError):
+class BenchError(MistakeError, ValueError):
     """A folder or file that the workbench does not open; the sentence says why."""
 
 
@@ -132,7 +132,7 @@ def _is_experiment(file: Path) -> bool:
     """Whether a TOML file has the tables of an experiment; one that is no TOML is taken for one by its lines."""
     try:
         text = read_text(file, TOML_BYTES)
-    except FolderError:
+    except BenchError:
         return False
     try:
         data = tomllib.loads(text)
@@ -142,51 +142,51 @@ def _is_experiment(file: Path) -> bool:
 
 
 def inside(root: Path, place: str) -> Path:
-    """The path of a place below ``root``; FolderError for one that is elsewhere or reached by a link."""
+    """The path of a place below ``root``; BenchError for one that is elsewhere or reached by a link."""
     parts = [part for part in place.split("/") if part]
     if "\0" in place or any(part in (".", "..") for part in parts):
-        raise FolderError(f"{place!r:.100} is no place in the folder of the workbench")
+        raise BenchError(f"{place!r:.100} is no place in the folder of the workbench")
     path = root
     for part in parts:
         path /= part
         if path.is_symlink():
-            raise FolderError(f"{place:.100}: {part:.100} is a link, and is not followed")
+            raise BenchError(f"{place:.100}: {part:.100} is a link, and is not followed")
     return path
 
 
 def refuse_outside(root: Path, path: Path) -> None:
-    """Refuse a path that leads out of ``root``, by its parts or by links; FolderError."""
+    """Refuse a path that leads out of ``root``, by its parts or by links; BenchError."""
     if not path.resolve().is_relative_to(root):
-        raise FolderError(f"{path} lies outside of the folder of the workbench: put a copy into the folder")
+        raise BenchError(f"{path} lies outside of the folder of the workbench: put a copy into the folder")
 
 
 def read_text(file: Path, most: int = JSON_BYTES) -> str:
-    """The text of a plain file of at most so many bytes; FolderError."""
+    """The text of a plain file of at most so many bytes; BenchError."""
     try:
         state = file.lstat()
         if not stat.S_ISREG(state.st_mode):
-            raise FolderError(f"{file.name}: no plain file")
+            raise BenchError(f"{file.name}: no plain file")
         if state.st_size > most:
-            raise FolderError(f"{file.name} has {state.st_size:,} bytes, more than the {most:,} that are read here")
+            raise BenchError(f"{file.name} has {state.st_size:,} bytes, more than the {most:,} that are read here")
         return file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise FolderError(f"{file.name}: cannot be read: {obstacle(error)}") from error
+        raise BenchError(f"{file.name}: cannot be read: {obstacle(error)}") from error
 
 
 def stamp(folder: Path) -> Stamp:
-    """The files of a run folder and of the folders in it; FolderError for links, devices and too many files.
+    """The files of a run folder and of the folders in it; BenchError for links, devices and too many files.
 
     A run's files are opened only after this: a link could lead anywhere, a pipe would never end.
     """
     found = []
     for number, (entry, place) in enumerate(_entries(folder)):
         if number >= ENTRIES:
-            raise FolderError(f"it has more than {ENTRIES:,} files: this is no run that Streamgauge recorded")
+            raise BenchError(f"it has more than {ENTRIES:,} files: this is no run that Streamgauge recorded")
         state = entry.stat(follow_symlinks=False)
         if stat.S_ISLNK(state.st_mode):
-            raise FolderError(f"{place} is a link, and is not followed: put the file itself there")
+            raise BenchError(f"{place} is a link, and is not followed: put the file itself there")
         if not stat.S_ISREG(state.st_mode):
-            raise FolderError(f"{place} is neither a file nor a folder")
+            raise BenchError(f"{place} is neither a file nor a folder")
         found.append((place, state.st_mtime_ns, state.st_size))
     return tuple(sorted(found))
 
@@ -204,11 +204,11 @@ def _entries(folder: Path) -> Iterator[tuple[os.DirEntry[str], str]]:
                         if not below.is_dir(follow_symlinks=False):
                             yield below, f"{entry.name}/{below.name}"
     except OSError as error:
-        raise FolderError(f"{folder.name}: cannot be read: {obstacle(error)}") from error
+        raise BenchError(f"{folder.name}: cannot be read: {obstacle(error)}") from error
 
 
 def refuse_large(folder: Path, names: Sequence[str]) -> None:
-    """Refuse tables of a run that have too much to be read for a page; FolderError, TableError for damaged ones."""
+    """Refuse tables of a run that have too much to be read for a page; BenchError, TableError for damaged ones."""
     values = size = 0
     for name in names:
         table = folder / f"{name}.parquet"
@@ -218,7 +218,7 @@ def refuse_large(folder: Path, names: Sequence[str]) -> None:
             size += sum(group.total_byte_size for group in groups)
             values += sum(group.column(at).num_values for group in groups for at in range(group.num_columns))
             if values > VALUES or size > TABLE_BYTES:
-                raise FolderError(
+                raise BenchError(
                     f"its tables are too large for this page (more than {VALUES:,} values, up to {name}.parquet): "
                     "streamgauge report makes a page of any run"
                 )
@@ -233,7 +233,7 @@ def _metadata(file: Path) -> pq.FileMetaData:
 
 
 def column(folder: Path, table: str, name: str) -> pa.ChunkedArray | None:
-    """A column of numbers of a run's table, ``None`` where there is no such table; FolderError, TableError."""
+    """A column of numbers of a run's table, ``None`` where there is no such table; BenchError, TableError."""
     where = folder / f"{table}.parquet"
     if not where.exists():
         return None

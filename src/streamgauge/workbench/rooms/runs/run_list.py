@@ -20,7 +20,7 @@ from streamgauge.formats.run import FORMAT, UNFINISHED, VERSION
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.verdict import Judgement
 from streamgauge.report.numbers import NOTHING, duration, mebibytes, number, percent
-from streamgauge.workbench.rooms.runs.folder import RUNS, FolderError, Stamp, column, inside, read_text, stamp
+from streamgauge.workbench.rooms.runs.folder import RUNS, BenchError, Stamp, column, inside, read_text, stamp
 
 NOT_JUDGED: Final = "not judged"
 DAMAGED: Final = "damaged"
@@ -119,7 +119,7 @@ class RunLines:
         try:
             folder = inside(self._root, place)
             now = stamp(folder)
-        except FolderError as error:
+        except BenchError as error:
             return RunLine(place, DAMAGED, cut(str(error)))
         kept = self._made.get(place)
         if kept is not None and kept[0] == now:
@@ -149,7 +149,7 @@ def _read(folder: Path, place: str, recorded: float) -> RunLine:
     semantics = header.get("semantics")
     state = str(verdict.get("judgement", NOT_JUDGED))
     if state not in STATES:
-        raise FolderError(f"verdict.json: the judgement {state!r:.60} is none")
+        raise BenchError(f"verdict.json: the judgement {state!r:.60} is none")
     delay = column(folder, "windows", "delay") if verdict else None
     scored = delay is not None and (len(delay) > 0 or state != Judgement.UNKNOWN)
     return RunLine(
@@ -177,20 +177,20 @@ def _verdict(folder: Path) -> Mapping[str, Any]:
 
 
 def read_object(file: Path, form: str) -> Mapping[str, Any]:
-    """The JSON object of a format in a file; FolderError says what else the file is."""
+    """The JSON object of a format in a file; BenchError says what else the file is."""
     try:
         data = json.loads(read_text(file))
     except (json.JSONDecodeError, RecursionError) as error:
-        raise FolderError(f"{file.name}: not readable JSON: was it changed by hand, or cut?") from error
+        raise BenchError(f"{file.name}: not readable JSON: was it changed by hand, or cut?") from error
     if not isinstance(data, dict) or data.get("format") != form or data.get("version") != VERSION:
-        raise FolderError(f"{file.name}: expected {form!r}, version {VERSION}: this is another kind of file")
+        raise BenchError(f"{file.name}: expected {form!r}, version {VERSION}: this is another kind of file")
     return data
 
 
 def _table(data: Mapping[str, Any], name: str, file: str) -> Mapping[str, Any]:
     found = data.get(name)
     if not isinstance(found, dict):
-        raise FolderError(f"{file}: field {name} is missing")
+        raise BenchError(f"{file}: field {name} is missing")
     return found
 
 

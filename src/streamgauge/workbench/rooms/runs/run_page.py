@@ -17,7 +17,7 @@ from streamgauge.report.document import RunConditions, conditions, document
 from streamgauge.report.plots import plots
 from streamgauge.report.series import series_of
 from streamgauge.servers.http.deadlines import DEADLINES
-from streamgauge.workbench.rooms.runs.folder import FolderError, Stamp, inside, refuse_large, stamp
+from streamgauge.workbench.rooms.runs.folder import BenchError, Stamp, inside, refuse_large, stamp
 from streamgauge.workbench.rooms.runs.run_list import read_object
 
 SECONDS: Final = 20.0
@@ -111,9 +111,7 @@ class Reports:
     def page(self, places: tuple[str, ...], title: str) -> str:
         """The page of judged runs; MistakeError."""
         if len(places) > TOGETHER:
-            raise FolderError(
-                f"these are {len(places):,} runs: streamgauge report makes a page of more than {TOGETHER}"
-            )
+            raise BenchError(f"these are {len(places):,} runs: streamgauge report makes a page of more than {TOGETHER}")
         with self._lock:
             now = [stamp(inside(self._root, place)) for place in places]
             kept = self._kept.get(places)
