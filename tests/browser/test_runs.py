@@ -93,6 +93,8 @@ def test_an_experiment_is_started_watched_stopped_resumed_and_compared(browser: 
     wait_for(browser, lambda: "2 of 2 runs done" in text_of(browser, "main"), "the end of the second run")
     assert "All runs are done" in text_of(browser, "main")
     assert [each.text for each in browser.find_elements("css selector", "td.verdict")] == ["right", "right"]
+    browser.find_element("link text", "Open the report of 2 runs").click()
+    assert "All 2 runs are right" in text_of(browser, ".headline")
     show(browser, f"{bench.url}/runs/")
     boxes = browser.find_elements("css selector", "input[type=checkbox]")
     for box in boxes:

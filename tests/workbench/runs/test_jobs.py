@@ -1,16 +1,20 @@
 """Jobs of the workbench: one for each key, few at once, and none that outlives it."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import psutil
 import pytest
 
-from streamgauge.workbench.rooms.runs.jobs import BenchJob, JobRefusedError, Jobs, polyline
+from streamgauge.workbench.rooms import Bench, runs
+from streamgauge.workbench.rooms.runs import RunsRoom
+from streamgauge.workbench.rooms.runs.jobs import BenchJob, JobRefusedError, Jobs, JobView, polyline
 from tests.workbench.runs.folders import EXPERIMENT, bench
 
 WAIT_S = 60
@@ -52,6 +56,31 @@ def test_points_of_a_small_plot():
     assert len(polyline(range(10_000)).split()) <= 240
 
 
+def test_a_watch_ends_with_the_job_and_when_the_workbench_is_told_to_stop(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "EVERY_S", 0.001)
+    view = JobView(True, False, "", "<step>", 0.5, "")
+    looks = iter([view, view, replace(view, step="next"), replace(view, going=False)])
+    place = Bench(tmp_path)
+    room = RunsRoom(place)
+
+    async def told(look):
+        return [each async for each in room._told(SimpleNamespace(look=look))]
+
+    first, second, last = asyncio.run(told(lambda: next(looks)))
+    assert first.startswith(b"event: progress\n")
+    assert b"&lt;step&gt;" in first
+    assert b"next" in second
+    assert last.startswith(b"event: over\n")
+    seen = []
+
+    def leave():
+        place.leaving.set()
+        seen.append(1)
+        return view
+
+    assert len(asyncio.run(told(leave))) == len(seen) == 1
+
+
 def until(seen):
     end = time.monotonic() + WAIT_S
     while not (found := seen()):
@@ -76,7 +105,9 @@ def test_closing_the_workbench_ends_an_experiment_with_its_engine_and_says_so(tm
         busy = client.post("/runs/experiment/e.toml", do="start")
         assert (busy.status_code, "experiment heat runs already" in busy.text) == (400, True)
         until(lambda: engines(os.getpid()))
-        assert ">Running<" in client.get("/runs/experiment/e.toml").text
+        page = client.get("/runs/experiment/e.toml").text
+        assert ">Running<" in page
+        assert '<noscript><meta http-equiv="refresh" content="3"></noscript>' in page
         assert "running" in client.get("/runs/").text
     assert "streamgauge: experiment heat: Stopped; finished runs are kept" in capfd.readouterr().err
     assert set(psutil.Process().children(recursive=True)) <= before

@@ -8,11 +8,13 @@ import os
 import stat
 import tomllib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge.formats.tables import TableError, files
@@ -40,7 +42,7 @@ VALUES: Final = 10_000_000
 """How many values of a table are read for a page."""
 
 TABLE_BYTES: Final = 512 * 2**20
-"""How many bytes of a table, before compression, are read for a page."""
+"""How many bytes of tables, before compression, are read for a page."""
 
 _PASSED = frozenset(("streams", "node_modules", "__pycache__"))
 
@@ -213,41 +215,74 @@ def refuse_large(folder: Path, names: Sequence[str]) -> None:
     for name in names:
         table = folder / f"{name}.parquet"
         for file in files(table) if table.exists() else ():
-            metadata = _metadata(file)
-            groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-            size += sum(group.total_byte_size for group in groups)
-            values += sum(group.column(at).num_values for group in groups for at in range(group.num_columns))
+            with _parquet(file) as parquet:
+                chunks = list(_chunks(parquet.metadata))
+            values += sum(chunk.num_values for _, chunk in chunks)
+            size += sum(chunk.total_uncompressed_size for _, chunk in chunks)
+            if values <= VALUES and size <= TABLE_BYTES:
+                size += sum(_repeated(file, group, chunk) for group, chunk in chunks if _may_repeat(chunk))
             if values > VALUES or size > TABLE_BYTES:
                 raise BenchError(
-                    f"its tables are too large for this page (more than {VALUES:,} values, up to {name}.parquet): "
-                    "streamgauge report makes a page of any run"
+                    f"its tables are too large for this page (more than {VALUES:,} values or {TABLE_BYTES >> 20} MiB, "
+                    f"up to {name}.parquet): streamgauge report makes a page of any run"
                 )
 
 
-def _metadata(file: Path) -> pq.FileMetaData:
+def _chunks(metadata: pq.FileMetaData) -> Iterator[tuple[int, pq.ColumnChunkMetaData]]:
+    """The columns of all row groups, each with the number of its group."""
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        for at in range(row_group.num_columns):
+            yield group, row_group.column(at)
+
+
+def _may_repeat(chunk: pq.ColumnChunkMetaData) -> bool:
+    """Whether a column of texts could be too large once each value is written out: a file has equal ones once."""
+    worst = int(chunk.num_values) * int(chunk.total_uncompressed_size)
+    return str(chunk.physical_type) == "BYTE_ARRAY" and worst > TABLE_BYTES
+
+
+def _repeated(file: Path, group: int, chunk: pq.ColumnChunkMetaData) -> int:
+    """The bytes of a column of texts once each value is written out, counted without doing so."""
+    with _parquet(file, read_dictionary=[chunk.path_in_schema]) as parquet:
+        found = parquet.read_row_group(group, columns=[chunk.path_in_schema]).column(0)
+    size = 0
+    for part in found.chunks:
+        while pa.types.is_list(part.type) or pa.types.is_large_list(part.type):
+            part = part.flatten()
+        if pa.types.is_dictionary(part.type):
+            lengths = pc.binary_length(part.dictionary)
+            size += pc.sum(lengths.take(part.indices)).as_py() or 0
+        else:
+            size += part.nbytes
+    return size
+
+
+@contextmanager
+def _parquet(file: Path, **options: Any) -> Iterator[pq.ParquetFile]:
+    """A Parquet file; TableError for one that is cut or of another kind."""
     try:
-        with pq.ParquetFile(file) as parquet:
-            return parquet.metadata
+        with pq.ParquetFile(file, **options) as parquet:
+            yield parquet
     except (pa.ArrowException, OSError) as error:
         raise TableError(f"{file}: not a readable Parquet file: was it cut, or is it of another kind?") from error
 
 
 def column(folder: Path, table: str, name: str) -> pa.ChunkedArray | None:
-    """A column of numbers of a run's table, ``None`` where there is no such table; BenchError, TableError."""
+    """A column of numbers of a run's table; TableError. ``None`` where there is no such table, or too large a one."""
     where = folder / f"{table}.parquet"
     if not where.exists():
         return None
-    refuse_large(folder, [table])
-    chunks = []
+    chunks, values = [], 0
     for file in files(where):
-        try:
-            with pq.ParquetFile(file) as parquet:
-                if name not in parquet.schema_arrow.names:
-                    raise TableError(f"{table}.parquet: column {name} is missing")
-                kind = parquet.schema_arrow.field(name).type
-                if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-                    raise TableError(f"{table}.parquet: column {name} is {kind}: numbers belong there")
-                chunks.append(parquet.read(columns=[name])[name].cast(pa.float64()).combine_chunks())
-        except (pa.ArrowException, OSError) as error:
-            raise TableError(f"{table}.parquet: not readable: was it cut, or is it of another kind?") from error
+        with _parquet(file) as parquet:
+            if name not in parquet.schema_arrow.names:
+                raise TableError(f"{table}.parquet: column {name} is missing")
+            kind = parquet.schema_arrow.field(name).type
+            if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+                raise TableError(f"{table}.parquet: column {name} is {kind}: numbers belong there")
+            values += int(parquet.metadata.num_rows)
+            if values > VALUES:
+                return None
+            chunks.append(parquet.read(columns=[name])[name].cast(pa.float64()).combine_chunks())
     return pa.chunked_array(chunks, pa.float64())

@@ -32,6 +32,9 @@ ICONS: Final = {"right": "right", "right but late": "late", "wrong": "wrong", DA
 PAGE: Final = 100
 """Runs on a page of the list."""
 
+LATEST: Final = 250_000_000_000
+"""The latest time of a file (s since 1970) that is written as a date: the year 9892."""
+
 LETTERS: Final = 120
 """Of a text in a cell."""
 
@@ -90,7 +93,9 @@ class RunLine:
     @property
     def day(self) -> str:
         """When it was recorded: day and minute, in UTC."""
-        return f"{datetime.fromtimestamp(self.recorded, UTC):%Y-%m-%d %H:%M}" if self.recorded else NOTHING
+        if not 0 < self.recorded < LATEST:
+            return NOTHING
+        return f"{datetime.fromtimestamp(self.recorded, UTC):%Y-%m-%d %H:%M}"
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -151,7 +156,7 @@ def _read(folder: Path, place: str, recorded: float) -> RunLine:
     if state not in STATES:
         raise BenchError(f"verdict.json: the judgement {state!r:.60} is none")
     delay = column(folder, "windows", "delay") if verdict else None
-    scored = delay is not None and (len(delay) > 0 or state != Judgement.UNKNOWN)
+    scored = state != Judgement.UNKNOWN or (delay is not None and len(delay) > 0)
     return RunLine(
         place,
         state,
@@ -179,8 +184,8 @@ def _verdict(folder: Path) -> Mapping[str, Any]:
 def read_object(file: Path, form: str) -> Mapping[str, Any]:
     """The JSON object of a format in a file; BenchError says what else the file is."""
     try:
-        data = json.loads(read_text(file))
-    except (json.JSONDecodeError, RecursionError) as error:
+        data = json.loads(read_text(file))  # a ValueError of its own for a number of thousands of digits
+    except (ValueError, RecursionError) as error:
         raise BenchError(f"{file.name}: not readable JSON: was it changed by hand, or cut?") from error
     if not isinstance(data, dict) or data.get("format") != form or data.get("version") != VERSION:
         raise BenchError(f"{file.name}: expected {form!r}, version {VERSION}: this is another kind of file")
