@@ -157,10 +157,12 @@ def test_publish_and_subscribe(installed):
     with installed.serving("broker", "serve", "shop.ttl", "--journal", "broker.db") as address:
         listening = installed.start("subscribe", "prices", "--query", "prices.rq", "--limit", 1, "--at", address)
         for _ in range(600):
-            with suppress(OSError), urlopen(f"{address}/channels/prices/subscribers") as found:
-                if json.load(found)["subscribers"]:
+            with suppress(OSError), urlopen(f"{address}/channels/prices") as found:
+                if json.load(found)["connections"]:
                     break
             time.sleep(0.05)
+        else:
+            pytest.fail(f"nobody subscribed: {listening.poll()}")
         installed.call("publish", "more.ttl", "--at", address)
         said, complained = listening.communicate(timeout=60)
     assert "urn:b" in said, complained
