@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from streamgauge.model.verdict import Verdict
     from streamgauge.query import parse as parse_query
     from streamgauge.semantics.profiles import profile
-    from streamgauge.verifying import verify
+    from streamgauge.verification import verify
     from streamgauge.watching import AsyncWatch, Watch, awatch, watch
 
 __version__ = "0.1.0"
@@ -89,7 +89,7 @@ _HOMES = {
     "load_run": "api",
     "parse_query": "query",
     "profile": "semantics.profiles",
-    "verify": "verifying",
+    "verify": "verification",
     "watch": "watching",
 }
 """Where each public name is; it is loaded when first used."""

@@ -2,15 +2,11 @@
 
 import subprocess
 import sys
+from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
-
-import streamgauge.suites.conformance.runner
-import streamgauge.testing.asserting
-import streamgauge.testing.conforming
-import streamgauge.testing.servers  # noqa: F401  a run within this one forgets what it was the first to import
 
 pytest_plugins = ["pytester"]
 
@@ -18,6 +14,8 @@ MINIMAL = (Path(__file__).resolve().parents[2] / "examples" / "engines" / "minim
 FAULTY = MINIMAL.replace("while self.close <= item", "while self.close < item")
 ALONE = ("-p", "no:randomly", "-p", "no:xdist", "-p", "no:cacheprovider", "-p", "no:schemathesis", "-p", "no:timeout")
 INSTALLED = any(point.value == "streamgauge.testing.plugin" for point in entry_points(group="pytest11"))
+LOADED = [import_module(f"streamgauge.testing.{name}") for name in ("assertions", "servers", "sessions", "tasks")]
+"""A run within this one forgets the modules that it was the first to import, which would be loaded again and again."""
 SUITE = ("--pyargs", "streamgauge.testing.conformance")
 
 

@@ -11,7 +11,7 @@ import typer
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.options import AsJson
 from streamgauge.cli.terminal import printing
-from streamgauge.report.comparison.changes import Compared, Tolerances, compared
+from streamgauge.report.comparison.changes import Comparison, Tolerances, compared
 from streamgauge.report.comparison.formats import (
     bigger_is_better,
     compared_json,
@@ -77,7 +77,7 @@ def compare(
     raise typer.Exit(Exit.WRONG if found is not None and found.worse else Exit.RIGHT)
 
 
-def _print(now: Measurements, found: Compared | None, form: CompareFormat, *, as_json: bool) -> None:
+def _print(now: Measurements, found: Comparison | None, form: CompareFormat, *, as_json: bool) -> None:
     if form in _POINTS:
         typer.echo(json.dumps(_POINTS[form](now), indent=2))
     elif found is None:

@@ -7,13 +7,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from streamgauge.testing.asserting import assert_right
+    from streamgauge.testing.assertions import assert_right
     from streamgauge.testing.sessions import RecordedSession
     from streamgauge.testing.streams import StreamBuilder
 
 __all__ = ["RecordedSession", "StreamBuilder", "assert_right"]
 
-_HOMES = {"StreamBuilder": "streams", "RecordedSession": "sessions", "assert_right": "asserting"}
+_HOMES = {"StreamBuilder": "streams", "RecordedSession": "sessions", "assert_right": "assertions"}
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from streamgauge.suites.conformance.cases import ConformanceTask
-    from streamgauge.testing.conforming import ConformanceSession
+    from streamgauge.testing.tasks import ConformanceSession
 
 
 def test_conformance(streamgauge_conformance: "ConformanceSession", streamgauge_task: "ConformanceTask") -> None:

@@ -5,31 +5,32 @@ Everything is imported by the fixtures that use it: a test run without them pays
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 if TYPE_CHECKING:
     from streamgauge.suites.conformance.cases import ConformanceTask
-    from streamgauge.testing.conforming import ConformanceSession
     from streamgauge.testing.servers import ServedBroker
     from streamgauge.testing.sessions import RecordedSession
     from streamgauge.testing.streams import StreamBuilder
+    from streamgauge.testing.tasks import ConformanceSession
 
-_TASK = "streamgauge_task"
-_OPTIONS = (
+_TASK: Final = "streamgauge_task"
+OPTIONS: Final = (
     ("engine", "NAME", "an engine that goes through the conformance suite"),
     ("program", "COMMAND", "a program on the pipe in place of an engine: 'node mine.js'"),
     ("deviations", "FILE", "its list of deviations, which are expected failures; an engine's own unless given"),
     ("case", "TEXT", "only conformance cases whose name or theme has this in it"),
     ("semantics", "NAME", "only under this profile, or own: the cases' own"),
 )
+"""The command line's options without ``--streamgauge-``: name, value, help."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of conformance tests."""
     group = parser.getgroup("streamgauge", "conformance of engines for continuous queries (streamgauge)")
-    for name, metavar, about in _OPTIONS:
+    for name, metavar, about in OPTIONS:
         group.addoption(f"--streamgauge-{name}", metavar=metavar, help=about)
 
 
@@ -37,7 +38,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test that takes ``streamgauge_task`` is one test for each task of the engine that the command line names."""
     if _TASK not in metafunc.fixturenames:
         return
-    from streamgauge.testing.conforming import subject_of, tasks_of
+    from streamgauge.testing.tasks import subject_of, tasks_of
 
     subject = subject_of(metafunc.config)
     if subject is None:
@@ -51,7 +52,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def streamgauge_conformance(request: pytest.FixtureRequest) -> "Iterator[ConformanceSession]":
     """The engine or program of the command line, given task after task."""
-    from streamgauge.testing.conforming import conformance_session, subject_of
+    from streamgauge.testing.tasks import conformance_session, subject_of
 
     subject = subject_of(request.config)
     if subject is None:

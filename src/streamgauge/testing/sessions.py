@@ -16,7 +16,7 @@ from streamgauge.model.semantics import Semantics
 from streamgauge.query import print_query
 from streamgauge.semantics.arrivals import near
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.verifying import query_text
+from streamgauge.verification import query_text
 from streamgauge.watching.inputs import Query, Static, Stream, Terms, open_feeds, understand
 from streamgauge.workloads.parameters import duration
 

@@ -54,7 +54,7 @@ class MeasuredChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class Comparison:
     """All changes; ``subset`` says that what is gone is no fault."""
 
     changes: tuple[MeasuredChange, ...]
@@ -67,13 +67,13 @@ class Compared:
         return tuple(change for change in self.changes if change.trend in bad)
 
 
-def compared(base: Measurements, now: Measurements, tolerances: Tolerances, *, subset: bool = False) -> Compared:
+def compared(base: Measurements, now: Measurements, tolerances: Tolerances, *, subset: bool = False) -> Comparison:
     """Every change from the base; runs are matched by name, one run on either side whatever they are called."""
     runs = _matched(base.runs, now.runs)
     capacities = _matched(base.capacities, now.capacities)
     found = [change for name, old, new in runs for change in _run_changes(name, old, new, tolerances)]
     found += [_capacity_change(name, old, new, tolerances.capacity) for name, old, new in capacities]
-    return Compared(tuple(found), subset)
+    return Comparison(tuple(found), subset)
 
 
 Named = TypeVar("Named", RunMeasurement, CapacityMeasurement)

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streamgauge.model.phrases import counted
-from streamgauge.report.comparison.changes import Compared, MeasuredChange, Trend
+from streamgauge.report.comparison.changes import Comparison, MeasuredChange, Trend
 from streamgauge.report.comparison.measurements import Measurements
 from streamgauge.report.numbers import NOTHING, duration, mebibytes, number
 
@@ -16,7 +16,7 @@ COLUMNS = ("run", "measure", "base", "now", "change", "")
 _STYLE = {Trend.WORSE: "red", Trend.GONE: "red", Trend.BETTER: "green", Trend.NEW: "yellow", Trend.SAME: "dim"}
 
 
-def headline(found: Compared) -> str:
+def headline(found: Comparison) -> str:
     """The comparison in a sentence."""
     subjects = len({change.subject for change in found.changes})
     compared = f"{counted(subjects, 'subject')} compared"
@@ -29,7 +29,7 @@ def headline(found: Compared) -> str:
     return f"{gone}{more}: {compared}."
 
 
-def compared_table(found: Compared) -> Table:
+def compared_table(found: Comparison) -> Table:
     """The changes for the terminal, those that are the same left out where something changed."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for name in COLUMNS:
@@ -40,7 +40,7 @@ def compared_table(found: Compared) -> Table:
     return table
 
 
-def markdown(found: Compared) -> str:
+def markdown(found: Comparison) -> str:
     """The comparison for a pull request: the sentence, the changes, and all that is the same in a fold."""
     lines = [f"### Streamgauge: {headline(found)}", "", *_markdown_table(_told(found))]
     same = [change for change in found.changes if change.trend is Trend.SAME]
@@ -56,7 +56,7 @@ def markdown(found: Compared) -> str:
     return "\n".join(lines) + "\n"
 
 
-def compared_json(found: Compared) -> dict[str, Any]:
+def compared_json(found: Comparison) -> dict[str, Any]:
     """The comparison as JSON values: ``worse`` says whether it fails, ``changes`` have every measure."""
     return {
         "worse": bool(found.worse),
@@ -98,7 +98,7 @@ def _carried(value: float | None, unit: str) -> str:
     return "nothing carried" if value is None else f"carries {number(value)} {unit}".rstrip()
 
 
-def _told(found: Compared) -> list[MeasuredChange]:
+def _told(found: Comparison) -> list[MeasuredChange]:
     """What changed; everything where nothing did."""
     return [change for change in found.changes if change.trend is not Trend.SAME] or list(found.changes)
 

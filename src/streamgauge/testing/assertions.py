@@ -14,7 +14,7 @@ from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.oracle.judging.metrics import by_arrival
 from streamgauge.report.failure import failure_lines, passes
 from streamgauge.testing.sessions import RecordedSession
-from streamgauge.verifying import Given, VerifiedRun, diagnosed, judged, verified
+from streamgauge.verification import Given, VerifiedRun, diagnosed, judged, verified
 from streamgauge.watching.inputs import Query, Stream
 
 Recorded = Run | str | Path | RecordedSession

@@ -31,7 +31,7 @@ from streamgauge.suites.conformance.runner import (
     program_subject,
     recorded,
 )
-from streamgauge.verifying import diagnosed
+from streamgauge.verification import diagnosed
 
 ENGINE, PROGRAM, DEVIATIONS = "--streamgauge-engine", "--streamgauge-program", "--streamgauge-deviations"
 CASES, SEMANTICS = "--streamgauge-case", "--streamgauge-semantics"
