@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.slow
 
 MINIMAL = (Path(__file__).resolve().parents[2] / "examples" / "engines" / "minimal.py").read_text()
 FAULTY = MINIMAL.replace("while self.close <= item", "while self.close < item")
@@ -56,13 +57,13 @@ def test_fixtures_build_streams_and_sessions(run, pytester):
             assert_right(QUERY, stream, [(5000, [("<urn:a>",)])])
 
         def test_wrong(streamgauge_stream):
-            stream = streamgauge_stream("urn:in", {"": "urn:"}).at("1s", ":a :p 1 .")
-            assert_right(QUERY, stream, [(5000, [("<urn:b>",)])])
+            stream = streamgauge_stream("urn:in", {"": "urn:"}).at("1s", ":a :p 1 .").at("5s", ":b :p 1 .")
+            assert_right(QUERY, stream, [(5000, [("<urn:a>",), ("<urn:b>",)]), (10_000, [])])
     """)
     done = run()
     done.assert_outcomes(passed=1, failed=1)
     done.stdout.fnmatch_lines(
-        ["*window 0 [[]0, 5) s, report at 5 s: wrong*", "*missing: ?s = <urn:a>", "*surplus: ?s = <urn:b>"]
+        ["*window 0 [[]0, 5) s, report at 5 s: wrong*", "*surplus: ?s = <urn:b>", "*missing: ?s = <urn:b>"]
     )
 
 
@@ -101,7 +102,7 @@ def test_fixtures_start_and_stop_servers(run, pytester):
 def test_a_right_program_passes_or_is_skipped_with_its_sentence(certified):
     done = certified(MINIMAL)
     found = done.parseoutcomes()
-    assert set(found) == {"passed", "skipped"}
+    assert set(found) - {"warnings", "warning"} == {"passed", "skipped"}
     assert found["passed"] > 1
     done.stdout.fnmatch_lines(["*refused: this engine reads SELECT with one triple pattern *"])
 

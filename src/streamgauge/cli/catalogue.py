@@ -55,6 +55,7 @@ COMMANDS: Final = {
     "broker": CatalogueEntry(CataloguePart.SERVE, "broker", "Serve a broker: publish and subscribe."),
     "publish": CatalogueEntry(CataloguePart.SERVE, "subscribers", "Publish graphs to a broker."),
     "subscribe": CatalogueEntry(CataloguePart.SERVE, "subscribers", "Show a channel's answer as it changes."),
+    "mcp": CatalogueEntry(CataloguePart.SERVE, "mcp", "Serve agents over the Model Context Protocol."),
     "reproduce": CatalogueEntry(
         CataloguePart.REPRODUCE, "reproduce", "Print published tables and figures beside ours."
     ),
@@ -101,6 +102,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "broker bridge": ("broker bridge --from mqtt://localhost/readings --to hot=hot.jsonl",),
     "publish": ("publish person.ttl", "publish person.ttl --delete"),
     "subscribe": ("subscribe people --query people.rq --limit 10",),
+    "mcp": ("mcp",),
     "reproduce csrbench": ("reproduce csrbench --data csrbench/",),
     "reproduce yabench": ("reproduce yabench --data yabench/", "reproduce yabench --engines live --only E1/small"),
     "reproduce tpf": ("reproduce tpf --quick",),
