@@ -268,11 +268,12 @@ def _conclude_search(
     name: str, asked: CapacitySearch, found: list[Capacity], path: Path, console: Console, *, as_json: bool
 ) -> None:
     """The page, and what is printed."""
-    from streamgauge.report.capacity import Carried, json_of, shown, write
+    from streamgauge.report.capacity import Carried, json_of, shown, write, write_json_of
 
     carried = Carried(name, asked.axis, asked.limit, asked.reach.precision, found, path.parent)
     if found:
         write(carried, path)
+        write_json_of(carried, path.with_suffix(".json"))
     if as_json:
         typer.echo(json.dumps({**json_of(carried), "page": str(path)}, indent=2))
         return
