@@ -115,6 +115,8 @@ def _do(
         except KeyboardInterrupt:
             stopped = True
     if judged:
+        if progress is not None:
+            progress.step("writing the report", 1.0)
         write_page(judged, out / "report.html", title=experiment.name)
     tell_unused(master)
     _conclude(judged, out / "report.html", console, as_json=as_json)
