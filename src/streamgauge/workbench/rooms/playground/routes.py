@@ -110,7 +110,10 @@ class _Playground:
         )
 
     async def evaluate(self, request: Request) -> Response:
-        """A state as JSON in (with ``?brief`` what the page's script needs of it); elements, windows, reports and differences out, with the page's drawn part."""
+        """A state as JSON in; elements, windows, reports and differences out, with the page's drawn part.
+
+        With ``?brief`` they are those that the page's script needs.
+        """
         state = await _state(request)
         found = await self._alone(result, state)
         return JSONResponse(await run_in_threadpool(_evaluated, request, found), headers=HEADERS)

@@ -176,6 +176,13 @@ link.addEventListener("click", event => {
   navigator.clipboard?.writeText(link.href).then(() => { link.textContent = "Link copied" }, () => {})
 })
 
+// A report's row may be folded away.
+addEventListener("hashchange", () => {
+  const row = document.getElementById(location.hash.slice(1))
+  const fold = row?.closest("details")
+  if (fold && !fold.open) { fold.open = true; row.scrollIntoView() }
+})
+
 // Arrow keys go along a lane; a window shows what it holds.
 drawn.addEventListener("keydown", event => {
   const here = event.target.closest(".lane [tabindex]")
