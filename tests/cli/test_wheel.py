@@ -102,7 +102,9 @@ def test_every_file_of_the_package_is_in_the_wheel(installed):
     }
     with zipfile.ZipFile(installed.wheel) as wheel:
         found = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    assert found == wanted
+    pages = {name for name in found if name.startswith("streamgauge/site/")}
+    assert found - pages == wanted
+    assert {f"streamgauge/site/{name}" for name in ("index.html", "searchindex.js", "semantics.html")} <= pages
 
 
 def test_the_program_is_of_the_wheel(installed):
@@ -126,6 +128,15 @@ def test_own_stream_to_verdict_and_page(installed):
     assert installed.call("query", "mine/query.rq", "--stream", "mine/stream.ttl", "--time-property", "sosa:resultTime")
 
 
+def test_the_documentation_is_in_the_wheel(installed):
+    folder = Path(installed.call("docs", "--path").strip())
+    assert folder.is_relative_to(installed.program.parents[1])
+    with installed.serving("docs") as address:
+        for page in ("", "semantics.html", "search.html?q=landmark", "searchindex.js"):
+            with urlopen(f"{address}/{page}") as answer:
+                assert b"Streamgauge" in answer.read() or page == "searchindex.js"
+
+
 def test_what_the_package_lists_is_there(installed):
     said = json.loads(installed.call("engines", "--json"))
     assert set(said["engines"]) == {file.name.partition(".")[0] for file in engines()}
@@ -146,10 +157,12 @@ def test_publish_and_subscribe(installed):
     with installed.serving("broker", "serve", "shop.ttl", "--journal", "broker.db") as address:
         listening = installed.start("subscribe", "prices", "--query", "prices.rq", "--limit", 1, "--at", address)
         for _ in range(600):
-            with suppress(OSError), urlopen(f"{address}/channels/prices/subscribers") as found:
-                if json.load(found)["subscribers"]:
+            with suppress(OSError), urlopen(f"{address}/channels/prices") as found:
+                if json.load(found)["connections"]:
                     break
             time.sleep(0.05)
+        else:
+            pytest.fail(f"nobody subscribed: {listening.poll()}")
         installed.call("publish", "more.ttl", "--at", address)
         said, complained = listening.communicate(timeout=60)
     assert "urn:b" in said, complained

@@ -61,6 +61,7 @@ COMMANDS: Final = {
     "engines": CatalogueEntry(
         CataloguePart.HERE, "installation", "List the engines and the semantics; prepare an engine."
     ),
+    "docs": CatalogueEntry(CataloguePart.HERE, "docs", "Read this documentation in a browser."),
     "doctor": CatalogueEntry(CataloguePart.HERE, "installation", "Say what this machine lacks and how to get it."),
     "completion": CatalogueEntry(CataloguePart.HERE, "completion", "Complete commands and names in bash, zsh or fish."),
 }
@@ -110,6 +111,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "sepbm characterise": ("sepbm characterise small",),
     "engines": ("engines", "engines --semantics"),
     "engines prepare": ("engines prepare cqels --source ~/src/cqels",),
+    "docs": ("docs", "docs --open"),
     "doctor": ("doctor",),
     "completion": ("completion bash >> ~/.bashrc", "completion zsh --install"),
 }
