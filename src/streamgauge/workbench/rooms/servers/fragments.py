@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 
 from streamgauge.formats.streams.observations import PREFIXES
 from streamgauge.model.algebra import Node, Var
-from streamgauge.model.terms import RDF_TYPE, Term
+from streamgauge.model.terms import RDF_TYPE, Term, Triple
 from streamgauge.servers.fragments import ANYWHERE, QuadPattern, form_value
 from streamgauge.servers.fragments.annotations import methods
 from streamgauge.servers.fragments.client import SourceError, read_quads
@@ -198,16 +198,21 @@ class _Linked:
 
 
 def timeline(found: TimedFacts, now: int, link: _Linked) -> Timeline:
-    """The facts as lanes over all times that they name."""
+    """The facts as lanes over all times that they name, sorted by subject, predicate and time."""
     times = [each for spans in found.facts.values() for span in spans for each in span if each is not None]
     begin, end = _span(times, now)
     lanes = []
-    for triple, spans in found.facts.items():
+    for triple, spans in sorted(found.facts.items(), key=_lane_order):
         cells = tuple(link.cell(place, term) for place, term in zip(PLACES, triple, strict=False))
         timed = [span for span in spans if span != (None, None)]
         lanes.append(FactLane(cells, tuple(_bars(timed, begin, end)) if times else ()))
     at = _place(now, begin, end)
     return Timeline(tuple(lanes), begin if times else None, end if times else None, at if 0 <= at <= 1000 else None)
+
+
+def _lane_order(fact: tuple[Triple, Sequence[tuple[int | None, int | None]]]) -> tuple[Term, Term, list[int], Term]:
+    triple, spans = fact
+    return triple[0], triple[1], sorted(final or initial or 0 for initial, final in spans), triple[2]
 
 
 def _span(times: Sequence[int], now: int) -> tuple[int, int]:
