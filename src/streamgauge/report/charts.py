@@ -469,16 +469,19 @@ _NARROW = "narrow"
 
 
 class ChartDrawing:
-    """Draws charts for one page, on which no two ids may be the same."""
+    """Draws charts for one page, on which no two ids may be the same; none where figures go into files only."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, drawn: bool = True) -> None:
         self._numbers = count(1)
+        self._drawn = drawn
 
     def svg(self, chart: Spec, label: str, variant: str) -> str:
         """The chart as an SVG element of class ``plot`` and ``variant``, read out as ``label``.
 
         Marks of a ``narrow`` chart have no words to be pointed at: phones have no pointer.
         """
+        if not self._drawn:
+            return ""
         root = ElementTree.fromstring(vl_convert.vegalite_to_svg(chart, vl_version=VERSION))
         compact(root, f"p{next(self._numbers)}-", titles=variant != _NARROW)
         inner = "".join(_text(child) for child in root)

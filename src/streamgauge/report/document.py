@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
+from pathlib import Path
 
 from markupsafe import Markup
 
@@ -13,6 +14,7 @@ from streamgauge.model.verdict import Judgement
 from streamgauge.report import cards, charts
 from streamgauge.report.cards import pace
 from streamgauge.report.charts import ChartDrawing
+from streamgauge.report.figures import export
 from streamgauge.report.numbers import NOTHING, duration, moment, percent, seconds
 from streamgauge.report.plots import COST, LATE, RIGHT, STEADY, Figure, plots
 from streamgauge.report.sections import html
@@ -180,6 +182,13 @@ def document(runs: Sequence[Judged], title: str) -> str:
         labels=[one.label for one in series],
         swatches=[swatch(one.index) for one in series],
     )
+
+
+def write_figures(runs: Sequence[Judged], folder: Path) -> list[Path]:
+    """Write every plot of the page into a folder, as ``figures.export`` does."""
+    series = series_of(runs)
+    drawn = (figure for plot in plots() for figure in plot.figures(ChartDrawing(drawn=False), series))
+    return export(drawn, [one.label for one in series], folder)
 
 
 def sections(series: Sequence[Series]) -> list[tuple[str, str, list[Figure]]]:
