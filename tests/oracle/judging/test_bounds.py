@@ -179,6 +179,18 @@ PATTERNS = [
         "abcd",
         "",
     ),
+    (
+        "the first of a subquery",
+        "{ SELECT ?s ?v { ?s <urn:p> ?v } ORDER BY DESC(?v) LIMIT 1 } FILTER(?v * 1e0 > 1.5)",
+        "b",
+        "b",
+    ),
+    (
+        "the last of a subquery",
+        "{ SELECT ?s ?v { ?s <urn:p> ?v } ORDER BY DESC(?v) OFFSET 3 } FILTER(?v * 1e0 <= 1.0)",
+        "c",
+        "",
+    ),
     ("DISTINCT around", f"{{ SELECT DISTINCT ?s {{ ?s <urn:p> ?v ; <urn:q> ?w {NEAR} }} }}", "abd", "b"),
     ("REDUCED around", f"{{ SELECT REDUCED ?s {{ ?s <urn:p> ?v ; <urn:q> ?w {NEAR} }} }}", "abd", "b"),
     ("GRAPH in a UNION", f"{{ ?s <urn:p> ?v ; <urn:q> ?w {NEAR} }} UNION {{ GRAPH ?g {{ ?s ?p ?o }} }}", "abd", "b"),

@@ -64,6 +64,12 @@ READINGS = [
     ("the first that is there", "FILTER(COALESCE(?none, ?v * ?w) > 1.0)", "ab", "b"),
     ("one of two", "FILTER(IF(?w = 10, ?v * ?w, 7) > 1.0)", "ab", "b"),
     ("one of two by a certain comparison", "BIND(IF(?v + 1.0 > 1.05, 7.0, 0.0) AS ?x) FILTER(?x > 5)", "ab", "ab"),
+    (
+        "one of two that reads a computed number",
+        "BIND(?v * ?w AS ?x) FILTER(IF(?w = 10, COALESCE(?none, ?x), 7) > 1.0)",
+        "ab",
+        "b",
+    ),
     ("a string", "BIND(IF(?v > 0.05, 'x', ?v * ?w) AS ?x) FILTER(?x = 'x')", "ab", "ab"),
     ("not a string", "BIND(IF(?v > 0.05, 'x', ?v * ?w) AS ?x) FILTER(?x != 'y')", "ab", "ab"),
     ("a string beside a number", "BIND(IF(?v > 0.05, 'x', ?v * ?w) AS ?x) FILTER(?x < 9)", "c", "c"),
