@@ -87,6 +87,8 @@ FILTERS = [
     ("a list", "?v - ?w IN (1.0, 0.0)", NUMBERS, "abd", ""),
     ("not in a list", "?v - ?w NOT IN (1.0, 0.0)", NUMBERS, "abcd", "c"),
     ("a number as a condition", "?v - ?w", NUMBERS, "abcd", "bc"),
+    ("a product as a condition", "?v * ?w", NUMBERS + " e p 0e0. e q 1e0.", "abcde", "abcd"),
+    ("a size as a condition", "ABS(?v - ?w)", NUMBERS, "abcd", "bc"),
     ("a sign", "-?v > -1.0", NUMBERS, "acd", ""),
     ("a size", "ABS(?v - ?w) > 0.0", NUMBERS, "abcd", "bc"),
     ("a product", "?v * ?w > 1.0", NUMBERS, "abcd", "bc"),

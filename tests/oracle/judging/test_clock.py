@@ -114,3 +114,10 @@ def test_how_late_the_feeder_was_says_nothing_of_advances():
     fed = (Fed(0, 1, 0, 1_000_000, 1), Fed(1, 2, 1_000_000, 4_000_000, 1), Fed(-1, 9, 0, 90_000_000))
     assert feeder_lateness(replace(run, fed=fed)) == (2.0, 3.0)
     assert feeder_lateness(replace(run, fed=fed[2:])) == (0.0, 0.0)
+
+
+def test_a_window_of_triples_closes_when_its_last_triple_comes():
+    """Three triples are there with the third element, which has the time of the second."""
+    text = "1: a p b. | 2: c p d. | 2: e p f. | 7: g p h."
+    assert due(CLOSE, TIME, Window(3, 3, "count"), text=text.replace("7:", "8:"))[:1] == [(5, 3)]
+    assert due(CLOSE, Window(3, 3, "count"), TIME, text=text)[:2] == [(2, 2), (5, 3)]

@@ -53,6 +53,7 @@ def test_the_pool_is_part_of_what_is_expected():
     run = right_run(RSPQL, text=TIED, sparql=LEAST, advance=10)
     expect = with_cuts(definition(stream(TIED)))
     assert with_cuts(expect) is expect
+    assert expect.together([(run.header.query, RSPQL)], 10, 0) == [expect(run.header.query, RSPQL, 10, 0)]
     tied, decided = expect(run.header.query, RSPQL, 10, 0)
     assert len(tied.rows) == 1
     assert [(set(pool.rows), pool.take) for pool in tied.pools] == [({("<urn:a>",), ("<urn:b>",)}, 1)]

@@ -114,3 +114,28 @@ def test_a_double_cast_to_a_decimal_may_lose_the_digits_beyond_its_18th():
     assert (found.kind, found.value) == (DECIMAL, Fraction(0.1))
     assert found.high - found.low >= Fraction(1, 10**18)
     assert cast(DECIMAL, number("0.375e0")) == intervals.point(DECIMAL, Fraction(3, 8))
+
+
+@pytest.mark.parametrize("bits", ["byte", "short", "int", "long"])
+@pytest.mark.parametrize("sign", ["", "unsigned"])
+def test_integers_of_every_length_are_integers(bits, sign):
+    name = sign + bits.capitalize() if sign else bits
+    found = intervals.read(f'"7"^^<http://www.w3.org/2001/XMLSchema#{name}>')
+    assert found is not None
+    assert (found.kind, found.value) == (INTEGER, 7)
+
+
+def test_a_text_that_holds_an_interval_is_none():
+    assert intervals.read(f'"1 2 3\\"^^<{intervals.INTERVAL}2>"^^<urn:text>') is None
+    assert intervals.read(f'"1 2 3"^^<{intervals.INTERVAL}2>') is not None
+
+
+def test_the_size_of_a_number_around_0_is_of_its_datatype():
+    assert unary("ABS", spanning(-1, 3)) == Interval(DOUBLE, Fraction(0), Fraction(3), Fraction(1))
+
+
+def test_decimals_add_exactly_while_their_sum_has_at_most_18_digits():
+    large = "4" + "0" * 17 + ".0"
+    assert IntervalSum([number(large), number("1.0")]).total.exact
+    assert not IntervalSum([number(large), number("0.1")]).total.exact
+    assert not IntervalSum([number(large)] * 3).total.exact
