@@ -314,9 +314,20 @@ def read_json(body: str | bytes) -> Any:
     """The value of JSON text (RFC 8259) within the bounds; ValueError, a BoundError among them, says what is wrong."""
     check_json(body)
     try:
-        return json.loads(body)
+        value = json.loads(body)
+        check_characters(value)
+        return value
     except RecursionError as error:
         raise BoundError("objects and arrays lie too deep in each other: write them flatter") from error
+
+
+def check_characters(value: object) -> None:
+    """BoundError for a value of JSON with half of a surrogate pair: pyoxigraph takes such a string for a file."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = ascii(error.object[error.start])
+        raise BoundError(f"{half}, half of a surrogate pair, is not text that UTF-8 can write") from None
 
 
 def _json_depths(text: str) -> Iterator[tuple[str, int]]:
