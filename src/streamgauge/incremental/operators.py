@@ -9,14 +9,14 @@ below it, so without that a pull would be 2 ** n.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final, Protocol, TypeAlias
 
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
-from streamgauge.model.terms import Row, Term
+from streamgauge.model.terms import Row
 
 Bag = dict[Row, int]
 Delta = Mapping[Row, int]
@@ -61,7 +61,6 @@ def difference(after: Mapping[Row, int], before: Mapping[Row, int]) -> Bag:
     return change
 
 
-Key = tuple[Term | None, ...]
 CELL: Final = 64
 """Characters of a computed value that count as one row."""
 
@@ -99,11 +98,13 @@ class Stateful:
 
 
 class Index:
-    """Bags of rows by key."""
+    """Bags of rows by key: the cells of some columns, one cell by itself; ``single`` where each row has its own key."""
 
-    def __init__(self, key: Callable[[Row], Row]) -> None:
-        self.key = key
-        self.bags: defaultdict[Key, Bag] = defaultdict(dict)
+    def __init__(self, columns: Sequence[int], width: int) -> None:
+        whole = list(columns) == list(range(width))
+        self.single = whole or len(set(columns)) == width
+        self.key: Callable[[Row], Hashable] = _same_row if whole and width > 1 else key_of(columns)
+        self.bags: defaultdict[Hashable, Bag] = defaultdict(dict)
 
     def __len__(self) -> int:
         return sum(map(len, self.bags.values()))
@@ -112,13 +113,17 @@ class Index:
         """Remove all rows."""
         self.bags.clear()
 
-    def get(self, key: Key) -> Bag:
+    def get(self, key: Hashable) -> Bag:
         """The rows with this key."""
         return self.bags.get(key) or {}
 
     def add(self, change: Bag) -> None:
         """Add a change in place."""
         bags = self.bags
+        if not bags and self.single:
+            each = [{row: count} for row, count in change.items()]
+            bags.update(zip(map(self.key, change), each, strict=True))
+            return
         if not bags:
             for key, row in zip(map(self.key, change), change, strict=True):
                 bags[key][row] = change[row]
@@ -260,6 +265,19 @@ def picker(variables: Sequence[str], wanted: Sequence[str]) -> Callable[[Row], R
         (only,) = positions
         return lambda row: (row[only],)
     return itemgetter(*positions)
+
+
+def key_of(columns: Sequence[int]) -> Callable[[Row], Hashable]:
+    """A function from a row to what tells its cells in some columns: one cell is told by itself."""
+    return itemgetter(*columns) if columns else _nothing
+
+
+def _same_row(row: Row) -> Row:
+    return row
+
+
+def _nothing(_row: Row) -> tuple[()]:
+    return ()
 
 
 @dataclass

@@ -23,6 +23,7 @@ from streamgauge.incremental.operators import (
     add,
     collect,
     difference,
+    key_of,
     picker,
 )
 from streamgauge.model import algebra as al
@@ -38,8 +39,8 @@ class Merge:
         self.variables = (*left.variables, *(name for name in right.variables if name not in shared))
         self.crosses = not certain
         """Whether each row on one side has the key of each on the other."""
-        self.left_key = picker(left.variables, certain)
-        self.right_key = picker(right.variables, certain)
+        self.left_key = [left.variables.index(name) for name in certain]
+        self.right_key = [right.variables.index(name) for name in certain]
         self.loose = [
             (left.variables.index(name), right.variables.index(name)) for name in shared if name not in certain
         ]
@@ -66,7 +67,8 @@ class TwoSided(Stateful):
 
     def __init__(self, left: Operator, right: Operator, merge: Merge) -> None:
         self._left, self._right = left, right
-        self._lefts, self._rights = Index(merge.left_key), Index(merge.right_key)
+        self._lefts = Index(merge.left_key, len(left.variables))
+        self._rights = Index(merge.right_key, len(right.variables))
 
 
 class JoinRows(TwoSided):
@@ -113,7 +115,13 @@ class JoinRows(TwoSided):
 
 
 Answer = Callable[[Bag, Bag], Bag]
+"""The output for the rows of one key on both sides."""
+
 Apart = Callable[[Bag], Bag]
+"""The output for rows on the left without one of their key on the right, of several keys."""
+
+Met = Callable[[Bag, Index], Bag]
+"""The output for rows on the left, of several keys, which all have rows of their key on the right."""
 TRUE: Final[Term] = f'"true"^^<{XSD}boolean>'
 FALSE: Final[Term] = f'"false"^^<{XSD}boolean>'
 
@@ -162,10 +170,11 @@ class PerKey(TwoSided):
         apart: Apart,
         variables: tuple[str, ...],
         certain: frozenset[str],
+        met: Met | None = None,
     ) -> None:
         super().__init__(left, right, merge)
         self.variables, self.certain = variables, certain
-        self._answer, self._apart = answer, apart
+        self._answer, self._apart, self._met = answer, apart, met
 
     def pull(self) -> Bag:
         """The change of the output over all touched keys; without rows on the left there is none.
@@ -192,17 +201,27 @@ class PerKey(TwoSided):
         return change
 
     def _begun(self, left: Bag, right: Bag) -> Bag:
-        """The output where there was no row on the left: those without one of their key on the right all at once."""
+        """The output where there was no row on the left: those without one of their key on the right all at once.
+
+        The others too, where ``met`` tells.
+        """
         self._lefts.add(left)
         self._rights.add(right)
         lefts, rights, answer = self._lefts.bags, self._rights.bags, self._answer
         met = lefts.keys() & rights.keys()
         if not met:
             return self._apart(left)
-        key_of = self._lefts.key
-        change = self._apart({row: count for row, count in left.items() if key_of(row) not in met})
-        for key in met:
-            change.update(answer(lefts[key], rights[key]))
+        alone, key = Bag(), self._lefts.key
+        if len(met) < len(lefts):
+            alone = {row: count for row, count in left.items() if key(row) not in met}
+        change = self._apart(alone)
+        if self._met is not None:
+            change.update(
+                self._met({row: left[row] for row in left.keys() - alone.keys()} if alone else left, self._rights)
+            )
+            return change
+        for each in met:
+            change.update(answer(lefts[each], rights[each]))
         return change
 
 
@@ -237,7 +256,14 @@ def optional(
         effort.spend(len(lefts))
         return {row + padding: count for row, count in lefts.items()}
 
-    return PerKey(left, right, merge, answer, apart, merge.variables, left.certain)
+    def met(lefts: Bag, others: Index) -> Bag:
+        rights = [others.bags[key] for key in map(key_of(merge.left_key), lefts)]
+        effort.spend(len(lefts) + sum(map(len, rights)) * effort.weight)
+        pairs, rest = zip(lefts.items(), rights, strict=True), merge.rest
+        return {row + rest(one): count * other for (row, count), ones in pairs for one, other in ones.items()}
+
+    plain = condition is None and not merge.loose
+    return PerKey(left, right, merge, answer, apart, merge.variables, left.certain, met if plain else None)
 
 
 def without(
@@ -269,7 +295,11 @@ def without(
         effort.spend(len(lefts))
         return lefts.copy()
 
-    return PerKey(left, right, merge, answer, apart, left.variables, left.certain)
+    def met(lefts: Bag, _others: Index) -> Bag:
+        effort.spend(len(lefts))
+        return {}
+
+    return PerKey(left, right, merge, answer, apart, left.variables, left.certain, met if plain else None)
 
 
 def existing(left: Operator, right: Operator, wanted: object, effort: EvaluationBudget) -> PerKey:
@@ -286,7 +316,11 @@ def existing(left: Operator, right: Operator, wanted: object, effort: Evaluation
         effort.spend(len(lefts))
         return {} if wanted else lefts.copy()
 
-    return PerKey(left, right, merge, answer, apart, left.variables, left.certain)
+    def met(lefts: Bag, _others: Index) -> Bag:
+        effort.spend(len(lefts))
+        return lefts.copy() if wanted else {}
+
+    return PerKey(left, right, merge, answer, apart, left.variables, left.certain, None if merge.loose else met)
 
 
 def marked(left: Operator, right: Operator, name: str, effort: EvaluationBudget) -> PerKey:
