@@ -90,6 +90,7 @@ class ExperimentView:
     done: int = 0
     estimate: str = ""
     unplanned: str = ""
+    command: str = ""
 
 
 class UnplannedError(BenchError):
@@ -152,6 +153,7 @@ class Experiments:
         text = read_text(inside(self._root, place), TOML_BYTES)
         out = self.out(experiment)
         line = ExperimentLine(place, cut(experiment.name), out, _about(experiment))
+        command = shlex.join(["streamgauge", "run", place, "--out", out])
         facts = (("Workload", line.about), ("Pace", pace(experiment.feed.factor)), ("Runs go to", out))
         try:
             with DEADLINES.within(SECONDS, GROWTH):
@@ -159,13 +161,13 @@ class Experiments:
                 trials = plan_runs(experiment, plan_query(experiment))
                 ahead = self._estimate(experiment, trials, out)
         except UnplannedError as error:
-            return ExperimentView(line, text, facts, unplanned=str(error))
+            return ExperimentView(line, text, facts, unplanned=str(error), command=command)
         places = [f"{out}/{trial.name}" for trial in trials[:TRIALS]]
         kept = [place for place in places if (self._root / place / "run.json").exists()]
         runs = {run.place: run for run in self._run_lines.of(kept)}
         shown = [(trial, runs.get(f"{out}/{trial.name}")) for trial in trials[:TRIALS]]
         done = len(trials) - len(_to_do(trials, self._root / out))
-        return ExperimentView(line, text, facts, shown, len(trials), done, ahead)
+        return ExperimentView(line, text, facts, shown, len(trials), done, ahead, command=command)
 
     def _estimate(self, experiment: Experiment, trials: Sequence[Trial], out: str) -> str:
         """How long the runs take that are to be done, as the command says; less is known before the stream is made."""
