@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -91,9 +92,11 @@ def until(seen):
 
 def engines(pid):
     """The engine's process below a job's."""
-    return [
-        each for each in psutil.Process(pid).children(recursive=True) if "streamgauge.harness.host" in each.cmdline()
-    ]
+    found = []
+    for each in psutil.Process(pid).children(recursive=True):
+        with suppress(psutil.Error):
+            found += [each] if "streamgauge.harness.host" in each.cmdline() else []
+    return found
 
 
 @pytest.mark.server
