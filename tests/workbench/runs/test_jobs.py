@@ -116,6 +116,7 @@ def test_closing_the_workbench_ends_an_experiment_with_its_engine_and_says_so(tm
     assert set(psutil.Process().children(recursive=True)) <= before
 
 
+@pytest.mark.prove
 @pytest.mark.server
 def test_an_experiment_ends_when_the_workbench_is_killed(tmp_path):
     (tmp_path / "e.toml").write_text(EXPERIMENT)
