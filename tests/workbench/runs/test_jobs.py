@@ -125,7 +125,7 @@ def test_an_experiment_ends_when_the_workbench_is_killed(tmp_path):
         f"job = BenchJob('x', {str(tmp_path)!r}, ['run', 'e.toml', '--out', 'out'], watched=True)\n"
         "time.sleep(600)"
     )
-    owner = subprocess.Popen([sys.executable, "-c", program])
+    owner = subprocess.Popen([sys.executable, "-c", program], env={**os.environ, "TMPDIR": str(tmp_path)})
     try:
         until(lambda: engines(owner.pid))
         below = psutil.Process(owner.pid).children(recursive=True)

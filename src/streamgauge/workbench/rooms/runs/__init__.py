@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar
 from urllib.parse import parse_qs, quote, urlencode
 
+import pyarrow as pa
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -42,7 +43,16 @@ FORM_BYTES: Final = 4096
 EVERY_S: Final = 1.0
 """Seconds between two looks at a job that is watched."""
 
-_UNREADABLE: Final = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, MemoryError, OSError)
+_UNREADABLE: Final = (
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    RecursionError,
+    MemoryError,
+    OSError,
+    pa.ArrowException,
+)
 """Errors that files of any content may lead to, where no reader has a sentence for them."""
 
 
