@@ -13,7 +13,7 @@ from streamgauge.workbench.rooms.playground.comparison import (
     sentences,
     summary,
 )
-from streamgauge.workbench.rooms.playground.evaluation import Candidate, Evaluation
+from streamgauge.workbench.rooms.playground.evaluation import Candidate, PlaygroundEvaluation
 from streamgauge.workbench.rooms.playground.fields import fields_of
 from streamgauge.workbench.rooms.playground.result import PlaygroundResult
 from streamgauge.workbench.rooms.playground.state import link
@@ -82,7 +82,7 @@ def _simple(found: PlaygroundResult) -> str | None:
     return text if syntax == SIMPLE else None
 
 
-def _evaluation(side: Evaluation | None, names: Names) -> dict[str, Any] | None:
+def _evaluation(side: PlaygroundEvaluation | None, names: Names) -> dict[str, Any] | None:
     if side is None:
         return None
     return {
@@ -95,7 +95,7 @@ def _evaluation(side: Evaluation | None, names: Names) -> dict[str, Any] | None:
     }
 
 
-def _candidate(each: Candidate, side: Evaluation, names: Names) -> dict[str, Any]:
+def _candidate(each: Candidate, side: PlaygroundEvaluation, names: Names) -> dict[str, Any]:
     views = [
         {
             "start": view.start,
@@ -181,7 +181,9 @@ def _lines(pairs: Sequence[ReportPair], found: PlaygroundResult) -> Iterator[Lis
         )
 
 
-def _rows(own: Candidate | None, other: Candidate | None, side: Evaluation | None, names: Names) -> ListedRows | None:
+def _rows(
+    own: Candidate | None, other: Candidate | None, side: PlaygroundEvaluation | None, names: Names
+) -> ListedRows | None:
     if own is None or own.rows is None or side is None:
         return None
     missing: list[Row] = [] if other is None else list(other.rows or ())
@@ -201,13 +203,13 @@ def _rows(own: Candidate | None, other: Candidate | None, side: Evaluation | Non
 
 def page_values(found: PlaygroundResult) -> Mapping[str, Any]:
     """The variables of the page's part that is drawn."""
-    from streamgauge.workbench.rooms.playground.drawing import drawing
+    from streamgauge.workbench.rooms.playground.timeline import timeline
 
     lines, more = listed(found)
     said = {each.where: each.sentence for each in reversed(found.troubles)}
     return {
         "found": found,
-        "picture": drawing(found) if found.a is not None else None,
+        "picture": timeline(found) if found.a is not None else None,
         "listed": lines,
         "more_reports": more,
         "troubles": found.troubles,
