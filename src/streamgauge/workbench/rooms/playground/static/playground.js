@@ -40,7 +40,7 @@ function semantics(which) {
 
 function width() {
   const box = drawn.querySelector(".timeline") || drawn
-  return Math.max(280, Math.floor((box.clientWidth || innerWidth - 48)))
+  return Math.max(280, Math.floor((box.clientWidth || innerWidth - 48))) * Number(form.elements.zoom.value)
 }
 
 function state() {
@@ -93,6 +93,7 @@ async function evaluate() {
     told(answer.errors)
     if (!answer.errors.length) drawn.innerHTML = answer.html
     document.getElementById("simplify").hidden = !answer.simple
+    link.hidden = !answer.link
     if (answer.link) {
       link.href = `/playground/?s=${answer.link}`
       history.replaceState(null, "", link.href)
@@ -260,6 +261,6 @@ drawn.addEventListener("pointerup", event => {
   move(circle, 0, Math.max(0, Math.round(time / step) * step))
 })
 
-let seen = width()
-new ResizeObserver(() => { if (Math.abs(width() - seen) > 24) { seen = width(); soon() } }).observe(drawn)
+let seen = drawn.clientWidth
+new ResizeObserver(() => { if (Math.abs(drawn.clientWidth - seen) > 24) { seen = drawn.clientWidth; soon() } }).observe(drawn)
 evaluate()
