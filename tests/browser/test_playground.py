@@ -13,7 +13,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 from streamgauge.query import dialects, print_query
 from streamgauge.suites.conformance.cases import load
 from streamgauge.workbench.rooms.playground.examples import FIRST
-from tests.browser.driving import CONTRAST, faults, show, started
+from tests.browser.driving import CONTRAST, complaints, faults, show, started
 from tests.workbench.serving import opened
 
 pytestmark = pytest.mark.browser
@@ -109,7 +109,7 @@ def test_it_is_used_by_fields_by_typing_by_dragging_and_as_a_link(browser: Any, 
     assert field(browser, "stream").get_attribute("value").splitlines()[1] != before
     show(browser, address)
     assert texts(browser, "tr:not(.same) strong") == differences
-    assert [each for each in browser.get_log("browser") if each["level"] == "SEVERE"] == []
+    assert [each for each in complaints(browser) if each["level"] == "SEVERE"] == []
 
 
 def test_mistakes_are_underlined_where_they_are(browser: Any, bench: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.driving import CONTRAST, faults, show, started
+from tests.browser.driving import CONTRAST, complaints, faults, show, started
 from tests.workbench.runs.folders import EXPERIMENT
 from tests.workbench.serving import opened
 
@@ -117,4 +117,4 @@ def test_a_run_leads_to_its_report_and_is_judged_when_asked(browser: Any, bench:
     look(browser, "runs-run")
     browser.find_element("link text", "Open the report").click()
     assert "answered exactly as expected" in text_of(browser, "#verdict")
-    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+    assert [entry for entry in complaints(browser) if entry["level"] == "SEVERE"] == []
