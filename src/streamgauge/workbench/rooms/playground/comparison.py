@@ -167,7 +167,14 @@ def _absence(instant: int, there: PlaygroundEvaluation) -> str:
         return f"there are fewer reports at {instant:,} ms"
     if instant < there.t0:
         return f"{instant:,} ms is before t0 = {there.t0:,} ms"
+    if not there.semantics.partial_head and instant < there.t0 + _shortest(there.query):
+        return f"no full window has come by {instant:,} ms, and partial head windows do not report"
     return f"no report may be due at {instant:,} ms: no window closes then, and nothing else makes it look"
+
+
+def _shortest(query: ContinuousQuery) -> int:
+    """How long the shortest window measured in time is, ms; 0 where there is none."""
+    return min((each.window.size for each in query.windows if each.window.kind == "time"), default=0)
 
 
 def _contents_differ(one: Candidate, other: Candidate, a: PlaygroundEvaluation, b: PlaygroundEvaluation) -> str:
