@@ -197,6 +197,25 @@ drawn.addEventListener("keydown", event => {
   if (next) { here.tabIndex = -1; next.tabIndex = 0; next.focus() }
 })
 
+const SHOWN = 60
+function content(event) {
+  const window = event.target.closest?.(".window")
+  if (!window) return
+  const numbers = window.dataset.members.split(" ").filter(Boolean)
+  const list = document.createElement("ul")
+  for (const number of numbers.slice(0, SHOWN)) {
+    const item = document.createElement("li")
+    item.textContent = drawn.querySelector(`circle[data-number="${number}"]`)?.getAttribute("aria-label") || ""
+    list.append(item)
+  }
+  const heading = document.createElement("p")
+  const more = numbers.length > SHOWN ? `, the first ${SHOWN} elements:` : ":"
+  heading.textContent = window.getAttribute("aria-label") + (numbers.length ? more : "")
+  document.getElementById("held").replaceChildren(heading, list)
+}
+drawn.addEventListener("focusin", content)
+drawn.addEventListener("click", content)
+
 function members(event, inside) {
   const window = event.target.closest?.(".window")
   if (!window) return
