@@ -120,13 +120,7 @@ def exactly(pairs, mine, theirs, name):
 
 @pytest.mark.slow
 def test_changing_a_field_changes_the_reports_that_the_definition_says():
-    assert sum(holds(case) for case in CASES[::5]) > 20 * len(CASES[::5])
-
-
-@pytest.mark.prove
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_changing_a_field_of_any_case_changes_the_reports_that_the_definition_says(case):
-    assert holds(case)
+    assert sum(holds(case) for case in CASES) > 20 * len(CASES)
 
 
 @pytest.mark.slow
