@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streamgauge import report
-from tests.browser.driving import CONTRAST, asked, faults, offline, show
+from tests.browser.driving import CONTRAST, asked, complaints, faults, offline, show
 from tests.report import build
 
 pytestmark = pytest.mark.browser
@@ -32,7 +32,7 @@ def test_it_opens_without_network_and_without_complaints(browser: Any, address: 
     show(browser, address)
     assert "5 of 21 windows not as expected" in browser.find_element("css selector", "#verdict").text
     assert browser.find_element("css selector", ".headline").is_displayed()
-    assert browser.get_log("browser") == []
+    assert complaints(browser) == []
     requests = asked(browser)
     assert requests
     assert not [one for one in requests if '"url":"http' in one]
@@ -156,7 +156,7 @@ def test_a_red_border_opens_its_row_and_a_name_its_window(browser: Any, address:
     assert not opened.is_displayed()
     _press(browser, name)
     assert "rows expected and received" in opened.text
-    assert not browser.get_log("browser")
+    assert complaints(browser) == []
 
 
 def test_only_those_that_are_wrong_are_shown_without_a_script(browser: Any, address: str) -> None:

@@ -13,7 +13,7 @@ from rich.console import Console
 from streamgauge.cli.exits import Exit, exit_code
 from streamgauge.cli.options import AsJson, milliseconds, one_of, tell_note
 from streamgauge.cli.spark import spark, tell_unused
-from streamgauge.cli.terminal import elapsed, foretold, printing, telling
+from streamgauge.cli.terminal import Tell, foretold, printing, telling
 from streamgauge.formats.run import read_run, read_verdict
 from streamgauge.model.phrases import counted
 from streamgauge.model.run import Run
@@ -38,6 +38,7 @@ from streamgauge.suites.experiments.capacity import (
 )
 from streamgauge.suites.experiments.capacity import CapacityAxis as Varied
 from streamgauge.suites.experiments.plan import RUN_S, RunEstimate
+from streamgauge.suites.experiments.progress import ProgressFolder
 from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
 
 
@@ -64,12 +65,16 @@ def run(
     define: Overrides = None,
     out: Out = None,
     again: Again = False,
+    progress: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write there, while it runs, how far it is and the answers.")
+    ] = None,
     as_json: AsJson = False,
     master: Master = None,
 ) -> None:
     """Do an experiment: make its streams, run its engines, judge every run, write the report."""
     experiment = read(file, define or ())
-    _do(experiment, out or Path("runs") / experiment.name, master, again=again, as_json=as_json)
+    folder = None if progress is None else ProgressFolder(progress)
+    _do(experiment, out or Path("runs") / experiment.name, master, again=again, as_json=as_json, progress=folder)
 
 
 def demo(
@@ -84,7 +89,14 @@ def demo(
 
 
 def _do(
-    experiment: Experiment, out: Path, master: str | None, *, again: bool, as_json: bool, on_spark: bool = False
+    experiment: Experiment,
+    out: Path,
+    master: str | None,
+    *,
+    again: bool,
+    as_json: bool,
+    on_spark: bool = False,
+    progress: ProgressFolder | None = None,
 ) -> None:
     """Run, show each verdict as it comes, write the page; after Ctrl-C what is finished is shown and kept."""
     console = Console(stderr=True)
@@ -94,15 +106,20 @@ def _do(
         try:
             always = on_spark or master is not None
             doing = ExperimentContext(
-                out, lambda: spark(master), tell, again, on_spark=always, note=tell_note, foretell=_foretell
-            )
+                out, lambda: spark(master), _told(tell, progress), again, on_spark=always, note=tell_note,
+                foretell=_foretell, progress=progress,
+            )  # fmt: skip
             for folder, run, verdict in run_experiment(experiment, doing):
                 judged.append((run, verdict))
+                if progress is not None:
+                    progress.judged(folder.name, verdict)
                 console.print(verdict_lines(run.header, verdict))
                 console.print(f"kept in {folder}", style="dim")
         except KeyboardInterrupt:
             stopped = True
     if judged:
+        if progress is not None:
+            progress.step("writing the report", 1.0)
         write_page(judged, out / "report.html", title=experiment.name)
     tell_unused(master)
     _conclude(judged, out / "report.html", console, as_json=as_json)
@@ -112,14 +129,22 @@ def _do(
     raise typer.Exit(exit_code(judged))
 
 
+def _told(tell: Tell, progress: ProgressFolder | None) -> Callable[[str, float], object]:
+    """Tell the terminal, and the folder of progress where there is one."""
+    if progress is None:
+        return tell
+
+    def both(what: str, share: float) -> None:
+        tell(what, share)
+        progress.step(what, share)
+
+    return both
+
+
 def _foretell(estimate: RunEstimate) -> None:
     """Say how long the runs take, if that is long, and what takes less."""
-    each = f"{counted(estimate.runs, 'run')} of {counted(estimate.triples, 'triple')}"
-    if estimate.factor is not None:
-        pace = "in real time" if estimate.factor == 1 else f"at {estimate.factor:g} times real time"
-        less = "; a larger [feed] pace, or fewer seeds and repetitions, take less"
-        each = f"{counted(estimate.runs, 'run')} of {elapsed(estimate.feed_seconds)} each, fed {pace}{less}"
-    if sentence := foretold("run", estimate.seconds, each):
+    less = "" if estimate.factor is None else "; a larger [feed] pace, or fewer seeds and repetitions, take less"
+    if sentence := foretold("run", estimate.seconds, f"{estimate.words}{less}"):
         typer.echo(sentence, err=True)
 
 
@@ -281,11 +306,12 @@ def _conclude_search(
     name: str, asked: CapacitySearch, found: list[Capacity], path: Path, console: Console, *, as_json: bool
 ) -> None:
     """The page, and what is printed."""
-    from streamgauge.report.capacity import Carried, json_of, shown, write
+    from streamgauge.report.capacity import Carried, json_of, shown, write, write_json_of
 
     carried = Carried(name, asked.axis, asked.limit, asked.reach.precision, found, path.parent)
     if found:
         write(carried, path)
+        write_json_of(carried, path.with_suffix(".json"))
     if as_json:
         typer.echo(json.dumps({**json_of(carried), "page": str(path)}, indent=2))
         return
