@@ -394,7 +394,8 @@ def _position(channel: Literal["x", "y"], name: str, axis: ChartAxis) -> Spec:
         labels, places = [label for _, label in axis.ticks], [place for place, _ in axis.ticks]
         drawn = {
             "values": places,
-            "labelOverlap": "greedy",
+            "tickCount": len(places),
+            "labelOverlap": axis.scale == "log",
             "labelExpr": f"{expression(labels)}[indexof({expression(places)},datum.value)]",
         }
     return _quantity(name) | {"title": axis.title, "scale": scale, "axis": drawn}
