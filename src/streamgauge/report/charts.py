@@ -218,13 +218,15 @@ def _row(line: ChartLine, bin_: Bin) -> dict[str, Any]:
 
 
 def _fitted(axis: ChartAxis, values: Sequence[float], most: int, *, zero: bool = False) -> ChartAxis:
-    """The axis with ticks that fit its unit, and a range that ends at ticks; as it is where it has ticks of its own."""
-    if axis.ticks or axis.form == SHARE_FORM or not values or axis.scale == "symlog":
+    """The axis with ticks that fit its unit, and a range that ends at ticks; every n-th where it has its own."""
+    if axis.ticks:
+        return axis._replace(ticks=axis.ticks[:: max(1, ceil(len(axis.ticks) / (2 * most)))])
+    if axis.form == SHARE_FORM or not values or axis.scale == "symlog":
         return axis
     if axis.scale == "log":
         positive = [value for value in values if value > 0] or [1.0]
         found = magnitudes(axis.unit, min(positive), max(positive), most)
-        return axis._replace(ticks=found.places, domain=(found.places[0][0], found.places[-1][0]))
+        return axis._replace(ticks=found.places, domain=found.ends)
     low, high = axis.domain or ((min(0.0, *values), max(values)) if zero else (min(values), max(values)))
     if high <= low:
         high = low + 1
@@ -390,7 +392,12 @@ def _position(channel: Literal["x", "y"], name: str, axis: ChartAxis) -> Spec:
     drawn: Spec = {"format": axis.form}
     if axis.ticks:
         labels, places = [label for _, label in axis.ticks], [place for place, _ in axis.ticks]
-        drawn = {"values": places, "labelExpr": f"{expression(labels)}[indexof({expression(places)},datum.value)]"}
+        drawn = {
+            "values": places,
+            "tickCount": len(places),
+            "labelOverlap": axis.scale == "log",
+            "labelExpr": f"{expression(labels)}[indexof({expression(places)},datum.value)]",
+        }
     return _quantity(name) | {"title": axis.title, "scale": scale, "axis": drawn}
 
 

@@ -14,7 +14,7 @@ from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 from streamgauge.suites.conformance.cases import load
 from streamgauge.workbench.rooms.playground.comparison import ReportChange, compared
 from streamgauge.workbench.rooms.playground.evaluation import RowMemory, evaluated
-from streamgauge.workbench.rooms.playground.examples import FIRST, case_state, example, slug
+from streamgauge.workbench.rooms.playground.examples import FIRST, case_state, example
 from streamgauge.workbench.rooms.playground.fields import CONTROLS
 from streamgauge.workbench.rooms.playground.result import result
 
@@ -136,7 +136,7 @@ def test_every_case_opens_as_it_is():
 
 def test_a_case_opens_beside_a_profile():
     case = CASES[0]
-    found = result(example(slug(case.name), "rspql"))
+    found = result(example(case.slug, "rspql"))
     assert found.troubles == ()
     assert found.b.declared.name == "rspql"
 
