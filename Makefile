@@ -63,6 +63,7 @@ drawn: setup
 
 bench: setup
 	$(RUN)/python -m benchmarks.speed
+	$(RUN)/python -m benchmarks.shapes
 	$(RUN)/python -m benchmarks.live --stations 10000
 	$(RUN)/python -m benchmarks.oracle
 	$(RUN)/python -m benchmarks.engines --quick

@@ -5,6 +5,7 @@ Everything is read from syntax trees (`ast`) of the packages below `src/` and of
 """
 
 import ast
+import signal
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -266,4 +267,5 @@ def _listed(heading: str, lines: Iterable[str]) -> Sequence[str]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that has seen enough, as `head`, ends this program
     print("\n".join(report(load())))

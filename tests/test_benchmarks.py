@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from benchmarks import hostile, results, speed
+from benchmarks import hostile, results, shapes, speed
 from benchmarks.results import PAGE, RECORD, ResultTable, everything, page
 
 
@@ -90,3 +90,18 @@ def test_hostile_kinds_are_small_requests_with_names_of_their_own():
 @pytest.mark.parametrize("name", sorted(file.stem for file in results.HOME.glob("*.py")))
 def test_every_program_finds_what_it_imports(name: str):
     assert import_module(f"benchmarks.{name}").__doc__
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", shapes.shapes([]), ids=lambda shape: shape.name)
+def test_every_shape_is_answered_right(shape: shapes.QueryShape):
+    """Or refused in a sentence that says why."""
+    for way in shapes.WAYS:
+        assert shapes.judged(shape, way, 24) == "right" or "LIMIT" in shapes.judged(shape, way, 24)
+
+
+def test_growth_is_the_exponent_in_input_and_output():
+    small = shapes.ShapeCost(triples=900, rows=100, start=0.0, cpu=1.0)
+    assert shapes.growth(small, shapes.ShapeCost(9_000, 1_000, 0.0, 10.0)) == pytest.approx(1.0)
+    assert shapes.growth(small, shapes.ShapeCost(9_000, 1_000, 0.0, 100.0)) == pytest.approx(2.0)
+    assert shapes.growth(small, shapes.ShapeCost(9_000, 91_000, 0.0, 100.0)) == pytest.approx(1.0)

@@ -7,7 +7,8 @@ import pytest
 from rich.console import Console
 
 from streamgauge.cli import terminal
-from streamgauge.cli.terminal import ProgressLog, elapsed, telling
+from streamgauge.cli.terminal import ProgressLog, telling
+from streamgauge.model.phrases import elapsed
 
 
 class Clock:

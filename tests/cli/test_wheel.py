@@ -5,6 +5,8 @@ The libraries are those of the environment that runs the tests: nothing is fetch
 
 import json
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -102,7 +104,9 @@ def test_every_file_of_the_package_is_in_the_wheel(installed):
     }
     with zipfile.ZipFile(installed.wheel) as wheel:
         found = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    assert found == wanted
+    pages = {name for name in found if name.startswith("streamgauge/site/")}
+    assert found - pages == wanted
+    assert {f"streamgauge/site/{name}" for name in ("index.html", "searchindex.js", "semantics.html")} <= pages
 
 
 def test_the_program_is_of_the_wheel(installed):
@@ -126,6 +130,15 @@ def test_own_stream_to_verdict_and_page(installed):
     assert installed.call("query", "mine/query.rq", "--stream", "mine/stream.ttl", "--time-property", "sosa:resultTime")
 
 
+def test_the_documentation_is_in_the_wheel(installed):
+    folder = Path(installed.call("docs", "--path").strip())
+    assert folder.is_relative_to(installed.program.parents[1])
+    with installed.serving("docs") as address:
+        for page in ("", "semantics.html", "search.html?q=landmark", "searchindex.js"):
+            with urlopen(f"{address}/{page}") as answer:
+                assert b"Streamgauge" in answer.read() or page == "searchindex.js"
+
+
 def test_what_the_package_lists_is_there(installed):
     said = json.loads(installed.call("engines", "--json"))
     assert set(said["engines"]) == {file.name.partition(".")[0] for file in engines()}
@@ -146,10 +159,12 @@ def test_publish_and_subscribe(installed):
     with installed.serving("broker", "serve", "shop.ttl", "--journal", "broker.db") as address:
         listening = installed.start("subscribe", "prices", "--query", "prices.rq", "--limit", 1, "--at", address)
         for _ in range(600):
-            with suppress(OSError), urlopen(f"{address}/channels/prices/subscribers") as found:
-                if json.load(found)["subscribers"]:
+            with suppress(OSError), urlopen(f"{address}/channels/prices") as found:
+                if json.load(found)["connections"]:
                     break
             time.sleep(0.05)
+        else:
+            pytest.fail(f"nobody subscribed: {listening.poll()}")
         installed.call("publish", "more.ttl", "--at", address)
         said, complained = listening.communicate(timeout=60)
     assert "urn:b" in said, complained
@@ -168,6 +183,47 @@ def test_a_live_query_over_linked_data(installed):
 def test_continuous_queries_over_http(installed):
     with installed.serving("engine", "serve", "live") as address, urlopen(address) as page:
         assert b"<html" in page.read()
+
+
+SUITE = ("-m", "pytest", "-p", "no:randomly", "-p", "no:cacheprovider", "--pyargs", "streamgauge.testing.conformance")
+ENGINES = ROOT / "examples" / "engines"
+
+
+def conformance(installed: Installed, program: str, *words: str) -> "subprocess.CompletedProcess[str]":
+    """The conformance suite as tests of a program, by the plugin that the wheel's entry point names."""
+    python = installed.program.with_name("python")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    asked = [python, *SUITE, "--streamgauge-program", program, *words]
+    return subprocess.run(asked, cwd=installed.folder, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize(("program", "file"), [("python3", "minimal.py"), ("node", "minimal.js")])
+def test_the_plugin_certifies_the_example_engines(installed, program, file):
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed: the reference engine {file} cannot run")
+    done = conformance(installed, f"{program} {ENGINES / file}")
+    assert done.returncode == 0, done.stdout
+    passed = re.search(r"(\d+) passed, (\d+) skipped", done.stdout.splitlines()[-1])
+    assert passed is not None, done.stdout
+    assert int(passed[1]) > 100
+
+
+@pytest.mark.prove
+def test_a_broken_copy_of_an_example_engine_fails_by_case_window_and_rows(installed):
+    right = (ENGINES / "minimal.py").read_text()
+    broken = installed.folder / "broken.py"
+    broken.write_text(right.replace("while self.close <= item", "while self.close < item"))
+    assert broken.read_text() != right
+    done = conformance(installed, f"python3 {broken}", "--streamgauge-case", "borders")
+    assert done.returncode == 1
+    for words in (
+        "tumbling windows are half-open @ own: failing",
+        "window 1 [0.005, 0.01) s, report at 0.01 s: missed, expected 2 rows, received 0",
+        "missing: ?s = <urn:b>",
+        "Diagnosis: ",
+    ):
+        assert words in done.stdout, done.stdout
 
 
 @pytest.mark.prove

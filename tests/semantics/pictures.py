@@ -1,15 +1,20 @@
 """Pictures of the semantics, drawn from conformance cases: ``python -m tests.semantics.pictures`` writes them.
 
-A picture stacks cases. Each case has its stream on an axis of time and a line for each report that may be due: the
-scope as a bar with its borders, the elements that it holds, a triangle at the instant, and in words the content and
-what is sent.
+A picture stacks cases. Each case has its stream on an axis of time and, for each report that may be due, a line for
+each window: the scope as a bar with its borders, the elements that it holds, a triangle at the instant, and in words
+the content and what is sent.
 """
 
+import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from html import escape
+from itertools import accumulate
+from math import ceil
 from pathlib import Path
 
 from streamgauge.model.element import StreamElement
+from streamgauge.model.query import StreamWindow
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.semantics import Counting, Report
 from streamgauge.model.terms import Row, Term
@@ -49,7 +54,11 @@ PICTURES = {
     "r2s": ("tumbling windows are half-open", "Istream over sliding windows", "Dstream over sliding windows"),
 }
 WIDTH, LEFT, RIGHT, HOLDS, SENDS = 960, 70, 500, 530, 790
-LINE = 22
+LINE, MORE = 22, 16
+"""Pixels from a line to the next, and to one more line of the same text."""
+LETTERS = {HOLDS: 35, SENDS: 24, 0: 135}
+"""How many letters a line has at most that starts there."""
+
 STYLE = (
     "text{font:13px system-ui,sans-serif;fill:var(--ink)}.name{font-weight:600}.muted{fill:var(--muted)}"
     ".middle{text-anchor:middle}.end{text-anchor:end}line,path{fill:none;stroke:var(--axis)}.grid{stroke:var(--grid)}"
@@ -89,38 +98,72 @@ class Panel:
         self.due = dict(due_reports(admitted, query, semantics, case.advance, t0))
         self.sent = {each.due: each.rows for each in expected(case.stream, query, semantics, case.advance, t0)}
         self.first, self.last = min(t0, 0), max(case.advance, *(each.time for each in case.stream))
-        labels = max(sum(len(each.added) for each in case.stream if each.time == one.time) for one in case.stream)
-        self.stream = top + 2 * LINE + 14 * labels
-        self.bottom = self.stream + 20 + LINE * len(self.candidates)
+        self.labels = list(self._labels())
+        levels = max(level for _, level, _ in self.labels) + 1
+        self.stream = top + 2 * LINE + MORE * (len(self._settings()) - 1) + 14 * levels
+        tops = accumulate((self._height(due) for due in self.candidates), initial=self.stream + 36)
+        *self.tops, below = tops
+        self.bottom = below - 16
 
     def marks(self) -> Iterator[str]:
         """The marks from the case's name to its last report."""
         yield _text(0, self.top + 14, self.case.name[0].upper() + self.case.name[1:], "name")
-        yield _text(0, self.top + 32, self._settings(), "muted")
+        for place, line in enumerate(self._settings()):
+            yield _text(0, self.top + 32 + MORE * place, line, "muted")
         yield _text(HOLDS, self.stream, "content", "muted")
         yield _text(SENDS, self.stream, "sent", "muted")
         yield from self._axis()
         for element in self.case.stream:
             yield from self._element(element)
-        for place, due in enumerate(self.candidates):
-            yield from self._report(due, self.stream + 36 + LINE * place)
+        for x, level, text in self.labels:
+            yield _text(x, self.stream - 9 - 14 * level, text, "middle")
+        for due, y in zip(self.candidates, self.tops, strict=True):
+            yield from self._report(due, y)
 
-    def _settings(self) -> str:
+    def _settings(self) -> list[str]:
         case, semantics = self.case, self.case.semantics
-        window = case.query.window
-        size = f"RANGE {window.size}, SLIDE {window.slide}"
-        kind = {"time": size, "landmark": f"landmark, SLIDE {window.slide}", "count": f"{size} triples"}[window.kind]
-        said = [kind, str(semantics.borders), " and ".join(sorted(semantics.report))]
+        said = [self._window(each) for each in case.query.windows]
+        said += [str(semantics.borders), " and ".join(sorted(semantics.report))]
         if Report.WINDOW_CLOSE not in semantics.report:
             said.append(f"{semantics.tick} tick" if semantics.period is None else f"every {semantics.period}")
-        return "; ".join((*said, f"content is a {semantics.content}", str(operator(case.query, semantics))))
+        said += [f"content is a {semantics.content}", str(operator(case.query, semantics))]
+        return _lines("; ".join(said), 0)
+
+    def _window(self, seen: StreamWindow) -> str:
+        window = seen.window
+        size = f"RANGE {window.size}, SLIDE {window.slide}"
+        kind = {"time": size, "landmark": f"landmark, SLIDE {window.slide}", "count": f"{size} triples"}[window.kind]
+        name = self._name(seen)
+        return f"{name}: {kind}" if name else kind
+
+    def _name(self, seen: StreamWindow) -> str:
+        """The name of one of several windows: its own, or the stream's."""
+        if len(self.case.query.windows) == 1:
+            return ""
+        return _named(seen.name or seen.stream)
+
+    def _told(self, due: DueReport) -> list[str]:
+        """What the windows hold at a report, in lines, each window's from its own line on."""
+        counting, told = self.case.semantics.content, list[str]()
+        for place, seen in enumerate(self.case.query.windows):
+            name, content = self._name(seen), _content(self.due[due][place], counting)
+            told += _lines(f"{name}: {content}" if name else content, HOLDS)
+        return told
+
+    def _height(self, due: DueReport) -> int:
+        if due not in self.due:
+            return LINE
+        sent = _lines(_rows(self.sent[due]), SENDS) if due in self.sent else [""]
+        bars = LINE * (len(due.views) - 1)
+        return LINE + max(bars, MORE * (max(len(self._told(due)), len(sent)) - 1))
 
     def _x(self, time: float) -> float:
         return round(LEFT + (time - self.first) * (RIGHT - LEFT) / (self.last - self.first), 1)
 
     def _axis(self) -> Iterator[str]:
         yield _text(0, self.stream, "stream")
-        for time in range(self.first, self.last + 1):
+        numbered = ceil((self.last - self.first) / 20)
+        for time in range(self.first, self.last + 1, numbered):
             x = self._x(time)
             yield f'<line class="grid" x1="{x}" y1="{self.stream + 21}" x2="{x}" y2="{self.bottom - 2}"/>'
             yield _text(x, self.stream + 16, str(time), "muted middle")
@@ -132,24 +175,37 @@ class Panel:
             end = self._x(element.until)
             yield f'<path class="lasts" d="M{x} {y}H{end}m-3 -5q6 5 0 10"/>'
         yield f'<circle class="element" cx="{x}" cy="{y}" r="4"/>'
-        before = sum(len(each.added) for each in self.case.stream if (each.time, each.sequence) < _place(element))
-        before -= sum(len(each.added) for each in self.case.stream if each.time < element.time)
-        for place, triple in enumerate(element.added, before):
-            yield _text(x, y - 9 - 14 * place, " ".join(map(_short, triple)), "middle")
+
+    def _labels(self) -> Iterator[tuple[float, int, str]]:
+        """The triples of the stream: where each stands, on which level so that none covers another, and its text."""
+        several = len({seen.stream for seen in self.case.query.windows}) > 1
+        ends: list[float] = []
+        for element in sorted(self.case.stream, key=_place):
+            origin = f"{_named(element.stream)}: " if several else ""
+            for triple in element.added:
+                text = origin + " ".join(map(_short, triple))
+                half = 3.5 * len(text)
+                x = min(max(self._x(element.time), 48 + half), HOLDS - 8 - half)
+                level = next((at for at, end in enumerate(ends) if end < x - half), len(ends))
+                ends[level : level + 1] = [x + half + 4]
+                yield x, level, text
 
     def _report(self, due: DueReport, y: int) -> Iterator[str]:
-        view, instant = due.views[0], self._x(due.instant)
+        instant = self._x(due.instant)
         yield _text(LEFT - 14, y + 4, f"at {due.instant}", "end" if due in self.due else "end muted")
         if due not in self.due:
             yield _text(HOLDS, y + 4, "not due", "muted")
             return
-        inside = self.due[due][0]
-        yield f'<path class="scope" d="{self._bar(view, y)}"/>'
-        for time in dict.fromkeys(arrival.time for arrival in inside):
-            yield f'<circle class="held" cx="{self._x(time)}" cy="{y}" r="4"/>'
+        for place, (view, inside) in enumerate(zip(due.views, self.due[due], strict=True)):
+            if view.first <= view.last:
+                yield f'<path class="scope" d="{self._bar(view, y + LINE * place)}"/>'
+            for time in dict.fromkeys(arrival.time for arrival in inside):
+                yield f'<circle class="held" cx="{self._x(time)}" cy="{y + LINE * place}" r="4"/>'
         yield f'<path class="instant" d="M{instant} {y - 2}l-4 -8h8z"/>'
-        yield _text(HOLDS, y + 4, _content(inside, self.case.semantics.content))
-        yield _text(SENDS, y + 4, _rows(self.sent[due]) if due in self.sent else "nothing")
+        sent = _lines(_rows(self.sent[due]), SENDS) if due in self.sent else ["nothing"]
+        for x, lines in ((HOLDS, self._told(due)), (SENDS, sent)):
+            for place, line in enumerate(lines):
+                yield _text(x, y + 4 + MORE * place, line)
 
     def _bar(self, view: View, y: int) -> str:
         """A line with a bracket where the border is in the scope, with a round one where it is not."""
@@ -161,6 +217,16 @@ class Panel:
 
 def _place(element: StreamElement) -> tuple[int, int]:
     return element.time, element.sequence
+
+
+def _named(iri: str) -> str:
+    """The last part of an IRI, which tells the streams and windows of a case apart."""
+    return re.split("[/#:]", iri)[-1]
+
+
+def _lines(text: str, x: int) -> list[str]:
+    """A text in lines that fit where it stands."""
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in textwrap.wrap(text, LETTERS[x])] or [""]
 
 
 def _text(x: float, y: float, text: str, kind: str = "") -> str:
@@ -176,7 +242,7 @@ def _short(term: Term | None) -> str:
 
 
 def _content(inside: Sequence[Arrival], counting: Counting) -> str:
-    held = [" ".join(map(_short, triple)) for arrival in inside for triple in arrival.triples]
+    held = ["\N{NO-BREAK SPACE}".join(map(_short, triple)) for arrival in inside for triple in arrival.triples]
     return f"{{{', '.join(held if counting is Counting.BAG else dict.fromkeys(held))}}}"
 
 

@@ -95,6 +95,7 @@ def test_a_group_goes_on_where_it_was_left(topic):
     assert numbers(open_all(f"{topic}?group=other&until=end")) == []
 
 
+@pytest.mark.heavy("a broker is killed and started")
 def test_a_broker_that_stays_away_is_reported(kafka, topic):
     source, sink = open_source(f"{topic}?patience=300"), open_sink(f"{topic}?wait=3000&buffer=5")
     send(sink, [element(0)])

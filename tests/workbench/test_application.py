@@ -31,7 +31,9 @@ def test_the_front_page_leads_to_every_room(bench):
 
 
 def test_every_page_has_a_policy_that_keeps_it_here(bench):
-    policy = bench.get("/", headers=HTML).headers["content-security-policy"]
+    headers = bench.get("/", headers=HTML).headers
+    policy = headers["content-security-policy"]
+    assert headers["referrer-policy"] == "same-origin"
     assert "default-src 'none'" in policy
     assert "script-src 'self';" in policy
     assert "frame-ancestors 'none'" in policy

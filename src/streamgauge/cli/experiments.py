@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
@@ -12,13 +13,15 @@ from rich.console import Console
 from streamgauge.cli.exits import Exit, exit_code
 from streamgauge.cli.options import AsJson, milliseconds, one_of, tell_note
 from streamgauge.cli.spark import spark, tell_unused
-from streamgauge.cli.terminal import elapsed, foretold, printing, telling
+from streamgauge.cli.terminal import Tell, foretold, printing, telling
 from streamgauge.formats.run import read_run, read_verdict
 from streamgauge.model.phrases import counted
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Verdict
 from streamgauge.query import parse
+from streamgauge.report import page as html_page
 from streamgauge.report import write as write_page
+from streamgauge.report import write_figures
 from streamgauge.report.text import verdict_json, verdict_lines
 from streamgauge.suites.experiments import Experiment, ExperimentError, read
 from streamgauge.suites.experiments.capacity import (
@@ -35,6 +38,7 @@ from streamgauge.suites.experiments.capacity import (
 )
 from streamgauge.suites.experiments.capacity import CapacityAxis as Varied
 from streamgauge.suites.experiments.plan import RUN_S, RunEstimate
+from streamgauge.suites.experiments.progress import ProgressFolder
 from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
 
 
@@ -61,12 +65,16 @@ def run(
     define: Overrides = None,
     out: Out = None,
     again: Again = False,
+    progress: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write there, while it runs, how far it is and the answers.")
+    ] = None,
     as_json: AsJson = False,
     master: Master = None,
 ) -> None:
     """Do an experiment: make its streams, run its engines, judge every run, write the report."""
     experiment = read(file, define or ())
-    _do(experiment, out or Path("runs") / experiment.name, master, again=again, as_json=as_json)
+    folder = None if progress is None else ProgressFolder(progress)
+    _do(experiment, out or Path("runs") / experiment.name, master, again=again, as_json=as_json, progress=folder)
 
 
 def demo(
@@ -81,7 +89,14 @@ def demo(
 
 
 def _do(
-    experiment: Experiment, out: Path, master: str | None, *, again: bool, as_json: bool, on_spark: bool = False
+    experiment: Experiment,
+    out: Path,
+    master: str | None,
+    *,
+    again: bool,
+    as_json: bool,
+    on_spark: bool = False,
+    progress: ProgressFolder | None = None,
 ) -> None:
     """Run, show each verdict as it comes, write the page; after Ctrl-C what is finished is shown and kept."""
     console = Console(stderr=True)
@@ -91,15 +106,20 @@ def _do(
         try:
             always = on_spark or master is not None
             doing = ExperimentContext(
-                out, lambda: spark(master), tell, again, on_spark=always, note=tell_note, foretell=_foretell
-            )
+                out, lambda: spark(master), _told(tell, progress), again, on_spark=always, note=tell_note,
+                foretell=_foretell, progress=progress,
+            )  # fmt: skip
             for folder, run, verdict in run_experiment(experiment, doing):
                 judged.append((run, verdict))
+                if progress is not None:
+                    progress.judged(folder.name, verdict)
                 console.print(verdict_lines(run.header, verdict))
                 console.print(f"kept in {folder}", style="dim")
         except KeyboardInterrupt:
             stopped = True
     if judged:
+        if progress is not None:
+            progress.step("writing the report", 1.0)
         write_page(judged, out / "report.html", title=experiment.name)
     tell_unused(master)
     _conclude(judged, out / "report.html", console, as_json=as_json)
@@ -109,14 +129,22 @@ def _do(
     raise typer.Exit(exit_code(judged))
 
 
+def _told(tell: Tell, progress: ProgressFolder | None) -> Callable[[str, float], object]:
+    """Tell the terminal, and the folder of progress where there is one."""
+    if progress is None:
+        return tell
+
+    def both(what: str, share: float) -> None:
+        tell(what, share)
+        progress.step(what, share)
+
+    return both
+
+
 def _foretell(estimate: RunEstimate) -> None:
     """Say how long the runs take, if that is long, and what takes less."""
-    each = f"{counted(estimate.runs, 'run')} of {counted(estimate.triples, 'triple')}"
-    if estimate.factor is not None:
-        pace = "in real time" if estimate.factor == 1 else f"at {estimate.factor:g} times real time"
-        less = "; a larger [feed] pace, or fewer seeds and repetitions, take less"
-        each = f"{counted(estimate.runs, 'run')} of {elapsed(estimate.feed_seconds)} each, fed {pace}{less}"
-    if sentence := foretold("run", estimate.seconds, each):
+    less = "" if estimate.factor is None else "; a larger [feed] pace, or fewer seeds and repetitions, take less"
+    if sentence := foretold("run", estimate.seconds, f"{estimate.words}{less}"):
         typer.echo(sentence, err=True)
 
 
@@ -128,18 +156,51 @@ def _conclude(judged: list[tuple[Run, Verdict]], page: Path, console: Console, *
         console.print(f"report: {page}")
 
 
+FORMATS = ("html", "markdown", "junit")
+
+
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders that hold them.")],
-    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
+    out: Annotated[
+        Path | None, typer.Option(help="The file to write; report.html, other formats are printed, unless given.")
+    ] = None,
     title: Annotated[str, typer.Option(help="Its title.")] = "Streamgauge report",
+    form: Annotated[
+        str | None, one_of(lambda: FORMATS, "--format", help="html, markdown (for pull requests) or junit (for CI).")
+    ] = None,
+    figures: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write every plot too: SVG, PNG, PDF, its numbers as CSV.")
+    ] = None,
 ) -> None:
     """One self-contained page about runs that were judged."""
     folders = [folder for path in runs for folder in _run_folders(path)]
     if not folders:
         raise ExperimentError(f"{', '.join(map(str, runs))}: no run folder here (one holds a run.json)")
     with telling(Console(stderr=True), "report"):
-        write_page([(read_run(folder, parse), read_verdict(folder)) for folder in folders], out, title=title)
-    typer.echo(str(out))
+        judged = [(read_run(folder, parse), read_verdict(folder)) for folder in folders]
+        text = _written(judged, form or "html", title)
+        written = [] if figures is None else write_figures(judged, figures)
+    path = Path("report.html") if out is None and form in (None, "html") else out
+    if path is None:
+        typer.echo(text, nl=False)
+    else:
+        path.write_text(text, encoding="utf-8")
+        typer.echo(str(path))
+    if figures is not None:
+        typer.echo(f"{counted(len(written), 'file')} in {figures}", err=path is None)
+
+
+def _written(judged: list[tuple[Run, Verdict]], form: str, title: str) -> str:
+    """The verdicts in one of the formats."""
+    if form == "markdown":
+        from streamgauge.report.markdown import page as markdown
+
+        return markdown(judged, title)
+    if form == "junit":
+        from streamgauge.report.junit import page as junit
+
+        return junit(judged, datetime.now(UTC))
+    return html_page(judged, title)
 
 
 def _run_folders(path: Path) -> list[Path]:
@@ -245,11 +306,12 @@ def _conclude_search(
     name: str, asked: CapacitySearch, found: list[Capacity], path: Path, console: Console, *, as_json: bool
 ) -> None:
     """The page, and what is printed."""
-    from streamgauge.report.capacity import Carried, json_of, shown, write
+    from streamgauge.report.capacity import Carried, json_of, shown, write, write_json_of
 
     carried = Carried(name, asked.axis, asked.limit, asked.reach.precision, found, path.parent)
     if found:
         write(carried, path)
+        write_json_of(carried, path.with_suffix(".json"))
     if as_json:
         typer.echo(json.dumps({**json_of(carried), "page": str(path)}, indent=2))
         return

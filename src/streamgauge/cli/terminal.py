@@ -15,6 +15,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from streamgauge.model.phrases import elapsed
+
 EVERY: Final = 10.0
 """Seconds between two lines of a command that does not print to a terminal."""
 
@@ -71,15 +73,6 @@ class ProgressLog:
         parts = (self._what, f"{self._share:.0%}" if self._share else "", f"after {elapsed(now - self._began)}")
         detail = self._detail()
         self._write(f"{self._command}: {', '.join(filter(None, parts))}{f'; {detail}' if detail else ''}")
-
-
-def elapsed(seconds: float) -> str:
-    """A time in words: ``50 s``, ``2 min 10 s``, ``3 h 5 min``."""
-    minutes, rest = divmod(int(seconds), 60)
-    if minutes < 1:
-        return f"{rest} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
 def foretold(command: str, seconds: float, why: str) -> str | None:

@@ -233,6 +233,12 @@ def read_run(path: str | Path, parse: Parse) -> Run:
         raise RunError(str(error)) from error
 
 
+def read_header(path: str | Path, parse: Parse) -> RunHeader:
+    """The header of a run folder without any of its tables, so without the query's static data; RunError."""
+    file = Path(path) / "run.json"
+    return _header(file, read_json(file, FORMAT, VERSION), parse, ())
+
+
 def stream_path(path: str | Path) -> Path:
     """Where the stream table of a run is: what run.json says, else ``stream`` or ``stream.parquet`` in the folder."""
     root = Path(path)

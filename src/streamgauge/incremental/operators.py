@@ -9,14 +9,14 @@ below it, so without that a pull would be 2 ** n.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final, Protocol, TypeAlias
 
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
-from streamgauge.model.terms import Row
+from streamgauge.model.terms import Row, Term
 
 Bag = dict[Row, int]
 Delta = Mapping[Row, int]
@@ -61,6 +61,9 @@ def difference(after: Mapping[Row, int], before: Mapping[Row, int]) -> Bag:
     return change
 
 
+Key = tuple[Term | None, ...]
+Bound: TypeAlias = tuple[int, ...]
+"""Which of some columns are bound, by their places among them."""
 CELL: Final = 64
 """Characters of a computed value that count as one row."""
 
@@ -98,13 +101,11 @@ class Stateful:
 
 
 class Index:
-    """Bags of rows by key: the cells of some columns, one cell by itself; ``single`` where each row has its own key."""
+    """Bags of rows by key."""
 
-    def __init__(self, columns: Sequence[int], width: int) -> None:
-        whole = list(columns) == list(range(width))
-        self.single = whole or len(set(columns)) == width
-        self.key: Callable[[Row], Hashable] = _same_row if whole and width > 1 else key_of(columns)
-        self.bags: defaultdict[Hashable, Bag] = defaultdict(dict)
+    def __init__(self, key: Callable[[Row], Row]) -> None:
+        self.key = key
+        self.bags: defaultdict[Key, Bag] = defaultdict(dict)
 
     def __len__(self) -> int:
         return sum(map(len, self.bags.values()))
@@ -113,17 +114,23 @@ class Index:
         """Remove all rows."""
         self.bags.clear()
 
-    def get(self, key: Hashable) -> Bag:
+    def get(self, key: Key) -> Bag:
         """The rows with this key."""
         return self.bags.get(key) or {}
+
+    def meeting(self, key: Key, _row: Row) -> Sequence[Bag]:
+        """The rows, in bags, that agree with a row of the other side, which has this key."""
+        bag = self.bags.get(key)
+        return (bag,) if bag else ()
+
+    def count(self, row: Row) -> int:
+        """How many copies of a row there are."""
+        bag = self.bags.get(self.key(row))
+        return bag.get(row, 0) if bag else 0
 
     def add(self, change: Bag) -> None:
         """Add a change in place."""
         bags = self.bags
-        if not bags and self.single:
-            each = [{row: count} for row, count in change.items()]
-            bags.update(zip(map(self.key, change), each, strict=True))
-            return
         if not bags:
             for key, row in zip(map(self.key, change), change, strict=True):
                 bags[key][row] = change[row]
@@ -137,6 +144,64 @@ class Index:
             bag.pop(row, None)
             if not bag:
                 del bags[key]
+
+
+class LooseIndex(Index):
+    """Bags of rows by key and by columns of which some are unbound in some rows.
+
+    Such a column of two rows agrees where it is equal, or unbound in one of them. So the rows are parted by which of
+    these columns they bind; a part is looked up by those that the other row binds too. ``own`` and ``other`` are the
+    columns of this side and of the other. The first lookup of a kind goes through the part, and its table is kept.
+    """
+
+    def __init__(self, key: Callable[[Row], Row], own: Sequence[int], other: Sequence[int]) -> None:
+        super().__init__(key)
+        self._own, self._other = tuple(own), tuple(other)
+        self._tables: dict[Bound, dict[Bound, defaultdict[Key, Bag]]] = {}
+
+    def clear(self) -> None:
+        """Remove all rows."""
+        super().clear()
+        self._tables.clear()
+
+    def meeting(self, key: Key, row: Row) -> Sequence[Bag]:
+        """The rows, in bags, that agree with a row of the other side, which has this key."""
+        cells = [row[at] for at in self._other]
+        found = []
+        for bound, tables in self._tables.items():
+            both = tuple([at for at in bound if cells[at] is not None])
+            table = tables[both] if both in tables else self._table(bound, both)
+            bag = table.get((*key, *[cells[at] for at in both]))
+            if bag:
+                found.append(bag)
+        return found
+
+    def _table(self, bound: Bound, both: Bound) -> defaultdict[Key, Bag]:
+        """The rows that bind ``bound`` of the loose columns, by their key and ``both`` of these."""
+        table = self._tables[bound][both] = defaultdict(dict)
+        for bag in self._tables[bound][bound].values():
+            for row, count in bag.items():
+                table[self._place(row, both)][row] = count
+        return table
+
+    def _place(self, row: Row, columns: Bound) -> Key:
+        return (*self.key(row), *[row[self._own[at]] for at in columns])
+
+    def add(self, change: Bag) -> None:
+        """Add a change in place."""
+        super().add(change)
+        for row, count in change.items():
+            bound = tuple([at for at, place in enumerate(self._own) if row[place] is not None])
+            tables = self._tables.get(bound)
+            if tables is None:
+                tables = self._tables[bound] = {bound: defaultdict(dict)}
+            for both, table in tables.items():
+                place = self._place(row, both)
+                add(table[place], row, count)
+                if not table[place]:
+                    del table[place]
+            if not tables[bound]:
+                del self._tables[bound]
 
 
 class LeafSource:
@@ -265,19 +330,6 @@ def picker(variables: Sequence[str], wanted: Sequence[str]) -> Callable[[Row], R
         (only,) = positions
         return lambda row: (row[only],)
     return itemgetter(*positions)
-
-
-def key_of(columns: Sequence[int]) -> Callable[[Row], Hashable]:
-    """A function from a row to what tells its cells in some columns: one cell is told by itself."""
-    return itemgetter(*columns) if columns else _nothing
-
-
-def _same_row(row: Row) -> Row:
-    return row
-
-
-def _nothing(_row: Row) -> tuple[()]:
-    return ()
 
 
 @dataclass

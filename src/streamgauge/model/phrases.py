@@ -64,6 +64,15 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def elapsed(seconds: float) -> str:
+    """A time in words: ``50 s``, ``2 min 10 s``, ``3 h 5 min``."""
+    minutes, rest = divmod(int(seconds), 60)
+    if minutes < 1:
+        return f"{rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
 DATED: Final = range(10**11, 253_402_300_800_000)
 """Stream times (ms) that are taken to count from 1970: 1973 to 9999."""
 

@@ -20,7 +20,7 @@ from streamgauge.servers.http.limits import load_parsers
 from streamgauge.servers.http.replies import clipped
 from streamgauge.workbench.pages import navigation, page
 from streamgauge.workbench.rooms import Bench, Room, open_rooms
-from streamgauge.workbench.signing_in import SigningIn
+from streamgauge.workbench.sign_in import SigningIn
 
 OWN: Final = Path(__file__).parent
 

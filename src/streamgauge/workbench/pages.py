@@ -25,10 +25,11 @@ POLICY: Final = (
 
 HEADERS: Final = {
     "Content-Security-Policy": POLICY,
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
+"""With the policy no-referrer a browser would send a form with the origin ``null``, which the guard refuses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +47,18 @@ def navigation(rooms: Sequence[Room]) -> tuple[NavigationLink, ...]:
 
 
 def page(request: Request, template: str, title: str, status: int = 200, **values: object) -> HTMLResponse:
-    """A page made of a template; ``values`` are its variables, ``here`` the path, ``rooms`` the navigation."""
+    """A page made of a template; ``values`` are its variables, ``here`` the path, ``rooms`` the navigation.
+
+    Half a surrogate pair, which JSON may hold and UTF-8 may not, is written as its escape.
+    """
     given = {"title": title, "here": request.url.path, "rooms": request.app.state.rooms, **values}
-    return HTMLResponse(_environment().get_template(template).render(given), status, HEADERS)
+    text = _environment().get_template(template).render(given)
+    return HTMLResponse(text.encode(errors="backslashreplace"), status, HEADERS)
+
+
+def fragment(template: str, **values: object) -> str:
+    """A part of a page made of a template, to be put into a page that is open."""
+    return _environment().get_template(template).render(values)
 
 
 @cache

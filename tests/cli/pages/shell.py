@@ -27,9 +27,9 @@ from urllib.request import urlopen
 from tests.cli.pages.markdown import Block
 
 ENDLESS: Final = re.compile(
-    r"(?:streamgauge (?:(?:engine|fragments|broker) (?:serve|bridge)|watch|subscribe)|python -m http\.server)\b"
+    r"(?:streamgauge (?:(?:engine|fragments|broker) (?:serve|bridge)|watch|subscribe|docs|ui)|python -m http\.server)\b"
 )
-BOUNDED: Final = re.compile(r"--(?:once|limit|feed-for)\b")
+BOUNDED: Final = re.compile(r"--(?:once|limit|feed-for|path)\b")
 """Commands that go on until Ctrl-C, and options by which they do not."""
 
 TALKS: Final = re.compile(r"streamgauge (?:watch|subscribe)\b")

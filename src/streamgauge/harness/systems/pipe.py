@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import IO, Final, Self
+from typing import IO, Final, Self, TypeAlias
 
 from streamgauge.engines import command as command_of
 from streamgauge.engines import load
@@ -40,7 +40,7 @@ from streamgauge.model.phrases import counted
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.query import print_query
 
-__all__ = ["PipeProgram", "RunLimits", "feed", "program", "record", "task_of"]
+__all__ = ["PipeProgram", "RunLimits", "Watch", "feed", "program", "record", "task_of"]
 
 START_LIMIT_S: Final = 60.0
 PRELOAD_LIMIT_S: Final = 600.0
@@ -77,11 +77,15 @@ def record(
     limits: RunLimits,
     clock: Clock = time.monotonic_ns,
     task: Task | None = None,
+    watch: "Watch | None" = None,
 ) -> Run:
-    """Run the engine on the stream and return the run; a crash, hang, flood or refusal is in ``failure``."""
+    """Run the engine on the stream and return the run; a crash, hang, flood or refusal is in ``failure``.
+
+    ``watch`` is given, before the run begins, what other threads may look at while it goes on.
+    """
     before = reaped()
     with PipeProgram(command, limits, clock) as system:
-        run = system.run_alone(header, stream, task_of(header) if task is None else task)
+        run = system.run_alone(header, stream, task_of(header) if task is None else task, watch)
     cpu = max(0.0, reaped() - before - (run.header.cpu or 0.0))
     return replace(run, header=replace(run.header, cpu=cpu))
 
@@ -102,7 +106,7 @@ class Observation:
     ``ready`` counts how often the program said so, ``closed`` is set when it said so or its output is ``over``;
     ``early`` says that its output was over before its input, ``stopped`` that it took no more input (a sentence: a
     failure unless its exit code or an answer that is none says more), ``left`` counts the processes that it left
-    running; ``spent`` is what its process tree had used (CPU s) when the feed began.
+    running; ``spent`` is what its process tree had used (CPU s) when the feed began, at ``started`` (ns).
     """
 
     lines: list[Line] = field(default_factory=list)
@@ -116,6 +120,7 @@ class Observation:
     failure: str | None = None
     written: int = 0
     spent: float = 0.0
+    started: int = 0
 
     def fail(self, sentence: str) -> None:
         """Keep the sentence if it is the first, as text that a file can hold."""
@@ -173,6 +178,10 @@ class Observation:
         if sampler is None:
             return Run(found, answers, tuple(fed))
         return Run(replace(found, cpu=self.spent), answers, tuple(fed), tuple(sampler.samples["system"]))
+
+
+Watch: TypeAlias = Callable[[Observation, ResourceSampler], object]
+"""Given the observation of a run and its samples, both of which grow while the run goes on."""
 
 
 class PipeProgram:
@@ -243,12 +252,14 @@ class PipeProgram:
             self._reader.join(5)
         child.release()
 
-    def run_alone(self, header: RunHeader, stream: Stream, task: Task) -> Run:
+    def run_alone(self, header: RunHeader, stream: Stream, task: Task, watch: Watch | None = None) -> Run:
         """One run of a program of its own, which ends with its input; sampled while it goes on."""
         child, seen = self._begin(), self._seen
         bury = threading.Thread(target=self._bury, args=(child, seen), daemon=True)
         bury.start()
         with ResourceSampler({"system": (child.pid,)}, clock=self._clock) as sampler, self._watched(child, seen):
+            if watch is not None:
+                watch(seen, sampler)
             started, fed = self._hand_over(header, stream, task, child)
             bury.join()
             assert self._reader is not None
@@ -298,12 +309,14 @@ class PipeProgram:
         seen, started, fed = self._seen, self._clock(), list[Fed]()
         try:
             self.start(task)
-            seen.spent, started = spent(child.pid), self._clock()
+            seen.spent = spent(child.pid)
+            seen.started = started = self._clock()
             fed = feed(header, stream, self.feed, self._clock, started)
             if task.preload:
                 self.feed(GO)
                 self._await_ready(PRELOAD_LIMIT_S)
-                seen.spent, started = spent(child.pid), self._clock()
+                seen.spent = spent(child.pid)
+                seen.started = started = self._clock()
                 self.feed(GO)
             seen.early = seen.over
         except TaskRefusedError as refused:

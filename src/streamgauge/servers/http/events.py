@@ -167,6 +167,11 @@ class Answers(Generic[Line]):
                 found.reverse()
             return found
 
+    def kept(self) -> list[Numbered[Line]]:
+        """All kept answers, the oldest first."""
+        with self._lock:
+            return list(self._kept)
+
     def missed(self, place: int) -> int:
         """How many answers after a place were let go."""
         with self._lock:

@@ -106,7 +106,7 @@ TICK_S = 0.1
 PATIENCE_S = 5.0
 """How long a publisher waits for room before it is told to come again."""
 
-_STATUS: dict[type[Exception], int] = {
+REFUSALS: Final[dict[type[Exception], int]] = {
     **STATUS,
     QueryLimitError: 429,
     CrowdedError: 429,
@@ -129,6 +129,8 @@ _STATUS: dict[type[Exception], int] = {
     ConditionError: 400,
     BadKeyError: 400,
 }
+"""The statuses of requests that are refused, by what refuses them."""
+
 KEYS = 10_000
 """Idempotency keys of a token that are remembered, the last ones, until the service ends."""
 
@@ -141,7 +143,7 @@ def application(
     Pages of ``origins`` may use the service.
     """
     service = QueryService(queries, AttachedSources(queries, allowed), tokens)
-    handlers: dict[Any, Any] = dict.fromkeys(_STATUS, _refusal)
+    handlers: dict[Any, Any] = dict.fromkeys(REFUSALS, _refusal)
     return Starlette(
         routes=_routes(service),
         middleware=guards(tokens, origins),
@@ -215,7 +217,7 @@ async def _refusal(_request: Request, error: Exception) -> Response:
     """An expected error as its sentence, and when to come again."""
     after = error.after if isinstance(error, QueriesBusyError) else 1.0 if isinstance(error, KeyBusyError) else None
     headers = None if after is None else {"Retry-After": str(max(1, round(after)))}
-    return problem(next(status for kind, status in _STATUS.items() if isinstance(error, kind)), str(error), headers)
+    return problem(next(status for kind, status in REFUSALS.items() if isinstance(error, kind)), str(error), headers)
 
 
 class QueryService:

@@ -113,6 +113,11 @@ class QueryWorker:
         return self.out_of_order + self._session.late
 
     @property
+    def time(self) -> int | None:
+        """The greatest time of an element that came (ms), ``None`` before the first."""
+        return self._greatest
+
+    @property
     def waiting(self) -> int:
         """How many elements and advances wait."""
         return len(self._waiting)

@@ -25,6 +25,7 @@ from streamgauge.formats.streams import Reading
 from streamgauge.formats.streams.format import Note, logged
 from streamgauge.harness import PlannedQuery, Trial, made_once
 from streamgauge.model.mistake import obstacle
+from streamgauge.model.phrases import counted, elapsed
 from streamgauge.model.query import ContinuousQuery, Window
 from streamgauge.model.terms import Triple
 from streamgauge.oracle.expected.reports import BackgroundError, beside
@@ -339,6 +340,15 @@ class RunEstimate:
     def feed_seconds(self) -> float:
         """How long one run is fed, s; 0 as fast as possible, where the work itself is what takes time."""
         return 0.0 if self.factor is None else self.span / 1000 / self.factor
+
+    @property
+    def words(self) -> str:
+        """The runs and what each of them takes: ``6 runs of 30 s each, fed in real time``."""
+        runs = counted(self.runs, "run")
+        if self.factor is not None:
+            pace = "in real time" if self.factor == 1 else f"at {self.factor:g} times real time"
+            return f"{runs} of {elapsed(self.feed_seconds)} each, fed {pace}"
+        return f"{runs} of {counted(self.triples, 'triple')}" if self.triples else runs
 
     @property
     def seconds(self) -> float:

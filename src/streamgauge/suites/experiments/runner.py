@@ -16,7 +16,7 @@ from streamgauge.formats.streams.format import Note, logged
 from streamgauge.harness import PlannedQuery, RunStore, Trial, made_once
 from streamgauge.harness.resources import machine, versions
 from streamgauge.harness.systems import RunLimits
-from streamgauge.harness.systems.pipe import program, record, task_of
+from streamgauge.harness.systems.pipe import Watch, program, record, task_of
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.verdict import Verdict
 from streamgauge.oracle.judging.judge import Means, judge_run, other_stream
@@ -42,6 +42,7 @@ from streamgauge.suites.experiments.plan import (
     write_recorded,
     write_workload,
 )
+from streamgauge.suites.experiments.progress import ProgressFolder
 from streamgauge.workloads.plan import Maker
 
 if TYPE_CHECKING:
@@ -74,6 +75,13 @@ class FeedProgress:
             self._last = each
             yield each
         self._over = True
+
+    @property
+    def come(self) -> int | None:
+        """The time (ms) of the last element that was taken, ``None`` before the first; the end once all is fed."""
+        if self._over:
+            return self._end
+        return None if self._last is None else self._last.time
 
     def place(self) -> tuple[str, float]:
         """Where it is in words, and as a share of the run from 0 to 1.
@@ -125,7 +133,7 @@ class ExperimentContext:
 
     ``streams`` is where stream tables are kept, ``out/streams`` unless several experiments share them. ``on_spark``:
     streams are made on Spark whatever their size. ``note`` hears what was taken for granted when files were read,
-    ``foretell`` before the first run how long all that are to be done will take.
+    ``foretell`` before the first run how long all that are to be done will take; ``progress`` is written while they go.
     """
 
     out: Path
@@ -136,6 +144,7 @@ class ExperimentContext:
     on_spark: bool = False
     note: Note = logged
     foretell: Callable[[RunEstimate], object] = lambda _estimate: None
+    progress: ProgressFolder | None = None
 
     def part(self, number: int, of: int) -> "ExperimentContext":
         """The same, whose shares are those of one of ``of`` equal parts, by its number from 0."""
@@ -168,7 +177,7 @@ def run_experiment(experiment: Experiment, context: ExperimentContext) -> Iterat
         stream, facts = _stream(experiment, planned, trial.seed, context)
         refuse_window(planned.query, facts.triples, facts.span, experiment.memory_limit_mb)
         if not foretold:
-            context.foretell(_estimate(experiment, trials[number:], facts, context))
+            context.foretell(estimate(experiment, trials[number:], facts, context))
             foretold = True
         begun = replace(
             _beside_static(experiment, trial, stream, context),
@@ -230,7 +239,7 @@ def _duration(experiment: Experiment, facts: StreamFacts) -> int:
     return max(duration, facts.last) if isinstance(duration, int) else facts.advanced_to
 
 
-def _estimate(
+def estimate(
     experiment: Experiment, runs: Sequence[Trial], facts: StreamFacts, context: ExperimentContext
 ) -> RunEstimate:
     """How long those of the runs take that are not kept, by the stream of the first."""
@@ -251,8 +260,9 @@ def _do(experiment: Experiment, trial: Trial, stream: Path, facts: StreamFacts, 
         context.tell(f"{trial.name}: the stream is fed for {seconds:,.0f} s", 0.0)
     with ahead(read_written(stream), header.factor) as elements:
         so_far = FeedProgress(elements, header.begin, header.advanced_to)
-        with progress_told(so_far, lambda what, share: context.tell(f"{trial.name}: {what}", share)) as fed:
-            run = record(header, program(trial.system), fed, limits, task=task)
+        told, watch = _progress(trial, header, stream, so_far, context)
+        with progress_told(so_far, told) as fed:
+            run = record(header, program(trial.system), fed, limits, task=task, watch=watch)
     with context.store.stage(trial.name) as place:
         write_run(place, run)
         link(stream, place / STREAM)
@@ -262,6 +272,22 @@ def _do(experiment: Experiment, trial: Trial, stream: Path, facts: StreamFacts, 
     if kept is not None:
         refuse_other(context.store.place(trial.name), kept[0].header, trial)
     return kept or (run, verdict)
+
+
+def _progress(
+    trial: Trial, header: RunHeader, stream: Path, so_far: FeedProgress, context: ExperimentContext
+) -> tuple[Tell, Watch | None]:
+    """The function that is told every second where the feed is, and the one that is given what the harness observes."""
+    progress = context.progress
+    if progress is not None:
+        progress.begin(trial.name, header, stream)
+
+    def told(what: str, share: float) -> None:
+        context.tell(f"{trial.name}: {what}", share)
+        if progress is not None:
+            progress.add(so_far.come)
+
+    return told, None if progress is None else progress.watch
 
 
 def _verdict(run: Run, stream: Path, trial: Trial, experiment: Experiment, context: ExperimentContext) -> Verdict:

@@ -1,0 +1,253 @@
+"""Shapes of queries: the cost of a triple for every shape of shapes.toml, and how the cost grows with the input.
+
+python -m benchmarks.shapes [SHAPE ...] [--ways close sliding change] [--subjects 500] [--seconds 60]
+
+Each shape is answered by `live` in a process of its own with a limit of CPU seconds, at ``--subjects`` subjects in 10 s
+of event time and at 16 times as many. Printed are CPU us a triple at the larger size, how many times the plain select's
+that is, and the growth: the exponent with which CPU grows in input and output together, where 1 is proportional.
+``--judge`` has the answers at a tenth of the subjects judged by the definition instead. Exit code 1 for a shape that
+costs over 20 times the plain select, grows with over 1.1, is refused, or is judged otherwise than right.
+"""
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import log
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.measure import RUNS, OneOf, own_cost, parser
+from benchmarks.results import ResultTable
+from streamgauge.engines import live
+from streamgauge.model.element import StreamElement
+from streamgauge.model.query import ContinuousQuery, StreamWindow
+from streamgauge.model.semantics import Semantics
+from streamgauge.model.terms import Triple
+from streamgauge.query import parse_sparql
+
+HOME: Final = Path(__file__).parent
+STREAM: Final = "urn:shape:stream"
+PREFIX: Final = "urn:shape:"
+WAYS: Final = dict(zip(("close", "sliding", "change"), RUNS, strict=True))
+"""Ways to report by name: tumbling, sliding, content change."""
+
+LARGER: Final = 16
+DURATION_MS: Final = 10_000
+FLOORS: Final = 1_000_000
+ROOM: Final = 4
+"""Subjects of a room, unless all are in one."""
+
+CHAIN: Final = 100
+REPEATED_S: Final = 1.0
+"""CPU s of measured costs after which a process measures no more."""
+
+TIMES: Final = 20
+GROWTH: Final = 1.1
+"""The goals: CPU a triple beside the plain select's, and the growth."""
+
+
+@dataclass(frozen=True)
+class QueryShape:
+    """A shape: see the head of shapes.toml."""
+
+    name: str
+    where: str
+    select: str = "*"
+    tail: str = ""
+    form: str = ""
+    data: str = "uniform"
+    static: bool = False
+    product: bool = False
+
+    @property
+    def text(self) -> str:
+        """The query as SPARQL."""
+        head = self.form or f"SELECT {self.select}"
+        where = "" if head.startswith("ASK") else "WHERE "
+        return f"PREFIX : <{PREFIX}> {head} {where}{{ {self.where} }} {self.tail}"
+
+
+def shapes(names: list[str]) -> list[QueryShape]:
+    """The shapes of these names, all where there are none; SystemExit names those that there are."""
+    found = {name: QueryShape(name, **each) for name, each in tomllib.loads((HOME / "shapes.toml").read_text()).items()}
+    if unknown := [name for name in names if name not in found]:
+        raise SystemExit(f"there is no shape {unknown[0]}: there is {', '.join(found)}")
+    return [found[name] for name in names or found]
+
+
+def subjects(shape: QueryShape, count: int) -> Iterator[StreamElement]:
+    """The stream: ``count`` elements at equal distances, subjects in pairs."""
+    for number in range(count):
+        room = 0 if shape.data == "hub" else number // ROOM
+        other = number - number % CHAIN + (number + 1) % CHAIN if shape.data == "chain" else number ^ 1
+        yield StreamElement(STREAM, number * DURATION_MS // count, number, tuple(_described(number, room, other)))
+
+
+def _described(number: int, room: int, other: int) -> Iterator[Triple]:
+    me = f"<{PREFIX}s{number}>"
+    yield me, f"<{PREFIX}value>", _number(number * 7 % 100, "integer")
+    yield me, f"<{PREFIX}size>", _number(number * 3 % 100 / 10, "decimal")
+    yield me, f"<{PREFIX}name>", f'"subject {number}"'
+    yield me, f"<{PREFIX}in>", f"<{PREFIX}r{room}>"
+    yield me, f"<{PREFIX}to>", f"<{PREFIX}s{other}>"
+    if number % 2 == 0:
+        yield me, f"<{PREFIX}extra>", _number(number * 11 % 50, "integer")
+    if number % 4 == 0:
+        yield me, f"<{PREFIX}note>", f'"note {number}"'
+
+
+def _number(value: float, kind: str) -> str:
+    return f'"{value}"^^<http://www.w3.org/2001/XMLSchema#{kind}>'
+
+
+def question(shape: QueryShape, way: str, floors: int) -> tuple[ContinuousQuery, Semantics]:
+    """The query beside its static data (``floors`` rooms with a floor), and the semantics of the way to report."""
+    _, semantics, window = WAYS[way]
+    query = ContinuousQuery(parse_sparql(shape.text), (StreamWindow(STREAM, window),), sparql=shape.text)
+    if shape.static:
+        rooms = ((f"<{PREFIX}r{n}>", f"<{PREFIX}floor>", _number(n % 10, "integer")) for n in range(floors))
+        query = query.with_static(tuple(rooms))
+    return query, semantics
+
+
+@dataclass(frozen=True)
+class ShapeCost:
+    """The cost of a shape at one size: triples that came, rows that were sent, CPU s of the start and of the rest."""
+
+    triples: int
+    rows: int
+    start: float
+    cpu: float
+
+
+def cost(shape: QueryShape, way: str, count: int, floors: int = FLOORS) -> ShapeCost:
+    """Answer the stream of ``count`` subjects in this process; SystemExit where the engine refuses."""
+    query, semantics = question(shape, way, floors)
+    if refusal := live.refuse(query, semantics):
+        raise SystemExit(refusal)
+    fed, rows = list(subjects(shape, count)), [0]
+
+    def take(answer: Any) -> None:
+        rows[0] += len(answer.added) + len(answer.removed)
+
+    with own_cost() as starting:
+        session = live.start(query, semantics, take)
+    with own_cost() as running:
+        for element in fed:
+            session.push(element)
+        session.advance(DURATION_MS)
+    session.close()
+    return ShapeCost(sum(len(element.added) for element in fed), rows[0], starting.cpu, running.cpu)
+
+
+def growth(small: ShapeCost, large: ShapeCost) -> float:
+    """The exponent of CPU in input and output together; 0 where the smaller took no time that can be measured."""
+    if not small.cpu:
+        return 0.0
+    return log(large.cpu / small.cpu) / log((large.triples + large.rows) / (small.triples + small.rows))
+
+
+def apart(shape: QueryShape, way: str, count: int, seconds: int) -> ShapeCost | str:
+    """The mean of several costs, in a process of its own; a sentence where it ends otherwise."""
+    words = [sys.executable, "-m", "benchmarks.shapes", shape.name, "--one", way, "--subjects", str(count)]
+    done = subprocess.run(
+        [*words, "--seconds", str(seconds)], cwd=HOME.parent, capture_output=True, text=True, check=False
+    )
+    if done.returncode < 0:
+        return f"over {seconds} s"
+    if done.returncode:
+        return done.stderr.strip().splitlines()[-1]
+    return ShapeCost(**json.loads(done.stdout))
+
+
+def judged(shape: QueryShape, way: str, count: int) -> str:
+    """The judgement of the answers by the definition, with the reason where it is not right."""
+    from streamgauge.formats.stream import write
+    from streamgauge.model.answer import Answer
+    from streamgauge.model.run import Run, RunHeader
+    from streamgauge.oracle.judging.judge import Means, judge_run
+
+    query, semantics = question(shape, way, count)
+    if refusal := live.refuse(query, semantics):
+        return refusal
+    fed, answers = list(subjects(shape, count)), list[Answer]()
+    session = live.start(query, semantics, answers.append)
+    for element in fed:
+        session.push(element)
+    session.advance(DURATION_MS)
+    session.close()
+    with tempfile.TemporaryDirectory() as folder:
+        stream = Path(folder) / "stream.parquet"
+        write(fed, stream)
+        header = RunHeader("live", query, query.sparql, "sparql", semantics, DURATION_MS, 0)
+        means = Means(lambda: sys.exit("the definition needs no Spark"), evaluator="definition")
+        verdict = judge_run(Run(header, tuple(answers), ()), stream, means)
+    return verdict.judgement.value if verdict.judgement.value == "right" else verdict.reason or verdict.judgement.value
+
+
+def measure(chosen: list[QueryShape], ways: list[str], count: int, seconds: int) -> bool:
+    """Print the table; whether every shape is within the goals."""
+    kept, plain = True, shapes(["plain"])[0]
+    columns = ("shape", "way", "start, CPU s", "CPU us a triple", "times plain", "growth", "outcome")
+    with ResultTable("shapes", columns) as table:
+        for way in ways:
+            base = apart(plain, way, LARGER * count, seconds)
+            if isinstance(base, str):
+                raise SystemExit(f"the plain select: {base}")
+            for shape in chosen:
+                small, large = (apart(shape, way, size, seconds) for size in (count, LARGER * count))
+                cells, right = _line(shape, small, large, base)
+                kept = kept and right
+                table.add(shape.name, way, *cells)
+    return kept
+
+
+def _line(
+    shape: QueryShape, small: ShapeCost | str, large: ShapeCost | str, plain: ShapeCost
+) -> tuple[tuple[str, ...], bool]:
+    """The cells of a shape, and whether it is within the goals."""
+    if isinstance(small, str) or isinstance(large, str):
+        said = small if isinstance(small, str) else large
+        return ("", "", "", "", str(said)), False
+    each, exponent = large.cpu / large.triples, growth(small, large)
+    times = each / (plain.cpu / plain.triples)
+    faults = ["over 20 times"] * (times > TIMES and not shape.product) + ["grows"] * (exponent > GROWTH)
+    cells = (f"{large.start:.2f}", f"{1e6 * each:.2f}", f"{times:.1f}", f"{exponent:.2f}", ", ".join(faults))
+    return cells, not faults
+
+
+def _one(shape: QueryShape, way: str, count: int, seconds: int) -> None:
+    """Print the mean cost as JSON, within so many CPU seconds; the clock of CPU time may go in steps of 10 ms."""
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    found = [cost(shape, way, count)]
+    while sum(one.cpu for one in found) < REPEATED_S:
+        found.append(cost(shape, way, count))
+    mean = replace(found[0], cpu=sum(one.cpu for one in found) / len(found))
+    print(json.dumps(vars(mean)))
+
+
+def main() -> int:
+    command = parser(__doc__, ways=OneOf(WAYS), subjects=500, seconds=60, one=str, judge=False)
+    command.add_argument("shape", nargs="*")
+    given = command.parse_args()
+    chosen = shapes(given.shape)
+    if given.one:
+        _one(chosen[0], given.one, given.subjects, given.seconds)
+        return 0
+    if given.judge:
+        found = {
+            f"{shape.name}, {way}": judged(shape, way, given.subjects // 10) for shape in chosen for way in given.ways
+        }
+        for name, outcome in found.items():
+            print(f"{name}: {outcome}", flush=True)
+        return 0 if set(found.values()) == {"right"} else 1
+    return 0 if measure(chosen, given.ways, given.subjects, given.seconds) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

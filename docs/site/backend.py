@@ -1,0 +1,23 @@
+"""The build backend: hatchling, and the site of the documentation within wheels (PEP 517).
+
+An editable installation has no site and needs nothing for one: there `streamgauge docs` builds it when asked.
+"""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from hatchling.build import *  # noqa: F403
+from hatchling.build import get_requires_for_build_wheel as _requires
+
+PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
+DRAWS = ("google-re2", "pyoxigraph", "regex", "vl-convert-python")
+"""The dependencies of the package that the pictures of the documentation are drawn with."""
+
+
+def get_requires_for_build_wheel(config_settings: dict[str, Any] | None = None) -> list[str]:
+    """What a wheel is built with: hatchling's needs, Sphinx with its parts, and what draws the pictures."""
+    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
+    draws = [each for each in project["dependencies"] if re.split("[<>=~! ]", each)[0] in DRAWS]
+    return [*_requires(config_settings), *project["optional-dependencies"]["docs"], *draws]

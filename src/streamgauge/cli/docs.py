@@ -1,0 +1,96 @@
+"""The command ``docs``: this documentation as pages in a browser, served from this machine to itself."""
+
+import subprocess
+import sys
+import webbrowser
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+import streamgauge
+from streamgauge.cli.servers import say
+from streamgauge.model.mistake import MistakeError
+from streamgauge.servers.http.access import guards
+from streamgauge.servers.http.server import Serving
+
+PACKAGE: Final = Path(streamgauge.__file__).parent
+POLICY: Final = (
+    "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""The theme sets light or dark by a line of script within each page; nothing is asked of another machine."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(docs)
+
+
+def docs(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 8710,
+    path: Annotated[bool, typer.Option("--path", help="Print the folder of the pages, and serve nothing.")] = False,
+    show: Annotated[bool, typer.Option("--open", help="Open the pages in your browser.")] = False,
+) -> None:
+    """Read this documentation in a browser, with search; it is served to this machine only."""
+    site = built_site()
+    if path:
+        typer.echo(site)
+        return
+
+    def ready(address: str) -> None:
+        say(f"the documentation of Streamgauge {streamgauge.__version__} is at {address}")
+        if show:
+            webbrowser.open(address)
+
+    Serving(application(site), "127.0.0.1", port, lambda: None, ready, alone=True).run()
+
+
+def application(site: Path) -> Starlette:
+    """The pages of a folder over HTTP."""
+    return Starlette(
+        routes=[Route("/health", _health), Mount("/", StaticFiles(directory=site, html=True))],
+        middleware=[*guards((), None), Middleware(BaseHTTPMiddleware, dispatch=_guarded)],
+    )
+
+
+async def _health(_request: Request) -> Response:
+    return JSONResponse({"status": "up"})
+
+
+async def _guarded(request: Request, answer: RequestResponseEndpoint) -> Response:
+    response = await answer(request)
+    response.headers["Content-Security-Policy"] = POLICY
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Cache-Control"] = "no-cache"
+    return response
+
+
+def built_site(package: Path = PACKAGE) -> Path:
+    """The folder of the pages: a wheel's own, or in a checkout ``dist/site``, built anew where pages changed.
+
+    MistakeError where they are neither here nor can be built.
+    """
+    own, checkout = package / "site", package.parents[1]
+    builder, out = checkout / "docs" / "site", checkout / "dist" / "site"
+    if (own / "index.html").is_file():
+        return own
+    if not builder.is_dir():
+        raise MistakeError(f"this installation has no pages of the documentation in {own}: install the wheel again")
+    if find_spec("sphinx") is None or find_spec("myst_parser") is None or find_spec("furo") is None:
+        raise MistakeError(
+            f"a checkout builds its pages by Sphinx, which is not here: pip install -e '{checkout}[docs]'; "
+            f"without it, read {checkout / 'docs' / 'index.md'}"
+        )
+    done = subprocess.run([sys.executable, builder, out], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise MistakeError(f"the pages cannot be built: {done.stderr.strip()}")
+    return out

@@ -1,0 +1,209 @@
+"""The progress of an experiment as a folder that grows while it runs: written by the runner, read by whoever watches.
+
+``progress.jsonl`` has a line for each step, for each second of a run (answers as the engine wrote them, samples) and
+for each verdict; ``run1``, ``run2``, ... are unfinished run folders with the headers. While a run goes on, nothing of
+an engine's answers is decoded or judged in the harness' process, so that watching costs the measured run little.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final, NoReturn
+
+from streamgauge.formats.files import made_folder
+from streamgauge.formats.lines import Late, LineError, decode_output
+from streamgauge.formats.run import RunWriter, read_run
+from streamgauge.harness.resources import ResourceSampler
+from streamgauge.harness.systems.pipe import Observation
+from streamgauge.model.answer import Answer
+from streamgauge.model.run import Run, RunHeader
+from streamgauge.model.semantics import Clock
+from streamgauge.model.verdict import Judgement, Verdict
+from streamgauge.oracle.judging.judge import Means, judge_run
+from streamgauge.query import parse
+from streamgauge.semantics.refusal import RefusedError
+
+LINES: Final = "progress.jsonl"
+"""The file of steps, answers, samples and verdicts."""
+
+ANSWER_BYTES: Final = 64 * 2**20
+"""Answers of a run that a reader keeps to judge them; a run with more is judged when it is over."""
+
+
+class ProgressFolder:
+    """Writes the progress of an experiment. Threads may share one."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._lock = made_folder(folder), Lock()
+        self._runs = 0
+        self._seen: Observation | None = None
+        self._sampler: ResourceSampler | None = None
+        self._lines = self._samples = 0
+
+    def step(self, what: str, share: float) -> None:
+        """The step that is taken now, and the share of the whole that is done (0 to 1)."""
+        self._write({"step": what, "share": share})
+
+    def begin(self, trial: str, header: RunHeader, stream: Path) -> None:
+        """The run of a trial begins; ``stream`` is its table."""
+        self._runs += 1
+        name = f"run{self._runs}"
+        RunWriter(self._folder / name, header, stream)
+        self._seen = self._sampler = None
+        self._lines = self._samples = 0
+        self._write({"trial": trial, "run": name, "stream": str(stream.resolve())})
+
+    def watch(self, seen: Observation, sampler: ResourceSampler) -> None:
+        """The observation and the samples of the run that begins."""
+        self._seen, self._sampler = seen, sampler
+
+    def add(self, come: int | None) -> None:
+        """The lines of the engine and the samples since the last call; ``come`` is the time (ms) of the feed."""
+        seen, sampler = self._seen, self._sampler
+        if seen is None or sampler is None or come is None:
+            return
+        lines, samples = seen.lines[self._lines :], sampler.samples["system"][self._samples :]
+        self._lines, self._samples = self._lines + len(lines), self._samples + len(samples)
+        self._write(
+            {
+                "come": come,
+                "started": seen.started,
+                "answers": [[received, line.decode(errors="replace")] for received, line in lines],
+                "samples": [[sample.at, sample.rss, sample.cpu_percent] for sample in samples],
+            }
+        )
+
+    def judged(self, trial: str, verdict: Verdict) -> None:
+        """A run is over, or was kept before."""
+        self._write(
+            {
+                "judged": trial,
+                "judgement": verdict.judgement.value,
+                "precision": verdict.precision,
+                "recall": verdict.recall,
+            }
+        )
+
+    def _write(self, line: dict[str, Any]) -> None:
+        with self._lock, (self._folder / LINES).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+@dataclass(frozen=True, slots=True)
+class TrialOutcome:
+    """A run that is over: the name of its trial, its judgement in a word, precision and recall (0 to 1)."""
+
+    trial: str
+    judgement: str
+    precision: float
+    recall: float
+
+
+@dataclass
+class ProgressReader:
+    """The progress of an experiment as its folder tells it, up to the last ``read``.
+
+    ``samples`` are (ns, bytes, CPU %) of the run that goes on, ``come`` (ms) is where its feed is, ``wrong`` says why
+    its answers cannot be judged before it is over.
+    """
+
+    folder: Path
+    step: str = ""
+    share: float = 0.0
+    trial: str = ""
+    come: int | None = None
+    samples: list[tuple[int, int, float]] = field(default_factory=list)
+    outcomes: list[TrialOutcome] = field(default_factory=list)
+    wrong: str = ""
+    _offset: int = 0
+    _run: str = ""
+    _stream: str = ""
+    _before: int | None = None
+    _started: int = 0
+    _bytes: int = 0
+    _answers: list[Answer] = field(default_factory=list)
+
+    def read(self) -> None:
+        """Take in the whole lines that were added."""
+        file = self.folder / LINES
+        if not file.is_file():
+            return
+        with file.open("rb") as lines:
+            lines.seek(self._offset)
+            new = lines.read()
+        end = new.rfind(b"\n") + 1
+        self._offset += end
+        for line in new[:end].splitlines():
+            self._take(json.loads(line))
+
+    def _take(self, line: dict[str, Any]) -> None:
+        if "step" in line:
+            self.step, self.share = line["step"], max(self.share, float(line["share"]))
+        elif "trial" in line:
+            self.trial, self._run, self._stream = line["trial"], line["run"], line["stream"]
+            self.come = self._before = None
+            self.samples, self._answers, self._bytes, self.wrong = [], [], 0, ""
+        elif "come" in line:
+            self._before, self.come, self._started = self.come, line["come"], line["started"]
+            self.samples += [(at, rss, cpu) for at, rss, cpu in line["samples"]]
+            for received, text in line["answers"]:
+                self._add(received, text)
+        elif "judged" in line:
+            self.outcomes.append(
+                TrialOutcome(line["judged"], line["judgement"], float(line["precision"]), float(line["recall"]))
+            )
+            self.trial = ""
+
+    def _add(self, received: int, text: str) -> None:
+        """Keep an answer, unless there are too many or one before was none."""
+        self._bytes += len(text)
+        if self._bytes > ANSWER_BYTES and not self.wrong:
+            self.wrong = "Its answers are too many to be judged while it runs."
+            self._answers = []
+        if self.wrong:
+            return
+        try:
+            said = decode_output(text.encode())
+        except LineError as error:
+            self.wrong = f"A line of the engine is no answer: {error}"
+            return
+        if not isinstance(said, Late):
+            self._answers.append(replace(said, received=received))
+
+    def verdict(self) -> Verdict | None:
+        """The verdict on the run that goes on, up to the newest instant that was answered; ``None`` where it has none.
+
+        Reports after that instant are left out, as their answers may be on the way. Delays are known in paced runs.
+        """
+        horizon = self._horizon()
+        if not self.trial or self.wrong or horizon is None:
+            return None
+        run = read_run(self.folder / self._run, parse)
+        if run.header.semantics.clock is not Clock.APPLICATION:
+            self.wrong = "Its windows are of arrival times: it is judged when it is over."
+            return None
+        found = judge_run(_until(run, self._answers, horizon, self._started), Path(self._stream), Means(_no_spark))
+        if found.judgement is Judgement.UNKNOWN:
+            self.wrong = f"Not judged while it runs: {found.reason}"
+            return None
+        return found
+
+    def _horizon(self) -> int | None:
+        """The time (ms) up to which reports are judged: the newest that was answered, or the feed's of a second ago."""
+        instants = [answer.instant for answer in self._answers if answer.instant is not None]
+        if not self._answers or self.come is None:
+            return None
+        return min(self.come, max(instants)) if instants else self._before
+
+
+def _until(run: Run, answers: Sequence[Answer], horizon: int, started: int) -> Run:
+    """A run that ended at that time (ms), with the answers of instants until then."""
+    kept = tuple(answer for answer in answers if answer.instant is None or answer.instant <= horizon)
+    header = replace(run.header, advanced_to=horizon, started=started, failure=None)
+    return replace(run, header=header, answers=kept)
+
+
+def _no_spark() -> NoReturn:
+    raise RefusedError("it is too large for that")

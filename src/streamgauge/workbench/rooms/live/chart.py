@@ -1,0 +1,219 @@
+"""A chart of answers as they come: lines over time as SVG, drawn by the server, in the colours of the page."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log10
+from typing import Final
+
+from markupsafe import Markup, escape
+
+from streamgauge.workbench.rooms.live.rows import NumberedAnswer, columns, number
+from streamgauge.workbench.terms import shown_term, shown_time
+
+ROWS: Final = "rows"
+"""The choice that counts rows, beside the names of columns (which are written ?name)."""
+
+LINES: Final = 6
+_LOOKED_AT: Final = 50
+_FEW: Final = 40
+"""Points of a line that are marked by circles."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveLine:
+    """A line: its name, its points (x, y) in the order of x."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveChart:
+    """The lines of a chart and what they show; x is the instant (ms) where it is ``timed``, else the answer's number.
+
+    ``left_out`` counts lines that are not drawn.
+    """
+
+    shown: str
+    by: str | None
+    timed: bool
+    lines: tuple[LiveLine, ...]
+    left_out: int = 0
+
+
+def numeric_columns(answers: Sequence[NumberedAnswer]) -> list[str]:
+    """The columns that hold numbers in the newest answers."""
+    newest, names = answers[-_LOOKED_AT:], columns(answers)
+    return [
+        name for place, name in enumerate(names) if any(number(row[place]) is not None for row in _rows(newest, names))
+    ]
+
+
+def chart(answers: Sequence[NumberedAnswer], shown: str = "", by: str = "") -> LiveChart:
+    """The chart of a column (``?name``), or of the count of rows; by default the first numeric column.
+
+    ``by`` is the column whose values are lines of their own; without it the first column that is no number, where it
+    has at most six values. Several rows of one answer in one line count by their mean.
+    """
+    names, numeric = columns(answers), numeric_columns(answers)
+    timed = bool(answers) and all(each.line.instant is not None for each in answers)
+    column = shown.removeprefix("?")
+    if shown == ROWS or not numeric or (shown and column not in names):
+        return LiveChart(ROWS, None, timed, _counted(answers, timed))
+    column = column or numeric[0]
+    parting = by.removeprefix("?") if by.removeprefix("?") in names else _parting(answers, names, column, numeric)
+    lines, left_out = _measured(
+        answers, timed, names.index(column), None if parting is None else names.index(parting), names
+    )
+    return LiveChart(f"?{column}", None if parting is None else f"?{parting}", timed, lines, left_out)
+
+
+def _rows(answers: Iterable[NumberedAnswer], names: Sequence[str]) -> Iterator[list[str | None]]:
+    return (row for each in answers for row in each.line.add if len(row) == len(names))
+
+
+def _parting(
+    answers: Sequence[NumberedAnswer], names: Sequence[str], column: str, numeric: Sequence[str]
+) -> str | None:
+    """The column whose values part the lines."""
+    for place, name in enumerate(names):
+        if name != column and name not in numeric:
+            found = {row[place] for row in _rows(answers[-_LOOKED_AT:], names)}
+            if 0 < len(found) <= LINES:
+                return name
+    return None
+
+
+def _counted(answers: Sequence[NumberedAnswer], timed: bool) -> tuple[LiveLine, ...]:
+    came = tuple((_at(each, timed), float(len(each.line.add))) for each in answers)
+    gone = tuple((_at(each, timed), float(len(each.line.remove or ()))) for each in answers)
+    lines = [LiveLine("rows", came)]
+    return tuple([*lines, LiveLine("rows taken back", gone)] if any(y for _, y in gone) else lines)
+
+
+def _measured(
+    answers: Sequence[NumberedAnswer], timed: bool, column: int, parting: int | None, names: Sequence[str]
+) -> tuple[tuple[LiveLine, ...], int]:
+    """The lines with most points, and how many others there are."""
+    points: dict[str, list[tuple[float, float]]] = {}
+    for answer in answers:
+        values: dict[str, list[float]] = {}
+        for row in _rows((answer,), names):
+            if (value := number(row[column])) is not None:
+                values.setdefault("" if parting is None else shown_term(row[parting]), []).append(value)
+        for name, found in values.items():
+            points.setdefault(name, []).append((_at(answer, timed), sum(found) / len(found)))
+    most = [name for name, _ in Counter({name: len(found) for name, found in points.items()}).most_common(LINES)]
+    return tuple(LiveLine(name or names[column], tuple(points[name])) for name in sorted(most)), len(points) - len(most)
+
+
+def _at(answer: NumberedAnswer, timed: bool) -> float:
+    return float(answer.line.instant or 0) if timed else float(answer.number)
+
+
+@dataclass(frozen=True, slots=True)
+class ChartFrame:
+    """A drawing's size and what it spans; places in px."""
+
+    width: int
+    height: int
+    x: tuple[float, float]
+    y: tuple[float, float]
+
+    LEFT = 58
+    RIGHT = 12
+    TOP = 10
+    BOTTOM = 34
+
+    def across(self, value: float) -> float:
+        """The place of an x."""
+        low, high = self.x
+        return self.LEFT + (self.width - self.LEFT - self.RIGHT) * (
+            0.5 if high == low else (value - low) / (high - low)
+        )
+
+    def up(self, value: float) -> float:
+        """The place of a y."""
+        low, high = self.y
+        return self.height - self.BOTTOM - (self.height - self.TOP - self.BOTTOM) * (value - low) / (high - low)
+
+
+def drawing(found: LiveChart, width: int, height: int, kind: str) -> Markup:
+    """The chart as an SVG element of the class ``kind``; nothing without points."""
+    points = [point for line in found.lines for point in line.points]
+    if not points:
+        return Markup("")
+    ticks = nice_ticks(min(0.0, *(y for _, y in points)), max(y for _, y in points), 4)
+    frame = ChartFrame(width, height, (min(x for x, _ in points), max(x for x, _ in points)), (ticks[0], ticks[-1]))
+    lines = "1 line" if len(found.lines) == 1 else f"{len(found.lines)} lines"
+    label = f"{found.shown} over time: {lines}, {len(points)} points"
+    inner = Markup("").join(
+        (*_grid(frame, ticks), *_below(frame, found), *(_line(frame, n, each) for n, each in enumerate(found.lines)))
+    )
+    return Markup('<svg class="plot {}" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
+        kind, width, height, label, inner
+    )
+
+
+def nice_ticks(low: float, high: float, wanted: int) -> list[float]:
+    """About ``wanted`` round values that span a range, at least two."""
+    span = (high - low) or abs(high) or 1.0
+    step = 10 ** floor(log10(span / wanted))
+    step *= next(factor for factor in (1, 2, 5, 10) if span / (step * factor) <= wanted + 0.5)
+    first, last = floor(low / step), max(ceil(high / step), floor(low / step) + 1)
+    return [float(f"{each * step:.12g}") for each in range(first, last + 1)]
+
+
+def _grid(frame: ChartFrame, ticks: Sequence[float]) -> Iterator[Markup]:
+    for value in ticks:
+        y = f"{frame.up(value):.1f}"
+        yield Markup('<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(
+            frame.LEFT, frame.width - frame.RIGHT, y, y
+        )
+        yield Markup('<text class="tick" x="{}" y="{}" text-anchor="end" dy=".32em">{}</text>').format(
+            frame.LEFT - 8, y, f"{value:,.6g}"
+        )
+
+
+def _below(frame: ChartFrame, found: LiveChart) -> Iterator[Markup]:
+    write: Callable[[float], str] = (lambda x: shown_time(int(x))) if found.timed else (lambda x: f"answer {x:,.0f}")
+    low, high = frame.x
+    ends = [(low, "start"), (high, "end")] if high > low else [(low, "middle")]
+    for at, anchor in ends:
+        yield Markup('<text class="tick" x="{}" y="{}" text-anchor="{}">{}</text>').format(
+            f"{frame.across(at):.1f}", frame.height - 12, anchor, write(at)
+        )
+
+
+def _line(frame: ChartFrame, place: int, line: LiveLine) -> Markup:
+    shown = thinned(line.points, lambda point: int(frame.across(point[0])))
+    path = "M" + "L".join(f"{frame.across(x):.1f},{frame.up(y):.1f}" for x, y in shown)
+    marks = Markup("").join(
+        Markup('<circle cx="{}" cy="{}" r="3"/>').format(f"{frame.across(x):.1f}", f"{frame.up(y):.1f}")
+        for x, y in (shown if len(shown) <= _FEW else shown[-1:])
+    )
+    return Markup('<g class="series s{}"><title>{}</title><path d="{}"/>{}</g>').format(
+        place, line.name, Markup(escape(path)), marks
+    )
+
+
+def thinned(
+    points: Sequence[tuple[float, float]], column: Callable[[tuple[float, float]], int]
+) -> list[tuple[float, float]]:
+    """The points that can be told apart: of each column of pixels the first, the lowest, the highest and the last."""
+    found: list[tuple[float, float]] = []
+    group: list[tuple[float, float]] = []
+    for point in points:
+        if group and column(point) != column(group[-1]):
+            found += _extremes(group)
+            group = []
+        group.append(point)
+    return found + _extremes(group)
+
+
+def _extremes(group: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    if len(group) <= 4:
+        return group
+    kept = {0, len(group) - 1, *(group.index(pick(group, key=lambda each: each[1])) for pick in (min, max))}
+    return [group[place] for place in sorted(kept)]

@@ -1,0 +1,233 @@
+"""The queries of the room: registered with their sources, sampled, held, ended. The core is the query service's."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from threading import Event, RLock, Thread
+from typing import Final
+
+from streamgauge import engines
+from streamgauge.model.engine import Engine
+from streamgauge.servers.queries.limits import QueryLimits
+from streamgauge.servers.queries.registry import AttachedSources, ConflictError, Queries, UnknownQueryError
+from streamgauge.servers.queries.requests import QueryRegistration
+from streamgauge.servers.queries.worker import RegisteredQuery
+from streamgauge.sources import SourceError
+from streamgauge.sources.named import named_source
+from streamgauge.workbench.rooms.live.places import SourcePlaces
+from streamgauge.workbench.rooms.live.rates import CountSample, RateMeter
+
+LIMITS: Final = QueryLimits(
+    queries=20,
+    static_triples=200_000,
+    subscribers=100,
+    waiting=20_000,
+    kept=1000,
+    kept_bytes=8 * 2**20,
+    body=4 * 2**20,
+    memory=512 * 2**20,
+)
+"""Bounds of the room: 20 queries, of each the newest 1,000 answers or 8 MiB of them."""
+
+TICK_S: Final = 0.1
+SAMPLE_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class QueryActivity:
+    """The state of a query in words and figures: rates a second over the last ten, ``behind`` in ms of the wall clock.
+
+    ``state`` is running, held (answers are kept back), ended or failed; ``time`` (ms) is that of its stream.
+    """
+
+    query: RegisteredQuery
+    state: str
+    elements_per_second: float
+    answers_per_second: float
+    time: int | None
+    behind: int | None
+
+
+class LiveRegistrations:
+    """The queries of a workbench over a folder, their sources and what is held back. Thread-safe.
+
+    ``load`` gives an engine by name, ``clock`` the wall clock in ms, ``steady`` seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        load: Callable[[str], Engine] = engines.load,
+        limits: QueryLimits = LIMITS,
+        clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        steady: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.places = SourcePlaces(folder)
+        self._load, self._limits, self._clock, self._steady = load, limits, clock, steady
+        self._lock, self._closing, self._holding = RLock(), Event(), RLock()
+        self._meters: dict[str, RateMeter] = {}
+        self._held: dict[str, int] = {}
+        self._wakes: dict[str, list[Callable[[], None]]] = {}
+        self._ticker: Thread | None = None
+
+    @cached_property
+    def queries(self) -> Queries:
+        """The core, with every engine that can be started here."""
+        return Queries(self._load, able_engines(), self._limits, self._clock, self._steady)
+
+    @cached_property
+    def attached(self) -> AttachedSources:
+        """The sources; what may be opened was looked at before."""
+        return AttachedSources(self.queries, lambda _url: None)
+
+    def register(self, asked: QueryRegistration, sources: Sequence[str] = ()) -> RegisteredQuery:
+        """Answer a query and open its sources, ``SOURCE`` or ``IRI=SOURCE`` each; all of it or nothing.
+
+        Raises what ``Queries.register`` and ``AttachedSources.attach`` do, and SourceError for a source of no stream.
+        """
+        with self._lock:
+            self._begin_ticking()
+            running = self.queries.register(asked)
+            self._meters[running.name] = RateMeter(self._sample(running))
+            try:
+                opened = [self._place(running, source) for source in sources]
+                for stream, url in opened:
+                    self._attach(stream, url, running.name)
+            except Exception:
+                self.end(running.name)
+                raise
+            return running
+
+    def attach(self, name: str, source: str) -> None:
+        """Open a source for a stream of a query; SourceError, ConflictError."""
+        with self._lock:
+            stream, url = self._place(self.queries.query(name), source)
+            self._attach(stream, url, name)
+
+    def end(self, name: str) -> None:
+        """End a query and the sources that no other query reads; UnknownQueryError."""
+        with self._lock:
+            streams = self.queries.query(name).work.streams
+            self.queries.deregister(name)
+            self._meters.pop(name, None)
+            self._held.pop(name, None)
+            self._wake(name)
+            for stream in set(streams) & set(self.attached.status()):
+                if not self.queries.readers(stream):
+                    self.attached.detach(stream)
+
+    def hold(self, name: str) -> None:
+        """Keep a query's answers back; its sources and the query go on. UnknownQueryError."""
+        with self._holding:
+            self._held.setdefault(name, self.queries.query(name).answers.number)
+            self._wake(name)
+
+    def release(self, name: str) -> None:
+        """Give a query's answers again, from where they were held; UnknownQueryError."""
+        with self._holding:
+            self.queries.query(name)
+            self._held.pop(name, None)
+            self._wake(name)
+
+    def held_at(self, name: str) -> int | None:
+        """The number of the last answer before a query's answers were held; ``None`` when they are not."""
+        return self._held.get(name)
+
+    def watch(self, name: str, wake: Callable[[], None]) -> Callable[[], None]:
+        """Have ``wake`` called when a query's answers are held or released; gives what ends that."""
+        with self._holding:
+            self._wakes.setdefault(name, []).append(wake)
+
+        def leave() -> None:
+            with self._holding:
+                self._wakes[name].remove(wake)
+                if not self._wakes[name]:
+                    del self._wakes[name]
+
+        return leave
+
+    def activity(self, name: str) -> QueryActivity:
+        """The state of a query now; UnknownQueryError."""
+        running = self.queries.query(name)
+        sample = self._sample(running)
+        meter = self._meters.get(name) or RateMeter(sample)
+        elements, answers = meter.rates(sample)
+        state = "held" if running.state == "running" and name in self._held else running.state
+        at = running.work.time
+        return QueryActivity(running, state, elements, answers, at, None if at is None else self._clock() - at)
+
+    def activities(self) -> list[QueryActivity]:
+        """The states of all queries in the order in which they were registered."""
+        found = []
+        for running in self.queries.queries():
+            try:
+                found.append(self.activity(running.name))
+            except UnknownQueryError:
+                continue  # ended meanwhile
+        return found
+
+    def close(self) -> None:
+        """End all queries and sources."""
+        self._closing.set()
+        if self._ticker is not None:
+            self._ticker.join()
+            self.attached.close()
+            self.queries.close("the workbench has ended")
+
+    def _place(self, running: RegisteredQuery, text: str) -> tuple[str, str]:
+        """The stream that a source is for, and the URL to open."""
+        source, streams = named_source(text.strip()), running.work.streams
+        read = " and ".join(f"<{each}>" for each in streams)
+        if source.iri is None and len(streams) > 1:
+            raise SourceError(f"{text.strip()}: the query reads {read}: write IRI=SOURCE to say which of them it is")
+        if source.iri is not None and source.iri not in streams:
+            raise SourceError(f"{source.address} is said to be <{source.iri}>, but the query reads {read}")
+        return source.iri or streams[0], self.places.url(source.address)
+
+    def _attach(self, stream: str, url: str, name: str) -> None:
+        known = self.attached.status().get(stream)
+        others = [each for each in self.queries.readers(stream) if each != name]
+        if known is not None and known["ended"] and others:
+            raise ConflictError(
+                f"<{stream}> came from {known['source']} until its end, and {others[0]} has read it: end {others[0]} "
+                "first, or name the stream otherwise"
+            )
+        self.attached.attach(stream, url)
+
+    def _sample(self, running: RegisteredQuery) -> CountSample:
+        return CountSample(self._steady(), running.work.elements, running.answers.number)
+
+    def _wake(self, name: str) -> None:
+        with self._holding:
+            for wake in self._wakes.get(name, ()):
+                wake()
+
+    def _begin_ticking(self) -> None:
+        if self._ticker is None:
+            self._ticker = Thread(target=self._tick, name="streamgauge-live-room", daemon=True)
+            self._ticker.start()
+
+    def _tick(self) -> None:
+        """Time passes for queries by the wall clock, and counts are sampled once a second."""
+        sampled = self._steady()
+        while not self._closing.wait(TICK_S):
+            self.queries.tick()
+            if self._steady() - sampled >= SAMPLE_S:
+                sampled = self._steady()
+                for running in self.queries.queries():
+                    if (meter := self._meters.get(running.name)) is not None:
+                        meter.add(self._sample(running))
+
+
+def able_engines() -> tuple[str, ...]:
+    """The engines that can be asked here: ours, and those that are programs and prepared."""
+    return ("live", *(name for name in engines.names() if name != "live" and _prepared(name)))
+
+
+def _prepared(name: str) -> bool:
+    try:
+        return engines.command(engines.load(name)) is not None
+    except (engines.EngineError, ImportError):
+        return False

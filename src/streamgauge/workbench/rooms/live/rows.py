@@ -1,0 +1,99 @@
+"""Answers as rows of cells: terms in short, the changes that they make, the columns that are numbers."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from streamgauge.model.tabular import native
+from streamgauge.model.terms import Term
+from streamgauge.servers.http.events import Numbered
+from streamgauge.workbench.terms import shown_term, shown_time
+
+ROWS: Final = 200
+"""The most rows of one answer, and of a table, that are shown."""
+
+
+class AnswerLine(msgspec.Struct, frozen=True):
+    """A line of an engine as the core keeps it: rows that come, rows that go, terms in N-Triples."""
+
+    vars: tuple[str, ...] = ()
+    add: list[list[str | None]] = []
+    remove: list[list[str | None]] | None = None
+    kind: str = "solutions"
+    instant: int | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of its columns."""
+        if self.kind == "triples":
+            return ("subject", "predicate", "object")
+        return ("answer",) if self.kind == "boolean" else self.vars
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedAnswer:
+    """An answer with its number."""
+
+    number: int
+    line: AnswerLine
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRow:
+    """A row of the table: number of its answer, its instant as text, the sign of its change, its cells."""
+
+    number: int
+    instant: str
+    sign: str
+    cells: tuple[str, ...]
+
+
+_decode = msgspec.json.Decoder(AnswerLine).decode
+
+
+def read_answers(kept: Iterable[Numbered[bytes]]) -> list[NumberedAnswer]:
+    """The answers of lines."""
+    return [NumberedAnswer(each.number, _decode(each.line)) for each in kept]
+
+
+def columns(answers: Sequence[NumberedAnswer]) -> tuple[str, ...]:
+    """The columns of answers to one query: those of the newest that has any."""
+    return next((each.line.columns for each in reversed(answers) if each.line.columns), ())
+
+
+def shown_rows(answer: NumberedAnswer, prefixes: Mapping[str, str]) -> list[ShownRow]:
+    """The rows of an answer, at most ``ROWS``; one without cells where it has none."""
+    line, instant = answer.line, shown_time(answer.line.instant)
+    signed = [("+", row) for row in line.add] + [("\N{MINUS SIGN}", row) for row in line.remove or ()]
+    if not signed:
+        return [ShownRow(answer.number, instant, "", ())]
+    named = tuple(prefixes.items())
+    return [
+        ShownRow(answer.number, instant, sign, tuple(shown_term(term, named) for term in row))
+        for sign, row in signed[:ROWS]
+    ]
+
+
+def newest_rows(answers: Sequence[NumberedAnswer], prefixes: Mapping[str, str]) -> list[ShownRow]:
+    """The rows of the newest answers, newest first, at most ``ROWS``."""
+    found: list[ShownRow] = []
+    for answer in reversed(answers):
+        found += shown_rows(answer, prefixes)
+        if len(found) >= ROWS:
+            break
+    return found[:ROWS]
+
+
+@lru_cache(maxsize=20_000)
+def number(term: Term | None) -> float | None:
+    """The finite number that a term is; ``None`` for any other."""
+    value = native(term)
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    found = float(value) if not isinstance(value, int) or abs(value) < 10**300 else math.inf
+    return found if math.isfinite(found) else None

@@ -1,0 +1,260 @@
+"""Two evaluations of one query on one stream: which reports appear, vanish or change, and why.
+
+Reports are paired by their instant; of several at one instant those with equal rows first, in order.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from enum import StrEnum
+from itertools import groupby, zip_longest
+from typing import Final, TypeAlias
+
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import R2S, Borders, Semantics
+from streamgauge.model.terms import Row
+from streamgauge.semantics.arrivals import Arrival
+from streamgauge.semantics.definition import operator
+from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
+from streamgauge.workbench.rooms.playground.evaluation import Candidate, Evaluation
+from streamgauge.workbench.rooms.playground.fields import difference, differing, in_words
+
+
+class ReportChange(StrEnum):
+    """What becomes of a report from A to B."""
+
+    SAME = "same"
+    APPEARS = "appears"
+    VANISHES = "vanishes"
+    CHANGES = "changes"
+
+
+SIGNS: Final = {
+    ReportChange.SAME: "=",
+    ReportChange.APPEARS: "+",
+    ReportChange.VANISHES: "\N{MINUS SIGN}",
+    ReportChange.CHANGES: "≠",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPair:
+    """A report of A, of B or of both at one instant (ms), with the sentence why they differ.
+
+    ``field`` is the field of the semantics behind the difference, several joined by ``and``, empty where none is found.
+    """
+
+    instant: int
+    change: ReportChange
+    a: Candidate | None
+    b: Candidate | None
+    why: str = ""
+    field: str = ""
+
+
+_Bag: TypeAlias = frozenset[tuple[Row, int]]
+_Instants: TypeAlias = dict[int, list[Candidate]]
+
+Again: TypeAlias = Callable[[Semantics], Evaluation]
+"""The evaluation of the same query and stream under another semantics."""
+
+
+def bag(candidate: Candidate) -> _Bag:
+    """The rows of a report, with how often each is there."""
+    return frozenset(Counter(candidate.rows or ()).items())
+
+
+def paired(a: Sequence[Candidate], b: Sequence[Candidate]) -> Iterator[ReportPair]:
+    """The reports of two evaluations side by side, by instant; nothing says why yet."""
+    left, right = _by_instant(a), _by_instant(b)
+    for instant in sorted({*left, *right}):
+        yield from _at(instant, left.get(instant, []), right.get(instant, []))
+
+
+def _by_instant(reports: Sequence[Candidate]) -> _Instants:
+    ordered = sorted(reports, key=lambda each: each.due.instant)
+    return {instant: [*group] for instant, group in groupby(ordered, key=lambda each: each.due.instant)}
+
+
+def _at(instant: int, a: list[Candidate], b: list[Candidate]) -> Iterator[ReportPair]:
+    matcher = SequenceMatcher(None, [*map(bag, a)], [*map(bag, b)], autojunk=False)
+    for tag, a1, a2, b1, b2 in matcher.get_opcodes():
+        for one, other in zip_longest(a[a1:a2], b[b1:b2]):
+            if one is None:
+                yield ReportPair(instant, ReportChange.APPEARS, None, other)
+            elif other is None:
+                yield ReportPair(instant, ReportChange.VANISHES, one, None)
+            else:
+                change = ReportChange.SAME if tag == "equal" else ReportChange.CHANGES
+                yield ReportPair(instant, change, one, other)
+
+
+def compared(a: Evaluation, b: Evaluation, again: Again) -> tuple[ReportPair, ...]:
+    """The reports side by side, each difference with its reason.
+
+    ``again`` evaluates semantics between the two, where they differ in several fields: the field at whose change a
+    report became that of B is named.
+    """
+    pairs = tuple(paired(a.reports, b.reports))
+    if all(pair.change is ReportChange.SAME for pair in pairs):
+        return pairs
+    blamed = _blamed(a, b, again)
+    return tuple(_explained(pair, a, b, blamed.get(pair.instant, "")) for pair in pairs)
+
+
+def _explained(pair: ReportPair, a: Evaluation, b: Evaluation, field: str) -> ReportPair:
+    if pair.change is ReportChange.SAME:
+        return pair
+    return replace(pair, why=why(pair, a, b), field=field)
+
+
+def steps(a: Semantics, b: Semantics) -> list[tuple[tuple[str, ...], Semantics]]:
+    """The way from A to B, a field at a time; fields that make no semantics alone are changed together."""
+    way: list[tuple[tuple[str, ...], Semantics]] = []
+    at, waiting = a, tuple[str, ...]()
+    for name in differing(a, b):
+        for names in ((name,), (*waiting, name)):
+            try:
+                at = replace(at, **{each: getattr(b, each) for each in names})
+            except ValueError:
+                continue
+            way.append((names, at))
+            waiting = tuple(each for each in waiting if each not in names)
+            break
+        else:
+            waiting = (*waiting, name)
+    return way
+
+
+def _blamed(a: Evaluation, b: Evaluation, again: Again) -> dict[int, str]:
+    """The field by which the reports of an instant became those of B, on the way from A; several joined by ``and``."""
+    way = steps(a.declared, b.declared)
+    found: dict[int, str] = {}
+    before = a
+    for names, semantics in way:
+        try:
+            now = b if semantics == b.declared else again(semantics)
+        except (RefusedError, OutOfOrderError):
+            return {}
+        found.update(dict.fromkeys(_instants(before, now), " and ".join(names)))
+        before = now
+    return found
+
+
+def _instants(one: Evaluation, other: Evaluation) -> Iterator[int]:
+    return (pair.instant for pair in paired(one.reports, other.reports) if pair.change is not ReportChange.SAME)
+
+
+def why(pair: ReportPair, a: Evaluation, b: Evaluation) -> str:
+    """The sentence why two evaluations differ in a report."""
+    match pair.change:
+        case ReportChange.APPEARS:
+            return f"Under A {_absence(pair.instant, a)}."
+        case ReportChange.VANISHES:
+            return f"Under B {_absence(pair.instant, b)}."
+    assert pair.a is not None
+    assert pair.b is not None
+    return _contents_differ(pair.a, pair.b, a, b) or _operators_differ(a.query, a.semantics, b.semantics)
+
+
+def _absence(instant: int, there: Evaluation) -> str:
+    """Why an evaluation sends nothing more at an instant."""
+    silent = [each for each in there.candidates if each.due.instant == instant and each.rows is None]
+    if silent:
+        return f"{silent[0].outcome} at {instant:,} ms"
+    if any(each.due.instant == instant for each in there.candidates):
+        return f"there are fewer reports at {instant:,} ms"
+    if instant < there.t0:
+        return f"{instant:,} ms is before t0 = {there.t0:,} ms"
+    return f"no report may be due at {instant:,} ms: no window closes then, and nothing else makes it look"
+
+
+def _contents_differ(one: Candidate, other: Candidate, a: Evaluation, b: Evaluation) -> str:
+    """What one content holds and the other does not; nothing when they hold the same."""
+    said: list[str] = []
+    for number, (left, right) in enumerate(zip(one.contents, other.contents, strict=True)):
+        ours, theirs = _held(left), _held(right)
+        for more, label, scope, evaluation, lacking in (
+            (ours - theirs, "A", one, a, "B"),
+            (theirs - ours, "B", other, b, "A"),
+        ):
+            if more:
+                said.append(
+                    f"{label}'s window {_scope(scope, number, evaluation)} holds {_times(more)}, {lacking}'s does not"
+                )
+    return ("; ".join(said) + ".") if said else ""
+
+
+def _held(inside: Sequence[Arrival]) -> Counter[tuple[int, object]]:
+    return Counter((arrival.time, triple) for arrival in inside for triple in arrival.triples)
+
+
+_NAMED: Final = 3
+
+
+def _times(held: Counter[tuple[int, object]]) -> str:
+    """The times of some arrivals in words."""
+    times = sorted({time for time, _ in held})
+    named = ", ".join(f"{time:,}" for time in times[:_NAMED])
+    more = f" and {len(times) - _NAMED:,} more times" if len(times) > _NAMED else ""
+    return f"the triples of {named} ms{more}"
+
+
+def _scope(candidate: Candidate, number: int, evaluation: Evaluation) -> str:
+    view = candidate.due.views[number]
+    return interval(view.start, view.end, evaluation.semantics.borders)
+
+
+def interval(start: int, end: int, borders: Borders) -> str:
+    """A scope with its borders, ms."""
+    opening, closing = borders[0], borders[-1]
+    return f"{opening}{start:,}, {end:,}{closing}"
+
+
+def _operators_differ(query: ContinuousQuery, one: Semantics, other: Semantics) -> str:
+    """Why rows differ over the same content."""
+    before, after = operator(query, one), operator(query, other)
+    if before is not after:
+        return f"The content is the same; A sends {_SENT[before]}, B {_SENT[after]}."
+    if before is not R2S.RSTREAM:
+        return f"The content is the same, but {before} is the difference to the report before, which differs."
+    names = ("content", "answers", "empty_aggregate")
+    said = [
+        f"{name} is {in_words(getattr(other, name))}" for name in names if getattr(one, name) != getattr(other, name)
+    ]
+    return (
+        f"The content is the same, but under B {' and '.join(said)}." if said else "The same content gives other rows."
+    )
+
+
+_SENT: Final = {
+    R2S.RSTREAM: "all rows",
+    R2S.ISTREAM: "rows that are new",
+    R2S.DSTREAM: "rows that are gone",
+    R2S.CHANGES: "rows that came and rows that left",
+}
+
+
+def sentences(a: Semantics, b: Semantics) -> tuple[str, ...]:
+    """A sentence for each field in which A and B differ."""
+    return tuple(difference(name, a, b) for name in differing(a, b))
+
+
+def summary(pairs: Sequence[ReportPair]) -> str:
+    """How many reports appear, vanish, change and stay, in a sentence."""
+    counts = Counter(pair.change for pair in pairs)
+    if counts[ReportChange.SAME] == len(pairs):
+        return f"A and B give the same {len(pairs):,} reports." if pairs else "Neither A nor B gives a report."
+    words = {
+        ReportChange.APPEARS: ("appears", "appear"),
+        ReportChange.VANISHES: ("vanishes", "vanish"),
+        ReportChange.CHANGES: ("changes", "change"),
+        ReportChange.SAME: ("stays", "stay"),
+    }
+    said = [
+        f"{counts[change]:,} {one if counts[change] == 1 else many}"
+        for change, (one, many) in words.items()
+        if counts[change]
+    ]
+    return f"From A to B, of {len(pairs):,} reports " + ", ".join(said) + "."

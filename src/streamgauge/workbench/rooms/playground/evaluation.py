@@ -1,0 +1,179 @@
+"""A query on a stream under a semantics, by the definition: candidates, contents, which are due, which are sent.
+
+The reports are those of ``semantics.definition.expected``; beside them stand the candidates that send nothing, with the
+reason. Contents that two semantics share are evaluated once (``RowMemory``).
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from typing import Final
+
+from streamgauge.model.element import StreamElement
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.report import DueReport
+from streamgauge.model.semantics import R2S, Report, Semantics
+from streamgauge.model.terms import Row
+from streamgauge.oracle.expected.reports import Look, inspected
+from streamgauge.oracle.judging.judge import first_time
+from streamgauge.semantics.arrivals import Contents, Head, admit, arrivals, near, origins
+from streamgauge.semantics.definition import Held, columns, due_reports, facts, operator, refuse, streamed, told
+from streamgauge.semantics.due import candidates_in_order
+from streamgauge.semantics.evaluate import Snapshot
+from streamgauge.semantics.refusal import RefusedError, StreamNameError
+
+MOST_CANDIDATES: Final = 2_000
+"""Instants that are drawn at most."""
+MOST_HELD: Final = 400_000
+"""Arrivals that all contents together may hold."""
+
+
+class Outcome(StrEnum):
+    """What became of a candidate: an answer, or why there is none."""
+
+    SENT = "sent"
+    EMPTY_CONTENT = "the content is empty"
+    SAME_CONTENT = "the content is what it was before"
+    NO_ROWS = "the answer is empty, and empty answers are not sent"
+    NO_CHANGES = "no row came or left that the operator sends, and empty answers are not sent"
+    BEFORE = "it is before the subscriber came"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An instant at which a report may be due: what the windows hold, what became of it, and the rows if any are sent.
+
+    ``rows`` is ``None`` where nothing is sent.
+    """
+
+    due: DueReport
+    contents: Contents
+    outcome: Outcome
+    rows: tuple[Row, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """All that a semantics makes of a query on a stream up to the ``horizon`` (ms), from ``t0`` (ms).
+
+    ``semantics`` is the ``declared`` one with t0 moved near the first element where that is far away (``near``).
+    ``late`` are the sequence numbers of elements that came too late.
+    """
+
+    query: ContinuousQuery
+    declared: Semantics
+    semantics: Semantics
+    t0: int
+    horizon: int
+    variables: tuple[str, ...]
+    candidates: tuple[Candidate, ...]
+    late: tuple[int, ...]
+
+    @property
+    def reports(self) -> tuple[Candidate, ...]:
+        """The candidates that sent an answer, in order."""
+        return tuple(each for each in self.candidates if each.rows is not None)
+
+
+class RowMemory:
+    """The rows of one query over contents of one stream, each content evaluated once; the elements must stay.
+
+    A ``stoppable`` evaluation is done by the algebra in Python alone, which a deadline can stop.
+    """
+
+    def __init__(self, query: ContinuousQuery, *, stoppable: bool = False) -> None:
+        self._query, self._stoppable = query, stoppable
+        self._snapshots: dict[object, Snapshot] = {}
+        self._rows: dict[object, tuple[Row, ...]] = {}
+
+    def rows(self, contents: Contents, semantics: Semantics) -> tuple[Row, ...]:
+        """The answer over a content, by the semantics' way to count and to aggregate nothing."""
+        way = (semantics.content, semantics.empty_aggregate)
+        if way not in self._snapshots:
+            snapshot = self._snapshots[way] = Snapshot(self._query, *way)
+            if self._stoppable:
+                snapshot.gap = snapshot.gap or "joins that may be too large"
+        held = tuple(tuple((each.time, *map(id, each.triples)) for each in inside) for inside in contents)
+        key = (way, held)
+        if key not in self._rows:
+            self._rows[key] = self._snapshots[way].rows(contents)
+        return self._rows[key]
+
+
+def horizon_of(elements: Sequence[StreamElement], stated: int | None, told_by_stream: int | None) -> int:
+    """How far time comes, ms: as stated, else the latest of the elements and of what the stream's text says."""
+    if stated is not None:
+        return stated
+    return max((0, told_by_stream or 0, *(element.time for element in elements)))
+
+
+def evaluated(
+    query: ContinuousQuery, semantics: Semantics, elements: Sequence[StreamElement], horizon: int, memory: RowMemory
+) -> Evaluation:
+    """The query under a semantics up to the horizon (ms).
+
+    Raises RefusedError for what has no meaning or is too much to draw, OutOfOrderError for disorder without a bound.
+    """
+    refuse(query, semantics)
+    _refuse_other_streams(query, elements)
+    first = first_time([each for each in elements if each.stream in query.streams])
+    begun = near(query.windows, semantics, first)
+    t0 = origins(begun, query.windows, first)[0]
+    counted, late = admit(facts(elements), begun, query.windows, t0)
+    ranked = arrivals([Head.of(each) for each in counted], query.windows, begun.tick)
+    possible = tuple(islice(candidates_in_order(ranked, query.windows, begun, t0, horizon), MOST_CANDIDATES + 1))
+    if len(possible) > MOST_CANDIDATES:
+        raise RefusedError(
+            f"more than {MOST_CANDIDATES:,} instants to look at under {semantics.name}: let time end earlier, take a "
+            "larger slide, period or time unit, or fewer elements"
+        )
+    due = due_reports(counted, query, begun, horizon, t0)
+    if sum(len(inside) for _, held in due for inside in held) > MOST_HELD:
+        raise RefusedError("the windows together hold too much to be drawn: take smaller windows or fewer elements")
+    found = tuple(_candidates(query, begun, possible, due, memory, inspected(counted, query, begun)))
+    names = columns(Snapshot(query, begun.content, begun.empty_aggregate).variables, operator(query, begun))
+    return Evaluation(query, semantics, begun, t0, horizon, names, found, tuple(each.sequence for each in late))
+
+
+def _refuse_other_streams(query: ContinuousQuery, elements: Sequence[StreamElement]) -> None:
+    if elements and not any(each.stream in query.streams for each in elements):
+        raise StreamNameError(map(_bracketed, query.streams), _bracketed(elements[0].stream))
+
+
+def _bracketed(iri: str) -> str:
+    return f"<{iri}>"
+
+
+def _candidates(
+    query: ContinuousQuery,
+    semantics: Semantics,
+    possible: Sequence[DueReport],
+    due: Held,
+    memory: RowMemory,
+    look: Look,
+) -> Iterator[Candidate]:
+    """Every candidate with its outcome; those that are due, and those of them that are sent, are in the same order."""
+    r2s = operator(query, semantics)
+    evaluated_at = [(each, memory.rows(contents, semantics)) for each, contents in due]
+    sent = deque(streamed(evaluated_at, r2s, semantics))
+    waiting = deque(due)
+    for each in possible:
+        if not waiting or waiting[0][0] != each:
+            contents = look(each)
+            empty = Report.NON_EMPTY in semantics.report and not any(contents)
+            yield Candidate(each, contents, Outcome.EMPTY_CONTENT if empty else Outcome.SAME_CONTENT)
+            continue
+        report, contents = waiting.popleft()
+        if sent and sent[0][0] is report:
+            yield Candidate(report, contents, Outcome.SENT, sent.popleft()[1])
+        else:
+            yield Candidate(report, contents, _silence(report, r2s, semantics))
+
+
+def _silence(due: DueReport, r2s: R2S, semantics: Semantics) -> Outcome:
+    """Why a report that is due sends nothing."""
+    if not told(due, semantics):
+        return Outcome.BEFORE
+    return Outcome.NO_ROWS if r2s is R2S.RSTREAM else Outcome.NO_CHANGES

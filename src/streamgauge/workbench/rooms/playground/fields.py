@@ -1,0 +1,320 @@
+"""The fields of Semantics as controls: what each asks, its values, and what each value does, in words."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any, Final, Literal
+
+from streamgauge.formats.fields import FieldError, decode, encode
+from streamgauge.model.semantics import (
+    R2S,
+    Borders,
+    Changes,
+    Clock,
+    Counting,
+    Due,
+    EmptyAggregate,
+    Grain,
+    Origin,
+    Report,
+    Scope,
+    Semantics,
+    Tick,
+)
+from streamgauge.semantics.profiles import PROFILES
+
+ControlKind = Literal["choice", "several", "switch", "number"]
+
+BASE: Final = "base"
+"""The name of the semantics that conformance cases start from."""
+_BASE: Final = Semantics(BASE, tick=Tick.ELEMENT)
+_LEFT_OUT: Final = ("name", "sources")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldControl:
+    """A field of Semantics: its label, the question that it answers, and its values with what each does.
+
+    A ``number`` has no list of values: ``does`` is its sentence. ``rare`` fields are folded on the page.
+    """
+
+    name: str
+    label: str
+    question: str
+    kind: ControlKind
+    values: Mapping[str, str] = field(default_factory=dict)
+    does: str = ""
+    rare: bool = False
+
+
+def _control(
+    name: str, label: str, question: str, values: Mapping[StrEnum, str], *, rare: bool = False
+) -> FieldControl:
+    return FieldControl(
+        name, label, question, "choice", {str(value): does for value, does in values.items()}, rare=rare
+    )
+
+
+_REPORTS: Final = {
+    Report.WINDOW_CLOSE: "a report is due when a window closes",
+    Report.CONTENT_CHANGE: "a report is due only when the content is not what it was at the candidate before",
+    Report.NON_EMPTY: "no report is due over an empty content",
+    Report.PERIODIC: "a report is due at every period",
+    Report.EXPIRATION: "a report is due when the first fact that the last one held ends",
+}
+_OPERATORS: Final[Mapping[StrEnum, str]] = {
+    R2S.RSTREAM: "every row of the answer is sent",
+    R2S.ISTREAM: "only rows that the last evaluated instant did not have are sent",
+    R2S.DSTREAM: "only rows that the last evaluated instant had and this one has not are sent",
+    R2S.CHANGES: "rows that came are sent with +, rows that left with -",
+}
+
+CONTROLS: Final[tuple[FieldControl, ...]] = (
+    FieldControl(
+        "report", "Report", "When is a report due?", "several", {str(each): does for each, does in _REPORTS.items()}
+    ),
+    _control(
+        "tick",
+        "Tick",
+        "When is an arrival seen?",
+        {
+            Tick.TUPLE: "the content is looked at after every triple",
+            Tick.ELEMENT: "the content is looked at after every element",
+            Tick.BATCH: "the content is looked at once for each distinct time, when it is complete",
+            Tick.TIME: "the content is looked at by a clock, every time unit",
+        },
+    ),
+    _control(
+        "borders",
+        "Borders",
+        "Which ends belong to a window?",
+        {
+            Borders.CLOSED_OPEN: "an element on a border belongs to the window that starts there",
+            Borders.OPEN_CLOSED: "an element on a border belongs to the window that ends there",
+            Borders.CLOSED: "an element on a border belongs to both windows",
+        },
+    ),
+    _control(
+        "origin",
+        "Origin of t0",
+        "Where does the first window start?",
+        {
+            Origin.FIXED: "the first window starts at t0",
+            Origin.FIRST: "the first window starts at the first element, floored to the time unit",
+            Origin.SEARCH: "the start of the first window is not known; drawn is the first candidate, t0",
+        },
+    ),
+    FieldControl(
+        "t0",
+        "t0 (ms)",
+        "The start of the first window",
+        "number",
+        does="all windows move, and earlier elements do not count",
+    ),
+    _control(
+        "r2s",
+        "Operator (R2S)",
+        "Which rows are sent, where the query has no keyword?",
+        _OPERATORS,
+    ),
+    FieldControl(
+        "notify_empty",
+        "Empty answers",
+        "Is an empty answer sent?",
+        "switch",
+        {"yes": "an answer without rows is sent", "no": "an answer without rows is not sent"},
+    ),
+    FieldControl(
+        "partial_head",
+        "Partial head windows",
+        "Do windows report that closed before a whole size has passed?",
+        "switch",
+        {"yes": "windows report from the first slide on, cut at t0", "no": "the first report is that of a full window"},
+    ),
+    _control(
+        "scope",
+        "Scope",
+        "How does the scope of a content report move?",
+        {
+            Scope.SLIDES: "the scope is the window that opened first of those that are open, so it moves in slides",
+            Scope.RANGE: "the scope looks back a whole range from the instant, and the slide does not count",
+        },
+    ),
+    _control(
+        "changes",
+        "Changes",
+        "Which changes count as a content change?",
+        {
+            Changes.BOTH: "arrivals and evictions change a content",
+            Changes.ARRIVALS: "only arrivals change a content",
+        },
+    ),
+    _control(
+        "due",
+        "Several due at once",
+        "Which of the closes that one arrival makes due are reported?",
+        {Due.ALL: "every close is reported", Due.LAST: "only the last close is reported"},
+    ),
+    FieldControl(
+        "period",
+        "Period (ms)",
+        "Time between two periodic reports",
+        "number",
+        does="periodic reports come at other instants",
+    ),
+    FieldControl(
+        "time_unit",
+        "Time unit (ms)",
+        "The step of the clock and of t0",
+        "number",
+        does="the clock ticks, and t0 is floored, in other steps",
+    ),
+    FieldControl(
+        "lateness",
+        "Lateness bound (ms)",
+        "How late may an element come?",
+        "number",
+        does="other elements are late, and late ones are left out",
+    ),
+    _control(
+        "content",
+        "Content",
+        "Do repeated triples count?",
+        {
+            Counting.SET: "a triple that comes twice is in the content once",
+            Counting.BAG: "a triple that comes twice matches twice",
+        },
+        rare=True,
+    ),
+    _control(
+        "answers",
+        "Rows",
+        "Do repeated rows count?",
+        {Counting.BAG: "equal rows are all sent", Counting.SET: "of equal rows one is sent"},
+        rare=True,
+    ),
+    _control(
+        "empty_aggregate",
+        "Aggregate over nothing",
+        "What does an aggregate without GROUP BY give when nothing matches?",
+        {
+            EmptyAggregate.SPARQL: "COUNT, SUM and AVG of nothing are 0, the others unbound",
+            EmptyAggregate.UNBOUND: "an aggregate of nothing is an unbound cell",
+            EmptyAggregate.EMPTY_STRING: "an aggregate of nothing is an empty string",
+            EmptyAggregate.NO_ROW: "an aggregate of nothing gives no row",
+        },
+        rare=True,
+    ),
+    _control(
+        "grain",
+        "Grain",
+        "What is one answer?",
+        {
+            Grain.REPORT: "one answer has all rows of a report",
+            Grain.ROW: "each row is an answer of its own; the reports are the same",
+        },
+        rare=True,
+    ),
+    _control(
+        "clock",
+        "Clock",
+        "Which time stamps an element?",
+        {
+            Clock.APPLICATION: "elements count at their own times",
+            Clock.ARRIVAL: "elements count when the engine takes them in; here they arrive at their own times",
+            Clock.PUT: "elements count when they are handed over; here they are handed over at their own times",
+        },
+        rare=True,
+    ),
+    FieldControl(
+        "r2s_able",
+        "Operators that it has",
+        "Which operators may a query ask for?",
+        "several",
+        {str(operator): f"a query may ask for {operator}" for operator in R2S},
+        rare=True,
+    ),
+    FieldControl(
+        "since",
+        "Since (ms)",
+        "From when on is a subscriber told?",
+        "number",
+        does="reports before that instant are evaluated and not sent",
+        rare=True,
+    ),
+)
+
+_BY_NAME: Final = {control.name: control for control in CONTROLS}
+
+
+def profile_names() -> tuple[str, ...]:
+    """The names that a semantics may start from: the base of conformance cases, and every profile."""
+    return (BASE, *PROFILES)
+
+
+def started_from(name: str) -> Semantics:
+    """The semantics of a name that ``profile_names`` has; FieldError otherwise."""
+    if name == BASE:
+        return _BASE
+    if name not in PROFILES:
+        raise FieldError(f"there is no semantics {name!r} to start from: there are {', '.join(profile_names())}")
+    return PROFILES[name]
+
+
+def semantics_of(data: Mapping[str, Any]) -> Semantics:
+    """The semantics of a profile's name (``profile``) and the fields that differ; FieldError names what is wrong."""
+    start = started_from(str(data.get("profile", BASE)))
+    given = {name: value for name, value in data.items() if name != "profile"}
+    whole = {**encode(start, _LEFT_OUT), **given}
+    found = decode(Semantics, {"name": start.name, **whole})
+    return found if found == start else decode(Semantics, {"name": f"{start.name}, changed", **whole})
+
+
+def fields_of(semantics: Semantics) -> dict[str, Any]:
+    """The fields as JSON values, in the order of the controls."""
+    told = encode(semantics, _LEFT_OUT)
+    return {control.name: told[control.name] for control in CONTROLS}
+
+
+def differing(one: Semantics, other: Semantics) -> tuple[str, ...]:
+    """The fields in which two semantics differ, in the order of the controls."""
+    return tuple(each.name for each in CONTROLS if getattr(one, each.name) != getattr(other, each.name))
+
+
+def in_words(value: object) -> str:
+    """A value of a field as the page shows it: yes and no, ``none``, several joined by a plus."""
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "yes" if value else "no"
+        case frozenset() | list():
+            return " + ".join(sorted(map(str, value))) or "none"
+        case _:
+            return str(value)
+
+
+def difference(name: str, one: Semantics, other: Semantics) -> str:
+    """The sentence of a field that differs: both values, and what the second does."""
+    control = _BY_NAME[name]
+    before, after = getattr(one, name), getattr(other, name)
+    said = f"{control.label.removesuffix(' (ms)')} is {in_words(after)} in place of {in_words(before)}: "
+    return said + "; ".join(_effects(control, before, after)) + "."
+
+
+def _effects(control: FieldControl, before: Any, after: Any) -> Sequence[str]:
+    """What the second value does; of several values those that came, and those that went."""
+    match control.kind:
+        case "number":
+            return [control.does]
+        case "several":
+            came = [control.values[str(each)] for each in sorted(after - before)]
+            went = [f"no longer: {control.values[str(each)]}" for each in sorted(before - after)]
+            return [*came, *went]
+        case _:
+            return [control.values[in_words(after)]]
+
+
+def uncovered() -> tuple[str, ...]:
+    """Fields of Semantics that have no control; none, unless one is new."""
+    return tuple(each.name for each in fields(Semantics) if each.name not in (*_LEFT_OUT, *_BY_NAME))

@@ -1,0 +1,254 @@
+"""An engine's recorded answers to the playground's query: judged against A, and the semantics or fault behind them.
+
+Answers are pasted as lines of the pipe, or come from a run folder in the bench's folder.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from streamgauge.formats.lines import LineError, decode_output, encode_answers
+from streamgauge.formats.run import read_run, stream_path
+from streamgauge.formats.stream import elements
+from streamgauge.incremental.budget import TooMuchError
+from streamgauge.model.answer import Answer
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.phrases import counted
+from streamgauge.model.run import Run, RunHeader
+from streamgauge.model.semantics import Origin, Semantics
+from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
+from streamgauge.oracle.diagnosis.diagnose import Explained, explained
+from streamgauge.oracle.diagnosis.models import Case
+from streamgauge.oracle.expected.reports import definition
+from streamgauge.oracle.judging.judge import first_time
+from streamgauge.oracle.judging.oracle import JudgingRules, check
+from streamgauge.query import parse
+from streamgauge.query.text import declared_prefixes
+from streamgauge.report.cards import model
+from streamgauge.report.series import state as outcome_of
+from streamgauge.report.text import headline, proof
+from streamgauge.servers.http.deadlines import DEADLINES
+from streamgauge.workbench.rooms.playground.evaluation import Evaluation
+from streamgauge.workbench.rooms.playground.fields import BASE, fields_of, profile_names
+from streamgauge.workbench.rooms.playground.result import GROWTH, PlaygroundResult
+from streamgauge.workbench.rooms.playground.state import PlaygroundState, link, shortened, with_fields
+from streamgauge.workbench.rooms.playground.stream_text import (
+    MOST_ELEMENTS,
+    Names,
+    StreamTextError,
+    write_static,
+    write_text,
+)
+
+SECONDS: Final = 30.0
+"""CPU seconds that a diagnosis may take."""
+OTHERS: Final = 4
+SIGNS: Final = {"right": "=", "wrong": "≠", "missed": "\N{MINUS SIGN}", "surplus": "+", "late": "="}
+WORDS: Final = {
+    "right": "as expected",
+    "wrong": "other rows than expected",
+    "missed": "expected, and not recorded",
+    "surplus": "recorded, and not expected",
+    "late": "as expected",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedReport:
+    """A report of the recording beside the expected one: ``x`` its place in the drawing (pixels)."""
+
+    instant: int | None
+    word: str
+    sign: str
+    words: str
+    expected: int
+    recorded: int
+    missing: tuple[str, ...]
+    surplus: tuple[str, ...]
+    x: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingDiagnosis:
+    """The diagnosis in sentences: ``headline``, the ``parts`` of the likeliest model, ``proof``, ``others``.
+
+    ``second`` is the link of a state whose B is the semantics found, empty where a fault is behind the answers.
+    ``trouble`` says why there is none.
+    """
+
+    headline: str
+    judgement: str = ""
+    parts: tuple[str, ...] = ()
+    proof: str = ""
+    others: tuple[str, ...] = ()
+    second: str = ""
+    reports: tuple[JudgedReport, ...] = ()
+    trouble: str = ""
+    width: int = 1100
+
+    def as_json(self) -> dict[str, Any]:
+        """The diagnosis as JSON values."""
+        names = ("headline", "judgement", "parts", "proof", "others", "second", "trouble")
+        told = {name: getattr(self, name) for name in names}
+        reports = [
+            {name: getattr(each, name) for name in ("instant", "word", "expected", "recorded", "missing", "surplus")}
+            for each in self.reports
+        ]
+        return {**told, "reports": reports}
+
+
+def read_recording(text: str) -> tuple[Answer, ...]:
+    """The answers of lines of the pipe; StreamTextError names the line."""
+    answers: list[Answer] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            found = decode_output(line)
+        except LineError as error:
+            raise StreamTextError(f"line {number} of the recording: {error}", number) from None
+        if isinstance(found, Answer):
+            answers.append(found)
+    return tuple(answers)
+
+
+def diagnosis(found: PlaygroundResult) -> RecordingDiagnosis:
+    """The diagnosis of the state's recording under semantics A; its trouble where there can be none."""
+    if found.query is None or found.a is None:
+        return RecordingDiagnosis("No diagnosis.", trouble="Put the query, the stream and semantics A right first.")
+    try:
+        with DEADLINES.within(SECONDS, GROWTH):
+            return _diagnosis(found, found.a, read_recording(found.state.recording))
+    except TooMuchError as error:
+        return RecordingDiagnosis("No diagnosis.", trouble=f"{error}: take a shorter stream or a simpler query.")
+    except (MistakeError, ValueError, RecursionError) as error:
+        return RecordingDiagnosis("No diagnosis.", trouble=str(error))
+
+
+def _diagnosis(found: PlaygroundResult, a: Evaluation, answers: tuple[Answer, ...]) -> RecordingDiagnosis:
+    if not answers:
+        raise StreamTextError("the recording has no answer: paste a line for each")
+    run = _run(found, a.semantics, answers)
+    stream = [each for each in found.stream.elements if each.stream in run.header.query.streams]
+    verdict = check(run, definition(stream), first_time(stream), JudgingRules())
+    if verdict.judgement is Judgement.UNKNOWN:
+        raise StreamTextError(f"the recording cannot be judged: {verdict.reason}")
+    reports = _judged(found, verdict)
+    if verdict.judgement is not Judgement.WRONG:
+        told = f"Your engine answers as {a.declared.name} should: all {counted(len(reports), 'report')} come out."
+        return RecordingDiagnosis(told, str(verdict.judgement), reports=reports, width=found.state.width)
+    why = explained(run, stream)
+    return _told(found, run, replace(verdict, diagnosis=why.diagnosis), why, reports)
+
+
+def _run(found: PlaygroundResult, semantics: Semantics, answers: tuple[Answer, ...]) -> Run:
+    assert found.query is not None
+    header = RunHeader(
+        "Your engine", found.query, found.state.query, found.dialect, semantics, advanced_to=found.horizon, started=0
+    )
+    return Run(header, answers, ())
+
+
+def _told(
+    found: PlaygroundResult, run: Run, verdict: Verdict, why: Explained, reports: tuple[JudgedReport, ...]
+) -> RecordingDiagnosis:
+    models = why.diagnosis.models
+    first = tuple(part.sentence for part in models[0]) if models else ()
+    alike = [
+        f"{'Equally good' if at < why.diagnosis.equal else 'With more free choices'}: {model(parts)}"
+        for at, parts in enumerate(models[1 : 1 + OTHERS], 1)
+    ]
+    return RecordingDiagnosis(
+        headline(run.header, verdict),
+        str(verdict.judgement),
+        first,
+        proof(why.diagnosis),
+        tuple(alike),
+        _second(found, why),
+        reports,
+        width=found.state.width,
+    )
+
+
+def _second(found: PlaygroundResult, why: Explained) -> str:
+    """The link that draws the semantics found as B; empty where the model is no semantics alone."""
+    if not why.diagnosis.exact or not why.found:
+        return ""
+    case = why.found[0].case
+    if not _is_plain(case, why.declared):
+        return ""
+    semantics = replace(case.semantics, origin=Origin.FIXED, t0=case.t0)
+    name = semantics.name if semantics.name in profile_names() else BASE
+    return link(with_fields(found.state, "b", semantics, name))
+
+
+def _is_plain(case: Case, declared: Case) -> bool:
+    """Whether a model is another semantics, and nothing else."""
+    faults = (case.scopings, case.content_rules, case.keeps, case.gate, case.row_rules, case.tellings)
+    return not any(faults) and (case.query, case.stream) == (declared.query, declared.stream)
+
+
+def _judged(found: PlaygroundResult, verdict: Verdict) -> tuple[JudgedReport, ...]:
+    from streamgauge.workbench.rooms.playground.drawing import drawing
+
+    picture = drawing(replace(found, b=None, pairs=()))
+    span = max(1, picture.last - picture.first)
+
+    def x(instant: int | None) -> float:
+        time = picture.last if instant is None else min(max(instant, picture.first), picture.last)
+        return round(picture.left + (time - picture.first) / span * (picture.right - picture.left), 1)
+
+    return tuple(_report(window, found.names, x(window.instant)) for window in verdict.windows)
+
+
+def _report(window: WindowVerdict, names: Names, x: float) -> JudgedReport:
+    word = outcome_of(window)
+    missing, surplus = (
+        tuple(" ".join(names.shown(term) for term in row) for row in rows[:5])
+        for rows in (window.missing, window.surplus)
+    )
+    return JudgedReport(
+        window.instant, word, SIGNS[word], WORDS[word], window.expected, window.actual, missing, surplus, x
+    )
+
+
+class RunStateError(MistakeError, ValueError):
+    """A run that cannot be opened; the sentence names it."""
+
+
+def run_state(folder: Path, name: str) -> PlaygroundState:
+    """The state of a run in the bench's folder: its query, stream, semantics and recorded answers.
+
+    RunStateError or RunError say why it cannot be opened; a path that leads out of the folder is refused.
+    """
+    home = folder.resolve()
+    root = (home / name).resolve()
+    if not root.is_relative_to(home) or not (root / "run.json").is_file():
+        raise RunStateError(f"there is no run {name[:120]!r} in the folder of this workbench")
+    run = read_run(root, parse)
+    table = stream_path(root).resolve()
+    if not table.is_relative_to(home):
+        raise RunStateError(f"the stream of {name[:120]!r} is outside the folder of this workbench")
+    held = list(islice(elements(table), MOST_ELEMENTS + 1))
+    if len(held) > MOST_ELEMENTS:
+        raise RunStateError(f"the run {name[:120]!r} has more than {MOST_ELEMENTS:,} elements: record a shorter one")
+    return _of_run(run, held)
+
+
+def _of_run(run: Run, held: Sequence[Any]) -> PlaygroundState:
+    header = run.header
+    names = Names(declared_prefixes(header.query_text), header.query.streams)
+    stream, syntax = write_text(held, names)
+    profile = header.semantics.name if header.semantics.name in profile_names() else BASE
+    return PlaygroundState(
+        header.query_text,
+        stream,
+        syntax,
+        write_static(header.query.static, names),
+        header.dialect,
+        header.advanced_to,
+        shortened({"profile": profile, **fields_of(header.semantics)}),
+        recording=encode_answers(run.answers).decode(),
+    )

@@ -1,0 +1,218 @@
+"""The playground's results as JSON and as a part of a page."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from streamgauge.model.terms import Row
+from streamgauge.workbench.rooms.playground.comparison import (
+    SIGNS,
+    ReportChange,
+    ReportPair,
+    interval,
+    sentences,
+    summary,
+)
+from streamgauge.workbench.rooms.playground.evaluation import Candidate, Evaluation
+from streamgauge.workbench.rooms.playground.fields import fields_of
+from streamgauge.workbench.rooms.playground.result import PlaygroundResult
+from streamgauge.workbench.rooms.playground.state import link
+from streamgauge.workbench.rooms.playground.stream_text import SIMPLE, Names, write_text
+
+MOST_ROWS: Final = 200
+"""Rows of a report that are told; how many there are is told always."""
+LISTED_ROWS: Final = 12
+LISTED_REPORTS: Final = 60
+
+
+def answer_json(found: PlaygroundResult, *, brief: bool = False) -> dict[str, Any]:
+    """A result as JSON values: times in ms, terms in the simple notation where it can say them.
+
+    The ``brief`` one leaves out triples, contents and rows.
+    """
+    told = {
+        "dialect": found.dialect,
+        "link": link(found.state),
+        "horizon": found.horizon,
+        "errors": [
+            {"where": each.where, "sentence": each.sentence, "line": each.line, "column": each.column}
+            for each in found.troubles
+        ],
+        "query": _query(found),
+        "elements": [{"number": each.sequence, "time": each.time} for each in found.stream.elements],
+        "places": [list(place) for place in found.stream.places],
+        "simple": _simple(found),
+        "fields": _sentences(found),
+        "summary": summary(found.pairs) if found.b is not None else "",
+        "differences": [_pair(each) for each in found.pairs if each.change is not ReportChange.SAME],
+    }
+    return told if brief else {**told, **_details(found)}
+
+
+def _details(found: PlaygroundResult) -> dict[str, Any]:
+    """The elements with their triples, and both evaluations."""
+    elements = [
+        {
+            "number": each.sequence,
+            "stream": each.stream,
+            "time": each.time,
+            "until": each.until,
+            "triples": [[found.names.shown(term) for term in triple] for triple in each.added],
+        }
+        for each in found.stream.elements
+    ]
+    return {"elements": elements, "a": _evaluation(found.a, found.names), "b": _evaluation(found.b, found.names)}
+
+
+def _query(found: PlaygroundResult) -> dict[str, Any] | None:
+    if found.query is None:
+        return None
+    windows = [
+        {"stream": each.stream, "name": each.name, **{n: getattr(each.window, n) for n in ("kind", "size", "slide")}}
+        for each in found.query.windows
+    ]
+    return {"windows": windows, "r2s": found.query.r2s and str(found.query.r2s), "notes": list(found.query.notes)}
+
+
+def _simple(found: PlaygroundResult) -> str | None:
+    """The stream's text in the simple notation, where the state has another and it can be said."""
+    if found.state.syntax == SIMPLE or not found.stream.elements:
+        return None
+    text, syntax = write_text(found.stream.elements, found.names)
+    return text if syntax == SIMPLE else None
+
+
+def _evaluation(side: Evaluation | None, names: Names) -> dict[str, Any] | None:
+    if side is None:
+        return None
+    return {
+        "name": side.declared.name,
+        "semantics": fields_of(side.declared),
+        "t0": side.t0,
+        "variables": list(side.variables),
+        "late": list(side.late),
+        "candidates": [_candidate(each, side, names) for each in side.candidates],
+    }
+
+
+def _candidate(each: Candidate, side: Evaluation, names: Names) -> dict[str, Any]:
+    views = [
+        {
+            "start": view.start,
+            "end": view.end,
+            "scope": interval(view.start, view.end, side.semantics.borders),
+            "triples": len({triple for arrival in inside for triple in arrival.triples}),
+        }
+        for view, inside in zip(each.due.views, each.contents, strict=True)
+    ]
+    told: dict[str, Any] = {"instant": each.due.instant, "outcome": str(each.outcome), "windows": views}
+    if each.rows is not None:
+        told["count"] = len(each.rows)
+        told["rows"] = [[names.shown(term) for term in row] for row in each.rows[:MOST_ROWS]]
+    return told
+
+
+def _sentences(found: PlaygroundResult) -> list[str]:
+    if found.a is None or found.b is None:
+        return []
+    return list(sentences(found.a.declared, found.b.declared))
+
+
+def _pair(pair: ReportPair) -> dict[str, Any]:
+    return {
+        "instant": pair.instant,
+        "change": str(pair.change),
+        "why": pair.why,
+        "field": pair.field,
+        "a": None if pair.a is None else len(pair.a.rows or ()),
+        "b": None if pair.b is None else len(pair.b.rows or ()),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRows:
+    """Rows of a report as a cell of the page has them; ``mark`` tells those that only one side has."""
+
+    rows: tuple[tuple[str, str], ...]
+    more: int
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListedReport:
+    """A line of the page's table of reports; ``anchor`` is its place, empty after the first of an instant."""
+
+    instant: int
+    anchor: str
+    change: str
+    sign: str
+    why: str
+    field: str
+    a: ListedRows | None
+    b: ListedRows | None
+
+
+def listed(found: PlaygroundResult) -> tuple[list[ListedReport], int]:
+    """The reports for the page's table, and how many are left out; of many those that differ are kept."""
+    pairs: Sequence[ReportPair] = found.pairs
+    if found.b is None and found.a is not None:
+        pairs = [ReportPair(each.due.instant, ReportChange.SAME, each, None) for each in found.a.reports]
+    kept = pairs
+    if len(pairs) > LISTED_REPORTS:
+        places = sorted(range(len(pairs)), key=lambda at: (pairs[at].change is ReportChange.SAME, at))
+        kept = [pairs[at] for at in sorted(places[:LISTED_REPORTS])]
+    return list(_lines(kept, found)), len(pairs) - len(kept)
+
+
+def _lines(pairs: Sequence[ReportPair], found: PlaygroundResult) -> Iterator[ListedReport]:
+    before = None
+    for pair in pairs:
+        anchor = "" if pair.instant == before else f"report-{pair.instant}"
+        before = pair.instant
+        yield ListedReport(
+            pair.instant,
+            anchor,
+            "" if pair.change is ReportChange.SAME else str(pair.change),
+            SIGNS[pair.change],
+            pair.why,
+            pair.field,
+            _rows(pair.a, pair.b, found.a, found.names),
+            _rows(pair.b, pair.a, found.b, found.names),
+        )
+
+
+def _rows(own: Candidate | None, other: Candidate | None, side: Evaluation | None, names: Names) -> ListedRows | None:
+    if own is None or own.rows is None or side is None:
+        return None
+    missing: list[Row] = [] if other is None else list(other.rows or ())
+    rows: list[tuple[str, str]] = []
+    for row in own.rows:
+        mark = ""
+        if other is not None:
+            if row in missing:
+                missing.remove(row)
+            else:
+                mark = "only"
+        rows.append((" ".join(names.shown(term) for term in row), mark))
+    rows.sort(key=lambda each: not each[1])
+    scope = ", ".join(interval(view.start, view.end, side.semantics.borders) for view in own.due.views)
+    return ListedRows(tuple(rows[:LISTED_ROWS]), max(0, len(rows) - LISTED_ROWS), scope)
+
+
+def page_values(found: PlaygroundResult) -> Mapping[str, Any]:
+    """The variables of the page's part that is drawn."""
+    from streamgauge.workbench.rooms.playground.drawing import drawing
+
+    lines, more = listed(found)
+    said = {each.where: each.sentence for each in reversed(found.troubles)}
+    return {
+        "found": found,
+        "picture": drawing(found) if found.a is not None else None,
+        "listed": lines,
+        "more_reports": more,
+        "troubles": found.troubles,
+        "said": said,
+        "summary": summary(found.pairs) if found.b is not None and found.a is not None else "",
+        "sentences": _sentences(found),
+        "link": link(found.state),
+    }

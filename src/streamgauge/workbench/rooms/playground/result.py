@@ -1,0 +1,189 @@
+"""The playground's answer to a state: elements, windows, contents and reports under A and B, and their differences.
+
+``result`` is a pure function of a state, by the definition and never by an engine; it is bounded in time and memory.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from streamgauge.formats.bounds import SERVED
+from streamgauge.incremental.budget import TooMuchError
+from streamgauge.model.element import StreamElement
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Semantics
+from streamgauge.query import QueryError, detect, parse
+from streamgauge.query.text import check_bounds, declared_prefixes
+from streamgauge.semantics.refusal import RefusedError
+from streamgauge.servers.http.deadlines import DEADLINES
+from streamgauge.servers.http.limits import refused_patterns
+from streamgauge.workbench.rooms.playground.comparison import Again, ReportPair, compared
+from streamgauge.workbench.rooms.playground.evaluation import Evaluation, RowMemory, evaluated, horizon_of
+from streamgauge.workbench.rooms.playground.fields import semantics_of
+from streamgauge.workbench.rooms.playground.join_size import SMALL, most_solutions
+from streamgauge.workbench.rooms.playground.state import PlaygroundState, StateError
+from streamgauge.workbench.rooms.playground.stream_text import (
+    Names,
+    StreamTextError,
+    TypedStream,
+    read_static,
+    read_text,
+)
+
+SECONDS: Final = 8.0
+"""CPU seconds that one answer may take."""
+GROWTH: Final = 512 * 2**20
+"""Bytes by which the process may grow meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A mistake in a part of the state (``where``), at a line and column of its text, both from 1."""
+
+    where: str
+    sentence: str
+    line: int = 1
+    column: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PlaygroundResult:
+    """What a state gives; with ``troubles`` only as far as its parts can be read.
+
+    ``pairs`` are the reports of A and B side by side, without a B those of A alone. ``t0`` etc. are in the evaluations.
+    """
+
+    state: PlaygroundState
+    names: Names
+    dialect: str = ""
+    query: ContinuousQuery | None = None
+    stream: TypedStream = field(default_factory=lambda: TypedStream(()))
+    horizon: int = 0
+    a: Evaluation | None = None
+    b: Evaluation | None = None
+    pairs: tuple[ReportPair, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A state's texts as values; nothing for what could not be read."""
+
+    names: Names
+    dialect: str
+    query: ContinuousQuery | None
+    stream: TypedStream | None
+    semantics: tuple[Semantics | None, Semantics | None]
+    troubles: tuple[Trouble, ...]
+
+
+def result(state: PlaygroundState) -> PlaygroundResult:
+    """The answer to a state; mistakes are its ``troubles``, nothing is raised for them."""
+    try:
+        with DEADLINES.within(SECONDS, GROWTH):
+            return _result(state)
+    except TooMuchError as error:
+        sentence = f"{error}: take a shorter stream, smaller windows or a simpler query"
+        return PlaygroundResult(state, Names({}), troubles=(Trouble("state", sentence),))
+    except RecursionError:
+        sentence = "the query is nested too deeply: write it flatter"
+        return PlaygroundResult(state, Names({}), troubles=(Trouble("query", sentence),))
+
+
+def _result(state: PlaygroundState) -> PlaygroundResult:
+    read = _read(state)
+    stream = read.stream or TypedStream(())
+    horizon = horizon_of(stream.elements, state.advance, stream.told)
+    found = PlaygroundResult(state, read.names, read.dialect, read.query, stream, horizon, troubles=read.troubles)
+    if read.troubles or read.query is None:
+        return found
+    return _evaluated(found, read.query, read.semantics)
+
+
+def _evaluated(
+    found: PlaygroundResult, query: ContinuousQuery, semantics: tuple[Semantics | None, Semantics | None]
+) -> PlaygroundResult:
+    elements = found.stream.elements
+    memory = RowMemory(query, stoppable=_needs_stopping(query, elements))
+    again = partial(_again, query, elements, found.horizon, memory)
+    troubles: list[Trouble] = []
+    a, b = (_side(which, chosen, again, troubles) for which, chosen in zip("ab", semantics, strict=True))
+    pairs = compared(a, b, again) if a is not None and b is not None else ()
+    return PlaygroundResult(
+        found.state, found.names, found.dialect, query, found.stream, found.horizon, a, b, pairs, tuple(troubles)
+    )
+
+
+def _side(which: str, chosen: Semantics | None, again: Again, troubles: list[Trouble]) -> Evaluation | None:
+    """The evaluation under a semantics; nothing where there is none, or a mistake."""
+    with _noted(troubles, which):
+        return None if chosen is None else again(chosen)
+    return None
+
+
+def _again(
+    query: ContinuousQuery, elements: Sequence[StreamElement], horizon: int, memory: RowMemory, semantics: Semantics
+) -> Evaluation:
+    return evaluated(query, semantics, elements, horizon, memory)
+
+
+def _needs_stopping(query: ContinuousQuery, elements: Sequence[StreamElement]) -> bool:
+    """Whether joining may take so long that only an evaluation that can be stopped is allowed."""
+    triples = [*query.static, *(triple for element in elements for triple in element.added)]
+    return most_solutions(query.form, triples) > SMALL
+
+
+def _read(state: PlaygroundState) -> _Read:
+    troubles: list[Trouble] = []
+    dialect, query = "", None
+    with _noted(troubles, "query"):
+        dialect, query = _query(state)
+    names = Names(declared_prefixes(state.query) if query else {}, query.streams if query else ())
+    semantics: list[Semantics | None] = [None, None]
+    for at, which in enumerate("ab"):
+        if which == "a" or state.b is not None:
+            with _noted(troubles, which):
+                semantics[at] = _semantics(state, which, dialect)
+    stream = None
+    if query is not None:
+        lateness = max((each.lateness or 0 for each in semantics if each), default=0) or None
+        with _noted(troubles, "stream"):
+            stream = read_text(state.stream, state.syntax, names, lateness)
+        with _noted(troubles, "static"):
+            query = query.with_static(read_static(state.static, names))
+    return _Read(names, dialect, query, stream, (semantics[0], semantics[1]), tuple(troubles))
+
+
+def _semantics(state: PlaygroundState, which: str, dialect: str) -> Semantics:
+    """A semantics of the state; without one that of the query's dialect."""
+    if which == "a" and not state.a:
+        return semantics_of({"profile": dialect}) if dialect else semantics_of({})
+    return state.semantics(which)
+
+
+def _query(state: PlaygroundState) -> tuple[str, ContinuousQuery]:
+    """The dialect and the query of the text; QueryError, RefusedError."""
+    check_bounds(state.query, SERVED)
+    dialect = state.dialect or detect(state.query)
+    query = parse(state.query, dialect)
+    if reason := refused_patterns(query.form):
+        raise RefusedError(reason)
+    return dialect, query
+
+
+@contextmanager
+def _noted(troubles: list[Trouble], where: str) -> Iterator[None]:
+    """A mistake in a part as a trouble of it."""
+    try:
+        yield
+    except QueryError as error:
+        troubles.append(Trouble(where, error.what, error.line, error.column))
+    except StreamTextError as error:
+        troubles.append(Trouble(where, str(error), error.line, error.column))
+    except StateError as error:
+        troubles.append(Trouble(error.where, str(error)))
+    except (MistakeError, ValueError) as error:
+        troubles.append(Trouble(where, str(error)))

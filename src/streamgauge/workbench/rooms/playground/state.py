@@ -1,0 +1,202 @@
+"""The state of the playground as a value: from JSON, from a form, from a link, and back to a link.
+
+A link holds the state as JSON, compressed, in URL-safe base64; its size is bounded on the way back.
+"""
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from streamgauge.formats.bounds import BoundError, read_json
+from streamgauge.formats.fields import FieldError
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.semantics import Semantics
+from streamgauge.query import dialects
+from streamgauge.workbench.rooms.playground.fields import CONTROLS, fields_of, profile_names, semantics_of, started_from
+from streamgauge.workbench.rooms.playground.stream_text import SIMPLE, SYNTAXES
+
+MOST_BYTES: Final = 200 * 2**10
+"""Bytes that a state has at most."""
+LONGEST_LINK: Final = 40_000
+"""Characters of a link that servers and browsers still take."""
+
+
+class StateError(MistakeError, ValueError):
+    """A state that cannot be read; ``where`` is its part (query, stream, static, a, b, advance, recording)."""
+
+    def __init__(self, sentence: str, where: str = "state") -> None:
+        super().__init__(sentence)
+        self.where = where
+
+
+@dataclass(frozen=True, slots=True)
+class PlaygroundState:
+    """All that a person has typed and chosen.
+
+    ``dialect`` is detected where it is empty; ``a`` and ``b`` are semantics as fields with the ``profile`` that they
+    started from, ``b`` is ``None`` without a second semantics; ``advance`` (ms) is how far time comes; ``recording``
+    are an engine's answers as lines of the pipe.
+    """
+
+    query: str
+    stream: str = ""
+    syntax: str = SIMPLE
+    static: str = ""
+    dialect: str = ""
+    advance: int | None = None
+    a: Mapping[str, Any] = field(default_factory=dict)
+    b: Mapping[str, Any] | None = None
+    recording: str = ""
+    width: int = 1100
+
+    def semantics(self, which: str) -> Semantics:
+        """The semantics ``a`` or ``b``; StateError names the field that is wrong."""
+        given = self.a if which == "a" else self.b
+        try:
+            return semantics_of(dict(given or {}))
+        except FieldError as error:
+            raise StateError(str(error), which) from error
+
+
+_TEXTS: Final = ("query", "stream", "syntax", "static", "dialect", "recording")
+
+
+def of_json(data: object) -> PlaygroundState:
+    """The state of a JSON object; StateError names what is wrong."""
+    if not isinstance(data, Mapping):
+        raise StateError("the state is no JSON object")
+    known = (*_TEXTS, "advance", "a", "b", "width")
+    if unknown := sorted(set(data) - set(known)):
+        raise StateError(f"{unknown[0]} is no part of a state: it has {', '.join(known)}")
+    texts = {name: data[name] for name in _TEXTS if name in data}
+    for name, text in texts.items():
+        if not isinstance(text, str):
+            raise StateError(f"{name} is no text", name)
+    _check_choices(texts)
+    chosen = {which: _semantics(which, data[which]) for which in ("a", "b") if data.get(which) is not None}
+    advance = data.get("advance")
+    if advance is not None and (type(advance) is not int or abs(advance) > 10**15):
+        raise StateError("how far time comes is a whole number of ms, or nothing", "advance")
+    width = data.get("width", 1100)
+    if type(width) is not int:
+        raise StateError("width is a whole number of pixels")
+    found = PlaygroundState("", a=chosen.get("a", {}), b=chosen.get("b"), advance=advance)
+    return replace(found, **texts, width=min(max(width, 280), 8_000))
+
+
+def _check_choices(texts: Mapping[str, str]) -> None:
+    if texts.get("syntax", SIMPLE) not in SYNTAXES:
+        raise StateError(f"there is no notation {texts['syntax']!r}: there are {', '.join(SYNTAXES)}", "stream")
+    if texts.get("dialect", "") not in ("", *dialects()):
+        raise StateError(f"there is no dialect {texts['dialect']!r}: there are {', '.join(dialects())}", "query")
+
+
+def _semantics(which: str, data: object) -> Mapping[str, Any]:
+    if not isinstance(data, Mapping) or not all(isinstance(name, str) for name in data):
+        raise StateError(f"semantics {which.upper()} is no JSON object", which)
+    return dict(data)
+
+
+def of_text(text: str | bytes) -> PlaygroundState:
+    """The state of JSON text; StateError."""
+    try:
+        return of_json(read_json(text))
+    except (BoundError, ValueError, RecursionError) as error:
+        if isinstance(error, StateError):
+            raise
+        raise StateError(f"the state is no JSON: {error}") from None
+
+
+def to_json(state: PlaygroundState) -> dict[str, Any]:
+    """The state without what is as it is anyway."""
+    blank = PlaygroundState("")
+    names = (*_TEXTS, "advance")
+    told = {name: getattr(state, name) for name in names if getattr(state, name) != getattr(blank, name)}
+    for which in ("a", "b"):
+        if (given := getattr(state, which)) is not None:
+            told[which] = shortened(dict(given))
+    return told
+
+
+def shortened(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A semantics' fields without those that its profile has anyway."""
+    profile = str(given.get("profile", ""))
+    if profile not in profile_names():
+        return dict(given)
+    usual = fields_of(started_from(profile))
+    kept = {name: value for name, value in given.items() if name != "profile" and value != usual.get(name, object)}
+    return {"profile": profile, **kept}
+
+
+def link(state: PlaygroundState) -> str:
+    """The state as the value of an address's parameter; empty where it is too long for one."""
+    text = json.dumps(to_json(state), ensure_ascii=False, separators=(",", ":"))
+    found = base64.urlsafe_b64encode(zlib.compress(text.encode(), 9)).decode().rstrip("=")
+    return found if len(found) <= LONGEST_LINK else ""
+
+
+def of_link(value: str) -> PlaygroundState:
+    """The state of a link; StateError for one that was cut or is too large."""
+    if len(value) > LONGEST_LINK:
+        raise StateError("the link is too long: it holds no state")
+    try:
+        packed = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
+        opened = zlib.decompressobj()
+        text = opened.decompress(packed, MOST_BYTES)
+    except (binascii.Error, ValueError, zlib.error):
+        raise StateError("the link was cut or changed: it holds no state") from None
+    if opened.unconsumed_tail or not opened.eof:
+        raise StateError("the link was cut, or holds too large a state")
+    return of_text(text)
+
+
+def of_form(form: Mapping[str, list[str]]) -> PlaygroundState:
+    """The state of a form's fields: texts, and ``a.FIELD`` and ``b.FIELD`` for semantics; StateError.
+
+    ``start`` (a or b) says that this one starts from its profile anew, ``second`` that there is a B.
+    """
+    one = {name: values[0].replace("\r\n", "\n") for name, values in form.items() if values}
+    data: dict[str, Any] = {name: one[name] for name in _TEXTS if name in one}
+    if said := one.get("advance", "").strip():
+        data["advance"] = _whole(said, "advance")
+    start = one.get("start", "")
+    for which in ("a", "b"):
+        if which == "a" or one.get("second"):
+            data[which] = {"profile": one.get(f"{which}.profile", profile_names()[0])}
+            if start != which and f"{which}.tick" in one:
+                data[which] |= _form_fields(form, one, which)
+    return of_json(data)
+
+
+def _form_fields(form: Mapping[str, list[str]], one: Mapping[str, str], which: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for control in CONTROLS:
+        name = f"{which}.{control.name}"
+        match control.kind:
+            case "several":
+                found[control.name] = form.get(name, [])
+            case "switch":
+                found[control.name] = one.get(name) == "yes"
+            case "number":
+                said = one.get(name, "").strip()
+                found[control.name] = _whole(said, which) if said else None
+            case _:
+                found[control.name] = one.get(name, "")
+    return found
+
+
+def _whole(text: str, where: str) -> int:
+    digits = text.replace(",", "").replace("_", "")
+    if not digits.removeprefix("-").isdecimal() or len(digits) > 16:
+        raise StateError(f"{text[:40]!r} is no whole number of ms", where)
+    return int(digits)
+
+
+def with_fields(state: PlaygroundState, which: str, semantics: Semantics, profile: str) -> PlaygroundState:
+    """The state with a semantics as fields in the place of ``a`` or ``b``."""
+    fields = {"profile": profile, **fields_of(semantics)}
+    return replace(state, a=fields) if which == "a" else replace(state, b=fields)

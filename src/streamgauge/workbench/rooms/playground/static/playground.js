@@ -1,0 +1,265 @@
+// The playground without reloads: the form's state is sent at every change, and the drawn part is replaced.
+import { openEditor } from "./editor.js"
+
+const form = document.getElementById("playground")
+const drawn = document.getElementById("drawn")
+const link = document.getElementById("link")
+const stale = document.getElementById("stale")
+document.documentElement.classList.add("scripted-page")
+for (const each of form.querySelectorAll(".scripted")) each.hidden = false
+form.addEventListener("submit", event => event.preventDefault())
+
+const query = form.elements.query
+let answer = null
+let running = null
+let again = false
+let timer = 0
+
+function value(field) {
+  const control = form.elements[field]
+  return control ? control.value : ""
+}
+
+function whole(text) {
+  const said = text.trim()
+  return said === "" ? null : /^-?\d{1,15}$/.test(said) ? Number(said) : said
+}
+
+function semantics(which) {
+  const found = { profile: value(`${which}.profile`) }
+  for (const row of form.querySelectorAll("tr[data-field]")) {
+    const name = row.dataset.field
+    const controls = [...form.querySelectorAll(`[name="${which}.${name}"]`)]
+    const [first] = controls
+    if (first.type === "checkbox") found[name] = controls.filter(each => each.checked).map(each => each.value)
+    else if (first.tagName === "INPUT") found[name] = whole(first.value)
+    else found[name] = ["notify_empty", "partial_head"].includes(name) ? first.value === "yes" : first.value
+  }
+  return found
+}
+
+function width() {
+  const box = drawn.querySelector(".timeline") || drawn
+  return Math.max(280, Math.floor((box.clientWidth || innerWidth - 48)))
+}
+
+function state() {
+  const found = { query: editor.text(), stream: value("stream"), syntax: value("syntax"), static: value("static"),
+    dialect: value("dialect"), recording: value("recording"), advance: whole(value("advance")), width: width(), a: semantics("a") }
+  if (form.elements.second.checked) found.b = semantics("b")
+  return found
+}
+
+async function post(path, data) {
+  const response = await fetch(path, { method: "POST", headers: { "content-type": "application/json", accept: "application/json" }, body: JSON.stringify(data) })
+  const found = await response.json()
+  if (!response.ok) throw new Error(found.error || response.statusText)
+  return found
+}
+
+function trouble(where, sentence) {
+  const place = form.querySelector(`[data-trouble="${where}"]`)
+  if (!place) return
+  place.textContent = sentence
+  place.hidden = !sentence
+}
+
+function told(errors) {
+  for (const each of form.querySelectorAll("[data-trouble]")) trouble(each.dataset.trouble, "")
+  const [first] = editor.underline(errors.filter(each => each.where === "query"))
+  for (const each of [...errors].reverse()) trouble(each.where === "state" ? "query" : each.where, each.where === "query" ? first : each.sentence)
+  stale.hidden = !errors.length
+}
+
+function differing() {
+  const two = form.elements.second.checked
+  form.classList.toggle("two", two)
+  form.classList.toggle("one", !two)
+  const [a, b] = [semantics("a"), semantics("b")]
+  for (const row of form.querySelectorAll("tr[data-field]"))
+    row.classList.toggle("differs", two && JSON.stringify(a[row.dataset.field]) !== JSON.stringify(b[row.dataset.field]))
+}
+
+// One request at a time: what changed meanwhile is sent when the answer is here.
+async function evaluate() {
+  clearTimeout(timer)
+  if (running) { again = true; return }
+  running = performance.now()
+  drawn.setAttribute("aria-busy", "true")
+  differing()
+  try {
+    const asked = state()
+    answer = await post("/playground/evaluate?brief", asked)
+    told(answer.errors)
+    if (!answer.errors.length) drawn.innerHTML = answer.html
+    document.getElementById("simplify").hidden = !answer.simple
+    if (answer.link) {
+      link.href = `/playground/?s=${answer.link}`
+      history.replaceState(null, "", link.href)
+    }
+    editor.know({ dialect: answer.dialect, query: answer.query })
+  } catch (error) {
+    trouble(error.message.startsWith("advance") || error.message.includes("how far time") ? "advance" : "query", error.message)
+  }
+  drawn.setAttribute("aria-busy", "false")
+  form.dataset.redrawn = String(Number(form.dataset.redrawn || 0) + 1)
+  form.dataset.took = String(performance.now() - running)
+  running = null
+  if (again) { again = false; evaluate() }
+}
+
+function soon(wait = 120) {
+  clearTimeout(timer)
+  timer = setTimeout(evaluate, wait)
+}
+
+const editor = openEditor(query, () => soon())
+
+const APART = ["recording", "workload", "seed", "parameters", "file"]
+form.addEventListener("input", event => {
+  if (!event.target.closest(".editor") && !APART.includes(event.target.id) && !event.target.matches("select, [type=checkbox]")) soon()
+})
+form.addEventListener("change", event => {
+  const { target } = event
+  if (target.matches("select, [type=checkbox]") && !APART.includes(target.id) && !target.name.endsWith(".profile")) soon(0)
+})
+
+// A profile fills all fields of its side.
+for (const which of ["a", "b"]) form.elements[`${which}.profile`].addEventListener("change", async event => {
+  event.stopPropagation()
+  const found = await post("/playground/profile", { name: event.target.value })
+  for (const row of form.querySelectorAll("tr[data-field]")) {
+    const fresh = found[row.dataset.field]
+    for (const control of form.querySelectorAll(`[name="${which}.${row.dataset.field}"]`)) {
+      if (control.type === "checkbox") control.checked = fresh.includes(control.value)
+      else control.value = fresh === null ? "" : fresh === true ? "yes" : fresh === false ? "no" : fresh
+    }
+  }
+  evaluate()
+})
+
+document.getElementById("simplify").addEventListener("click", () => {
+  form.elements.stream.value = answer.simple
+  form.elements.syntax.value = "simple"
+  evaluate()
+})
+
+document.getElementById("generate").addEventListener("click", async () => {
+  const [workload, seed, parameters] = ["workload", "seed", "parameters"].map(id => document.getElementById(id).value)
+  try {
+    const found = await post("/playground/generate", { workload, seed, parameters, query: editor.text() })
+    form.elements.stream.value = found.stream
+    form.elements.syntax.value = found.syntax
+    evaluate()
+  } catch (error) { trouble("stream", error.message) }
+})
+
+document.getElementById("file").addEventListener("change", async event => {
+  const [file] = event.target.files
+  if (!file) return
+  if (file.size > 180 * 1024) { trouble("stream", "the file is larger than 180 kB: take a shorter stream"); return }
+  form.elements.stream.value = await file.text()
+  const endings = { nq: "nquads", trig: "trig", jsonl: "jsonl", ndjson: "jsonl" }
+  form.elements.syntax.value = endings[file.name.split(".").pop()] || "simple"
+  evaluate()
+})
+
+document.getElementById("diagnose").addEventListener("click", async event => {
+  event.preventDefault()
+  const place = document.getElementById("diagnosis")
+  place.textContent = "Searching for the semantics behind these answers …"
+  try { place.innerHTML = (await post("/playground/diagnose", state())).html } catch (error) { place.textContent = error.message }
+})
+
+link.addEventListener("click", event => {
+  event.preventDefault()
+  navigator.clipboard?.writeText(link.href).then(() => { link.textContent = "Link copied" }, () => {})
+})
+
+// A report's row may be folded away.
+addEventListener("hashchange", () => {
+  const row = document.getElementById(location.hash.slice(1))
+  const fold = row?.closest("details")
+  if (fold && !fold.open) { fold.open = true; row.scrollIntoView() }
+})
+
+// Arrow keys go along a lane; a window shows what it holds.
+drawn.addEventListener("keydown", event => {
+  const here = event.target.closest(".lane [tabindex]")
+  if (!here) return
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key]
+  if (!step) return
+  event.preventDefault()
+  if (event.shiftKey && here.matches("circle.element")) { move(here, step * unit()); return }
+  const all = [...here.closest(".lane").querySelectorAll("[tabindex]")]
+  const next = all[all.indexOf(here) + step]
+  if (next) { here.tabIndex = -1; next.tabIndex = 0; next.focus() }
+})
+
+function members(event, inside) {
+  const window = event.target.closest?.(".window")
+  if (!window) return
+  for (const number of window.dataset.members.split(" ").filter(Boolean))
+    drawn.querySelector(`circle[data-number="${number}"]`)?.classList.toggle("inside", inside)
+}
+for (const [on, off] of [["pointerover", "pointerout"], ["focusin", "focusout"]]) {
+  drawn.addEventListener(on, event => members(event, true))
+  drawn.addEventListener(off, event => members(event, false))
+}
+
+// Dragging an element writes its new time into the stream's text.
+function span() {
+  const svg = drawn.querySelector("svg")
+  const [first, last, left, right] = ["first", "last", "left", "right"].map(name => Number(svg.dataset[name]))
+  return { svg, first, last, left, right, each: Math.max(1, last - first) / (right - left) }
+}
+
+function unit() {
+  const rough = span().each * 6
+  const power = 10 ** Math.max(0, Math.floor(Math.log10(rough)))
+  return Math.max(1, [1, 2, 5, 10].map(each => each * power).find(each => each >= rough))
+}
+
+async function move(circle, by, to) {
+  const number = Number(circle.dataset.number)
+  const place = answer?.places[number]
+  if (!place) { trouble("stream", "only elements in the simple notation can be moved: write the stream simply first"); return }
+  const text = [...form.elements.stream.value]
+  const time = to ?? answer.elements[number].time + by
+  text.splice(place[0], place[1] - place[0], String(time))
+  form.elements.stream.value = text.join("")
+  await evaluate()
+  const moved = drawn.querySelector(`circle[data-number="${number}"]`)
+  moved?.setAttribute("tabindex", "0")
+  moved?.focus()
+}
+
+let drag = null
+drawn.addEventListener("pointerdown", event => {
+  if (!event.target.matches("circle.element")) return
+  drag = { circle: event.target, from: event.clientX, moved: false }
+  event.target.setPointerCapture(event.pointerId)
+  event.target.classList.add("dragged")
+  event.preventDefault()
+})
+drawn.addEventListener("pointermove", event => {
+  if (!drag) return
+  drag.moved ||= Math.abs(event.clientX - drag.from) > 3
+  const { svg } = span()
+  drag.circle.setAttribute("cx", event.clientX - svg.getBoundingClientRect().left)
+})
+drawn.addEventListener("pointerup", event => {
+  if (!drag) return
+  const { circle, moved } = drag
+  drag = null
+  circle.classList.remove("dragged")
+  if (!moved) { circle.focus(); evaluate(); return }
+  const { svg, first, left, each } = span()
+  const step = unit()
+  const time = first + (event.clientX - svg.getBoundingClientRect().left - left) * each
+  move(circle, 0, Math.max(0, Math.round(time / step) * step))
+})
+
+let seen = width()
+new ResizeObserver(() => { if (Math.abs(width() - seen) > 24) { seen = width(); soon() } }).observe(drawn)
+evaluate()

@@ -1,0 +1,253 @@
+"""The folder of the workbench as it is found: run folders and experiment files below it, whoever put them there.
+
+Nothing in it is trusted: links that lead out of it are not followed, what is neither a file nor a folder is not opened,
+and the number of folders, files and bytes that are looked at is bounded.
+"""
+
+import os
+import stat
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streamgauge.formats.tables import TableError, files
+from streamgauge.model.mistake import MistakeError, obstacle
+
+DEPTH: Final = 6
+"""How deep below the folder runs and experiments are looked for."""
+
+FOLDERS: Final = 5_000
+"""How many folders are looked into."""
+
+RUNS: Final = 2_000
+"""How many runs are listed."""
+
+ENTRIES: Final = 5_000
+"""How many files a run folder may have."""
+
+JSON_BYTES: Final = 16 * 2**20
+"""The size of a JSON file of a run that is read."""
+
+TOML_BYTES: Final = 256 * 2**10
+"""The size of an experiment file that is read."""
+
+VALUES: Final = 10_000_000
+"""How many values of a table are read for a page."""
+
+TABLE_BYTES: Final = 512 * 2**20
+"""How many bytes of a table, before compression, are read for a page."""
+
+_PASSED = frozenset(("streams", "node_modules", "__pycache__"))
+
+Stamp = tuple[tuple[str, int, int], ...]
+"""Path, time of change (ns) and size of each file of a run: what was computed of it holds while they are the same."""
+
+
+class FolderError(MistakeError, ValueError):
+    """A folder or file that the workbench does not open; the sentence says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFiles:
+    """The places of runs and of experiment files, relative to the folder, and ``notes``, sentences about the rest."""
+
+    runs: tuple[str, ...]
+    experiments: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass
+class _Search:
+    """A search of a folder: the places found so far, and the names that were passed over with the reason."""
+
+    runs: list[str] = field(default_factory=list)
+    experiments: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    looked: int = 0
+
+
+def find(root: Path) -> FoundFiles:
+    """The runs and experiments below ``root``, in order of their places; a run folder itself has the place ``""``."""
+    search = _Search()
+    waiting = [(root, "", 0)]
+    while waiting and len(search.runs) < RUNS and search.looked < FOLDERS:
+        folder, place, depth = waiting.pop()
+        search.looked += 1
+        below = _look(folder, place, search)
+        if depth < DEPTH:
+            waiting += [(folder / name, f"{place}{name}/", depth + 1) for name in reversed(below)]
+    if waiting:
+        search.notes.append(
+            f"Only the first {len(search.runs):,} runs in {search.looked:,} folders are listed: "
+            "open the workbench over a folder further down to see the others."
+        )
+    return FoundFiles(tuple(search.runs), tuple(search.experiments), tuple(search.notes[:10]))
+
+
+def _look(folder: Path, place: str, search: _Search) -> list[str]:
+    """Note what a folder is or has; the names of the folders in it, none where it is a run."""
+    try:
+        with os.scandir(folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except OSError as error:
+        search.notes.append(f"{_shown(place)}: {obstacle(error)}")
+        return []
+    if any(entry.name == "run.json" for entry in found):
+        search.runs.append(place.rstrip("/"))
+        return []
+    below = []
+    for entry in found:
+        if entry.name.startswith(".") or entry.name in _PASSED:
+            continue
+        if not _is_text(entry.name):
+            search.notes.append(f"{_shown(place)}: a name in it is no text in UTF-8, and is passed over")
+        elif entry.is_symlink():
+            search.notes.append(f"{place}{entry.name} is a link, and is not followed")
+        elif entry.is_dir(follow_symlinks=False):
+            if not entry.name.endswith(".parquet"):
+                below.append(entry.name)
+        elif entry.name.endswith(".toml") and _is_experiment(Path(entry.path)):
+            search.experiments.append(place + entry.name)
+    return below
+
+
+def _shown(place: str) -> str:
+    return place.rstrip("/") or "the folder"
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_experiment(file: Path) -> bool:
+    """Whether a TOML file has the tables of an experiment; one that is no TOML is taken for one by its lines."""
+    try:
+        text = read_text(file, TOML_BYTES)
+    except FolderError:
+        return False
+    try:
+        data = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return "[workload]" in text and "[[engine]]" in text
+    return isinstance(data.get("engine"), list) and isinstance(data.get("workload"), dict) and "query" in data
+
+
+def inside(root: Path, place: str) -> Path:
+    """The path of a place below ``root``; FolderError for one that is elsewhere or reached by a link."""
+    parts = [part for part in place.split("/") if part]
+    if "\0" in place or any(part in (".", "..") for part in parts):
+        raise FolderError(f"{place!r:.100} is no place in the folder of the workbench")
+    path = root
+    for part in parts:
+        path /= part
+        if path.is_symlink():
+            raise FolderError(f"{place:.100}: {part:.100} is a link, and is not followed")
+    return path
+
+
+def refuse_outside(root: Path, path: Path) -> None:
+    """Refuse a path that leads out of ``root``, by its parts or by links; FolderError."""
+    if not path.resolve().is_relative_to(root):
+        raise FolderError(f"{path} lies outside of the folder of the workbench: put a copy into the folder")
+
+
+def read_text(file: Path, most: int = JSON_BYTES) -> str:
+    """The text of a plain file of at most so many bytes; FolderError."""
+    try:
+        state = file.lstat()
+        if not stat.S_ISREG(state.st_mode):
+            raise FolderError(f"{file.name}: no plain file")
+        if state.st_size > most:
+            raise FolderError(f"{file.name} has {state.st_size:,} bytes, more than the {most:,} that are read here")
+        return file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FolderError(f"{file.name}: cannot be read: {obstacle(error)}") from error
+
+
+def stamp(folder: Path) -> Stamp:
+    """The files of a run folder and of the folders in it; FolderError for links, devices and too many files.
+
+    A run's files are opened only after this: a link could lead anywhere, a pipe would never end.
+    """
+    found = []
+    for number, (entry, place) in enumerate(_entries(folder)):
+        if number >= ENTRIES:
+            raise FolderError(f"it has more than {ENTRIES:,} files: this is no run that Streamgauge recorded")
+        state = entry.stat(follow_symlinks=False)
+        if stat.S_ISLNK(state.st_mode):
+            raise FolderError(f"{place} is a link, and is not followed: put the file itself there")
+        if not stat.S_ISREG(state.st_mode):
+            raise FolderError(f"{place} is neither a file nor a folder")
+        found.append((place, state.st_mtime_ns, state.st_size))
+    return tuple(sorted(found))
+
+
+def _entries(folder: Path) -> Iterator[tuple[os.DirEntry[str], str]]:
+    """The entries of a run folder that are no folders, those of its folders too, each with its place."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if not entry.is_dir(follow_symlinks=False):
+                    yield entry, entry.name
+                    continue
+                with os.scandir(entry.path) as inner:
+                    for below in inner:
+                        if not below.is_dir(follow_symlinks=False):
+                            yield below, f"{entry.name}/{below.name}"
+    except OSError as error:
+        raise FolderError(f"{folder.name}: cannot be read: {obstacle(error)}") from error
+
+
+def refuse_large(folder: Path, names: Sequence[str]) -> None:
+    """Refuse tables of a run that have too much to be read for a page; FolderError, TableError for damaged ones."""
+    values = size = 0
+    for name in names:
+        table = folder / f"{name}.parquet"
+        for file in files(table) if table.exists() else ():
+            metadata = _metadata(file)
+            groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+            size += sum(group.total_byte_size for group in groups)
+            values += sum(group.column(at).num_values for group in groups for at in range(group.num_columns))
+            if values > VALUES or size > TABLE_BYTES:
+                raise FolderError(
+                    f"its tables are too large for this page (more than {VALUES:,} values, up to {name}.parquet): "
+                    "streamgauge report makes a page of any run"
+                )
+
+
+def _metadata(file: Path) -> pq.FileMetaData:
+    try:
+        with pq.ParquetFile(file) as parquet:
+            return parquet.metadata
+    except (pa.ArrowException, OSError) as error:
+        raise TableError(f"{file}: not a readable Parquet file: was it cut, or is it of another kind?") from error
+
+
+def column(folder: Path, table: str, name: str) -> pa.ChunkedArray | None:
+    """A column of numbers of a run's table, ``None`` where there is no such table; FolderError, TableError."""
+    where = folder / f"{table}.parquet"
+    if not where.exists():
+        return None
+    refuse_large(folder, [table])
+    chunks = []
+    for file in files(where):
+        try:
+            with pq.ParquetFile(file) as parquet:
+                if name not in parquet.schema_arrow.names:
+                    raise TableError(f"{table}.parquet: column {name} is missing")
+                kind = parquet.schema_arrow.field(name).type
+                if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+                    raise TableError(f"{table}.parquet: column {name} is {kind}: numbers belong there")
+                chunks.append(parquet.read(columns=[name])[name].cast(pa.float64()).combine_chunks())
+        except (pa.ArrowException, OSError) as error:
+            raise TableError(f"{table}.parquet: not readable: was it cut, or is it of another kind?") from error
+    return pa.chunked_array(chunks, pa.float64())

@@ -1,0 +1,290 @@
+"""The list of runs: a line for each, what it takes from the run's files, kept while these are the same; filter, order.
+
+A line is made from the two JSON files and two columns, so that a folder of 100 runs takes a fraction of a second; a run
+that cannot be read is a line with a sentence.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final
+from urllib.parse import quote
+
+import pyarrow.compute as pc
+
+from streamgauge.formats.run import FORMAT, UNFINISHED, VERSION
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.verdict import Judgement
+from streamgauge.report.numbers import NOTHING, duration, mebibytes, number, percent
+from streamgauge.workbench.rooms.runs.folder import RUNS, FolderError, Stamp, column, inside, read_text, stamp
+
+NOT_JUDGED: Final = "not judged"
+DAMAGED: Final = "damaged"
+STATES: Final = (*(each.value for each in Judgement), NOT_JUDGED, DAMAGED)
+"""The verdicts by which runs are filtered."""
+
+ICONS: Final = {"right": "right", "right but late": "late", "wrong": "wrong", DAMAGED: "missed"}
+
+PAGE: Final = 100
+"""Runs on a page of the list."""
+
+LETTERS: Final = 120
+"""Of a text in a cell."""
+
+_HIDDEN = frozenset(("name", "seed", "triples", "content", "notes"))
+"""Fields of a workload that its short text leaves out."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """A run in the list; shares 0 to 1, ``delay`` the median in ms, ``memory`` the peak in bytes, ``cpu`` in s.
+
+    ``recorded`` is the time of change of its header, s since 1970; ``sentence`` says what is to be known beside the
+    verdict: its reason, a failure of the engine, a damage.
+    """
+
+    place: str
+    state: str
+    sentence: str = ""
+    experiment: str = ""
+    engine: str = ""
+    semantics: str = ""
+    workload: str = ""
+    seed: str = ""
+    precision: float | None = None
+    recall: float | None = None
+    delay: float | None = None
+    memory: float | None = None
+    cpu: float | None = None
+    recorded: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return self.place.rpartition("/")[2] or "this folder"
+
+    @property
+    def judged(self) -> bool:
+        """Whether it has a verdict."""
+        return self.state not in (NOT_JUDGED, DAMAGED)
+
+    @property
+    def above(self) -> str:
+        """The folders that lead to it."""
+        return self.place.rpartition("/")[0]
+
+    @property
+    def address(self) -> str:
+        """The place as a part of an address."""
+        return quote(self.place)
+
+    @property
+    def icon(self) -> str:
+        """The icon of its verdict."""
+        return ICONS.get(self.state, "unknown")
+
+    @property
+    def day(self) -> str:
+        """When it was recorded: day and minute, in UTC."""
+        return f"{datetime.fromtimestamp(self.recorded, UTC):%Y-%m-%d %H:%M}" if self.recorded else NOTHING
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The measures in words: precision, recall, median delay, memory, CPU."""
+        memory = NOTHING if self.memory is None else mebibytes(self.memory)
+        cpu = NOTHING if self.cpu is None else f"{number(self.cpu)} s"
+        return percent(self.precision), percent(self.recall), duration(self.delay), memory, cpu
+
+
+class RunLines:
+    """The lines of a folder's runs, made once for each state of their files. Thread-safe."""
+
+    def __init__(self, root: Path) -> None:
+        self._root, self._lock = root, Lock()
+        self._made: dict[str, tuple[Stamp, RunLine]] = {}
+
+    def of(self, places: Iterable[str]) -> list[RunLine]:
+        """The lines of runs by their places."""
+        with self._lock:
+            made = {place: self._line(place) for place in places}
+            if len(self._made) > 2 * RUNS:
+                self._made = {place: kept for place, kept in self._made.items() if place in made}
+        return list(made.values())
+
+    def _line(self, place: str) -> RunLine:
+        try:
+            folder = inside(self._root, place)
+            now = stamp(folder)
+        except FolderError as error:
+            return RunLine(place, DAMAGED, cut(str(error)))
+        kept = self._made.get(place)
+        if kept is not None and kept[0] == now:
+            return kept[1]
+        line = _line_of(folder, place, now)
+        self._made[place] = now, line
+        return line
+
+
+def _line_of(folder: Path, place: str, now: Stamp) -> RunLine:
+    recorded = next((changed / 1e9 for name, changed, _ in now if name == "run.json"), 0.0)
+    try:
+        return _read(folder, place, recorded)
+    except MistakeError as error:
+        sentence = str(error).replace(f"{folder}/", "").replace(str(folder), "it")
+        return RunLine(place, DAMAGED, cut(sentence, 300), recorded=recorded)
+
+
+def _read(folder: Path, place: str, recorded: float) -> RunLine:
+    """The line of a run whose files are plain ones; MistakeError for a damaged one."""
+    data = read_object(folder / "run.json", FORMAT)
+    header = _table(data, "header", "run.json")
+    verdict = _verdict(folder)
+    failure = header.get("failure") or ("" if data.get("finished", True) else UNFINISHED)
+    memory = column(folder, "samples", "rss")
+    workload = header.get("workload") or {}
+    semantics = header.get("semantics")
+    state = str(verdict.get("judgement", NOT_JUDGED))
+    if state not in STATES:
+        raise FolderError(f"verdict.json: the judgement {state!r:.60} is none")
+    delay = column(folder, "windows", "delay") if verdict else None
+    scored = delay is not None and (len(delay) > 0 or state != Judgement.UNKNOWN)
+    return RunLine(
+        place,
+        state,
+        cut(f"The engine failed: {failure}" if failure else _text(verdict.get("reason")), 300),
+        _text(header.get("experiment")),
+        _text(header.get("engine")),
+        _text(semantics.get("name")) if isinstance(semantics, dict) else "",
+        workload_text(workload) if isinstance(workload, dict) else "",
+        _text(workload.get("seed")) if isinstance(workload, dict) else "",
+        _number(verdict.get("precision")) if scored else None,
+        _number(verdict.get("recall")) if scored else None,
+        None if delay is None else _number(pc.quantile(delay.drop_null(), 0.5)[0].as_py()),
+        None if memory is None else _number(pc.max(memory).as_py()),
+        _number(header.get("cpu")),
+        recorded,
+    )
+
+
+def _verdict(folder: Path) -> Mapping[str, Any]:
+    """The fields of the verdict, none where the run is not judged."""
+    file = folder / "verdict.json"
+    return _table(read_object(file, "streamgauge verdict"), "verdict", file.name) if file.exists() else {}
+
+
+def read_object(file: Path, form: str) -> Mapping[str, Any]:
+    """The JSON object of a format in a file; FolderError says what else the file is."""
+    try:
+        data = json.loads(read_text(file))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise FolderError(f"{file.name}: not readable JSON: was it changed by hand, or cut?") from error
+    if not isinstance(data, dict) or data.get("format") != form or data.get("version") != VERSION:
+        raise FolderError(f"{file.name}: expected {form!r}, version {VERSION}: this is another kind of file")
+    return data
+
+
+def _table(data: Mapping[str, Any], name: str, file: str) -> Mapping[str, Any]:
+    found = data.get(name)
+    if not isinstance(found, dict):
+        raise FolderError(f"{file}: field {name} is missing")
+    return found
+
+
+def _text(value: object) -> str:
+    return "" if value is None else cut(str(value))
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+def cut(text: str, letters: int = LETTERS) -> str:
+    """A text of at most so many letters; half a surrogate pair, which no page can hold, is written as an escape."""
+    text = text[: letters + 1].encode(errors="backslashreplace").decode()
+    return text if len(text) <= letters else f"{text[:letters]}…"
+
+
+def workload_text(workload: Mapping[str, object]) -> str:
+    """A workload in short: ``weather, stations 50, duration 30s``."""
+    given = [f"{key} {value}" for key, value in list(workload.items())[:20] if key not in _HIDDEN]
+    name = ", ".join(each.rpartition("/")[2] for each in cut(str(workload.get("name", "")), 1000).split(", "))
+    return cut(", ".join([name, *map(cut, given)]))
+
+
+SORTS: Final[Mapping[str, Callable[[RunLine], Any]]] = {
+    "recorded": lambda line: line.recorded,
+    "verdict": lambda line: STATES.index(line.state),
+    "run": lambda line: line.place.casefold(),
+    "engine": lambda line: line.engine.casefold(),
+    "semantics": lambda line: line.semantics.casefold(),
+    "workload": lambda line: line.workload.casefold(),
+    "seed": lambda line: line.seed.zfill(20),
+    "precision": lambda line: line.precision,
+    "recall": lambda line: line.recall,
+    "delay": lambda line: line.delay,
+    "memory": lambda line: line.memory,
+    "cpu": lambda line: line.cpu,
+}
+"""The orders of the list."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListRequest:
+    """The state of the list, as its address has it: words, a verdict, an order (``-delay``: greatest first), a page."""
+
+    words: str = ""
+    verdict: str = ""
+    sort: str = "-recorded"
+    page: int = 1
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> "ListRequest":
+        """Read the query of an address; what is none of its values is left out."""
+        verdict, sort, page = given.get("verdict", ""), given.get("sort", ""), given.get("page", "")
+        return cls(
+            cut(given.get("q", "")),
+            verdict if verdict in STATES else "",
+            sort if sort.removeprefix("-") in SORTS else "-recorded",
+            max(1, int(page)) if page.isascii() and page.isdigit() and len(page) < 7 else 1,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """A page of the list: its lines, how many runs fit the request, how many pages they are, the page's number."""
+
+    lines: Sequence[RunLine]
+    fitting: int
+    pages: int
+    number: int
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+def listed(lines: Sequence[RunLine], wanted: ListRequest) -> RunPage:
+    """The runs that have all words and the verdict, in order, those without the value last; ``counts`` by verdict."""
+    words = wanted.words.casefold().split()
+    said = [line for line in lines if all(word in _searched(line) for word in words)]
+    fitting = [line for line in said if wanted.verdict in ("", line.state)]
+    key = SORTS[wanted.sort.removeprefix("-")]
+    has = sorted((line for line in fitting if key(line) is not None), key=lambda line: line.place)
+    has.sort(key=key, reverse=wanted.sort.startswith("-"))
+    ordered = has + [line for line in fitting if key(line) is None]
+    pages = max(1, -(-len(ordered) // PAGE))
+    at = min(wanted.page, pages)
+    counts = {state: count for state in STATES if (count := sum(line.state == state for line in said))}
+    return RunPage(ordered[(at - 1) * PAGE : at * PAGE], len(ordered), pages, at, counts)
+
+
+def _searched(line: RunLine) -> str:
+    fields = (line.place, line.experiment, line.engine, line.semantics, line.workload, line.seed, line.sentence)
+    return "\n".join(fields).casefold()

@@ -1,0 +1,48 @@
+"""Terms and times for people: prefixed names, literals without their syntax, instants in UTC."""
+
+import re
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Final
+
+from streamgauge.formats.streams.observations import shortened
+from streamgauge.model.terms import Term, is_iri, is_literal, lexical
+
+LONGEST: Final = 300
+"""Characters of a cell."""
+
+SECONDS_ONLY: Final = 10**11
+"""Times (ms) below this one, of 1973, are shown as seconds: they count from the beginning of a recording."""
+
+_PREFIX: Final = re.compile(r"\bPREFIX\s+([\w.-]*)\s*:\s*<([^<>\"\s]{1,300})>", re.IGNORECASE)
+
+
+@lru_cache(maxsize=20_000)
+def shown_term(term: Term | None, prefixes: tuple[tuple[str, str], ...] = ()) -> str:
+    """A term for people: an IRI by a prefix where one is known, a literal without quotes and datatype."""
+    if term is None:
+        return ""
+    if is_literal(term):
+        tag = term[term.rfind('"') + 1 :]
+        text = lexical(term) + (f" {tag}" if tag.startswith("@") else "")
+    else:
+        text = shortened(term, dict(prefixes)) if is_iri(term) else term
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def declared_prefixes(query: str) -> dict[str, str]:
+    """The prefixes that the text of a query declares."""
+    return dict(_PREFIX.findall(query))
+
+
+def shown_time(ms: int | None) -> str:
+    """A time for people: seconds of a recording, or the instant in UTC; nothing for none."""
+    if ms is None:
+        return ""
+    if abs(ms) < SECONDS_ONLY:
+        return f"{ms / 1000:,.10g} s"
+    try:
+        text = datetime.fromtimestamp(ms / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return f"{ms:,} ms"
+    return text.replace("+00:00", "").removesuffix(".000")

@@ -1,0 +1,131 @@
+"""The playground over HTTP: JSON, the form without script, links, examples, runs of the folder, limits."""
+
+import json
+import re
+from html import unescape
+
+import httpx
+import pytest
+
+from streamgauge.formats.run import write_run
+from streamgauge.formats.stream import write
+from streamgauge.model.answer import Answer
+from streamgauge.model.run import Run, RunHeader
+from streamgauge.semantics.profiles import profile
+from streamgauge.workbench.rooms.playground.examples import FIRST, examples
+from streamgauge.workbench.rooms.playground.result import result
+from streamgauge.workbench.rooms.playground.state import MOST_BYTES, of_link, to_json
+from tests.workbench.serving import opened
+
+pytestmark = pytest.mark.server
+
+HTML = {"accept": "text/html"}
+OPEN_CLOSED = "(o, c]"
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    with (
+        opened(tmp_path_factory.mktemp("runs")) as bench,
+        httpx.Client(base_url=f"{bench.url}/playground", timeout=60) as client,
+    ):
+        client.folder = bench.folder
+        yield client
+
+
+def recorded(borders):
+    """The answers of an engine with these borders to the first example."""
+    found = result(FIRST)
+    engine = found.b if borders == OPEN_CLOSED else found.a
+    return [Answer(engine.variables, each.rows, instant=each.due.instant) for each in engine.reports]
+
+
+def lines(answers):
+    told = ({"vars": each.variables, "add": each.added, "instant": each.instant} for each in answers)
+    return "\n".join(map(json.dumps, told))
+
+
+def test_a_state_is_answered_as_json(bench):
+    found = bench.post("/evaluate", json=to_json(FIRST)).json()
+    assert found["errors"] == []
+    assert found["summary"] == "From A to B, of 4 reports 4 change."
+    assert [each["instant"] for each in found["differences"]] == [10_000, 15_000, 20_000, 25_000]
+    assert {each["field"] for each in found["differences"]} == {"borders"}
+    assert sorted(found["a"]["candidates"][0]["rows"]) == [["attic", "27"], ["hall", "22"], ["kitchen", "24"]]
+    assert "<svg" in found["html"]
+    assert bench.get("/", params={"s": found["link"]}, headers=HTML).text.count("≠ changes") == 4
+
+
+def test_the_page_works_without_script(bench):
+    page = bench.get("/", headers=HTML).text
+    names = set(re.findall(r'name="([\w.]+)"', page))
+    form = {"query": FIRST.query, "stream": FIRST.stream, "a.profile": "rspql", "start": "a", "second": "yes"}
+    assert set(form) - {"start"} <= names
+    again = bench.post("/", data={**form, "b.profile": "csparql-0.9.7"}, headers=HTML)
+    assert again.status_code == 200
+    assert "What differs" in again.text
+    form = {"query": FIRST.query.replace("FILTER", "FLITER"), "stream": "0: a <p."}
+    assert "not SPARQL 1.1" in bench.post("/", data=form, headers=HTML).text
+
+
+def test_every_example_is_listed_and_some_open(bench):
+    page = bench.get("/examples", headers=HTML).text
+    listed = re.findall(r'href="/playground/\?case=([\w-]+)"', page)
+    assert listed == [each.name for each in examples()]
+    for name in (listed[0], "csrbench-q6t", *listed[-90::30]):
+        opened_page = bench.get("/", params={"case": name, "profile": "rspql"}, headers=HTML)
+        assert opened_page.status_code == 200
+        assert "<svg" in opened_page.text
+    assert bench.get("/", params={"case": "none"}, headers=HTML).status_code == 400
+
+
+def test_hostile_text_stays_text(bench):
+    bad = "<script>alert(1)</script>"
+    state = to_json(FIRST) | {"stream": f"0: a p '{bad}'.", "query": FIRST.query.replace("21", f"'{bad}'")}
+    for text in (bench.post("/evaluate", json=state).json()["html"], bench.post("/", data={"query": bad}).text):
+        assert bad not in text
+
+
+def test_what_is_too_large_or_no_state_is_refused(bench):
+    assert bench.post("/evaluate", content=b"x" * (MOST_BYTES + 1)).status_code == 413
+    assert bench.post("/evaluate", content=b"[" * 2_000).status_code == 400
+    assert "no part of a state" in bench.post("/evaluate", json={"colour": 1}).json()["error"]
+    assert bench.post("/generate", json={"workload": "weather", "parameters": "data=/etc"}).status_code == 400
+    assert bench.post("/profile", json={"name": "none"}).status_code == 400
+    assert bench.post("/profile", json={"name": "cqels"}).json()["r2s"] == "Istream"
+
+
+def test_a_recording_is_diagnosed(bench):
+    state = {**to_json(FIRST), "b": None, "recording": lines(recorded(OPEN_CLOSED))}
+    found = bench.post("/diagnose", json=state).json()
+    assert found["judgement"] == "wrong"
+    assert "(o, c]" in found["parts"][0]
+    second = result_of(bench, found["second"])
+    assert second["b"]["semantics"]["borders"] == OPEN_CLOSED
+    right = bench.post("/diagnose", json={**state, "recording": lines(recorded("[o, c)"))}).json()
+    assert right["judgement"] == "right"
+    typed = {name: state[name] for name in ("query", "stream", "recording")}
+    form = {**typed, "advance": "25000", "a.profile": "rspql", "start": "a", "do": "diagnose"}
+    page = bench.post("/", data=form)
+    assert unescape(found["headline"]) in unescape(page.text)
+    assert "line 1 of the recording" in bench.post("/diagnose", json={**state, "recording": "?"}).json()["trouble"]
+
+
+def result_of(bench, link):
+    """The state behind a link, evaluated."""
+    return bench.post("/evaluate", json=to_json(of_link(link))).json()
+
+
+def test_a_run_of_the_folder_opens_and_no_other(bench, tmp_path):
+    found = result(FIRST)
+    header = RunHeader("mine", found.query, FIRST.query, "rspql", profile("rspql"), advanced_to=25_000, started=0)
+    folder = bench.folder / "mine"
+    folder.mkdir()
+    write(found.stream.elements, folder / "stream.parquet")
+    write_run(folder, Run(header, tuple(recorded(OPEN_CLOSED)), ()), "stream.parquet")
+    page = bench.get("/", params={"run": "mine"}, headers=HTML)
+    assert page.status_code == 200
+    assert "2500: hall degrees 22." in page.text
+    (bench.folder / "out").symlink_to(tmp_path)
+    for name in ("../mine", "out", "/etc", "none"):
+        assert bench.get("/", params={"run": name}, headers=HTML).status_code == 400
