@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shlex
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -208,6 +209,44 @@ class Experiments:
         return ""
 
 
+def experiment_text(header: RunHeader) -> str:
+    """An experiment file that makes such a run; empty where none does, as for recorded streams and static data."""
+    try:
+        text = _written(header)
+        experiment = Experiment.model_validate(tomllib.loads(text))
+        [trial] = plan_runs(experiment, plan_query(experiment))
+    except (MistakeError, ValueError):
+        return ""
+    return "" if trial.differences(header) else text
+
+
+def _written(header: RunHeader) -> str:
+    """The tables of an experiment file, the query as a literal of several lines."""
+    quotes = "'''"
+    part = {key: value for key, value in header.workload.items() if key not in FOUND}
+    tables = [
+        f"name = {_toml(header.experiment or 'again')}",
+        f"seeds = [{_toml(header.workload.get('seed', 0))}]",
+        f"\n[workload]\nname = {_toml(header.workload.get('name', ''))}",
+        *(f"{key} = {_toml(value)}" for key, value in part.items()),
+        f"\n[query]\ntext = {quotes}\n{header.query_text}{quotes}",
+        "\n[[engine]]",
+        *(f"{key} = {_toml(value)}" for key, value in _engine(header).items()),
+        f"\n[feed]\npace = {_toml('fast' if header.factor is None else header.factor)}",
+    ]
+    return "\n".join(tables) + "\n"
+
+
+def _engine(header: RunHeader) -> dict[str, object]:
+    """The table of an experiment's engine that makes a run."""
+    part: dict[str, object] = {"name": header.engine, "semantics": [header.semantics.name]}
+    if header.semantics.time_unit != profile(header.semantics.name).time_unit:
+        part["time_unit"] = header.semantics.time_unit
+    if header.options:
+        part["options"] = dict(header.options)
+    return part
+
+
 def _told_otherwise(experiment: Experiment, header: RunHeader) -> frozenset[str]:
     """The differences that say nothing: a recorded stream is named by its path from where the command was called."""
     names = {source.address.rpartition("/")[2] for source in experiment.workload.sources}
@@ -217,12 +256,7 @@ def _told_otherwise(experiment: Experiment, header: RunHeader) -> frozenset[str]
 
 def _overrides(experiment: Experiment, header: RunHeader) -> Iterator[str]:
     """The fields by which an experiment makes just the one trial of a run, as ``-D`` takes them."""
-    part: dict[str, object] = {"name": header.engine, "semantics": [header.semantics.name]}
-    if header.semantics.time_unit != profile(header.semantics.name).time_unit:
-        part["time_unit"] = header.semantics.time_unit
-    if header.options:
-        part["options"] = dict(header.options)
-    yield f"engine=[{_inline(part)}]"
+    yield f"engine=[{_inline(_engine(header))}]"
     yield f"seeds=[{_toml(header.workload.get('seed', 0))}]"
     if experiment.repetitions != 1:
         yield "repetitions=1"
