@@ -62,7 +62,7 @@ class GridLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
+class ReportTimeline:
     """The timeline: ``first`` and ``last`` (ms) stand at ``left`` and ``right`` (pixels)."""
 
     width: int
@@ -89,7 +89,7 @@ class _Scale:
         return round(self.left + share * (self.right - self.left), 1)
 
 
-def timeline(found: PlaygroundResult) -> Timeline:
+def timeline(found: PlaygroundResult) -> ReportTimeline:
     """The timeline of a result as wide as its state says."""
     sides = [("A", found.a)] + ([("B", found.b)] if found.b is not None else [])
     scale = _Scale(*_span(found, [side for _, side in sides if side is not None]), found.state.width)
@@ -106,7 +106,7 @@ def timeline(found: PlaygroundResult) -> Timeline:
         shown = now if shown is None else shown
         top = _add(lanes, _reports(found, label, side, scale, top), top)
     ticks = tuple(_ticks(scale))
-    return Timeline(found.state.width, top, scale.first, scale.last, scale.left, scale.right, ticks, tuple(lanes))
+    return ReportTimeline(found.state.width, top, scale.first, scale.last, scale.left, scale.right, ticks, tuple(lanes))
 
 
 def _add(lanes: list[Lane], lane: Lane, top: float) -> float:
