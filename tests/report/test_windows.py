@@ -46,7 +46,7 @@ def test_a_line_says_content_rows_and_command() -> None:
 def test_a_late_report_says_by_how_much_and_what_was_allowed() -> None:
     (table,) = window_tables(series_of([late()]))
     (told,) = [line.sentences[1] for line in table.lines if line.heading == "window 2"]
-    assert re.fullmatch(r"It came 2\.4\d? s after it was due; 1 s were allowed\.", told)
+    assert re.fullmatch(r"It came 2\.4\d? s after it was due, later than the 1 s allowed\.", told)
 
 
 @pytest.mark.slow

@@ -32,9 +32,9 @@ COLUMNS: Final = (
     "received, mean", "complete publications", "publications/s",
 )  # fmt: skip
 NOTE: Final = (
-    "Notification time runs from the call of the publication that first allowed the notification to its making, "
-    "received to its reception; the mean is over notifications. Deferred: told after a later publication was "
-    "acknowledged. A publication is complete when all its notifications were told before the run's end."
+    "Notification time runs from the publication that caused a notification until the broker made it, received until "
+    "the subscriber had it; means are over notifications. Deferred: notified only after a later publication was "
+    "acknowledged. A publication is complete when all its notifications came before the run's end."
 )
 
 

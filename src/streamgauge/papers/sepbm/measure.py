@@ -10,6 +10,7 @@ from streamgauge import workloads
 from streamgauge.formats.files import made_folder
 from streamgauge.formats.run import read_json, write_json
 from streamgauge.formats.streams import read_triples
+from streamgauge.model.phrases import counted
 from streamgauge.papers.reproduction import ComparedClaim, Reproduction, Tell, claims_table, paper
 from streamgauge.reasoning import read_rules
 from streamgauge.report.charts import ChartDrawing
@@ -394,7 +395,8 @@ def document(extent: SepbmExtent, measured: SepbmOutcomes) -> Reproduction:
         },
         "lacking": dict(measured.lacking),
     }
-    title = f"SEP-BM with {extent.universities} universities, {extent.publications} publications, rule {extent.rule}"
+    size = "1 university" if extent.universities == 1 else f"{extent.universities:,} universities"
+    title = f"SEP-BM with {size}, {counted(extent.publications, 'publication')}, rule {extent.rule}"
     return PAPER.reproduction(title, sections, data, extent.strategies)
 
 
