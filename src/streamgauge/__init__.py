@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from streamgauge.model.verdict import Verdict
     from streamgauge.query import parse as parse_query
     from streamgauge.semantics.profiles import profile
-    from streamgauge.timelines import Timeline, timeline
+    from streamgauge.timelines import TimelinePicture, timeline
     from streamgauge.verification import verify
     from streamgauge.watching import AsyncWatch, Watch, awatch, watch
 
@@ -59,7 +59,7 @@ __all__ = [
     "Run",
     "Semantics",
     "StreamElement",
-    "Timeline",
+    "TimelinePicture",
     "Verdict",
     "Watch",
     "awatch",
@@ -85,7 +85,7 @@ _HOMES = {
     "Run": "model.run",
     "Semantics": "model.semantics",
     "StreamElement": "model.element",
-    "Timeline": "timelines",
+    "TimelinePicture": "timelines",
     "Verdict": "model.verdict",
     "Watch": "watching",
     "awatch": "watching",

@@ -34,7 +34,7 @@ class TimelineError(MistakeError, ValueError):
     """What cannot be drawn; the sentence says why."""
 
 
-class Timeline:
+class TimelinePicture:
     """A picture of windows and reports: ``svg`` is its text, ``save`` writes it; a notebook shows it."""
 
     def __init__(self, svg: str, title: str) -> None:
@@ -67,7 +67,7 @@ def timeline(
     answers: Iterable[Given] | None = None,
     reports: int = REPORTS,
     **options: Unpack[VerifyOptions],
-) -> Timeline:
+) -> TimelinePicture:
     """The stream of a query with the windows, their contents and the reports that are due, as a picture.
 
     ``given`` is a query with its streams (those of ``expect``, with its options but ``windows``), or a run that
@@ -93,7 +93,7 @@ def _held(run: Run) -> tuple[StreamElement, ...]:
     return tuple(islice(elements(stream_path(run.folder)), ELEMENTS + 1))
 
 
-def _drawn(run: Run, held: Sequence[StreamElement], verdict: Verdict | None, reports: int) -> Timeline:
+def _drawn(run: Run, held: Sequence[StreamElement], verdict: Verdict | None, reports: int) -> TimelinePicture:
     header = run.header
     streams = header.query.streams
     own = tuple(element for element in held if element.stream in streams)
@@ -106,7 +106,7 @@ def _drawn(run: Run, held: Sequence[StreamElement], verdict: Verdict | None, rep
     scene = _first(scene, origin, reports)
     judged = None if verdict is None else JudgedReports.of(verdict.windows)
     panel = TimelinePanel(scene, 8, origin, judged)
-    return Timeline(drawn(scene.name, [panel], panel.bottom + 18), scene.name)
+    return TimelinePicture(drawn(scene.name, [panel], panel.bottom + 18), scene.name)
 
 
 def _title(engine: str, semantics: Semantics, verdict: Verdict | None) -> str:

@@ -21,7 +21,7 @@ OPEN_AT_THE_LEFT = [(5000, [("<urn:a>", 1), ("<urn:b>", 2), ("<urn:e>", 5)]), (1
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def texts(drawn: streamgauge.Timeline, kind: str | None = None) -> list[str]:
+def texts(drawn: streamgauge.TimelinePicture, kind: str | None = None) -> list[str]:
     """The texts of a picture, those of a class where one is asked for."""
     found = ElementTree.fromstring(drawn.svg).iter(f"{SVG}text")
     return [each.text or "" for each in found if kind is None or each.get("class") == kind]
