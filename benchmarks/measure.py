@@ -231,6 +231,16 @@ OBSERVED: Final = (
     "?obs{n} om-owl:observedProperty weather:_AirTemperature ; om-owl:procedure ?sensor ; "
     "om-owl:result ?res{n} . ?res{n} om-owl:floatValue ?value{n} . "
 )
+HUB: Final = (
+    "SELECT ?obs {{ ?obs om-owl:observedProperty ?all {} {{ ?one om-owl:observedProperty ?all ; om-owl:procedure "
+    "<http://knoesis.wright.edu/ssw/System_A0> }} }}"
+)
+_HUBS: Final = {
+    "optional": "OPTIONAL",
+    "exists": "FILTER EXISTS",
+    "not_exists": "FILTER NOT EXISTS",
+    "minus": "MINUS",
+}
 QUERIES: Final = {
     "select": "SELECT ?sensor ?obs ?value { " + OBSERVED.format(n="") + "FILTER(?value > 50.0) }",
     "average": "SELECT (AVG(?value) AS ?avg) { " + OBSERVED.format(n="") + "}",
@@ -238,8 +248,12 @@ QUERIES: Final = {
     + OBSERVED.format(n=1)
     + OBSERVED.format(n=2)
     + "FILTER(?value1 - ?value2 > 60.0) }",
+    "optionals": "SELECT * { ?obs om-owl:procedure ?sensor OPTIONAL { ?obs om-owl:result ?res } "
+    "OPTIONAL { ?res om-owl:floatValue ?value } OPTIONAL { ?res om-owl:uom ?unit } }",
+    **{f"hub_{name}": HUB.format(with_) for name, with_ in _HUBS.items()},
 }
-"""The queries of YABench's experiments 1 to 3, without a window."""
+"""The queries of YABench's experiments 1 to 3, without a window; OPTIONALs that use what another may leave unbound; and
+pairs of all observations with those of one station, by a property that all have."""
 
 RUNS = (
     ("close 5 s/5 s", CSPARQL, Window(5000, 5000)),

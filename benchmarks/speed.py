@@ -174,14 +174,15 @@ def beside(case: SpeedCase, source: Path) -> float:
 def alone(chosen: list[SpeedCase], repeat: int) -> bool:
     """Print every case; whether all goals are reached."""
     reached = True
-    with ResultTable("speed", ("case", "kind", "CPU s", "a CPU second", "goal", "outcome")) as table:
+    with ResultTable("speed", ("case", "kind", "CPU s", "a CPU second", "us each", "goal", "outcome")) as table:
         for case in chosen:
             spent = least(case, repeat)
             rate = case.size / spent
             reached = reached and rate >= case.goal
             outcome = "" if not case.goal else "reached" if rate >= case.goal else "not reached"
             goal = f"{case.goal:,}" if case.goal else ""
-            table.add(case.name, case.kind, f"{spent:.3f}", f"{rate:,.0f}", goal, outcome)
+            each = f"{1e6 * spent / case.size:.2f}"
+            table.add(case.name, case.kind, f"{spent:.3f}", f"{rate:,.0f}", each, goal, outcome)
     return reached
 
 

@@ -6,7 +6,8 @@ Answer: ``for answer in streamgauge.watch(query, stream)`` asks a continuous que
 ``to_polars()``.
 
 Judge: ``streamgauge.expect(query, stream)`` gives the answers that are due; ``streamgauge.load_run(folder)`` reads a
-recorded run and ``streamgauge.check(run)`` gives the verdict on it.
+recorded run and ``streamgauge.check(run)`` gives the verdict on it; ``streamgauge.verify(query, stream, answers=...)``
+judges answers without a folder. ``streamgauge.testing`` has the same for tests, with a pytest plugin.
 
 A query is text in any dialect, a file, or a ``ContinuousQuery`` (``parse_query`` reads one). A stream is a file, a URL,
 a list of (time in ms, triples), or a dictionary from the stream's IRI to one of these. ``Semantics`` are values;
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from streamgauge.model.verdict import Verdict
     from streamgauge.query import parse as parse_query
     from streamgauge.semantics.profiles import profile
+    from streamgauge.verification import verify
     from streamgauge.watching import AsyncWatch, Watch, awatch, watch
 
 __version__ = "0.1.0"
@@ -63,6 +65,7 @@ __all__ = [
     "load_run",
     "parse_query",
     "profile",
+    "verify",
     "watch",
 ]
 
@@ -86,6 +89,7 @@ _HOMES = {
     "load_run": "api",
     "parse_query": "query",
     "profile": "semantics.profiles",
+    "verify": "verification",
     "watch": "watching",
 }
 """Where each public name is; it is loaded when first used."""

@@ -97,17 +97,17 @@ def expect(query: Query, *streams: Stream, **options: Unpack[ExpectOptions]) -> 
     ``time_property``, ``time_in``, ``time_zone``, ``parts``, ``csv_mapping``. MistakeError says in a sentence what
     cannot be.
     """
-    _refuse_unknown("expect", options, ExpectOptions)
+    refuse_unknown("expect", options, ExpectOptions)
     given: dict[str, Any] = {**options}
     own = {field.name for field in fields(Terms)} - {"t0"}
     (asked,) = understand(query, Terms(**{name: value for name, value in given.items() if name in own}))
     reading = read_as(given, (asked,), asked.semantics.lateness)
-    _refuse_live(streams)
+    refuse_live(streams)
     feeds = open_feeds(streams, asked.query.streams, replace(reading, checked=True))
     horizon: list[int] = []
     with TemporaryDirectory() as scratch:
         table, told = Path(scratch), list[int]()
-        write(_elements(feeds, told.append), table / "part-0.parquet")
+        write(elements_of(feeds, told.append), table / "part-0.parquet")
         facts = stream_facts(table)
         refuse_window(asked.query, facts.triples, facts.span, MEMORY_LIMIT_MB)
         until = given.get("advance_to")
@@ -116,7 +116,7 @@ def expect(query: Query, *streams: Stream, **options: Unpack[ExpectOptions]) -> 
                 asked.query,
                 asked.semantics,
                 table,
-                Means(_spark, given.get("evaluator")),
+                Means(spark_session, given.get("evaluator")),
                 windows=given.get("windows"),
                 advance_to=None if until is None else duration(until),
                 t0=given.get("t0"),
@@ -162,7 +162,7 @@ def check(run: Run | str | Path, **options: Unpack[CheckOptions]) -> Verdict:
     ``exact_datatypes``, ``stream`` (the stream table of a run that was not read from a folder). MistakeError says
     in a sentence what cannot be judged so.
     """
-    _refuse_unknown("check", options, CheckOptions)
+    refuse_unknown("check", options, CheckOptions)
     recorded = run if isinstance(run, Run) else load_run(run)
     stream = _stream_of(recorded, options.get("stream"))
     if (query := options.get("query")) is not None:
@@ -179,7 +179,7 @@ def check(run: Run | str | Path, **options: Unpack[CheckOptions]) -> Verdict:
     delay = options.get("max_delay")
     late = None if delay is None else duration(delay)
     exact = options.get("exact_datatypes", False)
-    means = Means(_spark, options.get("evaluator"), late, gracious=gracious, exact_datatypes=exact)
+    means = Means(spark_session, options.get("evaluator"), late, gracious=gracious, exact_datatypes=exact)
     return judge_run(recorded, stream, means)
 
 
@@ -191,7 +191,7 @@ def _stream_of(run: Run, stream: str | Path | None) -> Path:
     return stream_path(run.folder)
 
 
-def _refuse_live(streams: Sequence[Stream]) -> None:
+def refuse_live(streams: Sequence[Stream]) -> None:
     """Refuse, before any is opened, a source of which nobody knows when it ends; WatchError."""
     for _, given in given_pairs(streams):
         named = str(given) if isinstance(given, str | Path) else ""
@@ -200,7 +200,7 @@ def _refuse_live(streams: Sequence[Stream]) -> None:
             raise WatchError(f"{said}a stream that ends is needed here: a file, or something to iterate over")
 
 
-def _elements(feeds: Iterable[StreamFeed], told: Callable[[int], object]) -> Iterator[StreamElement]:
+def elements_of(feeds: Iterable[StreamFeed], told: Callable[[int], object]) -> Iterator[StreamElement]:
     """The elements of sources that end, merged by time; ``told`` hears how far they say time has come."""
     for item in by_time([feed.items for feed in feeds if isinstance(feed.items, Iterable)]):
         if isinstance(item, Advance):
@@ -209,13 +209,15 @@ def _elements(feeds: Iterable[StreamFeed], told: Callable[[int], object]) -> Ite
             yield item
 
 
-def _refuse_unknown(name: str, options: object, known: type) -> None:
+def refuse_unknown(name: str, options: object, known: type) -> None:
+    """TypeError for options that a function does not have, whose own are the keys of a TypedDict."""
     given = cast(dict[str, object], options)
     if unknown := set(given) - set(known.__annotations__):
         raise TypeError(f"{name} has no option {', '.join(sorted(unknown))}: it has {', '.join(known.__annotations__)}")
 
 
-def _spark() -> "SparkSession":
+def spark_session() -> "SparkSession":
+    """The Spark session of this process, begun when first asked for."""
     from streamgauge.spark.session import session
 
     return session(None)

@@ -52,6 +52,11 @@ def offline(profile: Path) -> Iterator[Any]:
         yield browser
 
 
+def complaints(browser: Any) -> list[dict[str, Any]]:
+    """Entries of the browser's log since the last look, but for those of its own pages, as of a new tab."""
+    return [entry for entry in browser.get_log("browser") if not entry["message"].startswith("chrome://")]
+
+
 def asked(browser: Any) -> list[str]:
     """What a page has asked for, over the network or not, as the browser's log tells it."""
     return [entry["message"] for entry in browser.get_log("performance") if "requestWillBeSent" in entry["message"]]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.driving import CONTRAST, show, started
+from tests.browser.driving import CONTRAST, complaints, show, started
 
 pytestmark = pytest.mark.browser
 
@@ -82,7 +82,7 @@ def test_a_pattern_is_found_and_links_lead_on(browser: Any, address: str) -> Non
     assert browser.find_element("name", "object").get_attribute("value") == '"7"@en'
     browser.find_element("css selector", "td[data-label=predicate] a").click()
     says(browser, "240 quads match")
-    assert browser.get_log("browser") == []
+    assert complaints(browser) == []
 
 
 def test_a_default_graph_is_asked_for_by_its_name(browser: Any, address: str) -> None:

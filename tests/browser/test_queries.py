@@ -9,7 +9,7 @@ import pytest
 
 from streamgauge.engines import load
 from streamgauge.servers.queries.registry import Queries
-from tests.browser.driving import CONTRAST, show, started
+from tests.browser.driving import CONTRAST, complaints, show, started
 from tests.servers.queries.asks import IN, construct, select
 from tests.servers.queries.test_face import LINES, TOKEN, lines, served, until
 
@@ -61,8 +61,8 @@ def test_a_query_is_registered_watched_and_ended(browser: Any, service: SimpleNa
     press(browser, "End q1")
     until(lambda: text(browser, "#link") == "deregistered")
     until(lambda: "No query is registered." in text(browser, "main"))
-    complaints = [one["message"] for one in browser.get_log("browser") if "400" not in one["message"]]
-    assert complaints == []
+    said = [one["message"] for one in complaints(browser) if "400" not in one["message"]]
+    assert said == []
 
 
 def test_the_example_is_registered_published_on_and_answered(browser: Any, service: SimpleNamespace) -> None:
@@ -88,8 +88,8 @@ def test_the_example_is_registered_published_on_and_answered(browser: Any, servi
     field.send_keys("}")
     browser.find_element("css selector", "#publish button").click()
     until(lambda: "not a line of JSON" in text(browser, "#published"))
-    complaints = [one["message"] for one in browser.get_log("browser") if "400" not in one["message"]]
-    assert complaints == []
+    said = [one["message"] for one in complaints(browser) if "400" not in one["message"]]
+    assert said == []
 
 
 def test_a_service_with_tokens_asks_for_one(browser: Any) -> None:

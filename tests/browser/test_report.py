@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streamgauge import report
-from tests.browser.driving import CONTRAST, asked, offline, show
+from tests.browser.driving import CONTRAST, asked, complaints, faults, offline, show
 from tests.report import build
 
 pytestmark = pytest.mark.browser
@@ -32,7 +32,7 @@ def test_it_opens_without_network_and_without_complaints(browser: Any, address: 
     show(browser, address)
     assert "5 of 21 windows not as expected" in browser.find_element("css selector", "#verdict").text
     assert browser.find_element("css selector", ".headline").is_displayed()
-    assert browser.get_log("browser") == []
+    assert complaints(browser) == []
     requests = asked(browser)
     assert requests
     assert not [one for one in requests if '"url":"http' in one]
@@ -134,3 +134,44 @@ def test_borders_that_fit_best_are_drawn_against_the_expected_ones(browser: Any,
         plot.find_elements("css selector", f"path[fill-opacity='{share}']") for share in ("0.04", "0.75")
     )
     assert (len(outlines), len(found)) == (12, 11)
+
+
+def _press(browser: Any, element: Any, key: str = "\ue007") -> None:
+    """A key on an element that has the focus: Enter, unless another is given."""
+    browser.execute_script("arguments[0].focus()", element)
+    browser.switch_to.active_element.send_keys(key)
+
+
+def test_a_red_border_opens_its_row_and_a_name_its_window(browser: Any, address: str) -> None:
+    show(browser, address)
+    bar = browser.find_element("css selector", '.plot.wide a[aria-label$="window 7 (35, 40] s, wrong"]')
+    target = browser.find_element("id", bar.get_dom_attribute("href").partition("#")[2])
+    assert not target.is_displayed()
+    _press(browser, bar)
+    assert target.is_displayed()
+    assert "11 missing" in target.find_element("xpath", "./ancestor::td").text
+    assert ":S0" in target.text
+    name = target.find_element("xpath", "./ancestor::table//th/a[text()='window 4']")
+    opened = browser.find_element("id", name.get_dom_attribute("href").partition("#")[2])
+    assert not opened.is_displayed()
+    _press(browser, name)
+    assert "rows expected and received" in opened.text
+    assert complaints(browser) == []
+
+
+def test_only_those_that_are_wrong_are_shown_without_a_script(browser: Any, address: str) -> None:
+    show(browser, address)
+    fold = browser.find_element("xpath", "//details[.//td][contains(summary, 'not right')][.//input]")
+    _press(browser, fold.find_element("css selector", "summary"))
+    rows = [row for row in fold.find_elements("css selector", "tbody > tr.right") if row.is_displayed()]
+    assert rows
+    _press(browser, fold.find_element("css selector", "input"), " ")
+    assert not [row for row in rows if row.is_displayed()]
+    assert fold.find_element("css selector", "tr.wrong").is_displayed()
+
+
+def test_axe_finds_nothing_serious(browser: Any, tmp_path: Path) -> None:
+    report.write([build.wrong()], tmp_path / "one.html", "One run")
+    show(browser, (tmp_path / "one.html").as_uri())
+    browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
+    assert faults(browser) == []

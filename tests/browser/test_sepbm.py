@@ -8,7 +8,7 @@ import pytest
 
 from streamgauge.papers.reproduction import write
 from streamgauge.papers.sepbm.measure import SepbmExtent, document
-from tests.browser.driving import CONTRAST, asked, offline, show
+from tests.browser.driving import CONTRAST, asked, complaints, offline, show
 from tests.report.sepbm import measured
 
 pytestmark = pytest.mark.browser
@@ -30,7 +30,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_it_opens_without_network_and_without_complaints(browser: Any, address: str) -> None:
     show(browser, address)
     assert "Average notification time" in browser.find_element("css selector", "#published").text
-    assert browser.get_log("browser") == []
+    assert complaints(browser) == []
     requests = asked(browser)
     assert requests
     assert not [one for one in requests if '"url":"http' in one]

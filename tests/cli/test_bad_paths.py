@@ -27,6 +27,8 @@ READERS = {
     "check {}",
     "explain {}",
     "report {}",
+    "compare {} run",
+    "compare {}.json run",
     "import {}.json --query query.rq --stream readings.nq --semantics rspql --out new",
     f"{IMPORT} --query {{}}.rq --stream readings.nq",
     f"{IMPORT} --query query.rq --stream {{}}.nq",

@@ -2,17 +2,22 @@
 
 import functools
 import json
+import re
+import shlex
 from dataclasses import replace
 from io import StringIO
 
 import pytest
 from rich.console import Console
 
-from streamgauge.formats.run import read_verdict, write_run
+from streamgauge.formats.run import read_run, read_verdict, write_run
 from streamgauge.formats.stream import write
 from streamgauge.model.semantics import Borders
 from streamgauge.model.verdict import Diagnosis, Part
+from streamgauge.query import parse
+from streamgauge.report.series import series_of
 from streamgauge.report.text import explained_lines
+from streamgauge.report.windows import window_tables
 from streamgauge.semantics.profiles import RSPQL
 from tests.notation import stream
 from tests.oracle.runs import TEXT, right_run
@@ -107,3 +112,27 @@ def test_none_fits_is_said_and_not_a_diagnosis(recorded, explain):
     assert code == 4
     assert "None fits" in out
     assert "Proof" not in out
+
+
+def test_the_command_of_the_report_shows_one_window(recorded, command):
+    folder = recorded(
+        right(), lambda answers: [answers[0], replace(answers[1], added=answers[1].added[1:]), *answers[2:]]
+    )
+    command("check", folder)
+    run, verdict = read_run(folder, parse), read_verdict(folder)
+    (table,) = window_tables(series_of([(run, verdict)]))
+    wrong = next(line for line in table.lines if line.state == "wrong")
+    window = verdict.windows[1]
+    code, out, _ = command(*shlex.split(wrong.command)[1:])
+    assert code == 1
+    assert f"window {window.index}: wrong" in out
+    assert f"{window.content} triple" in out
+    assert re.search(rf"rows in all +{window.expected} +{window.actual}\b", out)
+    code, out, _ = command("explain", folder, "--window", window.index, "--json")
+    told = json.loads(out)
+    assert len(told["expected_rows"]) == window.expected == len(told["received_rows"]) + 1
+    assert len(told["content_triples"]) == window.content
+    assert told["missing"] == [row for row in told["expected_rows"] if row not in told["received_rows"]]
+    code, _, told = command("explain", folder, "--window", "999")
+    assert code == 2
+    assert "the verdict has" in told

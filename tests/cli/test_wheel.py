@@ -5,6 +5,8 @@ The libraries are those of the environment that runs the tests: nothing is fetch
 
 import json
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -181,6 +183,47 @@ def test_a_live_query_over_linked_data(installed):
 def test_continuous_queries_over_http(installed):
     with installed.serving("engine", "serve", "live") as address, urlopen(address) as page:
         assert b"<html" in page.read()
+
+
+SUITE = ("-m", "pytest", "-p", "no:randomly", "-p", "no:cacheprovider", "--pyargs", "streamgauge.testing.conformance")
+ENGINES = ROOT / "examples" / "engines"
+
+
+def conformance(installed: Installed, program: str, *words: str) -> "subprocess.CompletedProcess[str]":
+    """The conformance suite as tests of a program, by the plugin that the wheel's entry point names."""
+    python = installed.program.with_name("python")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    asked = [python, *SUITE, "--streamgauge-program", program, *words]
+    return subprocess.run(asked, cwd=installed.folder, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize(("program", "file"), [("python3", "minimal.py"), ("node", "minimal.js")])
+def test_the_plugin_certifies_the_example_engines(installed, program, file):
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed: the reference engine {file} cannot run")
+    done = conformance(installed, f"{program} {ENGINES / file}")
+    assert done.returncode == 0, done.stdout
+    passed = re.search(r"(\d+) passed, (\d+) skipped", done.stdout.splitlines()[-1])
+    assert passed is not None, done.stdout
+    assert int(passed[1]) > 100
+
+
+@pytest.mark.prove
+def test_a_broken_copy_of_an_example_engine_fails_by_case_window_and_rows(installed):
+    right = (ENGINES / "minimal.py").read_text()
+    broken = installed.folder / "broken.py"
+    broken.write_text(right.replace("while self.close <= item", "while self.close < item"))
+    assert broken.read_text() != right
+    done = conformance(installed, f"python3 {broken}", "--streamgauge-case", "borders")
+    assert done.returncode == 1
+    for words in (
+        "tumbling windows are half-open @ own: failing",
+        "window 1 [0.005, 0.01) s, report at 0.01 s: missed, expected 2 rows, received 0",
+        "missing: ?s = <urn:b>",
+        "Diagnosis: ",
+    ):
+        assert words in done.stdout, done.stdout
 
 
 @pytest.mark.prove

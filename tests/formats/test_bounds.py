@@ -289,6 +289,30 @@ def test_json_lies_at_most_so_deep() -> None:
         read_json("[1,")
 
 
+@pytest.mark.parametrize(
+    "text", ['["\\ud834"]', b'{"\\udd1e\\ud834": 1}', b'["\xed\xa0\xb4"]', '{"a": {"b": "\ud834"}}']
+)
+def test_half_a_surrogate_pair_is_no_text(text: str | bytes) -> None:
+    with pytest.raises(BoundError, match="not text that UTF-8 can write"):
+        read_json(text)
+    assert read_json('["\\ud834\\udd1e"]') == ["\U0001d11e"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ASK { <urn:\\ud834> ?p ?o }",
+        'ASK { ?s ?p "\\\\\\U0000DD1E" }',
+        "ASK { ?s ?p '\ud834' }",
+        "PREFIX a: <urn:\\UFFFFFFFF> ASK { a:b ?p ?o }",
+    ],
+)
+def test_half_a_surrogate_pair_in_sparql_is_refused(text: str) -> None:
+    with pytest.raises(BoundError, match="not text that UTF-8 can write"):
+        check_sparql(text)
+    check_sparql('ASK { ?s ?p "\\\\ud834", "\\U0001d11e", "\U0001d11e" }')
+
+
 def test_json_ld_is_held_to_depth_and_contexts() -> None:
     with pytest.raises(BoundError, match="more than 100 deep"):
         check_rdf('{"urn:p":' * 5_000 + "1" + "}" * 5_000, ox.RdfFormat.JSON_LD)

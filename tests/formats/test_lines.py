@@ -195,6 +195,9 @@ def test_terms_of_answers_keep_their_lexical_form_in_canonical_syntax():
         ('{"stream":"s","t":1,"n":1,"until":"x"}', "field until is 'x'"),
         ('{"stream":"s","t":1,"n":1,"until":1}', "field until is 1: an element ends after its time, 1 ms"),
         ('{"advance":"soon"}', "field advance is 'soon': expected a whole number"),
+        ('{"stream":"s","t":1,"n":1,"add":"<urn:\\ud834> <urn:b> 1 ."}', "half of a surrogate pair"),
+        (b'{"stream":"\\udd1e","t":1,"n":1}', "half of a surrogate pair"),
+        ('{"stream":"s","t":1,"n":1,"remove":"\ud834"}', "half of a surrogate pair"),
     ],
 )
 def test_wrong_input_lines_name_the_field(line, said):

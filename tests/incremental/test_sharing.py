@@ -3,7 +3,7 @@
 import pytest
 
 from streamgauge.incremental.drivers.landmark import Landmark
-from streamgauge.incremental.row_joins import Reachability
+from streamgauge.incremental.paths import Reachability
 from streamgauge.query import parse_sparql
 
 FACTS = [(f"<urn:{n}>", f"<urn:p{n % 16}>", f"<urn:{n + 1}>") for n in range(20)]

@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from streamgauge.papers import reproduction as page
-from tests.browser.test_report import CONTRAST, browser, show
+from tests.browser.driving import CONTRAST, complaints, show
+from tests.browser.test_report import browser
 from tests.papers import build
 
 __all__ = ["browser"]
@@ -52,7 +53,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_sticks_out_sideways(browser: Any, address: str, width: int) -> None:
     show(browser, address, width)
-    assert browser.get_log("browser") == []
+    assert complaints(browser) == []
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     boxes = "return [...document.querySelectorAll('.scroll,figure,.card,h1')].map(e => e.getBoundingClientRect().right)"
     assert max(browser.execute_script(boxes)) <= width

@@ -14,8 +14,8 @@ from streamgauge.model.phrases import counted
 from streamgauge.model.semantics import Borders
 from streamgauge.report import numbers, text
 from streamgauge.report.charts import MUTED, SERIES, STATE
-from streamgauge.report.document import cut, shortener
 from streamgauge.report.series import Point, bins, box, spread_sample
+from streamgauge.report.windows import cut, shortener
 from tests.report import build
 
 

@@ -164,3 +164,14 @@ def test_columns_and_values() -> None:
     assert gaps(NEXT).plain_columns == (False,)
     assert gaps(PLAIN).plain_columns == (True,)
     assert (gaps(MORE).compares, gaps(PLAIN).compares) == (True, False)
+
+
+def test_twins_of_one_value_are_told_beside_twins_of_another():
+    asked = gaps(MAX)
+    assert asked.forms(literals("1 1.0 2 2.0")) is None
+    assert [asked.forms(literals(text)) is None for text in ("1 1.0", "2 2.0", "1 2", "1.0 2.0")] == [
+        True,
+        True,
+        False,
+        False,
+    ]

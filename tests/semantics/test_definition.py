@@ -13,8 +13,8 @@ from streamgauge.model.semantics import CQL, R2S, Counting, Report, Semantics
 from streamgauge.oracle.judging.compare import computed_columns
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.arrivals import origins
-from streamgauge.semantics.definition import expected
-from streamgauge.semantics.profiles import PROFILES
+from streamgauge.semantics.definition import CAME, WENT, expected
+from streamgauge.semantics.profiles import PROFILES, RSPQL
 from streamgauge.semantics.refusal import OutOfOrderError
 from streamgauge.suites.conformance.cases import load
 from tests.notation import STREAM, stream
@@ -110,3 +110,12 @@ def test_the_size_of_a_content_is_that_of_its_set_or_bag(content, size):
     query = ContinuousQuery(parse_sparql("SELECT ?s { ?s <urn:p> ?o }"), (StreamWindow(STREAM, Window(5, 5)),))
     (found,) = expected(stream("0: a p b. | 1: a p b. c p d."), query, Semantics("s", content=content), 5, 0)
     assert (found.content, len(found.rows)) == (size, size)
+
+
+def test_the_column_of_signs_has_a_name_that_no_variable_has():
+    semantics = replace(RSPQL, r2s=R2S.CHANGES, r2s_able=frozenset(R2S))
+    query = ContinuousQuery(parse_sparql("SELECT ?s { ?s <urn:p> ?o }"), (StreamWindow(STREAM, Window(5, 5)),))
+    first, second = expected(stream("0: a p b. | 6: c p d."), query, semantics, 10, 0)
+    assert first.variables == second.variables == ("s", "±")
+    assert first.rows == (("<urn:a>", CAME),)
+    assert set(second.rows) == {("<urn:a>", WENT), ("<urn:c>", CAME)}

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from streamgauge.model.query import StreamWindow, Window
 from streamgauge.model.semantics import Borders, Due, Report, Scope, Semantics, Tick
+from streamgauge.semantics import due as due_instants
 from streamgauge.semantics.arrivals import Head, arrivals
-from streamgauge.semantics.due import active_window, candidates
+from streamgauge.semantics.due import active_window, candidates, content_from
 from streamgauge.semantics.profiles import CQELS, RSPQL, YABENCH
 from streamgauge.semantics.refusal import RefusedError
 
@@ -189,3 +190,26 @@ def test_a_window_of_triples_is_whole_from_its_last_triple_on(tick):
     assert instants([1, 3, 5, 7], Window(3, 3, "count"), replace(whole, partial_head=True)) == [1, 3, 5, 7]
     assert instants([1, 3, 5, 7], Window(3, 1), whole) == [3, 5, 7]
     assert instants([1, 3, 5, 7], Window(9, 9, "landmark"), whole, t0=3) == [3, 5, 7]
+
+
+@pytest.mark.parametrize(
+    ("borders", "instant", "found"),
+    [
+        (Borders.CLOSED_OPEN, 9, (0, 0)),
+        (Borders.CLOSED_OPEN, 10, (4, 4)),
+        (Borders.OPEN_CLOSED, 10, (0, 1)),
+        (Borders.OPEN_CLOSED, 11, (4, 5)),
+        (Borders.CLOSED, 10, (0, 0)),
+    ],
+)
+def test_the_first_time_that_the_earliest_open_window_holds(borders, instant, found):
+    """Windows of 10 ms every 4 ms: at their start where they are closed there, else 1 ms after."""
+    assert content_from(Window(10, 4), replace(CHANGE, borders=borders), 0, instant) == found
+
+
+def test_a_clock_of_just_as_many_instants_as_one_run_may_have(monkeypatch):
+    monkeypatch.setattr(due_instants, "MOST_INSTANTS", 10)
+    windows = (StreamWindow("urn:s", Window(10, 10)),)
+    due_instants.refuse_clock(windows, CLOSE, 0, 109)
+    with pytest.raises(RefusedError, match="there are 11 instants, more than 10"):
+        due_instants.refuse_clock(windows, CLOSE, 0, 110)

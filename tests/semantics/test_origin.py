@@ -121,3 +121,10 @@ def test_near_moves_only_what_is_far():
     assert epoch - 60_000 < begun.t0 < epoch
     assert near(held, RSPQL, 10_000 * 10_000) is RSPQL
     assert near(held, RSPQL, None) is RSPQL
+
+
+def test_a_window_of_triples_has_no_slide_in_time():
+    held, semantics = windows((5, 50, "count")), replace(CHANGE, tick=Tick.TUPLE)
+    assert near(held, semantics, 10_001).t0 == 10_000
+    assert near(held, semantics, 10_000).t0 == 0
+    assert near(held, replace(semantics, time_unit=2), 10_002).t0 == 0

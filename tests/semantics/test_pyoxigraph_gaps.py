@@ -281,3 +281,21 @@ def test_pyoxigraph_and_the_algebra_agree_with_paths_graphs_functions_and_exists
 @given(wide.constructs(draw.queries(draw.DEFAULT)), GRAPHS, replacements(COMMON))
 def test_pyoxigraph_and_the_algebra_agree_on_constructed_triples(form, graphs, terms):
     agree(*replaced((form, graphs), terms))
+
+
+@pytest.mark.parametrize("condition", ["?v > 0", "?v > 0 || ?p = <urn:none>"])
+def test_the_terms_of_a_store_are_told_whoever_answers(condition: str):
+    store = ox.Store()
+    store.extend(ox.Quad(*map(parse_term, triple)) for triple in held("9223372036854775808"))
+    asked = snapshot(parse_sparql(f"SELECT ?s ?p ?v {{ ?s ?p ?v FILTER({condition}) }}"))
+    assert (
+        asked.rows_of(store) == asked.rows(contents(held("9223372036854775808"))) == tuple(held("9223372036854775808"))
+    )
+
+
+def test_a_value_that_is_another_each_time_is_given_over_a_store():
+    store = ox.Store()
+    store.extend(ox.Quad(*map(parse_term, triple)) for triple in held("1 2"))
+    ((now,), _) = snapshot(parse_sparql("SELECT (NOW() AS ?t) { ?s ?p ?v }")).rows_of(store)
+    assert now is not None
+    assert now.endswith("#dateTime>")

@@ -103,3 +103,21 @@ def test_what_ends_is_held_until_then():
     for semantics, end, found in ((RSPQL, 4, 0), (RSPQL, 5, 1), (closed, 5, 0), (closed, 6, 1)):
         (report,) = expected(stream(f"1..{end}: a p b."), query, semantics, 5, 0)
         assert (len(report.rows), report.content) == (found, found), (semantics.borders, end)
+
+
+def test_the_columns_of_an_answer():
+    assert Snapshot(asked("ASK { ?s <urn:p> ?o }")).variables == ("ask",)
+    assert Snapshot(asked("SELECT ?o ?s { ?s <urn:p> ?o }")).variables == ("o", "s")
+    assert Snapshot(asked("CONSTRUCT { ?s <urn:q> ?o } { ?s <urn:p> ?o }")).variables == (
+        "subject",
+        "predicate",
+        "object",
+    )
+
+
+@pytest.mark.parametrize("other", ["c p 7.", "c p 01."], ids=["pyoxigraph", "algebra"])
+def test_a_time_is_that_of_the_last_copy_whoever_answers(other):
+    """Two forms of one value in a content are told apart by the algebra alone."""
+    contents = ((Arrival(STREAM, 3, None, triples(f"a p 1. {other}")), Arrival(STREAM, 5, None, triples("a p 1."))),)
+    sparql = "SELECT ?s (timestamp(?s, <urn:p>, ?v) AS ?t) { ?s <urn:p> ?v FILTER(?v >= 1) }"
+    assert Counter(Snapshot(asked(sparql)).rows(contents)) == Counter(rows("a 5 ; c 3"))

@@ -20,7 +20,8 @@ def opened(folder: Path, tokens: Sequence[str] = ()) -> Iterator[SimpleNamespace
         address.append(at.rstrip("/"))
         ready.set()
 
-    server = Serving(application(Bench(folder), tokens), "127.0.0.1", 0, lambda: None, say)
+    bench = Bench(folder)
+    server = Serving(application(bench, tokens), "127.0.0.1", 0, bench.leaving.set, say)
     thread = Thread(target=server.run)
     thread.start()
     try:

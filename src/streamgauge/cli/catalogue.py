@@ -37,6 +37,7 @@ COMMANDS: Final = {
     "expect": CatalogueEntry(CataloguePart.JUDGE, "verdicts", "Print what should be answered, without a run."),
     "check": CatalogueEntry(CataloguePart.JUDGE, "verdicts", "Judge a recorded run again."),
     "explain": CatalogueEntry(CataloguePart.JUDGE, "verdicts", "Say why a recorded run is wrong."),
+    "compare": CatalogueEntry(CataloguePart.JUDGE, "compare", "Compare runs and capacities with a baseline."),
     "import": CatalogueEntry(CataloguePart.JUDGE, "importing", "Make run folders of what others recorded."),
     "certify": CatalogueEntry(CataloguePart.JUDGE, "certify", "Run the conformance suite on an engine."),
     "init": CatalogueEntry(CataloguePart.MEASURE, "init", "Write an experiment, a query and a stream to start from."),
@@ -54,6 +55,7 @@ COMMANDS: Final = {
     "broker": CatalogueEntry(CataloguePart.SERVE, "broker", "Serve a broker: publish and subscribe."),
     "publish": CatalogueEntry(CataloguePart.SERVE, "subscribers", "Publish graphs to a broker."),
     "subscribe": CatalogueEntry(CataloguePart.SERVE, "subscribers", "Show a channel's answer as it changes."),
+    "mcp": CatalogueEntry(CataloguePart.SERVE, "mcp", "Serve agents over the Model Context Protocol."),
     "reproduce": CatalogueEntry(
         CataloguePart.REPRODUCE, "reproduce", "Print published tables and figures beside ours."
     ),
@@ -82,6 +84,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "expect": ("expect average.rq --stream readings.nq --semantics csparql --rows",),
     "check": ("check runs/select/live-csparql-seed1-1", "check runs/q5 --semantics cqels"),
     "explain": ("explain runs/q5",),
+    "compare": ("compare runs/before runs/after", "compare --save baseline.json runs", "compare baseline.json runs"),
     "import": ("import yabench-test/ --out runs/yabench",),
     "certify": ("certify live --case borders", "certify --program 'node my-engine.js'"),
     "init": ("init mine",),
@@ -100,6 +103,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "broker bridge": ("broker bridge --from mqtt://localhost/readings --to hot=hot.jsonl",),
     "publish": ("publish person.ttl", "publish person.ttl --delete"),
     "subscribe": ("subscribe people --query people.rq --limit 10",),
+    "mcp": ("mcp",),
     "reproduce csrbench": ("reproduce csrbench --data csrbench/",),
     "reproduce yabench": ("reproduce yabench --data yabench/", "reproduce yabench --engines live --only E1/small"),
     "reproduce tpf": ("reproduce tpf --quick",),

@@ -1,11 +1,9 @@
 """The command ``certify``: an engine through the conformance suite."""
 
 import json
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from shutil import which
 from typing import Annotated, Final
 
 import typer
@@ -36,6 +34,7 @@ from streamgauge.suites.conformance.runner import (
     contradicted,
     engine,
     findings,
+    program_subject,
 )
 
 _NO_LIST: Final = "--update needs a list to write: --deviations FILE"
@@ -105,21 +104,8 @@ def _subject(name: str | None, program: str | None, listed: Path | None) -> Subj
     """The engine, or the program; BadParameter when it is not one of both."""
     if (name is None) == (program is None):
         raise typer.BadParameter("name an engine (streamgauge engines lists them), or --program 'COMMAND', not both")
-    subject = _of_program(program or "") if name is None else engine(name)
+    subject = program_subject(program or "", "--program") if name is None else engine(name)
     return subject if listed is None else replace(subject, deviations=listed)
-
-
-def _of_program(program: str) -> Subject:
-    """A program by its command; MistakeError when there is none to run."""
-    try:
-        words = tuple(shlex.split(program))
-    except ValueError:
-        raise MistakeError(f"--program {program}: a quotation mark is not closed") from None
-    if not words or which(words[0]) is None:
-        named = repr(words[0]) if words else "nothing"
-        why = "there is no such program, or it may not be run (chmod +x)"
-        raise MistakeError(f"--program {program}: {named} cannot be started: {why}; write the command as in a shell")
-    return Subject(program, words)
 
 
 def _asked(subject: Subject, case: str | None, profile: str | None) -> tuple[ConformanceTask, ...]:

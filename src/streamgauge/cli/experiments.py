@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +19,9 @@ from streamgauge.model.phrases import counted
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Verdict
 from streamgauge.query import parse
+from streamgauge.report import page as html_page
 from streamgauge.report import write as write_page
+from streamgauge.report import write_figures
 from streamgauge.report.text import verdict_json, verdict_lines
 from streamgauge.suites.experiments import Experiment, ExperimentError, read
 from streamgauge.suites.experiments.capacity import (
@@ -115,6 +118,8 @@ def _do(
         except KeyboardInterrupt:
             stopped = True
     if judged:
+        if progress is not None:
+            progress.step("writing the report", 1.0)
         write_page(judged, out / "report.html", title=experiment.name)
     tell_unused(master)
     _conclude(judged, out / "report.html", console, as_json=as_json)
@@ -151,18 +156,51 @@ def _conclude(judged: list[tuple[Run, Verdict]], page: Path, console: Console, *
         console.print(f"report: {page}")
 
 
+FORMATS = ("html", "markdown", "junit")
+
+
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders that hold them.")],
-    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
+    out: Annotated[
+        Path | None, typer.Option(help="The file to write; report.html, other formats are printed, unless given.")
+    ] = None,
     title: Annotated[str, typer.Option(help="Its title.")] = "Streamgauge report",
+    form: Annotated[
+        str | None, one_of(lambda: FORMATS, "--format", help="html, markdown (for pull requests) or junit (for CI).")
+    ] = None,
+    figures: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write every plot too: SVG, PNG, PDF, its numbers as CSV.")
+    ] = None,
 ) -> None:
     """One self-contained page about runs that were judged."""
     folders = [folder for path in runs for folder in _run_folders(path)]
     if not folders:
         raise ExperimentError(f"{', '.join(map(str, runs))}: no run folder here (one holds a run.json)")
     with telling(Console(stderr=True), "report"):
-        write_page([(read_run(folder, parse), read_verdict(folder)) for folder in folders], out, title=title)
-    typer.echo(str(out))
+        judged = [(read_run(folder, parse), read_verdict(folder)) for folder in folders]
+        text = _written(judged, form or "html", title)
+        written = [] if figures is None else write_figures(judged, figures)
+    path = Path("report.html") if out is None and form in (None, "html") else out
+    if path is None:
+        typer.echo(text, nl=False)
+    else:
+        path.write_text(text, encoding="utf-8")
+        typer.echo(str(path))
+    if figures is not None:
+        typer.echo(f"{counted(len(written), 'file')} in {figures}", err=path is None)
+
+
+def _written(judged: list[tuple[Run, Verdict]], form: str, title: str) -> str:
+    """The verdicts in one of the formats."""
+    if form == "markdown":
+        from streamgauge.report.markdown import page as markdown
+
+        return markdown(judged, title)
+    if form == "junit":
+        from streamgauge.report.junit import page as junit
+
+        return junit(judged, datetime.now(UTC))
+    return html_page(judged, title)
 
 
 def _run_folders(path: Path) -> list[Path]:
@@ -268,11 +306,12 @@ def _conclude_search(
     name: str, asked: CapacitySearch, found: list[Capacity], path: Path, console: Console, *, as_json: bool
 ) -> None:
     """The page, and what is printed."""
-    from streamgauge.report.capacity import Carried, json_of, shown, write
+    from streamgauge.report.capacity import Carried, json_of, shown, write, write_json_of
 
     carried = Carried(name, asked.axis, asked.limit, asked.reach.precision, found, path.parent)
     if found:
         write(carried, path)
+        write_json_of(carried, path.with_suffix(".json"))
     if as_json:
         typer.echo(json.dumps({**json_of(carried), "page": str(path)}, indent=2))
         return

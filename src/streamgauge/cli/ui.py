@@ -33,5 +33,5 @@ def ui(
     way = " (add ?access_token=TOKEN once)" if tokens else ""
     app = application(bench, tokens)
     Serving(
-        app, host, port, lambda: None, lambda at: say(f"the workbench of {folder} is at {at}{way}"), alone=True
+        app, host, port, bench.leaving.set, lambda at: say(f"the workbench of {folder} is at {at}{way}"), alone=True
     ).run()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, cast
+from typing import Annotated, NoReturn, cast
 
 import typer
 from rich.console import Console
@@ -45,10 +45,18 @@ from streamgauge.oracle.diagnosis.diagnose import Explained, explained, worked
 from streamgauge.oracle.expected.reports import beside
 from streamgauge.oracle.judging.judge import Means, expected_reports, judge_run, with_cautions, with_query
 from streamgauge.oracle.judging.metrics import by_arrival
+from streamgauge.oracle.judging.opened import opened
 from streamgauge.papers.rules import RuleSettings, judge_as
 from streamgauge.query import detect, fill, parse
 from streamgauge.report.numbers import moment
-from streamgauge.report.text import explained_json, explained_lines, verdict_json, verdict_lines
+from streamgauge.report.text import (
+    explained_json,
+    explained_lines,
+    opened_json,
+    opened_lines,
+    verdict_json,
+    verdict_lines,
+)
 from streamgauge.semantics.arrivals import near
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import RefusedError
@@ -242,21 +250,39 @@ def _table(found: Sequence[ExpectedReport]) -> Table:
 
 def explain(
     run: Annotated[Path, typer.Argument(help="A run folder, whoever wrote it.")],
+    window: Annotated[
+        int | None, typer.Option(metavar="N", help="Work this window of the verdict through; no model is sought.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Find the nearest semantics, or named fault, under which the recorded answers come out exactly."""
     recorded = read_run(run, parse)
     tell_notes(recorded.header.query)
     console = Console(stderr=as_json)
+    if window is not None:
+        _work_through(recorded, run, window, console, as_json=as_json)
     found = _explained(recorded, stream_path(run))
-    diagnosis, window = found.diagnosis, worked(found)
+    diagnosis, first = found.diagnosis, worked(found)
     verdict = replace(_verdict(recorded, run), diagnosis=diagnosis)
     write_verdict(run, verdict)
     if as_json:
-        typer.echo(json.dumps(explained_json(recorded.header, verdict, window), indent=2))
+        typer.echo(json.dumps(explained_json(recorded.header, verdict, first), indent=2))
     else:
-        console.print(explained_lines(recorded.header, verdict, window))
+        console.print(explained_lines(recorded.header, verdict, first))
     raise typer.Exit(Exit.RIGHT if diagnosis.exact or not diagnosis.differs else Exit.UNKNOWN)
+
+
+def _work_through(run: Run, folder: Path, index: int, console: Console, *, as_json: bool) -> NoReturn:
+    """Show one window; exit code 0 when it is right, 5 when it is late, else 1."""
+    with telling(Console(stderr=True), "explain") as tell:
+        tell("looking at the window")
+        found = opened(run, stream_path(folder), _verdict(run, folder), index)
+    if as_json:
+        typer.echo(json.dumps(opened_json(found), indent=2))
+    else:
+        console.print(opened_lines(run.header, found))
+    right = Exit.LATE if found.window.late else Exit.RIGHT
+    raise typer.Exit(right if found.window.right else Exit.WRONG)
 
 
 def _explained(run: Run, stream: Path) -> Explained:

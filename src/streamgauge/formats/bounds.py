@@ -23,6 +23,7 @@ from typing import IO, Any, Final, TypeAlias
 
 import pyoxigraph as ox
 
+from streamgauge.formats.characters import no_character
 from streamgauge.model.mistake import MistakeError
 
 DEPTH: Final = 64
@@ -63,8 +64,6 @@ LOCAL: Final = TextBounds(2**20, 100_000)
 SERVED: Final = TextBounds(64 * 2**10, 4_000)
 """Of texts that a server takes."""
 
-Spans: TypeAlias = re.Pattern[str]
-
 _ESCAPED: Final = r"\\(?s:.)?"
 _STRINGS: Final = (
     rf'"""(?:[^"\\]|{_ESCAPED}|"(?!""))*+(?:""")?+|' + rf"'''(?:[^'\\]|{_ESCAPED}|'(?!''))*+(?:''')?+|"
@@ -73,14 +72,14 @@ _STRINGS: Final = (
 _IRI: Final = r'<(?:[^\x00-\x20<>"{}|^`\\]|\\[uU])*+>'
 _CUT: Final = _IRI.removesuffix(">") + r"(?:>|\Z)"
 """An IRI that may go on in the next block."""
-_TURTLE: Final[Spans] = re.compile(rf"#[^\n\r]*+|{_STRINGS}|{_CUT}|<<|>>|>\Z|[\[({{]|[\])}}]|\\.?", re.DOTALL)
-_JSON: Final[Spans] = re.compile(rf'"(?:[^"\\]|{_ESCAPED})*+"?+|[\[{{]|[\]}}]|:')
-_XML: Final[Spans] = re.compile(
+_TURTLE: Final = re.compile(rf"#[^\n\r]*+|{_STRINGS}|{_CUT}|<<|>>|>\Z|[\[({{]|[\])}}]|\\.?", re.DOTALL)
+_JSON: Final = re.compile(rf'"(?:[^"\\]|{_ESCAPED})*+"?+|[\[{{]|[\]}}]|:')
+_XML: Final = re.compile(
     r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)|<!|</|"
     r"""<(?:[^<>"']|"[^"]*+"|'[^']*+')*+>?+""",
     re.DOTALL,
 )
-_SPARQL: Final[Spans] = re.compile(
+_SPARQL: Final = re.compile(
     rf"(?P<comment>\#[^\n\r]*+)|(?P<string>{_STRINGS})|(?P<iri>{_IRI})|(?P<variable>[?$]\w++)|"
     r"(?P<number>(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?)|(?P<language>@[A-Za-z]++(?:-[A-Za-z0-9]++)*+)|"
     r"(?P<word>(?:[^\W\d]|:)(?:[\w.\-·:%]|\\.)*+)|"
@@ -202,11 +201,12 @@ def check_sparql(text: str, bounds: TextBounds = LOCAL) -> None:
     """
     if len(text) > bounds.characters:
         raise BoundError(f"{len(text)} characters, more than {bounds.characters}: write a shorter text")
+    if wrong := no_character(text, escaped=True):
+        raise BoundError(*wrong)
     _scan_sparql(text, bounds)
-    if "\\u" in text or "\\U" in text:
-        plain = _CODE_POINT.sub(_character, text)
-        if plain != text:
-            _scan_sparql(plain, bounds, text.find("\\"))
+    plain = _CODE_POINT.sub(_character, text) if "\\u" in text or "\\U" in text else text
+    if plain != text:
+        _scan_sparql(plain, bounds, text.find("\\"))
 
 
 def _scan_sparql(text: str, bounds: TextBounds, position: int | None = None) -> None:
@@ -314,9 +314,17 @@ def read_json(body: str | bytes) -> Any:
     """The value of JSON text (RFC 8259) within the bounds; ValueError, a BoundError among them, says what is wrong."""
     check_json(body)
     try:
-        return json.loads(body)
+        value = json.loads(body)
+        check_characters(value)
+        return value
     except RecursionError as error:
         raise BoundError("objects and arrays lie too deep in each other: write them flatter") from error
+
+
+def check_characters(value: object) -> None:
+    """BoundError for a value of JSON with half of a surrogate pair: pyoxigraph takes such a string for a file."""
+    if wrong := no_character(json.dumps(value, ensure_ascii=False)):
+        raise BoundError(wrong[0])
 
 
 def _json_depths(text: str) -> Iterator[tuple[str, int]]:

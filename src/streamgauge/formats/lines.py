@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias, TypeGuard, get_args
 import msgspec
 import pyoxigraph as ox
 
-from streamgauge.formats.bounds import check_turtle
+from streamgauge.formats.bounds import BoundError, check_characters, check_turtle
 from streamgauge.formats.canonical import parse_term, to_term, to_triples
 from streamgauge.model.answer import Answer, AnswerKind
 from streamgauge.model.element import StreamElement
@@ -154,6 +154,10 @@ def decode_input(line: bytes | str, unsaid: Unsaid | None = None) -> Input:
 def _decoded(line: bytes | str, unsaid: Unsaid | None) -> Input:
     """The same, field by field: it knows what is wrong, and what is unusual."""
     data = _object(line)
+    try:
+        check_characters(data)
+    except (BoundError, RecursionError) as error:
+        raise LineError(f"not a line that can be read: {error}") from error
     if "advance" in data:
         return Advance(_whole(data, "advance"))
     if unsaid is not None:

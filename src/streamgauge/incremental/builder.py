@@ -24,6 +24,7 @@ from streamgauge.incremental.operators import (
     Take,
     Unique,
 )
+from streamgauge.incremental.paths import START, GraphNodes, PathSolutions, Reachability
 from streamgauge.incremental.plan import BgpRequest, firm, pushable, semijoined
 from streamgauge.incremental.rewrite import (
     HIDDEN,
@@ -40,7 +41,7 @@ from streamgauge.incremental.rewrite import (
     reads,
     scope,
 )
-from streamgauge.incremental.row_joins import START, Domain, GraphNodes, JoinRows, Merge, PathSolutions, Reachability
+from streamgauge.incremental.row_joins import Domain, JoinRows, Merge
 from streamgauge.model import algebra as al
 from streamgauge.query.traversal import expression_parts
 

@@ -62,6 +62,8 @@ def difference(after: Mapping[Row, int], before: Mapping[Row, int]) -> Bag:
 
 
 Key = tuple[Term | None, ...]
+Bound: TypeAlias = tuple[int, ...]
+"""Which of some columns are bound, by their places among them."""
 CELL: Final = 64
 """Characters of a computed value that count as one row."""
 
@@ -116,6 +118,16 @@ class Index:
         """The rows with this key."""
         return self.bags.get(key) or {}
 
+    def meeting(self, key: Key, _row: Row) -> Sequence[Bag]:
+        """The rows, in bags, that agree with a row of the other side, which has this key."""
+        bag = self.bags.get(key)
+        return (bag,) if bag else ()
+
+    def count(self, row: Row) -> int:
+        """How many copies of a row there are."""
+        bag = self.bags.get(self.key(row))
+        return bag.get(row, 0) if bag else 0
+
     def add(self, change: Bag) -> None:
         """Add a change in place."""
         bags = self.bags
@@ -132,6 +144,64 @@ class Index:
             bag.pop(row, None)
             if not bag:
                 del bags[key]
+
+
+class LooseIndex(Index):
+    """Bags of rows by key and by columns of which some are unbound in some rows.
+
+    Such a column of two rows agrees where it is equal, or unbound in one of them. So the rows are parted by which of
+    these columns they bind; a part is looked up by those that the other row binds too. ``own`` and ``other`` are the
+    columns of this side and of the other. The first lookup of a kind goes through the part, and its table is kept.
+    """
+
+    def __init__(self, key: Callable[[Row], Row], own: Sequence[int], other: Sequence[int]) -> None:
+        super().__init__(key)
+        self._own, self._other = tuple(own), tuple(other)
+        self._tables: dict[Bound, dict[Bound, defaultdict[Key, Bag]]] = {}
+
+    def clear(self) -> None:
+        """Remove all rows."""
+        super().clear()
+        self._tables.clear()
+
+    def meeting(self, key: Key, row: Row) -> Sequence[Bag]:
+        """The rows, in bags, that agree with a row of the other side, which has this key."""
+        cells = [row[at] for at in self._other]
+        found = []
+        for bound, tables in self._tables.items():
+            both = tuple([at for at in bound if cells[at] is not None])
+            table = tables[both] if both in tables else self._table(bound, both)
+            bag = table.get((*key, *[cells[at] for at in both]))
+            if bag:
+                found.append(bag)
+        return found
+
+    def _table(self, bound: Bound, both: Bound) -> defaultdict[Key, Bag]:
+        """The rows that bind ``bound`` of the loose columns, by their key and ``both`` of these."""
+        table = self._tables[bound][both] = defaultdict(dict)
+        for bag in self._tables[bound][bound].values():
+            for row, count in bag.items():
+                table[self._place(row, both)][row] = count
+        return table
+
+    def _place(self, row: Row, columns: Bound) -> Key:
+        return (*self.key(row), *[row[self._own[at]] for at in columns])
+
+    def add(self, change: Bag) -> None:
+        """Add a change in place."""
+        super().add(change)
+        for row, count in change.items():
+            bound = tuple([at for at, place in enumerate(self._own) if row[place] is not None])
+            tables = self._tables.get(bound)
+            if tables is None:
+                tables = self._tables[bound] = {bound: defaultdict(dict)}
+            for both, table in tables.items():
+                place = self._place(row, both)
+                add(table[place], row, count)
+                if not table[place]:
+                    del table[place]
+            if not tables[bound]:
+                del self._tables[bound]
 
 
 class LeafSource:

@@ -1,15 +1,14 @@
-"""Joins of rows; OPTIONAL, MINUS and EXISTS, which remember the rows of both sides by key; repeated property paths.
+"""Joins of rows; OPTIONAL, MINUS and EXISTS, which remember the rows of both sides by key.
 
-The rows of a touched key are answered before and after, and the difference is passed on.
-
-Property paths with ``*``, ``+`` and ``?`` give the nodes that requested nodes reach (SPARQL 1.1, 18.4, ZeroLengthPath
-and ALP): pairs are a set; a path of length zero joins every node of the graph, and every constant at an end of the
-path, with itself.
+A row on the left of the last three gives one row while it meets none on the right, another while it meets some, and
+under OPTIONAL a row with each that it meets. Where all rows of a key meet, the change of the output is found key by key
+(``PerKey``); where columns may be unbound or a condition decides, each row on the left has the number of rows that it
+meets (``PerRow``). Either way a change costs the pairs that it makes or breaks, not all of its key.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
@@ -17,15 +16,14 @@ from streamgauge.incremental.operators import (
     PRESENT,
     Bag,
     Index,
+    LooseIndex,
     Operator,
     Shared,
     Stateful,
     add,
-    collect,
-    difference,
+    add_all,
     picker,
 )
-from streamgauge.model import algebra as al
 from streamgauge.model.terms import XSD, Row, Term
 
 
@@ -36,20 +34,16 @@ class Merge:
         shared = [name for name in left.variables if name in right.variables]
         certain = [name for name in shared if name in left.certain and name in right.certain]
         self.variables = (*left.variables, *(name for name in right.variables if name not in shared))
-        self.crosses = not certain
-        """Whether each row on one side has the key of each on the other."""
         self.left_key = picker(left.variables, certain)
         self.right_key = picker(right.variables, certain)
         self.loose = [
             (left.variables.index(name), right.variables.index(name)) for name in shared if name not in certain
         ]
+        self.crosses = not shared
+        """Whether each row on one side meets each on the other."""
         self.shared = [(left.variables.index(name), right.variables.index(name)) for name in shared]
         self.rest = picker(right.variables, self.variables[len(left.variables) :])
         self.width = len(self.variables)
-
-    def compatible(self, left: Row, right: Row) -> bool:
-        """Whether two rows with the same key agree wherever both are bound."""
-        return all(left[i] is None or right[j] is None or left[i] == right[j] for i, j in self.loose)
 
     def merged(self, left: Row, right: Row) -> Row:
         """One row of both; what is unbound on the left is taken from the right."""
@@ -60,13 +54,20 @@ class Merge:
             left = tuple(row)
         return left + self.rest(right)
 
+    def indexes(self) -> tuple[Index, Index]:
+        """Indexes of the rows on the left and on the right."""
+        if not self.loose:
+            return Index(self.left_key), Index(self.right_key)
+        lefts, rights = zip(*self.loose, strict=True)
+        return LooseIndex(self.left_key, lefts, rights), LooseIndex(self.right_key, rights, lefts)
+
 
 class TwoSided(Stateful):
     """An operator that remembers the rows of both sides by the key that is bound on both."""
 
     def __init__(self, left: Operator, right: Operator, merge: Merge) -> None:
         self._left, self._right = left, right
-        self._lefts, self._rights = Index(merge.left_key), Index(merge.right_key)
+        self._lefts, self._rights = merge.indexes()
 
 
 class JoinRows(TwoSided):
@@ -85,10 +86,12 @@ class JoinRows(TwoSided):
         if self._crosses:
             self._spend(len(left) * len(self._rights) + len(right) * (len(self._lefts) + len(left)))
         for row, count in left.items():
-            self._pairs(change, {row: count}, self._rights.get(self._lefts.key(row)))
+            for rights in self._rights.meeting(self._lefts.key(row), row):
+                self._pairs(change, {row: count}, rights)
         self._lefts.add(left)
         for row, count in right.items():
-            self._pairs(change, self._lefts.get(self._rights.key(row)), {row: count})
+            for lefts in self._lefts.meeting(self._rights.key(row), row):
+                self._pairs(change, lefts, {row: count})
         self._rights.add(right)
         return change
 
@@ -108,17 +111,11 @@ class JoinRows(TwoSided):
             return
         for left, m in lefts.items():
             for right, n in rights.items():
-                if merge.compatible(left, right):
-                    add(change, merge.merged(left, right), m * n)
+                add(change, merge.merged(left, right), m * n)
 
 
-Answer = Callable[[Bag, Bag], Bag]
-Apart = Callable[[Bag], Bag]
 TRUE: Final[Term] = f'"true"^^<{XSD}boolean>'
 FALSE: Final[Term] = f'"false"^^<{XSD}boolean>'
-
-
-_NONE: Final[Bag] = {}
 
 
 @dataclass(frozen=True)
@@ -150,99 +147,217 @@ def has_value(key: Term | None, place: int) -> bool:
     return key is not None and key[place] == PRESENT
 
 
-class PerKey(TwoSided):
-    """An operator whose output for one key depends on the rows of both sides with that key only."""
+@dataclass(frozen=True)
+class MatchOutput:
+    """The rows for rows on the left: ``alone`` while they meet none on the right, ``met`` while they meet some.
+
+    ``pair`` makes the row of both that OPTIONAL gives for each that is met; ``None`` where pairs are not given.
+    """
+
+    alone: Callable[[Bag], Bag]
+    met: Callable[[Bag], Bag]
+    pair: Callable[[Row, Row], Row] | None = None
+
+
+def _nothing(_rows: Bag) -> Bag:
+    return {}
+
+
+def _themselves(rows: Bag) -> Bag:
+    return rows.copy()
+
+
+def _less(change: Bag, rows: Bag) -> None:
+    add_all(change, {row: -count for row, count in rows.items()})
+
+
+class Matching(TwoSided):
+    """An operator over rows on the left, by whether they meet rows on the right."""
 
     def __init__(
         self,
-        left: Operator,
-        right: Operator,
+        sides: tuple[Operator, Operator],
         merge: Merge,
-        answer: Answer,
-        apart: Apart,
+        output: MatchOutput,
         variables: tuple[str, ...],
-        certain: frozenset[str],
+        effort: EvaluationBudget,
     ) -> None:
+        left, right = sides
         super().__init__(left, right, merge)
-        self.variables, self.certain = variables, certain
-        self._answer, self._apart = answer, apart
+        self.variables, self.certain = variables, left.certain | (frozenset(variables) - frozenset(merge.variables))
+        self._output, self._effort, self._rest = output, effort, merge.rest
 
     def pull(self) -> Bag:
-        """The change of the output over all touched keys; without rows on the left there is none.
-
-        Rows of different keys are different: they hold the rows on the left.
-        """
+        """The change of the output."""
         left, right = self._left.pull(), self._right.pull()
         if not left and not right:
             return {}
-        if not self._lefts.bags:
-            return self._begun(left, right)
-        lefts, rights, answer = self._lefts.bags, self._rights.bags, self._answer
-        there = lefts.keys()
-        touched = set(map(self._lefts.key, left))
-        keys = touched | (there & set(map(self._rights.key, right)))
-        before = {key: answer(lefts[key], rights.get(key, _NONE)) for key in keys & there}
-        self._lefts.add(left)
-        self._rights.add(right)
+        self._effort.spend(len(left) + len(right))
         change: Bag = {}
-        for key in keys:
-            after = answer(lefts[key], rights.get(key, _NONE)) if key in lefts else {}
-            old = before.get(key)
-            change.update(difference(after, old) if old else after)
+        if right:
+            self._met_by(right, change)
+        if left:
+            self._meet(left, change)
         return change
 
-    def _begun(self, left: Bag, right: Bag) -> Bag:
-        """The output where there was no row on the left: those without one of their key on the right all at once."""
-        self._lefts.add(left)
+    def _met_by(self, right: Bag, change: Bag) -> None:
+        """Add the change of the rows on the left that a change on the right makes, and remember it."""
+        raise NotImplementedError
+
+    def _meet(self, left: Bag, change: Bag) -> None:
+        """Add the change that a change on the left makes, with the right as it is now, and remember it."""
+        raise NotImplementedError
+
+    def _turn(self, change: Bag, rows: Bag, met: bool) -> None:
+        """Rows on the left that met none meet some now, or the other way round."""
+        self._effort.spend(len(rows))
+        add_all(change, self._output.met(rows) if met else self._output.alone(rows))
+        _less(change, self._output.alone(rows) if met else self._output.met(rows))
+
+
+class PerKey(Matching):
+    """A row meets all that have its key."""
+
+    def _met_by(self, right: Bag, change: Bag) -> None:
+        if not self._lefts.bags:
+            self._rights.add(right)
+            return
+        lefts, rights = self._lefts.bags, self._rights.bags
+        touched: dict[Row, Bag] = {}
+        for row, count in right.items():
+            key = self._rights.key(row)
+            if key in lefts:
+                touched.setdefault(key, {})[row] = count
+        before = touched.keys() & rights.keys()
         self._rights.add(right)
-        lefts, rights, answer = self._lefts.bags, self._rights.bags, self._answer
-        met = lefts.keys() & rights.keys()
-        if not met:
-            return self._apart(left)
-        key_of = self._lefts.key
-        change = self._apart({row: count for row, count in left.items() if key_of(row) not in met})
-        for key in met:
-            change.update(answer(lefts[key], rights[key]))
-        return change
+        for key, rows in touched.items():
+            if (key in rights) is not (key in before):
+                self._turn(change, lefts[key], key in rights)
+            if self._output.pair is not None:
+                self._pairs(change, lefts[key], rows)
+
+    def _meet(self, left: Bag, change: Bag) -> None:
+        rights, key_of, pairs = self._rights.bags, self._lefts.key, self._output.pair is not None
+        met: Bag = {}
+        alone: Bag = {}
+        for row, count in left.items() if rights else ():
+            bag = rights.get(key_of(row))
+            if bag is None:
+                alone[row] = count
+                continue
+            met[row] = count
+            if pairs:
+                self._pairs(change, {row: count}, bag)
+        self._lefts.add(left)
+        add_all(change, self._output.alone(alone if rights else left))
+        add_all(change, self._output.met(met))
+
+    def _pairs(self, change: Bag, lefts: Bag, rights: Bag) -> None:
+        self._effort.spend(len(lefts) * len(rights) * self._effort.weight)
+        rests = [(self._rest(other), times) for other, times in rights.items()]
+        for row, count in lefts.items():
+            for rest, times in rests:
+                add(change, row + rest, count * times)
+
+
+Pair: TypeAlias = tuple[Row, Row, int]
+"""A row on the left, one on the right (or that of both, where pairs are given), and how often the latter is there."""
+
+Test: TypeAlias = Callable[[Sequence[Pair]], Sequence[bool]]
+"""Which pairs of rows that agree meet."""
+
+
+class PerRow(Matching):
+    """A row meets those of its key that agree with it and pass a test: how many is remembered for each."""
+
+    def __init__(
+        self,
+        sides: tuple[Operator, Operator],
+        merge: Merge,
+        output: MatchOutput,
+        variables: tuple[str, ...],
+        effort: EvaluationBudget,
+        test: Test | None = None,
+    ) -> None:
+        super().__init__(sides, merge, output, variables, effort)
+        self._test = test
+        self._meets: Bag = {}
+
+    def _met_by(self, right: Bag, change: Bag) -> None:
+        pairs: list[Pair] = []
+        for other, count in right.items():
+            for bag in self._lefts.meeting(self._rights.key(other), other):
+                self._pairs(pairs, bag, {other: count})
+        self._rights.add(right)
+        turned: tuple[Bag, Bag] = {}, {}
+        moved: Bag = {}
+        for row, whole, times in self._passed(pairs):
+            add(moved, row, times)
+            if self._output.pair is not None:
+                add(change, whole, self._lefts.count(row) * times)
+        for row, times in moved.items():
+            before = row in self._meets
+            add(self._meets, row, times)
+            if before is not (row in self._meets):
+                turned[not before][row] = self._lefts.count(row)
+        for met in (False, True):
+            self._turn(change, turned[met], met)
+
+    def _meet(self, left: Bag, change: Bag) -> None:
+        pairs: list[Pair] = []
+        fresh = {row for row in left if not self._lefts.count(row)}
+        for row in left if self._output.pair is not None else fresh:
+            for bag in self._rights.meeting(self._lefts.key(row), row):
+                self._pairs(pairs, {row: 1}, bag)
+        for row, whole, times in self._passed(pairs):
+            if row in fresh:
+                add(self._meets, row, times)
+            if self._output.pair is not None:
+                add(change, whole, left[row] * times)
+        add_all(change, self._output.met({row: count for row, count in left.items() if row in self._meets}))
+        add_all(change, self._output.alone({row: count for row, count in left.items() if row not in self._meets}))
+        self._lefts.add(left)
+        for row in left:
+            if row in self._meets and not self._lefts.count(row):
+                del self._meets[row]
+
+    def _pairs(self, pairs: list[Pair], lefts: Bag, rights: Bag) -> None:
+        pair = self._output.pair
+        self._effort.spend(len(lefts) * len(rights) * (1 if pair is None else self._effort.weight))
+        pairs += [
+            (row, other if pair is None else pair(row, other), times)
+            for row in lefts
+            for other, times in rights.items()
+        ]
+
+    def _passed(self, pairs: list[Pair]) -> Sequence[Pair]:
+        if self._test is None or not pairs:
+            return pairs
+        return [pair for pair, passes in zip(pairs, self._test(pairs), strict=True) if passes]
 
 
 def optional(
     left: Operator, right: Operator, condition: Batch | None, merge: Merge, effort: EvaluationBudget
-) -> PerKey:
+) -> Matching:
     """LeftJoin(left, right, condition)."""
     padding = (None,) * (merge.width - len(left.variables))
 
-    def answer(lefts: Bag, rights: Bag) -> Bag:
-        effort.spend(len(lefts) * (1 + len(rights) * effort.weight))
-        if not rights:
-            return {row + padding: count for row, count in lefts.items()}
-        if condition is None and not merge.loose:
-            rests = [(merge.rest(other), count) for other, count in rights.items()]
-            return {row + rest: count * other for row, count in lefts.items() for rest, other in rests}
-        pairs = [(row, other) for row in lefts for other in rights if not merge.loose or merge.compatible(row, other)]
-        merged = [merge.merged(row, other) for row, other in pairs]
-        kept = condition.holds(merged) if condition else [True] * len(merged)
-        found: Bag = {}
-        matched: set[Row] = set()
-        for (row, other), whole, keep in zip(pairs, merged, kept, strict=True):
-            if keep:
-                matched.add(row)
-                add(found, whole, lefts[row] * rights[other])
-        for row, count in lefts.items():
-            if row not in matched:
-                add(found, row + padding, count)
-        return found
+    def alone(rows: Bag) -> Bag:
+        return {row + padding: count for row, count in rows.items()}
 
-    def apart(lefts: Bag) -> Bag:
-        effort.spend(len(lefts))
-        return {row + padding: count for row, count in lefts.items()}
+    def passes(pairs: Sequence[Pair]) -> Sequence[bool]:
+        assert condition is not None
+        return condition.holds([whole for _, whole, _ in pairs])
 
-    return PerKey(left, right, merge, answer, apart, merge.variables, left.certain)
+    output = MatchOutput(alone, _nothing, merge.merged)
+    if condition is None and not merge.loose:
+        return PerKey((left, right), merge, output, merge.variables, effort)
+    return PerRow((left, right), merge, output, merge.variables, effort, None if condition is None else passes)
 
 
 def without(
     left: Operator, right: Operator, names: frozenset[str], domain: Domain | None, effort: EvaluationBudget
-) -> PerKey:
+) -> Matching:
     """MINUS: rows that are compatible with none on the right, with which they share a bound variable of ``names``.
 
     A variable for which EXISTS has put a value is none any more.
@@ -251,215 +366,45 @@ def without(
     places = {} if domain is None else domain.places
     key = -1 if domain is None else left.variables.index(domain.key)
     shared = [(i, j, places.get(left.variables[i])) for i, j in merge.shared if left.variables[i] in names]
-    plain = bool(shared) and not merge.loose and not places
 
     def removes(row: Row, other: Row) -> bool:
-        return merge.compatible(row, other) and any(
+        return any(
             row[i] is not None and other[j] is not None and (place is None or not has_value(row[key], place))
             for i, j, place in shared
         )
 
-    def answer(lefts: Bag, rights: Bag) -> Bag:
-        effort.spend(len(lefts) * (1 + len(rights)))
-        if plain and rights:
-            return {}
-        return {row: count for row, count in lefts.items() if not any(removes(row, other) for other in rights)}
+    def passes(pairs: Sequence[Pair]) -> Sequence[bool]:
+        return [removes(row, other) for row, other, _ in pairs]
 
-    def apart(lefts: Bag) -> Bag:
-        effort.spend(len(lefts))
-        return lefts.copy()
-
-    return PerKey(left, right, merge, answer, apart, left.variables, left.certain)
+    if not shared:
+        return PerKey((left, right), merge, MatchOutput(_themselves, _themselves), left.variables, effort)
+    output = MatchOutput(_themselves, _nothing)
+    if not merge.loose and not places:
+        return PerKey((left, right), merge, output, left.variables, effort)
+    return PerRow((left, right), merge, output, left.variables, effort, passes)
 
 
-def existing(left: Operator, right: Operator, wanted: object, effort: EvaluationBudget) -> PerKey:
+def existing(left: Operator, right: Operator, wanted: object, effort: EvaluationBudget) -> Matching:
     """EXISTS (``wanted`` true) and NOT EXISTS (false): rows with a compatible one on the right, or with none."""
-    merge = Merge(left, right)
-
-    def answer(lefts: Bag, rights: Bag) -> Bag:
-        effort.spend(len(lefts) * (1 + len(rights)) if merge.loose else len(lefts))
-        if not (merge.loose and rights):
-            return dict(lefts) if bool(rights) is wanted else {}
-        return {row: count for row, count in lefts.items() if _meets(merge, row, rights) is wanted}
-
-    def apart(lefts: Bag) -> Bag:
-        effort.spend(len(lefts))
-        return {} if wanted else lefts.copy()
-
-    return PerKey(left, right, merge, answer, apart, left.variables, left.certain)
+    output = MatchOutput(_nothing, _themselves) if wanted else MatchOutput(_themselves, _nothing)
+    return _matching(left, right, output, left.variables, effort)
 
 
-def marked(left: Operator, right: Operator, name: str, effort: EvaluationBudget) -> PerKey:
+def marked(left: Operator, right: Operator, name: str, effort: EvaluationBudget) -> Matching:
     """EXISTS as a value: one more column, true for rows with a compatible one on the right, else false."""
+
+    def alone(rows: Bag) -> Bag:
+        return {(*row, FALSE): count for row, count in rows.items()}
+
+    def met(rows: Bag) -> Bag:
+        return {(*row, TRUE): count for row, count in rows.items()}
+
+    return _matching(left, right, MatchOutput(alone, met), (*left.variables, name), effort)
+
+
+def _matching(
+    left: Operator, right: Operator, output: MatchOutput, variables: tuple[str, ...], effort: EvaluationBudget
+) -> Matching:
     merge = Merge(left, right)
-
-    def answer(lefts: Bag, rights: Bag) -> Bag:
-        effort.spend(len(lefts) * (1 + len(rights)) if merge.loose else len(lefts))
-        return {(*row, TRUE if _meets(merge, row, rights) else FALSE): count for row, count in lefts.items()}
-
-    def apart(lefts: Bag) -> Bag:
-        effort.spend(len(lefts))
-        return {(*row, FALSE): count for row, count in lefts.items()}
-
-    return PerKey(left, right, merge, answer, apart, (*left.variables, name), left.certain | {name})
-
-
-def _meets(merge: Merge, row: Row, rights: Bag) -> bool:
-    """Whether a row is compatible with one of those that have its key."""
-    return bool(rights) if not merge.loose else any(merge.compatible(row, other) for other in rights)
-
-
-START, END, NODE = ".start", ".end", ".node"
-_ONCE: Final = "?"
-
-Edges = dict[Term, set[Term]]
-_NOWHERE: Final = frozenset[Term]()
-
-
-class GraphNodes:
-    """The terms in two columns, each as often as it stands there."""
-
-    variables: tuple[str, ...] = (NODE,)
-    certain: frozenset[str] = frozenset(variables)
-
-    def __init__(self, pairs: Operator) -> None:
-        self._pairs = pairs
-
-    def pull(self) -> Bag:
-        """The change, one column after the other."""
-        change = self._pairs.pull()
-        return collect(((cell,), count) for row, count in change.items() for cell in row)
-
-
-class Reachability(Stateful):
-    """The pairs (start, end) for the starts that ``demand`` holds: along ``edges``, and in place for those of ``same``.
-
-    All three inputs are sets. When edges change, the starts that could reach one are followed again from scratch, so
-    cycles need no care. With the modifier ``?`` one step is made, otherwise any number.
-    """
-
-    variables: tuple[str, ...] = (START, END)
-    certain: frozenset[str] = frozenset(variables)
-
-    def __init__(
-        self, edges: Operator, demand: Operator, same: Operator | None, modifier: str, effort: EvaluationBudget
-    ) -> None:
-        self._edges, self._demand, self._same, self._effort = edges, demand, same, effort
-        self._once = modifier == _ONCE
-        self.forget()
-
-    def forget(self) -> None:
-        """Begin again from nothing."""
-        self._forward: Edges = {}
-        self._backward: Edges = {}
-        self._starts: set[Term] = set()
-        self._own: set[Term] = set()
-        self._ends: Edges = {}
-
-    @property
-    def held(self) -> int:
-        """How many edges, starts and ends it remembers."""
-        return sum(map(len, (*self._forward.values(), *self._ends.values(), self._starts, self._own)))
-
-    def pull(self) -> Bag:
-        """The pairs of the touched starts, new ones less old ones."""
-        touched = self._follow_edges(self._edges.pull())
-        touched |= _update(self._starts, self._demand.pull())
-        if self._same is not None:
-            touched |= _update(self._own, self._same.pull())
-        change: Bag = {}
-        for start in touched:
-            self._refresh(change, start)
-        return change
-
-    def _follow_edges(self, change: Bag) -> set[Term]:
-        """Take in changed edges; the starts that could reach one of them, before or after."""
-        gone = []
-        for row, count in change.items():
-            source, target = _pair(row)
-            if count > 0:
-                self._forward.setdefault(source, set()).add(target)
-                self._backward.setdefault(target, set()).add(source)
-            else:
-                gone.append((source, target))
-        sources = {source for source, _ in map(_pair, change)}
-        touched = sources if self._once else sources | _reached(sources, self._backward, self._effort)
-        for source, target in gone:
-            _take(self._forward, source, target)
-            _take(self._backward, target, source)
-        return touched & self._starts
-
-    def _refresh(self, change: Bag, start: Term) -> None:
-        old = self._ends.pop(start, set())
-        new = self._follow(start) if start in self._starts else set()
-        if new:
-            self._ends[start] = new
-        for end in old - new:
-            add(change, (start, end), -1)
-        for end in new - old:
-            add(change, (start, end), 1)
-
-    def _follow(self, start: Term) -> set[Term]:
-        ends = set(self._forward.get(start, ())) if self._once else _reached((start,), self._forward, self._effort)
-        if start in self._own:
-            ends.add(start)
-        return ends
-
-
-def _pair(row: tuple[Term | None, ...]) -> tuple[Term, Term]:
-    source, target = row
-    assert source is not None
-    assert target is not None
-    return source, target
-
-
-def _update(known: set[Term], change: Bag) -> set[Term]:
-    """Bring a set of nodes up to date; the nodes that came or went."""
-    touched = set()
-    for (node,), count in change.items():
-        assert node is not None
-        (known.add if count > 0 else known.discard)(node)
-        touched.add(node)
-    return touched
-
-
-def _take(edges: Edges, source: Term, target: Term) -> None:
-    targets = edges[source]
-    targets.discard(target)
-    if not targets:
-        del edges[source]
-
-
-def _reached(starts: Iterable[Term], edges: Mapping[Term, set[Term]], effort: EvaluationBudget) -> set[Term]:
-    """The nodes at the end of one step or more."""
-    found: set[Term] = set()
-    waiting = list(starts)
-    while waiting:
-        ends = edges.get(waiting.pop(), _NOWHERE)
-        effort.spend(1 + len(ends))
-        fresh = ends - found
-        found |= fresh
-        waiting += fresh
-    return found
-
-
-class PathSolutions:
-    """Pairs put in the place of two nodes of a pattern: constants and a variable at both ends must agree."""
-
-    def __init__(self, pairs: Operator, nodes: tuple[al.Node, al.Node]) -> None:
-        self.variables = tuple(dict.fromkeys(node.name for node in nodes if isinstance(node, al.Var)))
-        self.certain = frozenset(self.variables)
-        self._pairs, self._nodes = pairs, nodes
-        self._at = [nodes.index(al.Var(name)) for name in self.variables]
-
-    def pull(self) -> Bag:
-        """The change over the variables."""
-        one, two = self._nodes
-        found: Bag = {}
-        for pair, count in self._pairs.pull().items():
-            start, end = pair
-            if (isinstance(one, str) and one != start) or (isinstance(two, str) and two != end):
-                continue
-            if one != two or start == end:
-                add(found, tuple([pair[at] for at in self._at]), count)
-        return found
+    kind = PerRow if merge.loose else PerKey
+    return kind((left, right), merge, output, variables, effort)

@@ -17,3 +17,13 @@ def page(runs: Sequence[tuple[Run, Verdict]], title: str) -> str:
 def write(runs: Sequence[tuple[Run, Verdict]], path: Path, title: str) -> None:
     """Write the page of ``runs`` to ``path`` (UTF-8), replacing what is there; OSError when that fails."""
     path.write_text(page(runs, title), encoding="utf-8")
+
+
+def write_figures(runs: Sequence[tuple[Run, Verdict]], folder: Path) -> list[Path]:
+    """Write every plot of the page of ``runs`` into ``folder``, as SVG, PNG, PDF, and its numbers as CSV.
+
+    Returns the files; OSError when one cannot be written.
+    """
+    from streamgauge.report.document import write_figures as written
+
+    return written(runs, folder)

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from rich.console import RenderableType
 from rich.markup import escape
 
+from streamgauge.formats.run import write_json
 from streamgauge.report import charts
 from streamgauge.report import write as write_page
 from streamgauge.report.charts import ChartAxis, ChartDrawing, RuleLine
@@ -21,6 +22,9 @@ from streamgauge.suites.experiments.capacity import Capacity, Harder, Limit, Loa
 from streamgauge.suites.experiments.capacity import CapacityAxis as Varied
 
 WORDS = {True: "carried", False: "not carried", None: ""}
+FORMAT = "streamgauge capacity"
+"""The format of a capacity as JSON, version 1."""
+
 LEAST_MS = 0.1
 """Where a delay's logarithmic axis begins, as low as the harness's clock tells apart."""
 
@@ -134,6 +138,11 @@ def shown(carried: Carried) -> Iterator[RenderableType]:
         yield f"[bold]{escape(label(one))}[/bold]: {escape(figure_of(carried, one))} {escape(bound_of(carried, one))}"
 
 
+def write_json_of(carried: Carried, path: Path) -> None:
+    """Write the capacities as JSON, beside the page; RunError when that fails."""
+    write_json(path, json_of(carried))
+
+
 def json_of(carried: Carried) -> dict[str, Any]:
     """The capacities for programs."""
     found = [
@@ -150,8 +159,16 @@ def json_of(carried: Carried) -> dict[str, Any]:
         }
         for one in carried.found
     ]
-    axis = {"name": carried.axis.name, "unit": carried.axis.unit}
-    return {"axis": axis, "limit": asdict(carried.limit), "precision": carried.precision, "engines": found}
+    axis = {"name": carried.axis.name, "unit": carried.axis.unit, "harder": carried.axis.harder.value}
+    return {
+        "format": FORMAT,
+        "version": 1,
+        "title": carried.title,
+        "axis": axis,
+        "limit": asdict(carried.limit),
+        "precision": carried.precision,
+        "engines": found,
+    }
 
 
 def _probe_json(probe: LoadProbe) -> dict[str, Any]:

@@ -4,16 +4,19 @@ A specification is plain data, made once and handed to vl-convert: a page of 22 
 same page takes through Altair, which validates and copies each specification several times.
 """
 
-import re
+import json
 from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import count
+from math import ceil, floor
 from typing import Any, Final, Literal, NamedTuple
 from xml.etree import ElementTree
 
 import vl_convert
 
+from streamgauge.report.compact import compact
 from streamgauge.report.series import Bin, Box, Point
+from streamgauge.report.ticks import Unit, magnitudes, ticks
 
 
 class Shade(NamedTuple):
@@ -81,33 +84,47 @@ def variables(theme: str) -> str:
     return ";".join(f"{name}:{colour}" for name, colour in {**states, **series, **text}.items())
 
 
+SHARE_FORM: Final = ".0%"
+"""The number format of shares, whose axis is the same on all plots."""
+
 Spec = dict[str, Any]
 """A Vega-Lite specification or a part of one (https://vega.github.io/vega-lite/docs/spec.html)."""
 
 
 class ChartSize(NamedTuple):
-    """The outer width and the height of a plot in px, and how many bins of data it has room for."""
+    """The outer width and the height of a plot in px, how many bins of data it has room for, and if one can point."""
 
     width: int
     height: int
     bins: int
+    pointer: bool = True
 
 
 class ChartAxis(NamedTuple):
-    """An axis: its title with the unit, d3's number format, its range when that is fixed, and its scale."""
+    """An axis: its title, d3's number format, its range when that is fixed, and its scale.
+
+    The unit joins the title where the labels do not have it; a title has its unit in it where ``unit`` does not say
+    it. ``ticks`` are places with their labels, where the axis does not find its own.
+    """
 
     title: str
     form: str = ",~r"
     domain: tuple[float, float] | None = None
     scale: Literal["linear", "log", "symlog"] = "linear"
+    unit: Unit = ""
+    ticks: tuple[tuple[float, str], ...] = ()
 
 
 class ChartLine(NamedTuple):
-    """One line of a chart: the series that gives its colour, whether it is dashed, and its bins."""
+    """One line of a chart: the series that gives its colour, whether it is dashed, its bins, and those to point at.
+
+    ``marks`` are fewer bins of the same values, where the bins are too close to be pointed at.
+    """
 
     series: int
     dashed: bool
     bins: Sequence[Bin]
+    marks: Sequence[Bin] | None = None
 
 
 class RuleLine(NamedTuple):
@@ -126,27 +143,54 @@ class RuleLine(NamedTuple):
 
 
 def lines(
-    content: Sequence[ChartLine], x: ChartAxis, y: ChartAxis, size: ChartSize, rules: Sequence[RuleLine] = ()
+    content: Sequence[ChartLine],
+    x: ChartAxis,
+    y: ChartAxis,
+    size: ChartSize,
+    rules: Sequence[RuleLine] = (),
+    late: Sequence[Point] = (),
 ) -> Spec:
-    """Lines through the medians, with a band from lowest to highest where a bin holds several values."""
-    rows = [
-        _row(line, bin_) | {"x": bin_.x, "low": bin_.low, "y": bin_.middle, "high": bin_.high, "tip": bin_.tip}
-        for line in content
-        for bin_ in line.bins
-    ]
+    """Lines through the medians, with a band from lowest to highest where a bin holds several values.
+
+    ``late`` are places that stand out: reports that came later than allowed have a ring.
+    """
+    rows = [_row(line, bin_) for line in content for bin_ in line.bins]
+    drawn = [bin_ for line in content for bin_ in line.bins]
+    marks = [_row(line, bin_) for line in content for bin_ in (line.bins if line.marks is None else line.marks)]
     few = len(rows) <= size.bins // 2
+    x = _fitted(x, [bin_.x for bin_ in drawn] + [rule.at for rule in rules if rule.across == "x"], _across(size))
+    heights = [end for bin_ in drawn for end in (bin_.low, bin_.high)]
+    y = _fitted(y, heights + [rule.at for rule in rules if rule.across == "y"], max(3, size.height // 45), zero=True)
     shared = {"x": _position("x", "x", x), "color": _colour(), "detail": _nominal("line"), "tooltip": {"value": None}}
     across = _position("y", "y", y)
     layers = []
     if any(bin_.values > 1 for line in content for bin_ in line.bins):
         band = {"y": _position("y", "low", y), "y2": {"field": "high"}}
-        layers.append(_layer({"type": "area", "opacity": 0.18}, shared, band))
+        layers.append(_layer({"type": "area", "opacity": 0.18, "aria": False}, shared, band))
     stroke = {"y": across, "strokeDash": _dash(), "strokeWidth": _width(content)}
-    layers.append(_layer({"type": "line", "strokeJoin": "round"}, shared, stroke))
+    layers.append(_layer({"type": "line", "strokeJoin": "round", "aria": False}, shared, stroke))
     point = {"type": "point", "filled": True, "size": 46, "opacity": 1 if few else 0}
-    layers.append(_layer(point, shared, {"y": across, "shape": _shape(), "description": _nominal("tip")}))
+    pointed = _layer(point, shared, {"y": across, "shape": _shape(), "description": _nominal("tip")})
+    if few:
+        layers.append(pointed)
+    elif size.pointer:
+        layers.append({"data": {"values": marks}, **pointed})
+    layers += [_ringed(late, x, y, size)] if late else []
     layers += [layer for rule in rules for layer in _rule(rule, x, y, size)]
     return _finished(rows, layers, size)
+
+
+def _across(size: ChartSize) -> int:
+    """About how many ticks the x axis has room for."""
+    return max(5, size.width // 90)
+
+
+def _ringed(points: Sequence[Point], x: ChartAxis, y: ChartAxis, size: ChartSize) -> Spec:
+    """Rings around points."""
+    rows = [{"x": point.x, "y": point.y, "tip": point.words if size.pointer else ""} for point in points]
+    ring = {"type": "point", "filled": False, "size": 90, "stroke": STATE["late"].light, "strokeWidth": 1.8}
+    placed = {"x": _position("x", "x", x), "y": _position("y", "y", y), "description": _nominal("tip")}
+    return {"data": {"values": rows}, **_layer(ring, placed, {})}
 
 
 def _rule(rule: RuleLine, x: ChartAxis, y: ChartAxis, size: ChartSize) -> tuple[Spec, Spec]:
@@ -169,16 +213,40 @@ def _rule(rule: RuleLine, x: ChartAxis, y: ChartAxis, size: ChartSize) -> tuple[
 
 def _row(line: ChartLine, bin_: Bin) -> dict[str, Any]:
     name = f"{line.series}{'d' if line.dashed else ''}"
-    return {"series": str(line.series), "dashed": line.dashed, "line": name, "count": bin_.values}
+    told = {"series": str(line.series), "dashed": line.dashed, "line": name, "count": bin_.values}
+    return told | {"x": bin_.x, "low": bin_.low, "y": bin_.middle, "high": bin_.high, "tip": bin_.tip}
+
+
+def _fitted(axis: ChartAxis, values: Sequence[float], most: int, *, zero: bool = False) -> ChartAxis:
+    """The axis with ticks that fit its unit, and a range that ends at ticks; as it is where it has ticks of its own."""
+    if axis.ticks or axis.form == SHARE_FORM or not values or axis.scale == "symlog":
+        return axis
+    if axis.scale == "log":
+        positive = [value for value in values if value > 0] or [1.0]
+        found = magnitudes(axis.unit, min(positive), max(positive), most)
+        return axis._replace(ticks=found.places, domain=(found.places[0][0], found.places[-1][0]))
+    low, high = axis.domain or ((min(0.0, *values), max(values)) if zero else (min(values), max(values)))
+    if high <= low:
+        high = low + 1
+    found = ticks(axis.unit, low, high, most)
+    if zero and len(found.places) > 1 and axis.domain is None:
+        step = found.places[1][0] - found.places[0][0]
+        low, high = (floor(low / step + 1e-9) * step, ceil(high / step - 1e-9) * step)
+        found = ticks(axis.unit, low, high, round((high - low) / step))
+    title = ", ".join(part for part in (axis.title, found.unit) if part)
+    return axis._replace(title=title, ticks=found.places, domain=(low, high))
 
 
 def scatter(content: Mapping[int, Sequence[Point]], x: ChartAxis, y: ChartAxis, size: ChartSize) -> Spec:
     """Points, coloured and shaped by series."""
     rows = [
-        {"series": str(series), "x": point.x, "y": point.y, "tip": point.tip}
+        {"series": str(series), "x": point.x, "y": point.y, "tip": point.words if size.pointer else ""}
         for series, points in content.items()
         for point in points
     ]
+    placed_at = [point for points in content.values() for point in points]
+    x = _fitted(x, [point.x for point in placed_at], _across(size), zero=x.scale == "linear")
+    y = _fitted(y, [point.y for point in placed_at], max(3, size.height // 45), zero=True)
     placed = {"x": _position("x", "x", x), "y": _position("y", "y", y)}
     mark = {"type": "point", "filled": True, "size": 40, "opacity": 0.7}
     shown = {"color": _colour(), "shape": _shape(), "description": _nominal("tip")}
@@ -197,6 +265,8 @@ class PlacedBox(NamedTuple):
 def boxes(content: Sequence[PlacedBox], x: ChartAxis, y: ChartAxis, size: ChartSize) -> Spec:
     """Box plots side by side: whiskers to the lowest and highest value, the box over the quartiles."""
     rows = [{"x": one.x, "series": str(one.series), "tip": one.tip, **one.box._asdict()} for one in content]
+    ends = [value for one in content for value in (one.box.low, one.box.high)]
+    y = _fitted(y, ends, max(3, size.height // 45), zero=True)
     order = list(dict.fromkeys(one.x for one in content))
     shared = {
         "x": _nominal("x") | {"title": x.title, "sort": order, "axis": {"labelAngle": 0, "labelOverlap": True}},
@@ -215,13 +285,14 @@ def boxes(content: Sequence[PlacedBox], x: ChartAxis, y: ChartAxis, size: ChartS
 
 
 class Bar(NamedTuple):
-    """A window as a bar: its borders (s), its lane, its state and the words of its tooltip."""
+    """A window as a bar: its borders (s), its lane, its state, its tooltip, and where it leads to on the page."""
 
     start: float
     end: float
     lane: int
     state: str
     tip: str
+    link: str = ""
 
 
 SYMBOLS = {"right": "✓", "late": "◷", "wrong": "✗", "missed": "?", "surplus": "+"}
@@ -230,13 +301,16 @@ SYMBOLS = {"right": "✓", "late": "◷", "wrong": "✗", "missed": "?", "surplu
 def borders(content: Sequence[Bar], x: ChartAxis, size: ChartSize) -> Spec:
     """Windows as bars in lanes, coloured and signed by their state; a missed one is an outline."""
     rows = [bar._asdict() | {"sign": SYMBOLS[bar.state], "middle": (bar.start + bar.end) / 2} for bar in content]
+    x = _fitted(x, [end for bar in content for end in (bar.start, bar.end)], _across(size))
     shared, colour = _lane("lane"), _state_colour()
     span = {"x": _position("x", "start", x), "x2": {"field": "end"}, "color": colour, "stroke": colour}
+    if any(bar.link for bar in content):
+        span["href"] = _nominal("link")
     opacity = {"condition": {"test": "datum.state == 'missed'", "value": 0.05}, "value": 0.22}
     sign = {"x": _quantity("middle"), "text": _nominal("sign"), "color": colour}
     layers = [
         _layer({"type": "bar", "cornerRadius": 3, "strokeWidth": 1.2}, shared, span | {"fillOpacity": opacity}),
-        _layer({"type": "text", "fontSize": 11, "fontWeight": 600}, shared, sign),
+        _layer({"type": "text", "fontSize": 11, "fontWeight": 600, "aria": False}, shared, sign),
     ]
     return _finished(rows, layers, size)
 
@@ -264,6 +338,8 @@ def reconstructed(content: Sequence[FittedBorders], x: ChartAxis, size: ChartSiz
         }
         for place, fit in enumerate(content)
     ]
+    ends = [end for fit in content for end in (fit.start, fit.end, fit.found_start, fit.found_end) if end is not None]
+    x = _fitted(x, ends, _across(size))
     shared, colour, muted = _lane("row"), _state_colour(), MUTED.light
     outline = {
         "type": "bar",
@@ -280,7 +356,9 @@ def reconstructed(content: Sequence[FittedBorders], x: ChartAxis, size: ChartSiz
         _layer(outline, shared, stated),
         _layer({"type": "bar", "height": 7, "cornerRadius": 2, "fillOpacity": 0.75}, shared, fitted)
         | {"transform": [{"filter": "datum.found != null"}]},
-        _layer({"type": "text", "fontSize": 11, "fontWeight": 600, "align": "right", "dx": -5}, shared, sign),
+        _layer(
+            {"type": "text", "fontSize": 11, "fontWeight": 600, "align": "right", "dx": -5, "aria": False}, shared, sign
+        ),
     ]
     return _finished(rows, layers, size)
 
@@ -305,10 +383,20 @@ def _lane(name: str) -> Spec:
 def _position(channel: Literal["x", "y"], name: str, axis: ChartAxis) -> Spec:
     scale: Spec = {"nice": False, "zero": False} if axis.domain is None else {"domain": list(axis.domain)}
     if axis.scale != "linear":
-        scale = {"type": axis.scale, "nice": False}
+        scale |= {"type": axis.scale, "nice": False}
+        scale.pop("zero", None)
     elif channel == "y" and axis.domain is None:
         scale = {"nice": True, "zero": True}
-    return _quantity(name) | {"title": axis.title, "scale": scale, "axis": {"format": axis.form}}
+    drawn: Spec = {"format": axis.form}
+    if axis.ticks:
+        labels, places = [label for _, label in axis.ticks], [place for place, _ in axis.ticks]
+        drawn = {"values": places, "labelExpr": f"{expression(labels)}[indexof({expression(places)},datum.value)]"}
+    return _quantity(name) | {"title": axis.title, "scale": scale, "axis": drawn}
+
+
+def expression(value: object) -> str:
+    """A constant of Vega's expression language: lists, tables, texts and numbers."""
+    return json.dumps(value)
 
 
 _INDEXES: Final = range(64)
@@ -351,7 +439,7 @@ def _finished(rows: Sequence[Mapping[str, Any]], layers: Sequence[Spec], size: C
         "width": size.width,
         "height": size.height,
         "autosize": {"type": "fit-x", "contains": "padding"},
-        "config": _CONFIG | {"axisX": {"grid": False, "labelFlush": True, "tickCount": max(4, size.width // 90)}},
+        "config": _CONFIG | {"axisX": {"grid": False, "labelFlush": True, "tickCount": _across(size)}},
     }
 
 
@@ -375,56 +463,32 @@ _CONFIG: Final[Spec] = {
 }
 
 
-_SVG = "{http://www.w3.org/2000/svg}"
-_LONG = re.compile(r"-?\d+\.\d{3,}")
-_DROPPED = ("role", "aria-roledescription", "aria-hidden", "aria-label", "pointer-events", "stroke-miterlimit")
-_VERSION = "6.4"
+VERSION: Final = "6.4"
 """The version of Vega-Lite that the specifications are written for."""
+_NARROW = "narrow"
 
 
 class ChartDrawing:
-    """Draws charts for one page, on which no two ids may be the same."""
+    """Draws charts for one page, on which no two ids may be the same; none where figures go into files only."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, drawn: bool = True) -> None:
         self._numbers = count(1)
+        self._drawn = drawn
 
     def svg(self, chart: Spec, label: str, variant: str) -> str:
-        """The chart as an SVG element of class ``plot`` and ``variant``, read out as ``label``."""
-        text = vl_convert.vegalite_to_svg(chart, vl_version=_VERSION)
-        root = ElementTree.fromstring(text)
-        _clean(root)
-        _rename(root, f"p{next(self._numbers)}-")
+        """The chart as an SVG element of class ``plot`` and ``variant``, read out as ``label``.
+
+        Marks of a ``narrow`` chart have no words to be pointed at: phones have no pointer.
+        """
+        if not self._drawn:
+            return ""
+        root = ElementTree.fromstring(vl_convert.vegalite_to_svg(chart, vl_version=VERSION))
+        compact(root, f"p{next(self._numbers)}-", titles=variant != _NARROW)
         inner = "".join(_text(child) for child in root)
         box = escape(root.attrib["viewBox"])
-        return f'<svg class="plot {variant}" viewBox="{box}" role="img" aria-label="{escape(label)}">{inner}</svg>'
+        role = "group" if root.find(".//a") is not None else "img"
+        return f'<svg class="plot {variant}" viewBox="{box}" role="{role}" aria-label="{escape(label)}">{inner}</svg>'
 
 
 def _text(element: ElementTree.Element) -> str:
-    return ElementTree.tostring(element, encoding="unicode").replace(' xmlns="http://www.w3.org/2000/svg"', "")
-
-
-def _clean(element: ElementTree.Element) -> None:
-    """Strip namespaces, roles and empty shapes in place; a mark's description becomes its title element."""
-    element.tag = element.tag.removeprefix(_SVG)
-    described = element.get("aria-label") if element.get("role") == "graphics-symbol" else None
-    axis = element.get("aria-roledescription") == "axis"
-    for name in _DROPPED:
-        element.attrib.pop(name, None)
-    for name, value in element.attrib.items():
-        element.set(name, _LONG.sub(lambda match: f"{float(match[0]):.2f}", value))
-    for child in list(element):
-        if child.get("class") in ("background", "foreground") and child.tag.endswith("path"):
-            element.remove(child)
-        else:
-            _clean(child)
-    if described and not axis:
-        title = ElementTree.SubElement(element, "title")
-        title.text = described
-
-
-def _rename(root: ElementTree.Element, prefix: str) -> None:
-    for element in root.iter():
-        if "id" in element.attrib:
-            element.set("id", prefix + element.attrib["id"])
-        if "clip-path" in element.attrib:
-            element.set("clip-path", element.attrib["clip-path"].replace("url(#", f"url(#{prefix}"))
+    return ElementTree.tostring(element, encoding="unicode").replace(" />", "/>")

@@ -1,18 +1,27 @@
 """Runs sorted into series, repetitions of one engine under one semantics, and their points, bins and boxes in plots."""
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import accumulate
 from statistics import median
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
+from streamgauge.model.phrases import counted
 from streamgauge.model.run import Fed, Run, RunHeader, Sample
 from streamgauge.model.semantics import Report, Semantics
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
 from streamgauge.report.numbers import duration, interval, mebibytes, moment, number, percent
 
 Judged: TypeAlias = tuple[Run, Verdict]
+FloatColumn: TypeAlias = npt.NDArray[np.float64]
+Tip: TypeAlias = str | Callable[[], str]
+"""The words of a tooltip, or what makes them once they are wanted: of 100,000 points few are drawn."""
 
 _WORST_FIRST = (Judgement.WRONG, Judgement.UNKNOWN, Judgement.LATE, Judgement.RIGHT)
 _PER_REPETITION = frozenset({"seed"})
@@ -187,7 +196,12 @@ class Point(NamedTuple):
 
     x: float
     y: float
-    tip: str
+    tip: Tip
+
+    @property
+    def words(self) -> str:
+        """Its tooltip."""
+        return self.tip if isinstance(self.tip, str) else self.tip()
 
 
 class Bin(NamedTuple):
@@ -201,38 +215,62 @@ class Bin(NamedTuple):
     tip: str
 
 
+class PointCloud(NamedTuple):
+    """Many observations as columns; ``tip`` makes the words of one by its place, once they are wanted.
+
+    Ten million elements take 160 MB so.
+    """
+
+    xs: FloatColumn
+    ys: FloatColumn
+    tip: Callable[[int], str]
+
+    @classmethod
+    def of(cls, points: Sequence[Point]) -> "PointCloud":
+        """The cloud of these points."""
+        xs, ys = (np.array([point[place] for point in points], dtype=float) for place in (0, 1))
+        return cls(xs, ys, lambda at: points[at].words)
+
+    @property
+    def size(self) -> int:
+        """The number of observations."""
+        return len(self.xs)
+
+    @property
+    def highest(self) -> float:
+        """The greatest y, 0 where there is none."""
+        return float(self.ys.max()) if self.size else 0.0
+
+    def bins(self, limit: int, show: Callable[[float], str]) -> list[Bin]:
+        """At most ``limit`` bins: one per distinct x while these fit, else equal stretches of the x axis."""
+        if not self.size:
+            return []
+        order = np.argsort(self.xs, kind="stable")
+        xs = self.xs[order]
+        starts = np.flatnonzero(np.concatenate(([True], xs[1:] != xs[:-1])))
+        if len(starts) > limit:
+            stretch = np.minimum(limit - 1, ((xs - xs[0]) / ((xs[-1] - xs[0]) / limit)).astype(int))
+            starts = np.flatnonzero(np.concatenate(([True], stretch[1:] != stretch[:-1])))
+        return [self._bin(group, show) for group in np.split(order, starts[1:])]
+
+    def _bin(self, places: npt.NDArray[np.intp], show: Callable[[float], str]) -> Bin:
+        xs, ys = self.xs[places], self.ys[places]
+        low, middle, high = float(ys.min()), float(np.median(ys)), float(ys.max())
+        x = float(np.median(xs))
+        if len(places) == 1:
+            return Bin(x, low, middle, high, 1, self.tip(int(places[0])))
+        first, last = (moment(1000 * float(end)) for end in (xs.min(), xs.max()))
+        where = first if first == last else f"{first.removesuffix(' s')} to {last}"
+        tip = f"{where}, {len(places):,} values: median {show(middle)}, lowest {show(low)}, highest {show(high)}"
+        return Bin(x, low, middle, high, len(places), tip)
+
+
 def bins(points: Sequence[Point], limit: int, show: Callable[[float], str]) -> list[Bin]:
     """At most ``limit`` bins: one per distinct x while these fit, else equal stretches of the x axis.
 
     ``show`` writes a y value in the tooltip of a bin that holds several observations.
     """
-    places: dict[float, list[Point]] = {}
-    for point in points:
-        places.setdefault(point.x, []).append(point)
-    if len(places) > limit:
-        places = _stretches(points, limit)
-    return [_bin(places[x], show) for x in sorted(places)]
-
-
-def _stretches(points: Sequence[Point], limit: int) -> dict[float, list[Point]]:
-    low = min(point.x for point in points)
-    width = (max(point.x for point in points) - low) / limit
-    places: dict[float, list[Point]] = {}
-    for point in points:
-        places.setdefault(min(limit - 1, int((point.x - low) / width)), []).append(point)
-    return places
-
-
-def _bin(points: list[Point], show: Callable[[float], str]) -> Bin:
-    values = [point.y for point in points]
-    low, middle, high = min(values), median(values), max(values)
-    x = median(point.x for point in points)
-    if len(points) == 1:
-        return Bin(x, low, middle, high, 1, points[0].tip)
-    first, last = min(point.x for point in points), max(point.x for point in points)
-    where = f"{first:,.1f} s" if first == last else f"{first:,.1f} to {last:,.1f} s"
-    tip = f"{where}, {len(points):,} values: median {show(middle)}, lowest {show(low)}, highest {show(high)}"
-    return Bin(x, low, middle, high, len(points), tip)
+    return PointCloud.of(points).bins(limit, show)
 
 
 def spread_sample(points: Sequence[Point], limit: int) -> list[Point]:
@@ -281,31 +319,43 @@ def tooltip(series: Series, judged: Judged, window: WindowVerdict) -> str:
     where = interval(window.start, window.end, header.semantics.borders)
     return (
         f"{series.label}{again}, {series.unit} {window.index:,} {where}, {state(window)}: "
-        f"precision {percent(window.precision)}, recall {percent(window.recall)}, "
-        f"{window.expected:,} rows expected, {window.actual:,} received, {window.true_positives:,} in both, "
-        f"{window.content:,} triples in the window, delay {duration(window.delay)}"
+        f"precision {percent(window.precision)}, recall {percent(window.recall)}, {rows_of(window)}, "
+        f"{counted(window.content, 'triple')} in the window, delay {duration(window.delay)}"
     )
 
 
-def of_windows(series: Series, value: Callable[[WindowVerdict], float | None]) -> list[Point]:
+def rows_of(window: WindowVerdict) -> str:
+    """The counts of a report's rows in words: ``137 rows expected and received``."""
+    expected = counted(window.expected, "row")
+    if window.right:
+        return f"{expected} expected and received"
+    return f"{expected} expected, {window.actual:,} received, {window.true_positives:,} in both"
+
+
+def of_windows(series: Series, value: Callable[[WindowVerdict], float | None]) -> PointCloud:
     """One point per judged report that has the value and a place in stream time: x is that, in s."""
-    return [point for judged in series.runs for point in _of_run(series, judged, value)]
+    found = [
+        (at / 1000, height, judged, window)
+        for judged in series.runs
+        for window in judged[1].windows
+        if (at := place(window)) is not None and (height := value(window)) is not None
+    ]
+    xs, ys = (np.array([each[column] for each in found], dtype=float) for column in (0, 1))
+    return PointCloud(xs, ys, lambda at: tooltip(series, *found[at][2:]))
 
 
-def _of_run(series: Series, judged: Judged, value: Callable[[WindowVerdict], float | None]) -> Iterator[Point]:
-    for window in judged[1].windows:
-        at, found = place(window), value(window)
-        if at is not None and found is not None:
-            yield Point(at / 1000, found, tooltip(series, judged, window))
-
-
-def of_samples(series: Series, value: Callable[[Sample], float], show: Callable[[float], str]) -> list[Point]:
+def of_samples(series: Series, value: Callable[[Sample], float], show: Callable[[float], str]) -> PointCloud:
     """One point per resource sample: x in s since the feed's start."""
-    return [
-        Point((sample.at - run.header.started) / 1e9, value(sample), _sampled(series, run, sample, show(value(sample))))
+    points = [
+        Point(
+            (sample.at - run.header.started) / 1e9,
+            value(sample),
+            partial(_sampled, series, run, sample, show(value(sample))),
+        )
         for run, _ in series.runs
         for sample in run.samples
     ]
+    return PointCloud.of(points)
 
 
 def _sampled(series: Series, run: Run, sample: Sample, shown: str) -> str:
@@ -325,23 +375,27 @@ def lateness(fed: Fed) -> float:
     return (fed.handed - fed.planned) / 1e6
 
 
-def of_feed(series: Series) -> list[Point]:
+def of_feed(series: Series) -> PointCloud:
     """One point per element of the paced runs: x in s of stream time, y the feeder's lateness in ms."""
-    return [
-        Point(
-            fed.time / 1000,
-            lateness(fed),
-            f"{series.label}, element of {moment(fed.time)}: {duration(lateness(fed))} late",
-        )
-        for run, _ in series.runs
-        if run.header.factor is not None
-        for fed in run.fed
+    runs = [run.fed for run, _ in series.runs if run.header.factor is not None]
+    columns = [
+        np.concatenate([np.fromiter(map(value, fed), float, len(fed)) for fed in runs] or [np.empty(0)])
+        for value in (lambda fed: fed.time / 1000, lateness)
     ]
+    ends = list(accumulate(map(len, runs)))
+
+    def tip(at: int) -> str:
+        run = bisect_right(ends, at)
+        return _handed(series, runs[run][at - (ends[run - 1] if run else 0)])
+
+    return PointCloud(columns[0], columns[1], tip)
 
 
-def binned(series: Series, points: Sequence[Point], limit: int, show: Callable[[float], str]) -> list[Bin]:
+def _handed(series: Series, fed: Fed) -> str:
+    return f"{series.label}, element of {moment(fed.time)}: {duration(lateness(fed))} late"
+
+
+def binned(series: Series, points: PointCloud, limit: int, show: Callable[[float], str]) -> list[Bin]:
     """The points in bins, at most as many as one repetition has points, and at most ``limit``."""
-    if not points:
-        return []
-    most = max(1, -(-len(points) // len(series.runs)))
-    return bins(points, min(limit, most), show)
+    most = max(1, -(-points.size // len(series.runs)))
+    return points.bins(min(limit, most), show)

@@ -1,7 +1,8 @@
 """The verdict on one run, and its diagnosis with one window worked through, for the terminal and as JSON."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -18,6 +19,7 @@ from streamgauge.report.series import delay_of, median_delay, state, unit_of
 
 if TYPE_CHECKING:
     from streamgauge.oracle.diagnosis.diagnose import Worked
+    from streamgauge.oracle.judging.opened import OpenedWindow
 
 LISTED = 10
 _STYLE = {Judgement.RIGHT: "green", Judgement.LATE: "yellow", Judgement.WRONG: "red", Judgement.UNKNOWN: "bold"}
@@ -238,15 +240,26 @@ def _place(window: "Worked") -> str:
     return when + (f", window from {scope[0]:,} to {scope[1]:,} ms" if scope else "")
 
 
-def _rows(window: "Worked", with_model: bool) -> Table:
+class _Sides(NamedTuple):
+    """The rows of a window that are set side by side."""
+
+    variables: tuple[str, ...]
+    expected: Sequence[Row] | None
+    recorded: Sequence[Row] | None
+    model: Sequence[Row] | None
+
+
+def _rows(window: "Worked | _Sides", with_model: bool) -> Table:
     table = Table("row (" + ", ".join(f"?{name}" for name in window.variables) + ")", "expected", "recorded", box=None)
     sides = [window.expected, window.recorded]
     if with_model:
         table.add_column("model")
         sides.append(window.model)
-    every = list(dict.fromkeys(row for side in sides for row in side or ()))
+    bags = [Counter(side or ()) for side in sides]
+    rows = dict.fromkeys(row for bag in bags for row in bag)
+    every = sorted(rows, key=lambda row: len({bag[row] for bag in bags}) == 1)
     for row in every[:MODELS]:
-        table.add_row(_text(row), *(_times(side, row) for side in sides))
+        table.add_row(_text(row), *(_times(bag[row]) for bag in bags))
     if len(every) > MODELS:
         table.add_row(f"and {len(every) - MODELS:,} more", *("" for _ in sides))
     table.add_row("rows in all", *("no report" if side is None else f"{len(side):,}" for side in sides))
@@ -265,9 +278,34 @@ def _short(term: str) -> str:
     return f"{text}^^{_short(kind)}" if marked and term.startswith('"') else term
 
 
-def _times(side: Sequence[Row] | None, row: Row) -> str:
-    times = 0 if side is None else sum(other == row for other in side)
+def _times(times: int) -> str:
     return "-" if times == 0 else ("yes" if times == 1 else f"{times:,} times")
+
+
+def opened_lines(header: RunHeader, found: "OpenedWindow") -> RenderableType:
+    """One window for the terminal: its state, its content with some of its triples, and its rows side by side."""
+    window, unit = found.window, unit_of(header.semantics)
+    late = f", {delay_of(window)}" if window.late else ""
+    parts: list[RenderableType] = [Text(f"{unit} {window.index:,}: {state(window)}{late}", style="bold")]
+    if window.due:
+        where = interval(window.start, window.end, header.semantics.borders)
+        parts.append(Text(f"  Due at {window.instant:,} ms, of {where}: {counted(window.content, 'triple')}."))
+    parts += [Text(f"    {' '.join(map(_short, triple))}") for triple in found.content[:MODELS]]
+    if len(found.content) > MODELS:
+        parts.append(Text(f"    and {len(found.content) - MODELS:,} more"))
+    shown = _Sides(found.variables, found.expected, found.received, None)
+    return Group(*parts, _rows(shown, with_model=False))
+
+
+def opened_json(found: "OpenedWindow") -> dict[str, object]:
+    """One window as JSON values: its verdict, its triples and rows as lists of N-Triples terms."""
+    sides = {"expected_rows": found.expected, "received_rows": found.received}
+    return {
+        **_window_json(found.window),
+        "content_triples": [list(triple) for triple in found.content],
+        "variables": list(found.variables),
+        **{name: rows if rows is None else [list(row) for row in rows] for name, rows in sides.items()},
+    }
 
 
 def explained_json(header: RunHeader, verdict: Verdict, window: "Worked | None") -> dict[str, object]:

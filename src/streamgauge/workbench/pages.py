@@ -56,6 +56,11 @@ def page(request: Request, template: str, title: str, status: int = 200, **value
     return HTMLResponse(text.encode(errors="backslashreplace"), status, HEADERS)
 
 
+def fragment(template: str, **values: object) -> str:
+    """A part of a page made of a template, to be put into a page that is open."""
+    return _environment().get_template(template).render(values)
+
+
 @cache
 def _environment() -> Environment:
     """Templates of the workbench, of its rooms and of the report, in this order; text is escaped."""

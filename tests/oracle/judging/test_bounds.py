@@ -87,6 +87,8 @@ FILTERS = [
     ("a list", "?v - ?w IN (1.0, 0.0)", NUMBERS, "abd", ""),
     ("not in a list", "?v - ?w NOT IN (1.0, 0.0)", NUMBERS, "abcd", "c"),
     ("a number as a condition", "?v - ?w", NUMBERS, "abcd", "bc"),
+    ("a product as a condition", "?v * ?w", NUMBERS + " e p 0e0. e q 1e0.", "abcde", "abcd"),
+    ("a size as a condition", "ABS(?v - ?w)", NUMBERS, "abcd", "bc"),
     ("a sign", "-?v > -1.0", NUMBERS, "acd", ""),
     ("a size", "ABS(?v - ?w) > 0.0", NUMBERS, "abcd", "bc"),
     ("a product", "?v * ?w > 1.0", NUMBERS, "abcd", "bc"),
@@ -177,6 +179,18 @@ PATTERNS = [
         "{ SELECT DISTINCT ?s (SUM(?v) AS ?d) { ?s <urn:p> ?v } GROUP BY ?s } "
         "OPTIONAL { ?s <urn:q> ?w FILTER(?w = ?d) } FILTER(BOUND(?w))",
         "abcd",
+        "",
+    ),
+    (
+        "the first of a subquery",
+        "{ SELECT ?s ?v { ?s <urn:p> ?v } ORDER BY DESC(?v) LIMIT 1 } FILTER(?v * 1e0 > 1.5)",
+        "b",
+        "b",
+    ),
+    (
+        "the last of a subquery",
+        "{ SELECT ?s ?v { ?s <urn:p> ?v } ORDER BY DESC(?v) OFFSET 3 } FILTER(?v * 1e0 <= 1.0)",
+        "c",
         "",
     ),
     ("DISTINCT around", f"{{ SELECT DISTINCT ?s {{ ?s <urn:p> ?v ; <urn:q> ?w {NEAR} }} }}", "abd", "b"),

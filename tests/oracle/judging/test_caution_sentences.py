@@ -143,3 +143,9 @@ def test_the_nearest_is_sought_among_20_000_iris(tmp_path, others, near):
     sparql = "SELECT ?s { ?s <http://example.org/of/some/length/and/more#Q> ?o }"
     causes = found(tmp_path, sparql, static=(*static, ("<urn:x>", "<urn:x>", "<urn:near#Q>")))[1:]
     assert [cause.partition("the nearest that is there is ")[2] for cause in causes] == [f"{near}." if near else ""]
+
+
+def test_nothing_is_named_where_nothing_is_near(tmp_path):
+    iri = "<http://example.org/of/some/length/and/more#Q>"
+    _, second = found(tmp_path, f"SELECT ?s {{ ?s {iri} ?o }}")
+    assert second == f"Likely cause: {iri} of the query is in no triple of the stream, and there is no static data."

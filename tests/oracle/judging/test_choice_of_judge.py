@@ -146,3 +146,14 @@ def test_a_report_of_an_empty_stream_costs_no_more(tmp_path):
     write(stream(""), tmp_path / "stream.parquet")
     assert choose(tmp_path / "stream.parquet", query(Window(10, 10)), RSPQL, None, 300_000) == "definition"
     assert choose(tmp_path / "stream.parquet", query(Window(10, 10)), RSPQL, None, 300_010) == "spark"
+
+
+def test_a_query_of_another_stream_is_judged_by_nobody(tmp_path):
+    write(stream(TEXT), tmp_path / "stream.parquet")
+    run = right_run(RSPQL, text=TEXT)
+    windows = (replace(run.header.query.windows[0], stream="urn:other"),)
+    other = replace(run, header=replace(run.header, query=replace(run.header.query, windows=windows)))
+    found = judge_run(other, tmp_path / "stream.parquet", Means(no_spark))
+    assert found.judgement is Judgement.UNKNOWN
+    assert found.reason == other_stream(tmp_path / "stream.parquet", other.header.query)
+    assert "urn:other" in found.reason

@@ -7,7 +7,7 @@ import pytest
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.model.semantics import Borders, Report, Semantics, Tick
-from streamgauge.oracle.judging.metrics import due_time
+from streamgauge.oracle.judging.metrics import due_time, feeder_lateness
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.definition import expected
 from tests.notation import STREAM, stream
@@ -96,3 +96,28 @@ def test_at_a_pace_reports_are_due_by_the_wall_clock():
     for factor, begin, wanted in ((1.0, 0, [5_000_007, 10_000_007]), (2.0, 4, [500_007, 3_000_007])):
         when = due_time(Run(replace(header, factor=factor, begin=begin), (), ()))
         assert [when(report) for report in expected(stream(TEXT), query, CLOSE, 10, 0)] == wanted
+
+
+def test_an_advance_is_no_element():
+    """The second element is the third record, after an advance."""
+    query = ContinuousQuery(parse_sparql("SELECT * { ?s ?p ?o }"), (StreamWindow(STREAM, TIME),))
+    semantics = replace(CHANGE, tick=Tick.ELEMENT)
+    fed = (Fed(0, 1, 0, 10, 1), Fed(-1, 2, 0, 20), Fed(1, 2, 0, 30, 1), Fed(-1, 5, 0, 40))
+    run = Run(RunHeader("test", query, "", "rspql", semantics, 5, 0), (), fed)
+    reports = expected(stream("1: a p b. | 2: c p d."), query, semantics, 5, 0)
+    assert [due_time(run)(report) for report in reports] == [10, 30]
+
+
+def test_how_late_the_feeder_was_says_nothing_of_advances():
+    run = Run(RunHeader("test", ContinuousQuery(parse_sparql("ASK {}"), ()), "", "rspql", CHANGE, 5, 0), (), ())
+    assert feeder_lateness(run) == (0.0, 0.0)
+    fed = (Fed(0, 1, 0, 1_000_000, 1), Fed(1, 2, 1_000_000, 4_000_000, 1), Fed(-1, 9, 0, 90_000_000))
+    assert feeder_lateness(replace(run, fed=fed)) == (2.0, 3.0)
+    assert feeder_lateness(replace(run, fed=fed[2:])) == (0.0, 0.0)
+
+
+def test_a_window_of_triples_closes_when_its_last_triple_comes():
+    """Three triples are there with the third element, which has the time of the second."""
+    text = "1: a p b. | 2: c p d. | 2: e p f. | 7: g p h."
+    assert due(CLOSE, TIME, Window(3, 3, "count"), text=text.replace("7:", "8:"))[:1] == [(5, 3)]
+    assert due(CLOSE, Window(3, 3, "count"), TIME, text=text)[:2] == [(2, 2), (5, 3)]

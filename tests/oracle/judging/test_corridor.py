@@ -51,3 +51,14 @@ def test_an_answer_moves_by_no_more_than_the_band():
     for moved, found in ((BAND, True), (BAND + 1, False)):
         pairs = by_order(range(count), range(count), lambda i, j, moved=moved: float(i == j + moved))
         assert ((moved, 0) in pairs) is found
+
+
+def test_a_corridor_is_widened_while_an_alignment_outside_of_it_may_cost_less():
+    """Three missed, four pairs and five surplus answers cost 8; seven pairs of no likeness and two surplus ones 9."""
+    reports, said = "abcdefg", "defgvwxyz"
+    pairs = by_order(range(7), range(9), lambda i, j: float(reports[i] == said[j]))
+    assert pairs == [
+        *((i, None) for i in range(3)),
+        *((3 + j, j) for j in range(4)),
+        *((None, j) for j in range(4, 9)),
+    ]

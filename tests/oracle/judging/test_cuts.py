@@ -53,6 +53,7 @@ def test_the_pool_is_part_of_what_is_expected():
     run = right_run(RSPQL, text=TIED, sparql=LEAST, advance=10)
     expect = with_cuts(definition(stream(TIED)))
     assert with_cuts(expect) is expect
+    assert expect.together([(run.header.query, RSPQL)], 10, 0) == [expect(run.header.query, RSPQL, 10, 0)]
     tied, decided = expect(run.header.query, RSPQL, 10, 0)
     assert len(tied.rows) == 1
     assert [(set(pool.rows), pool.take) for pool in tied.pools] == [({("<urn:a>",), ("<urn:b>",)}, 1)]
@@ -204,3 +205,10 @@ def test_a_limit_without_projection_keeps_the_columns():
     (report,) = with_cuts(definition(stream(TIED)))(run.header.query, RSPQL, 5, 0)
     assert (len(report.rows), len(report.rows[0]), report.variables) == (2, 2, run.header.query.form.variables)
     assert judged(run, TIED).judgement is Judgement.RIGHT
+
+
+def test_distinct_rows_by_a_key_that_is_not_sent():
+    run = right_run(RSPQL, text=TIED, sparql=LEAST.replace("SELECT", "SELECT DISTINCT"), advance=5)
+    for sent, judgement in (("a", Judgement.RIGHT), ("b", Judgement.RIGHT), ("c", Judgement.WRONG)):
+        answer = replace(run.answers[0], added=((f"<urn:{sent}>",),))
+        assert judged(replace(run, answers=(answer,)), TIED).judgement is judgement

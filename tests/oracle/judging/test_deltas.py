@@ -210,3 +210,26 @@ def test_an_answer_scores_by_counts_as_it_does_by_rows(expected_rows, sent, scor
             sent,
             min(expected_rows, sent),
         )
+
+
+def test_rows_of_a_missed_report_and_of_a_surplus_answer_are_witnesses():
+    elements = stream("0: s0 p o. s1 p o. s2 p o.")
+    query = ContinuousQuery(parse_sparql(QUERIES[1]), (StreamWindow(STREAM, Window(5, 5)),))
+    surplus = Answer(("s",), (("<urn:x>",), ("<urn:y>",), ("<urn:z>",)), instant=3)
+    run = Run(RunHeader("test", query, "", "rspql", CHANGE, 4, 0), (surplus,), fed(elements, 4))
+    rules = JudgingRules(witnesses=2)
+    missed, more = decide(run, by_changes(run, changes_of(elements), definition(elements), rules), 0, rules).windows
+    assert len(set(missed.missing) & {("<urn:s0>",), ("<urn:s1>",), ("<urn:s2>",)}) == 2
+    assert (missed.expected, missed.surplus, missed.due) == (3, (), True)
+    assert len(set(more.surplus) & set(surplus.added)) == 2
+    assert (more.actual, more.missing, more.due) == (3, (), False)
+
+
+def test_no_more_rows_are_witnesses_than_asked_for():
+    elements = stream("0: s0 p o. s1 p o. s2 p o.")
+    query = ContinuousQuery(parse_sparql(QUERIES[1]), (StreamWindow(STREAM, Window(5, 5)),))
+    answer = Answer(("s",), (("<urn:x>",), ("<urn:y>",), ("<urn:z>",)))
+    run = Run(RunHeader("test", query, "", "rspql", CHANGE, 4, 0), (answer,), fed(elements, 4))
+    rules = JudgingRules(witnesses=2)
+    (window,) = decide(run, by_changes(run, changes_of(elements), definition(elements), rules), 0, rules).windows
+    assert (len(window.missing), len(window.surplus)) == (2, 2)

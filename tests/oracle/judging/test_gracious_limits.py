@@ -92,6 +92,9 @@ def test_too_many_times_within_a_slide_are_refused(monkeypatch):
     monkeypatch.setattr(searching, "LIMIT", 100)
     with pytest.raises(RefusedError, match=r"11 distinct times within a slide \(5 ms\) of 5 ms are too many borders"):
         graced(answering(rows([6])))
+    search = searching._Search(right_run(RSPQL, text=TEXT), stream(TEXT), 0)
+    monkeypatch.setattr(searching, "LIMIT", 121)
+    assert search._near(5) == list(range(11))
     monkeypatch.setattr(searching, "LIMIT", 121 + 100_000)
     assert graced(answering(rows([6, 7, 8, 9]))).windows[1].borders == (6, 10)
 

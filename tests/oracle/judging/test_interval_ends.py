@@ -9,12 +9,14 @@ from streamgauge.oracle.judging import intervals
 from streamgauge.oracle.judging.intervals import (
     DECIMAL,
     DOUBLE,
+    FLOAT,
     INTEGER,
     TOLERANCE,
     Interval,
     IntervalSum,
     OpenError,
     arithmetic,
+    cast,
     compared,
     extreme,
     fits,
@@ -96,3 +98,44 @@ def test_a_number_as_one_of_a_wider_datatype():
     assert intervals.promoted(large, DECIMAL) == intervals.point(DECIMAL, 2**60 + 1)
     assert intervals.promoted(intervals.point(INTEGER, -(10**400)), DOUBLE).special == -inf
     assert compared("<", number("1e300"), intervals.point(INTEGER, 10**400)) == (True, True)
+
+
+@pytest.mark.parametrize(("kind", "value"), [(DOUBLE, 0.1), (FLOAT, 13421773 / 2**27)])
+def test_a_decimal_cast_to_a_binary_number_is_the_nearest_one_or_itself(kind, value):
+    found = cast(kind, number("0.1"))
+    assert found is not None
+    assert {found.low, found.high} == {Fraction(1, 10), Fraction(value)}
+    assert found.value == Fraction(value)
+
+
+def test_a_double_cast_to_a_decimal_may_lose_the_digits_beyond_its_18th():
+    found = cast(DECIMAL, number("0.1e0"))
+    assert found is not None
+    assert (found.kind, found.value) == (DECIMAL, Fraction(0.1))
+    assert found.high - found.low >= Fraction(1, 10**18)
+    assert cast(DECIMAL, number("0.375e0")) == intervals.point(DECIMAL, Fraction(3, 8))
+
+
+@pytest.mark.parametrize("bits", ["byte", "short", "int", "long"])
+@pytest.mark.parametrize("sign", ["", "unsigned"])
+def test_integers_of_every_length_are_integers(bits, sign):
+    name = sign + bits.capitalize() if sign else bits
+    found = intervals.read(f'"7"^^<http://www.w3.org/2001/XMLSchema#{name}>')
+    assert found is not None
+    assert (found.kind, found.value) == (INTEGER, 7)
+
+
+def test_a_text_that_holds_an_interval_is_none():
+    assert intervals.read(f'"1 2 3\\"^^<{intervals.INTERVAL}2>"^^<urn:text>') is None
+    assert intervals.read(f'"1 2 3"^^<{intervals.INTERVAL}2>') is not None
+
+
+def test_the_size_of_a_number_around_0_is_of_its_datatype():
+    assert unary("ABS", spanning(-1, 3)) == Interval(DOUBLE, Fraction(0), Fraction(3), Fraction(1))
+
+
+def test_decimals_add_exactly_while_their_sum_has_at_most_18_digits():
+    large = "4" + "0" * 17 + ".0"
+    assert IntervalSum([number(large), number("1.0")]).total.exact
+    assert not IntervalSum([number(large), number("0.1")]).total.exact
+    assert not IntervalSum([number(large)] * 3).total.exact

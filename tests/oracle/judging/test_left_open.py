@@ -1,11 +1,13 @@
 """What SPARQL leaves open is no reason to call an answer wrong."""
 
+from dataclasses import replace
+
 import pytest
 
 from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Run, RunHeader
-from streamgauge.model.semantics import Semantics
+from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.choices import joins
@@ -84,3 +86,27 @@ def test_a_concatenation_is_its_pieces_in_some_order(
     text: str, strings: list[str], separator: str, joined: bool
 ) -> None:
     assert joins(text, strings, separator) is joined
+
+
+@pytest.mark.parametrize(
+    ("sends", "form", "reason"),
+    [
+        (R2S.ISTREAM, "SELECT (SAMPLE(?o) AS ?any) { ?s <urn:p> ?o }", "differences to it cannot be compared"),
+        (R2S.ISTREAM, "SELECT (GROUP_CONCAT(?o) AS ?all) { ?s <urn:p> ?o }", "differences to it cannot be compared"),
+        (R2S.RSTREAM, "CONSTRUCT { <urn:r> <urn:a> ?v } { SELECT (SAMPLE(?o) AS ?v) { ?s <urn:p> ?o } }", "CONSTRUCT"),
+        (R2S.RSTREAM, "CONSTRUCT { <urn:r> <urn:a> ?v } { SELECT (AVG(?o) AS ?v) { ?s <urn:n> ?o } }", "CONSTRUCT"),
+    ],
+)
+def test_a_term_that_is_open_and_cannot_be_compared_is_unknown_where_it_differs(sends, form, reason):
+    elements = stream(
+        "0: a p 'x'. b p 'y'. a n 0.1e0. b n 0.2e0. | 2: a p 'z'. a p 'w'. a n 0.4e0. b n 0.3e0. | 5: a q b."
+    )
+    semantics = Semantics("s", r2s=sends, r2s_able=frozenset(R2S))
+    query = ContinuousQuery(parse_sparql(form), (StreamWindow(STREAM, Window(2, 2)),))
+    right = definition(elements)(query, semantics, 4, 0)
+    answers = tuple(Answer(each.variables, each.rows, instant=each.due.instant) for each in right)
+    run = Run(RunHeader("e", query, form, "rspql", semantics, advanced_to=4, started=0), answers, ())
+    assert check(run, definition(elements), 0, JudgingRules()).judgement is Judgement.RIGHT
+    other = replace(answers[1], added=tuple((*row[:-1], '"other"') for row in answers[1].added))
+    verdict = check(replace(run, answers=(answers[0], other)), definition(elements), 0, JudgingRules())
+    assert (verdict.judgement, reason in verdict.reason) == (Judgement.UNKNOWN, True)

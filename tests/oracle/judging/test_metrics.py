@@ -94,3 +94,9 @@ def test_a_missed_or_surplus_report_without_rows_weighs_one_row():
     assert totals([whole, missed, surplus, surplus]) == (3 / 5, 3 / 4)
     rows_missed = scored(answer=None, position=None, both=Overlap(0, (A, B, B), ()))
     assert totals([whole, rows_missed]) == (1.0, 1 / 2)
+
+
+def test_surplus_rows_beside_a_surplus_report_without_rows_are_no_recall():
+    surplus = scored(report=None, answer=Answer(("x",), (A,)), both=Overlap(0, (), (A,)))
+    hollow = scored(report=None, answer=Answer(("x",), ()), both=Overlap(0, (), ()))
+    assert totals([surplus, hollow]) == (0.0, 0.0)

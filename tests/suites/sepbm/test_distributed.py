@@ -20,13 +20,20 @@ def as_sets(found):
     return {each[:2]: each[2:] for each in listed}
 
 
+def assert_most_speak(made, expected):
+    """Nobody is a member of :nowhere, and the patterns of some others have no row in some draws."""
+    speaking = {channel for _, channel in expected}
+    assert "one-nowhere" not in speaking
+    assert len(speaking) > 2 / 3 * len(made.channels)
+
+
 @pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.prove) for n in range(2, 40))])
 def test_at_once_in_memory_is_one_by_one(tmp_path, seed):
     made = drawn(tmp_path, seed, 120)
     order = random.Random(seed).sample(range(1, 121), 120)
     expected = as_sets(list(sequential(made, order)))
     assert as_sets(due_in_memory(made, order)) == expected
-    assert len({channel for _, channel in expected}) == len(made.channels) - 1  # nobody is a member of :nowhere
+    assert_most_speak(made, expected)
 
 
 @pytest.mark.prove
@@ -36,7 +43,7 @@ def test_at_once_is_one_by_one(spark, tmp_path, seed):
     order = random.Random(seed).sample(range(1, 121), 120)
     expected = as_sets(list(sequential(made, order)))
     assert as_sets(due(spark, made, order)) == expected
-    assert len({channel for _, channel in expected}) == len(made.channels) - 1  # nobody is a member of :nowhere
+    assert_most_speak(made, expected)
 
 
 @pytest.mark.prove

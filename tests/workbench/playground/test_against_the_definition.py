@@ -14,7 +14,7 @@ from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 from streamgauge.suites.conformance.cases import load
 from streamgauge.workbench.rooms.playground.comparison import ReportChange, compared
 from streamgauge.workbench.rooms.playground.evaluation import RowMemory, evaluated
-from streamgauge.workbench.rooms.playground.examples import case_state, example, slug
+from streamgauge.workbench.rooms.playground.examples import FIRST, case_state, example, slug
 from streamgauge.workbench.rooms.playground.fields import CONTROLS
 from streamgauge.workbench.rooms.playground.result import result
 
@@ -145,6 +145,17 @@ def test_a_case_opens_beside_a_profile():
     found = result(example(slug(case.name), "rspql"))
     assert found.troubles == ()
     assert found.b.declared.name == "rspql"
+
+
+def test_of_two_fields_that_differ_the_one_behind_each_difference_is_named():
+    both = replace(FIRST, b={"profile": "rspql", "borders": "(o, c]", "t0": 5000})
+    found = result(both)
+    assert {pair.field for pair in found.pairs if pair.change is not ReportChange.SAME} == {"borders", "t0"}
+    vanished = next(pair for pair in found.pairs if pair.change is ReportChange.VANISHES)
+    assert (vanished.instant, vanished.field) == (10_000, "t0")
+    assert "no window closes then" in vanished.why
+    periodic = result(replace(FIRST, b={"profile": "rspql", "report": ["periodic"], "period": 2500}))
+    assert {pair.field for pair in periodic.pairs if pair.change is ReportChange.APPEARS} == {"report and period"}
 
 
 def test_every_field_of_the_semantics_has_a_control():

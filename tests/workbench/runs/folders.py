@@ -16,6 +16,23 @@ from streamgauge.workbench.rooms import Bench
 
 HTML = {"accept": "text/html"}
 
+EXPERIMENT = """name = "heat"
+seeds = [1, 2]
+[workload]
+name = "weather"
+stations = 2
+interval = "1s"
+duration = "30s"
+[query]
+name = "select"
+parameters = { WSIZE = "2s", WSLIDE = "1s", TEMP = 1.0 }
+[[engine]]
+name = "live"
+semantics = ["csparql", "cqels"]
+[feed]
+pace = "real time"
+"""
+
 
 def keep(folder: Path, judged: tuple[Run, Verdict], verdict: bool = True) -> Path:
     """A judged run, or one that is only recorded, as a folder."""

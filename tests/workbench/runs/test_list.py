@@ -123,4 +123,5 @@ def test_the_page_of_a_run_leads_to_its_report(client):
     assert "script-src" not in answer.headers["content-security-policy"]
     assert answer.headers["content-security-policy"].startswith("default-src 'none'")
     assert client.get("/runs/report/elsewhere/recorded").status_code == 400
+    assert "streamgauge run" not in page
     assert "Not judged yet" in client.get("/runs/run/elsewhere/recorded").text

@@ -15,6 +15,7 @@ pattern with a variable for the graph is joined in each graph that has all its p
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from operator import length_hint
 from typing import Final, TypeAlias
 
 from streamgauge.incremental.budget import ChangeBudget, EvaluationBudget, TooMuchError
@@ -127,12 +128,16 @@ class PatternEntry(PendingRows):
         running, constants = self._pool.joins(self._asked)
         self._enter(running, Taker(news, self._owner), constants)
         assert running.anchor is not None
-        waiting = dict.fromkeys(running.anchor.values(*constants))
-        while waiting:
+        values = list(running.anchor.values(*constants))
+        waiting, places = iter(values), dict[Term | None, int]()
+        while length_hint(waiting):
             self._part(running, constants, waiting, effort)
             yield
+            if news and not places:
+                places.update(zip(values, range(len(values)), strict=True))
+            done = len(values) - length_hint(waiting)
             for row, count in news.items():
-                if row[at] not in waiting:
+                if places.get(row[at], -1) < done:
                     add(self._found, row, count)
             news.clear()
         self._enter(running, Taker(self._found, self._owner), constants)
@@ -141,7 +146,7 @@ class PatternEntry(PendingRows):
         self,
         running: ShapeJoins,
         constants: tuple[Term, ...],
-        waiting: dict[Term, None],
+        waiting: Iterator[Term],
         effort: EvaluationBudget,
     ) -> None:
         """One turn."""

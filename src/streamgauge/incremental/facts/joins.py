@@ -19,7 +19,7 @@ A worked example: the rows of ``?x :in ?g . ?x :name ?n`` for takers with a cons
                 for found, owner in takers: ...
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -70,7 +70,7 @@ class Finish:
         raise NotImplementedError
 
     def parted(self, module: Module) -> None:
-        """All existing solutions with one value of the anchor are found; may end the function."""
+        """All existing solutions with one value of the anchor are found, which counts as one; may end the function."""
 
     def ended(self, module: Module) -> None:
         """All existing solutions are found."""
@@ -80,8 +80,8 @@ class Finish:
 class Anchor:
     """A variable by whose values the solutions are parted.
 
-    ``begin`` is given values, of which it takes those that it gets to, and ``keys``; ``values`` gives all values that
-    there may be, for values of ``keys``.
+    ``begin`` is given an iterator of values, of which it takes those that it gets to, and ``keys``; ``values`` gives
+    all values that there may be, each once, for values of ``keys``.
     """
 
     name: str
@@ -113,12 +113,6 @@ def fact_joins(
 _DEEP: Final = 80
 _GUESS: Final = 4.0
 """Subjects of an object, as long as nobody has counted objects."""
-
-
-def _drained(waiting: dict[Term, None]) -> Iterator[Term]:
-    """The keys of a dict, each taken out as it is given."""
-    while waiting:
-        yield waiting.popitem()[0]
 
 
 @dataclass(frozen=True)
@@ -154,15 +148,14 @@ class FactJoins:
         return run
 
     def begin(self, finish: Finish, anchor: str | None = None) -> Callable[..., None]:
-        """Finds all solutions for values of the keys; those with values of the ``anchor`` that wait, value by value."""
+        """Finds all solutions for values of the keys; those with values of an ``anchor``, taken from an iterator."""
         module, where = Module(), {name: f"k{number}" for number, name in enumerate(self.keys)}
         module.function("begin", [*(() if anchor is None else ("waiting",)), *where.values()])
         finish.begun(module)
         with module.branch():
             if anchor is not None:
                 where[anchor] = "a"
-                module.add(Scan("a", f"{module.use(_drained)}(waiting)"))
-                finish.looked(module, "1")
+                module.add(Scan("a", "waiting"))
             with module.branch():
                 self._join(module, where, finish).join(self._search if anchor is None else self._all(set(where)))
                 finish.found(module, where, 1)
@@ -179,7 +172,7 @@ class FactJoins:
     def anchor(self, finish: Finish) -> Anchor | None:
         """Parts by the first variable that the joins would bind: by a subject before an object; ``None``: none is open.
 
-        ``begin`` takes values out of the dict that it is given.
+        ``begin`` takes values of the iterator that it is given, each of which counts as a fact.
         """
         keys = self.keys
         for at in self._search:

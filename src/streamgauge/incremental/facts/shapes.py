@@ -6,7 +6,7 @@ Functions are compiled when they are first needed, and facts come to them throug
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Protocol, TypeAlias
@@ -121,6 +121,9 @@ Asking: TypeAlias = dict[object, Takers]
 TOO_LARGE: Final = "a group of that many triple patterns and conditions: put some of them into a group"
 """A pattern whose joins CPython does not compile."""
 
+SHORT: Final = 5
+"""Patterns that CPython compiles whatever they are: at most two loops each."""
+
 FEW: Final = 4
 """Constants, or rows of them, with which joins of a changed fact begin, one after the other."""
 
@@ -169,10 +172,17 @@ class ShapeJoins:
         self._triggers = [
             JoinTrigger(facts, shape.patterns, shape.keys, at, self._compiled) for at in range(len(shape.patterns))
         ]
-        self._begin, self._scanned = self._plan.begin(self._all), self._plan.scanned()
+        self._scanned = self._plan.scanned()
+        if len(shape.patterns) > SHORT:
+            self._begin  # noqa: B018 - JoinError now
         if self._plan.is_deep:
             for each in self._triggers:
                 each.compile()
+
+    @cached_property
+    def _begin(self) -> Callable[..., None]:
+        """The function that finds all solutions, compiled when it is first needed; JoinError beyond ``SHORT``."""
+        return self._plan.begin(self._all)
 
     def _compiled(self, at: int, sign: int) -> Callable[..., None]:
         """The function that finds the solutions that come or go with a fact."""
@@ -215,14 +225,12 @@ class ShapeJoins:
         """
         return self._found(taker, most, 0, lambda: self._begin(*constants))
 
-    def find_parts(
-        self, taker: Taker, constants: Sequence[Term], most: int, stop: int, waiting: dict[Term, None]
-    ) -> int:
+    def find_parts(self, taker: Taker, constants: Sequence[Term], most: int, stop: int, waiting: Iterator[Term]) -> int:
         """As ``find``, for values of the anchor that wait: they are taken until ``stop`` facts were looked at."""
         anchor = self.anchor
         if anchor is None:
             raise ValueError("no variable is open: find everything at once")
-        return self._found(taker, most, most - stop, lambda: anchor.begin(waiting, *constants))
+        return self._found(taker, most, max(0, most - stop), lambda: anchor.begin(waiting, *constants))
 
     def _found(self, taker: Taker, most: int, floor: int, begin: Callable[[], None]) -> int:
         self._left[:], self._finding_for[0] = (most, floor), taker.found
@@ -385,7 +393,7 @@ class _All(Finish):
 
     def parted(self, module: Module) -> None:
         """Stop where enough was looked at."""
-        module.add(Do(f"if left < floor: {module.use(self.left)}[0] = left; return"))
+        module.add(Do("left -= 1"), Do(f"if left < floor: {module.use(self.left)}[0] = left; return"))
 
     def ended(self, module: Module) -> None:
         """Note how much may still be looked at."""
@@ -397,10 +405,20 @@ class _All(Finish):
         if self._has_all:
             module.add(Do(f"found[{row.line.removeprefix('row = ')}] = 1"))
         else:
-            module.add(row, Do("found[row] = get(row, 0) + 1"))
+            count = _scanned(module, {where[name] for name in self.shape.output})
+            module.add(row, Do(f"found[row] = get(row, 0) + {count}"))
 
     @property
     def _has_all(self) -> bool:
         """Whether a row tells the solution: the others are constants."""
         nodes = {node for each in self.shape.patterns for node in (each.subject, each.predicate, each.object)}
         return {node.name for node in nodes if isinstance(node, Var)} <= {*self.shape.output, *self.shape.keys}
+
+
+def _scanned(module: Module, used: set[str]) -> str:
+    """How many solutions the innermost loop finds, which is taken away where its variable is of no further use."""
+    last = module.operations[-1] if module.operations else None
+    if not isinstance(last, Scan) or last.targets in used or not f"{last.targets}{last.source}".isidentifier():
+        return "1"
+    module.operations[-1] = Test(last.source)
+    return f"len({last.source})"

@@ -20,7 +20,7 @@ from streamgauge.model import algebra as a
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import XSD, Row, Term, is_blank, is_literal
 from streamgauge.oracle.judging.choices import supported
-from streamgauge.oracle.judging.compare import computed_columns, computed_variables
+from streamgauge.oracle.judging.compare import computed_variables
 from streamgauge.oracle.judging.intervals import read
 from streamgauge.oracle.judging.latitude import (
     BINARY,
@@ -135,8 +135,8 @@ class Narrowed:
     def _found(self, form: a.QueryForm) -> tuple[int, ...]:
         if not isinstance(form, a.Select):
             return ()
-        plain = [place for place in range(len(form.variables)) if place not in computed_columns(form)]
-        return tuple(place for place in plain if _narrowed(form.pattern, self._inline(form, (place,), ())))
+        places = range(len(form.variables))
+        return tuple(place for place in places if _narrowed(form.pattern, self._inline(form, (place,), ())))
 
     def key(self, row: Row) -> Row:
         """The terms of a row by which it is asked for."""
@@ -158,7 +158,10 @@ class Narrowed:
 
 
 def _narrowed(pattern: a.Pattern, inline: a.Values) -> a.Pattern | None:
-    """A pattern joined with inline data where its variables are bound; ``None`` where that would change more."""
+    """A pattern joined with inline data where its variables are bound; ``None`` where that would change more.
+
+    Only triple patterns bind them, so a variable that is computed has no data.
+    """
     match pattern:
         case a.BGP() if set(inline.variables) <= set(a.pattern_variables(pattern)):
             return a.Join(inline, pattern)

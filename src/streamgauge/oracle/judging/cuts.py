@@ -61,7 +61,6 @@ def whole(query: ContinuousQuery) -> UncutQuery | None:
     inner, distinct = form.pattern.pattern, False
     while isinstance(inner, a.Distinct | a.Reduced):
         distinct, inner = distinct or isinstance(inner, a.Distinct), inner.pattern
-    projects = isinstance(inner, a.Project)
     columns = inner.variables if isinstance(inner, a.Project) else tuple(map(a.Var, form.variables))
     inner = inner.pattern if isinstance(inner, a.Project) else inner
     keys = inner.keys if isinstance(inner, a.OrderBy) else ()
@@ -76,8 +75,6 @@ def whole(query: ContinuousQuery) -> UncutQuery | None:
     )
     variables = tuple(dict.fromkeys((*columns, *named)))
     bare = a.Select(a.Project(extended, variables), tuple(var.name for var in variables))
-    if not projects and not named:
-        bare = a.Select(inner, form.variables)
     asked = replace(query, form=bare, sparql=sparql(bare))
     at = tuple(variables.index(name) for name in named)
     return UncutQuery(

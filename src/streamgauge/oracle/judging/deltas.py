@@ -56,7 +56,7 @@ def by_changes(run: Run, changes: ExpectChanges, expect: Expect, rules: JudgingR
             agreed(_versions(changes, header.query, header.semantics, header.advanced_to, t0), header.semantics)
         )
         nets = [net for report in reports for net in (report.certain, report.doubtful)]
-        if any(map(has_blanks, given)) or any(map(has_blanks, nets)) or any(report.doubtful for report in reports):
+        if any(map(has_blanks, (*given, *nets))) or any(report.doubtful for report in reports):
             return by_rows(run, expect, rules)(t0)
         beside = Beside(reports, given, computed_columns(form))
         windows = tuple(_units(reports, answers, names, beside, due_time(run), rules.witnesses))

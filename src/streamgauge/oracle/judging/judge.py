@@ -25,7 +25,7 @@ from streamgauge.oracle.judging.cuts import with_cuts
 from streamgauge.oracle.judging.deltas import by_changes, countable
 from streamgauge.oracle.judging.gracious import gracious
 from streamgauge.oracle.judging.metrics import arrival_times, by_arrival
-from streamgauge.oracle.judging.oracle import JudgingRules, Progress, check, decide, unknown
+from streamgauge.oracle.judging.oracle import JudgingRules, Progress, Score, check, unknown
 from streamgauge.query import QueryError, fill, parse, parse_sparql
 from streamgauge.query.dialects import load
 from streamgauge.query.graphs import reads
@@ -101,14 +101,14 @@ def _checked(run: Run, evaluator: Evaluator, stream: Path, means: Means, rules: 
     if evaluator == "definition":
         _refuse_endless(run, stream)
     expect, first, _last = expectation(evaluator, stream, means)
-    if evaluator != "spark" or not countable(run.header.query, run.header.semantics):
-        return check(run, expect, first, rules, means.progress)
-    from streamgauge.oracle.expected.on_spark import read_header, spark_changes, table_at
+    score: Score | None = None
+    if evaluator == "spark" and countable(run.header.query, run.header.semantics):
+        from streamgauge.oracle.expected.on_spark import read_header, spark_changes, table_at
 
-    session = means.spark()
-    changes = spark_changes(session, stream, read_header(table_at(session, stream)))
-    score = by_changes(run, changes, expect, rules)
-    return decide(run, score, first, rules, means.progress)
+        session = means.spark()
+        changes = spark_changes(session, stream, read_header(table_at(session, stream)))
+        score = by_changes(run, changes, expect, rules)
+    return check(run, expect, first, rules, means.progress, score)
 
 
 def _graciously(run: Run, stream: Path, verdict: Verdict, means: Means) -> Verdict:

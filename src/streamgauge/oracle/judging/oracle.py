@@ -199,11 +199,17 @@ Score = Callable[[int], Scored]
 
 
 def check(
-    run: Run, expect: Expect, first: int | None, rules: JudgingRules, progress: Progress = lambda _a, _b: None
+    run: Run,
+    expect: Expect,
+    first: int | None,
+    rules: JudgingRules,
+    progress: Progress = lambda _a, _b: None,
+    score: Score | None = None,
 ) -> Verdict:
     """Judge a run against the reports that ``expect`` gives for its stream; ``first`` is its first element's time.
 
-    The candidate for t0 with the best score wins, ties go to the smallest; a run that cannot be judged is unknown.
+    ``score`` takes the place of comparing rows (``deltas.by_changes``). The candidate for t0 with the best score wins,
+    ties go to the smallest; a run that cannot be judged is unknown.
     """
     sends = operator(run.header.query, run.header.semantics)
     if sends not in {R2S.RSTREAM, R2S.CHANGES} and any(answer.removed for answer in run.answers):
@@ -211,7 +217,7 @@ def check(
             run,
             f"its answers remove rows, which {sends} never does: declare Rstream to judge what holds, or {R2S.CHANGES}",
         )
-    return decide(run, by_rows(run, expect, rules), first, rules, progress)
+    return decide(run, score or by_rows(run, expect, rules), first, rules, progress)
 
 
 def decide(

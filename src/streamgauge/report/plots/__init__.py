@@ -13,23 +13,30 @@ from typing import NamedTuple
 
 from streamgauge.report import charts
 from streamgauge.report.charts import ChartAxis, ChartDrawing, ChartSize
+from streamgauge.report.figures import FigureNumbers
 from streamgauge.report.series import Series
 
-HALF, FULL, PHONE = ChartSize(560, 190, 240), ChartSize(1140, 0, 240), ChartSize(340, 170, 110)
-STREAM_TIME = ChartAxis("stream time, s")
-RUN_TIME = ChartAxis("time since the start of the feed, s")
-SHARE = ChartAxis("", ".0%", (0, 1.04))
+HALF, FULL, PHONE = ChartSize(560, 190, 240), ChartSize(1140, 0, 240), ChartSize(340, 170, 110, pointer=False)
+STREAM_TIME = ChartAxis("stream time", unit="s")
+RUN_TIME = ChartAxis("time since the start of the feed", unit="s")
+SHARE = ChartAxis("", charts.SHARE_FORM, (0, 1.04))
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One plot of the page: its message, a note, the drawings for wide and narrow screens, whom the legend names."""
+    """One plot of the page: its message, a note, the drawings for wide and narrow screens, whom the legend names.
+
+    ``chart`` and ``size`` draw it again for a file, ``numbers`` are the table behind it.
+    """
 
     message: str
     note: str
     drawings: tuple[str, ...]
     series: tuple[int, ...] = ()
     span: str = "half"
+    chart: Callable[[ChartSize], charts.Spec] | None = None
+    size: ChartSize = HALF
+    numbers: FigureNumbers | None = None
 
 
 def draw(
@@ -49,10 +56,12 @@ def figure(
     series: tuple[int, ...] = (),
     note: str = "",
     sizes: tuple[ChartSize, ChartSize] | None = None,
+    numbers: FigureNumbers | None = None,
 ) -> Figure:
     """A chart as a figure; one of other than the usual sizes takes the page's full width."""
-    drawings = draw(drawing, message, chart, sizes or (HALF, PHONE))
-    return Figure(message, note, drawings, series, "full" if sizes else "half")
+    wide, narrow = sizes or (HALF, PHONE)
+    drawings = draw(drawing, message, chart, (wide, narrow))
+    return Figure(message, note, drawings, series, "full" if sizes else "half", chart, wide, numbers)
 
 
 class Plot(NamedTuple):

@@ -1,15 +1,18 @@
 """Plots of window borders: as bars over stream time, and the expected ones against those that fit best."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from streamgauge.model.phrases import counted
 from streamgauge.model.verdict import WindowVerdict
 from streamgauge.report import charts
 from streamgauge.report.cards import shifted
 from streamgauge.report.charts import ChartDrawing, ChartSize
-from streamgauge.report.numbers import interval, percent
+from streamgauge.report.figures import SHOWN, Cell, FigureNumbers, named
+from streamgauge.report.numbers import NOTHING, interval, percent
 from streamgauge.report.plots import FULL, PHONE, RIGHT, STREAM_TIME, Figure, Plot, figure
 from streamgauge.report.series import Series, state, tooltip
+from streamgauge.report.windows import anchors
 
 STRIP, LANES, ROWS = 40, 16, 24
 
@@ -18,40 +21,63 @@ def border_strips(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[F
     """Window borders as bars, one strip per series."""
     for one in series:
         _, verdict = one.runs[0]
-        placed = [window for window in verdict.windows if window.start is not None and window.end is not None]
+        placed = [each for each in enumerate(verdict.windows) if each[1].start is not None and each[1].end is not None]
         if placed:
-            yield _strip(drawing, one, placed)
+            yield _strip(drawing, one, placed, anchors(series, one))
 
 
-def _strip(drawing: ChartDrawing, one: Series, placed: list[WindowVerdict]) -> Figure:
-    odd = next((place for place, window in enumerate(placed) if state(window) != "right"), 0)
+Placed = tuple[int, WindowVerdict]
+"""A report with its place in the verdict."""
+
+
+def _strip(drawing: ChartDrawing, one: Series, placed: list[Placed], links: Mapping[int, str]) -> Figure:
+    odd = next((place for place, (_, window) in enumerate(placed) if state(window) != "right"), 0)
     begin = max(0, min(odd - 5, len(placed) - STRIP))
     shown = placed[begin : begin + STRIP]
-    if max(bar.lane for bar in _bars(one, shown)) >= LANES:
+    if max(bar.lane for bar in _bars(one, shown, links)) >= LANES:
         shown = shown[:LANES]
+    borders = one.header.semantics.borders
     text = f"Window borders: {one.label}"
-    note = "✓ right, ✗ wrong rows, ? missed, + surplus."
+    note = "✓ right, ◷ late, ✗ wrong rows, ? missed, + surplus. Bars of those that are not right lead to their rows."
     if len(shown) < len(placed):
-        which = "around the first that is not right, else the first ones"
-        note += f" {len(shown)} of {counted(len(placed), one.unit)}: {which}."
+        which = "from around the first that is not right" if state(placed[odd][1]) != "right" else "the first ones"
+        note += f" {len(shown)} of {counted(len(placed), one.unit)} are drawn, {which}."
 
     def chart(size: ChartSize) -> charts.Spec:
-        bars = _bars(one, shown if size.width > 600 else shown[:16])
+        bars = _bars(one, shown if size.width > 600 else shown[:16], links)
         height = 16 * (1 + max(bar.lane for bar in bars))
         return charts.borders(bars, STREAM_TIME, size._replace(height=height))
 
-    return figure(drawing, text, chart, note=note, sizes=(FULL, PHONE))
+    lines = tuple(
+        (f"{one.unit} {window.index:,}", interval(window.start, window.end, borders), state(window))
+        for _, window in shown[:SHOWN]
+    )
+    told = "" if len(lines) == len(placed) else f"{len(lines)} of {counted(len(placed), one.unit)}."
+    numbers = FigureNumbers(
+        named("borders", one.label), ("series", "window", "start, s", "end, s", "state"), partial(_every, one),
+        (one.unit, "borders", "state"), lines, told,
+    )  # fmt: skip
+    return figure(drawing, text, chart, note=note, sizes=(FULL, PHONE), numbers=numbers)
 
 
-def _bars(one: Series, windows: Sequence[WindowVerdict]) -> list[charts.Bar]:
+def _every(one: Series) -> Iterator[tuple[Cell, ...]]:
+    """A line for each report of the first run: series, number, borders (s), state."""
+    for window in one.runs[0][1].windows:
+        if window.start is not None and window.end is not None:
+            yield one.label, window.index, window.start / 1000, window.end / 1000, state(window)
+
+
+def _bars(one: Series, windows: Sequence[Placed], links: Mapping[int, str]) -> list[charts.Bar]:
     """Bars in as few lanes as keep them apart."""
     ends: list[int] = []
     bars = []
-    for window in windows:
+    for at, window in windows:
         start, end = window.start or 0, window.end or 0
         lane = next((lane for lane, last in enumerate(ends) if last <= start), len(ends))
         ends[lane : lane + 1] = [max(end, start + 1)]
-        bars.append(charts.Bar(start / 1000, end / 1000, lane, state(window), tooltip(one, one.runs[0], window)))
+        tip = tooltip(one, one.runs[0], window)
+        link = f"#{links[at]}" if at in links and state(window) != "right" else ""
+        bars.append(charts.Bar(start / 1000, end / 1000, lane, state(window), tip, link))
     return bars
 
 
@@ -82,7 +108,26 @@ def _against(drawing: ChartDrawing, one: Series, placed: list[WindowVerdict]) ->
         bars = [_fit(one, window) for window in (shown if size.width > 600 else shown[:12])]
         return charts.reconstructed(bars, STREAM_TIME, size._replace(height=18 * len(bars)))
 
-    return figure(drawing, text, chart, note=note, sizes=(FULL, PHONE))
+    lines = tuple(_fit_line(one, window) for window in shown[:SHOWN])
+    told = "" if len(lines) == len(placed) else f"{len(lines)} of {counted(len(placed), one.unit)}."
+    columns = ("series", "window", "start, s", "end, s", "best start, s", "best end, s", "precision", "recall")
+    every = partial(_every_fit, one, placed)
+    names = (one.unit, "expected", "fits best")
+    numbers = FigureNumbers(named("best borders", one.label), columns, every, names, lines, told)
+    return figure(drawing, text, chart, note=note, sizes=(FULL, PHONE), numbers=numbers)
+
+
+def _fit_line(one: Series, window: WindowVerdict) -> tuple[str, ...]:
+    borders = one.header.semantics.borders
+    best = NOTHING if window.borders is None else interval(*window.borders, borders)
+    return f"{one.unit} {window.index:,}", interval(window.start, window.end, borders), best
+
+
+def _every_fit(one: Series, placed: Sequence[WindowVerdict]) -> Iterator[tuple[Cell, ...]]:
+    for window in placed:
+        best, scores = window.borders or (None, None), window.fitted or (None, None)
+        ends = [None if end is None else end / 1000 for end in (window.start, window.end, *best)]
+        yield one.label, window.index, *ends, *scores
 
 
 def _directions(moved: Sequence[WindowVerdict]) -> str:

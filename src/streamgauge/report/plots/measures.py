@@ -1,6 +1,6 @@
 """Plots of measures: over time, against each other and over repetitions, with resources and the feeder."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
@@ -11,15 +11,20 @@ from streamgauge.model.run import Sample
 from streamgauge.model.verdict import WindowVerdict
 from streamgauge.report import charts
 from streamgauge.report import series as runs
-from streamgauge.report.charts import ChartAxis, ChartDrawing, ChartLine, ChartSize, PlacedBox
+from streamgauge.report.charts import ChartAxis, ChartDrawing, ChartLine, ChartSize, PlacedBox, RuleLine
+from streamgauge.report.figures import SHOWN, Cell, FigureNumbers, named
 from streamgauge.report.numbers import duration, mebibytes, number, percent
 from streamgauge.report.plots import COST, HALF, LATE, RIGHT, RUN_TIME, SHARE, STEADY, STREAM_TIME, Figure, Plot, figure
-from streamgauge.report.series import Point, Series, box, spread_sample, state, unit_over
+from streamgauge.report.series import Point, PointCloud, Series, box, place, spread_sample, state, unit_over
 
-POINTS = 1200  # over all series of one plot; every tooltip costs about 300 bytes
+POINTS = 1200  # over all series of one plot
+SCATTERED = 120  # points of one plot without lines; every tooltip costs about 200 bytes
+RINGED = 40  # late reports of one plot
+POINTED = 18  # px between two places of a line that can be pointed at
 MiB = 2**20
 
 Message: TypeAlias = Callable[[Sequence[Series]], str]
+Show: TypeAlias = Callable[[float], str]
 
 
 @dataclass(frozen=True)
@@ -69,8 +74,8 @@ def _of_share(name: str, value: Callable[[WindowVerdict], float]) -> WindowMeasu
 
 PRECISION = _of_share("Precision", lambda window: window.precision)
 RECALL = _of_share("Recall", lambda window: window.recall)
-CONTENT = WindowMeasure("Window size", _content, ChartAxis("triples in the window"), number, _contents)
-DELAY = WindowMeasure("Delay", lambda window: window.delay, ChartAxis("delay, ms", ",~r"), duration, _delays)
+CONTENT = WindowMeasure("Window size", _content, ChartAxis("triples in the window", unit="count"), number, _contents)
+DELAY = WindowMeasure("Delay", lambda window: window.delay, ChartAxis("delay", unit="ms"), duration, _delays)
 
 
 def share_of(size: ChartSize, series: Sequence[Series]) -> int:
@@ -81,40 +86,112 @@ def share_of(size: ChartSize, series: Sequence[Series]) -> int:
 def of_kind(drawing: ChartDrawing, series: Sequence[Series], kind: WindowMeasure) -> Iterator[Figure]:
     """The line plot of one value per report, all series overlaid."""
     content = {one.index: runs.of_windows(one, kind.value) for one in series}
-    yield from _line_plot(drawing, series, content, (kind.message, STREAM_TIME, kind.axis, kind.show))
+    every = partial(_every_window, series, (kind.value,))
+    columns = (*_PLACED, _column(kind))
+    yield from _line_plot(drawing, series, content, LinePlot(kind, kind.message, STREAM_TIME, columns, every, "window"))
+
+
+_PLACED = ("series", "repetition", "window", "stream time, s")
+
+
+def _column(kind: "WindowMeasure | SampleMeasure") -> str:
+    """The heading of a measure in a table: its name with the unit of its numbers."""
+    unit = kind.axis.unit if kind.axis.unit not in ("", "count") else ""
+    title = kind.axis.title.removesuffix(", %") if kind.axis.form == charts.SHARE_FORM else kind.axis.title
+    return f"{title}, {unit}" if unit else title
+
+
+def _every_window(
+    series: Sequence[Series], values: Sequence[Callable[[WindowVerdict], float | None]]
+) -> Iterator[tuple[Cell, ...]]:
+    """A line for each report that has all the values: series, repetition, number, place in stream time (s), values."""
+    for one in series:
+        for run, verdict in one.runs:
+            again = one.repetition(run.header)
+            for window in verdict.windows:
+                at, found = place(window), [value(window) for value in values]
+                if at is not None and None not in found:
+                    yield one.label, again, window.index, at / 1000, *found
+
+
+@dataclass(frozen=True)
+class LinePlot:
+    """A line plot: its measure, its message, its x axis, all its numbers with their columns, and what a value is of."""
+
+    kind: "WindowMeasure | SampleMeasure"
+    message: Message
+    x: ChartAxis
+    columns: tuple[str, ...]
+    every: Callable[[], Iterator[tuple[Cell, ...]]]
+    noun: str
 
 
 def _line_plot(
-    drawing: ChartDrawing,
-    series: Sequence[Series],
-    content: dict[int, list[Point]],
-    how: tuple[Message, ChartAxis, ChartAxis, Callable[[float], str]],
+    drawing: ChartDrawing, series: Sequence[Series], content: Mapping[int, PointCloud], plot: LinePlot
 ) -> Iterator[Figure]:
-    message, x, y, show = how
-    drawn = [one for one in series if content[one.index]]
+    drawn = [one for one in series if content[one.index].size]
     if not drawn:
         return
+    kind = plot.kind
 
     def chart(size: ChartSize) -> charts.Spec:
-        limit = share_of(size, drawn)
-        made = [ChartLine(one.index, False, runs.binned(one, content[one.index], limit, show)) for one in drawn]
-        return charts.lines(made, x, y, size)
+        made = [_line(one, content[one.index], size, share_of(size, drawn), kind.show) for one in drawn]
+        return charts.lines(made, plot.x, kind.axis, size, bounds, late)
 
-    text = message(drawn)
-    longest = max(len(content[one.index]) for one in drawn)
-    note = thinning(drawn, longest)
-    yield figure(drawing, text, chart, tuple(one.index for one in drawn), note)
+    late, bounds = _late(drawn) if kind is DELAY else ([], [])
+    longest = max(content[one.index].size for one in drawn)
+    marked = "A ring marks a report that came later than allowed. " if late else ""
+    note = marked + thinning(drawn, longest, plot.noun)
+    numbers = FigureNumbers(
+        named(kind.name), plot.columns, plot.every, *_brief(drawn, content, plot.columns[-2:], kind.show)
+    )
+    yield figure(drawing, plot.message(drawn), chart, tuple(one.index for one in drawn), note, numbers=numbers)
 
 
-def thinning(series: Sequence[Series], count: int) -> str:
+def _late(series: Sequence[Series]) -> tuple[list[Point], list[RuleLine]]:
+    """The reports that came later than allowed, the latest where there are many, and the delays that were allowed."""
+    found = [point for one in series for point in _late_points(one)]
+    bounds = dict.fromkeys(verdict.delay_bound for one in series for _, verdict in one.runs if verdict.delay_bound)
+    lines = [RuleLine("y", bound, f"allowed: {duration(bound)}") for bound in bounds if bound is not None]
+    return spread_sample(found, RINGED), lines if found else []
+
+
+def _line(
+    one: Series, points: PointCloud, size: ChartSize, limit: int, show: Show, *, dashed: bool = False
+) -> ChartLine:
+    """The line of a series; fewer bins can be pointed at than are drawn."""
+    marks = runs.binned(one, points, min(limit, size.width // POINTED), show) if size.pointer and not dashed else ()
+    return ChartLine(one.index, dashed, runs.binned(one, points, limit, show), marks)
+
+
+def _brief(
+    series: Sequence[Series], content: Mapping[int, PointCloud], columns: Sequence[str], show: Show
+) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str]:
+    """The table behind a line plot: columns, a line for each stretch of a series, and how they were chosen."""
+    stretches = [(one, bin_) for one in series for bin_ in runs.binned(one, content[one.index], SHOWN, show)]
+    whole = all(bin_.values == 1 for _, bin_ in stretches)
+    names = [f"{columns[0]}", f"{columns[1]}" if whole else "median", *(() if whole else ("lowest", "highest"))]
+    lines = []
+    for one, bin_ in stretches:
+        shown = (bin_.middle,) if whole else (bin_.middle, bin_.low, bin_.high)
+        lines.append((one.label, number(bin_.x), *map(show, shown)))
+    count = sum(content[one.index].size for one in series)
+    note = "" if whole else f"{counted(count, 'value')} in stretches of equal length."
+    return ("series", *names), tuple(lines), note
+
+
+def thinning(series: Sequence[Series], count: int, noun: str) -> str:
     """The rule by which a plot with ``count`` values in its longest series is thinned, empty when all are shown."""
     limit = share_of(HALF, series)
-    repeated = max(len(one.runs) for one in series) > 1
-    if repeated and count <= limit * max(len(one.runs) for one in series):
-        return "Line: median over the repetitions; band: lowest to highest."
+    most = max(len(one.runs) for one in series)
+    if most > 1 and count <= limit * most:
+        return "The line is the median over the repetitions; the band reaches from the lowest to the highest."
     if count <= limit:
         return ""
-    return f"{count:,} values in at most {limit} equal stretches; line: median of each, band: lowest to highest."
+    return (
+        f"Of {counted(count, noun)}, neighbours are drawn together: the line is their median, the band reaches from "
+        "their lowest to their highest value."
+    )
 
 
 def result_sizes(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figure]:
@@ -122,11 +199,17 @@ def result_sizes(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Fi
     drawn = [one for one in series if any(verdict.windows for _, verdict in one.runs)]
     if not drawn:
         return
+    actual = {one.index: runs.of_windows(one, _actual) for one in drawn}
+    expected = {one.index: runs.of_windows(one, _expected) for one in drawn}
 
     def chart(size: ChartSize) -> charts.Spec:
         limit = share_of(size, [*drawn, *drawn])
-        sizes = [line for one in drawn for line in _size_lines(one, limit)]
-        return charts.lines(sizes, STREAM_TIME, ChartAxis("result size, rows"), size)
+        made = [
+            _line(one, points[one.index], size, limit, number, dashed=points is expected)
+            for one in drawn
+            for points in (actual, expected)
+        ]
+        return charts.lines(made, STREAM_TIME, ChartAxis("result size, rows", unit="count"), size)
 
     windows = _windows(drawn)
     off = sum(window.expected != window.actual for window in windows)
@@ -134,19 +217,21 @@ def result_sizes(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Fi
     text = "Result size is the expected one in every " + unit
     if off:
         text = f"Result size differs from the expected one in {off:,} of {counted(len(windows), unit)}"
-    note = "Solid: actual; dashed: expected. " + thinning(
-        [*drawn, *drawn], max(len(verdict.windows) for one in drawn for _, verdict in one.runs)
-    )
-    yield figure(drawing, text, chart, tuple(one.index for one in drawn), note)
+    longest = max(len(verdict.windows) for one in drawn for _, verdict in one.runs)
+    note = "Solid: received; dashed: expected. " + thinning([*drawn, *drawn], longest, "window")
+    columns = (*_PLACED, "received, rows", "expected, rows")
+    every = partial(_every_window, drawn, (_actual, _expected))
+    brief = _brief(drawn, actual, ("stream time, s", "received, rows"), number)
+    numbers = FigureNumbers("result-size", columns, every, *brief)
+    yield figure(drawing, text, chart, tuple(one.index for one in drawn), note, numbers=numbers)
 
 
-def _size_lines(one: Series, limit: int) -> list[ChartLine]:
-    actual = runs.of_windows(one, lambda window: window.actual)
-    expected = runs.of_windows(one, lambda window: window.expected)
-    return [
-        ChartLine(one.index, False, runs.binned(one, actual, limit, number)),
-        ChartLine(one.index, True, runs.binned(one, expected, limit, number)),
-    ]
+def _actual(window: WindowVerdict) -> float:
+    return window.actual
+
+
+def _expected(window: WindowVerdict) -> float:
+    return window.expected
 
 
 def delay_by_size(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figure]:
@@ -156,23 +241,53 @@ def delay_by_size(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[F
     if not drawn:
         return
 
+    def sampled(bins: int) -> dict[int, list[Point]]:
+        limit = max(20, min(bins // 2, SCATTERED // len(drawn)))
+        return {one.index: spread_sample(content[one.index], limit) for one in drawn}
+
     def chart(size: ChartSize) -> charts.Spec:
-        limit = max(20, min(2 * size.bins, POINTS // len(drawn)))
-        kept = {one.index: spread_sample(content[one.index], limit) for one in drawn}
-        return charts.scatter(kept, ChartAxis("result size, rows"), ChartAxis("delay, ms", ",~r"), size)
+        x, y = ChartAxis("result size, rows", unit="count"), ChartAxis("delay", unit="ms")
+        return charts.scatter(sampled(size.bins), x, y, size)
 
     count = sum(len(content[one.index]) for one in drawn)
-    note = f"{count:,} reports; where too many to draw: the longest delays of each size and every n-th of the rest."
-    series_of = tuple(one.index for one in drawn)
-    yield figure(drawing, "Delay against result size", chart, series_of, note if count > 200 else "")
+    kept = sampled(HALF.bins)
+    note = ""
+    if sum(map(len, kept.values())) < count:
+        note = (
+            f"Of {counted(count, unit_over(drawn))}, those are drawn that took longest for their result size, and an "
+            "even sample of the others; equal ones once."
+        )
+    lines = [(one.label, number(point.x), duration(point.y)) for one in drawn for point in _longest(kept[one.index])]
+    told = "" if len(lines) == count else f"The longest delays of {counted(count, 'value')}."
+    every = partial(_every_window, drawn, (_actual, lambda window: window.delay))
+    numbers = FigureNumbers(
+        "delay-by-result-size", (*_PLACED, "result size, rows", "delay, ms"), every,
+        ("series", "result size, rows", "delay"), tuple(lines), told,
+    )  # fmt: skip
+    names = tuple(one.index for one in drawn)
+    yield figure(drawing, "Delay against result size", chart, names, note, numbers=numbers)
+
+
+def _longest(points: Sequence[Point]) -> list[Point]:
+    return sorted(points, key=lambda point: -point.y)[:SHOWN]
 
 
 def _delay_points(one: Series) -> list[Point]:
     return [
-        Point(window.actual, window.delay, runs.tooltip(one, judged, window))
+        Point(window.actual, window.delay, partial(runs.tooltip, one, judged, window))
         for judged in one.runs
         for window in judged[1].windows
         if window.delay is not None
+    ]
+
+
+def _late_points(one: Series) -> list[Point]:
+    """The reports that came later than allowed, over stream time (s)."""
+    return [
+        Point(at / 1000, window.delay, partial(runs.tooltip, one, judged, window))
+        for judged in one.runs
+        for window in judged[1].windows
+        if window.late and window.delay is not None and (at := place(window)) is not None
     ]
 
 
@@ -190,32 +305,57 @@ READINGS = (
     SampleMeasure(
         "Memory",
         lambda sample: sample.rss / MiB,
-        ChartAxis("resident memory, MiB"),
+        ChartAxis("resident memory", unit="MiB"),
         lambda value: mebibytes(value * MiB),
     ),
     SampleMeasure(
         "CPU", lambda sample: sample.cpu_percent, ChartAxis("CPU, % of one core"), lambda value: f"{number(value)}%"
     ),
-    SampleMeasure("Threads", lambda sample: sample.threads, ChartAxis("threads"), number),
+    SampleMeasure("Threads", lambda sample: sample.threads, ChartAxis("threads", unit="count"), number),
 )
+
+
+FEEDER = SampleMeasure("Feeder", lambda _: 0.0, ChartAxis("lateness of the feeder", unit="ms"), duration)
 
 
 def resources(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figure]:
     """Memory, CPU and threads of the engine's process tree over the time of the run."""
     for reading in READINGS:
         content = {one.index: runs.of_samples(one, reading.value, reading.show) for one in series}
-        highest = max((point.y for found in content.values() for point in found), default=0.0)
+        highest = max((found.highest for found in content.values()), default=0.0)
         text = f"{reading.name}: at most {reading.show(highest)}"
-        yield from _line_plot(drawing, series, content, (_saying(text), RUN_TIME, reading.axis, reading.show))
+        columns = ("series", "repetition", "time since the start of the feed, s", _column(reading))
+        every = partial(_every_sample, series, reading.value)
+        plot = LinePlot(reading, _saying(text), RUN_TIME, columns, every, "sample")
+        yield from _line_plot(drawing, series, content, plot)
+
+
+def _every_sample(series: Sequence[Series], value: Callable[[Sample], float]) -> Iterator[tuple[Cell, ...]]:
+    for one in series:
+        for run, _ in one.runs:
+            again = one.repetition(run.header)
+            for sample in run.samples:
+                yield one.label, again, (sample.at - run.header.started) / 1e9, value(sample)
 
 
 def feed(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figure]:
     """The feeder's lateness over stream time, for runs that were paced."""
     content = {one.index: runs.of_feed(one) for one in series}
-    latest = max((point.y for found in content.values() for point in found), default=0.0)
+    latest = max((found.highest for found in content.values()), default=0.0)
     text = f"Feeder: at most {duration(latest)} later than planned"
-    axis = ChartAxis("lateness of the feeder, ms", ",~r")
-    yield from _line_plot(drawing, series, content, (_saying(text), STREAM_TIME, axis, duration))
+    columns = ("series", "repetition", "stream time, s", _column(FEEDER))
+    every = partial(_every_element, series)
+    yield from _line_plot(
+        drawing, series, content, LinePlot(FEEDER, _saying(text), STREAM_TIME, columns, every, "element")
+    )
+
+
+def _every_element(series: Sequence[Series]) -> Iterator[tuple[Cell, ...]]:
+    for one in series:
+        for run, _ in one.runs:
+            again = one.repetition(run.header)
+            for fed in run.fed if run.header.factor is not None else ():
+                yield one.label, again, fed.time / 1000, runs.lateness(fed)
 
 
 def _saying(text: str) -> Message:
@@ -244,15 +384,29 @@ def _figure(drawing: ChartDrawing, series: Sequence[Series], kind: WindowMeasure
         return
     text = f"{kind.name} over the repetitions: {kind.show(min(values))} to {kind.show(max(values))}"
     width = _width(series, BOXES)
-    note = "Whiskers: lowest and highest; box: quartiles."
+    note = "A line reaches from the lowest to the highest value, its box holds the middle half."
     if width > 1:
-        note += f" Each box takes {counted(width, unit)} together."
+        note += f" Each box is over {width:,} neighbouring {unit}s."
 
     def chart(size: ChartSize) -> charts.Spec:
         placed = _placed(series, kind, BOXES if size.width > 400 else 8)
         return charts.boxes(placed, ChartAxis(unit), kind.axis, size)
 
-    yield figure(drawing, text, chart, tuple(one.index for one in series), note)
+    columns = (*_PLACED, _column(kind))
+    every = partial(_every_window, series, (kind.value,))
+    numbers = FigureNumbers(named(kind.name, "repetitions"), columns, every, *_boxes_shown(series, kind))
+    yield figure(drawing, text, chart, tuple(one.index for one in series), note, numbers=numbers)
+
+
+def _boxes_shown(
+    series: Sequence[Series], kind: WindowMeasure
+) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str]:
+    """The table behind box plots: a line for each box, about as many as the other tables have."""
+    labels = {one.index: one.label for one in series}
+    lines = [
+        (labels[one.series], one.x, *map(kind.show, one.box[:5])) for one in _placed(series, kind, SHOWN * len(series))
+    ]
+    return ("series", "windows", "lowest", "first quartile", "median", "third quartile", "highest"), tuple(lines), ""
 
 
 def _columns(one: Series, kind: WindowMeasure) -> dict[int, list[float]]:

@@ -44,6 +44,8 @@ Read = TypeVar("Read")
 Published = TypeVar("Published")
 Done = TypeVar("Done")
 Answered = TypeVar("Answered")
+Listed = TypeVar("Listed")
+Described = TypeVar("Described")
 Awaited: TypeAlias = Coroutine[Any, Any, Read]
 
 Tell: TypeAlias = Callable[[str, float], None]
@@ -103,6 +105,27 @@ class Standing:
     number: int
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelNames:
+    """The names of channels that the token may subscribe to, sorted; whether there are ``more`` behind the last."""
+
+    names: tuple[str, ...]
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelStatus:
+    """A channel: its query and form, the number of its last notification, subscribers by name, connections now."""
+
+    name: str
+    query: str
+    form: str
+    columns: tuple[str, ...]
+    notification: int
+    subscribers: int
+    connections: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +279,20 @@ def _standing(response: httpx.Response) -> Standing:
     return Standing(int(response.headers["Notification"]), columns, tuple(found))
 
 
-class _Operations(ABC, Generic[Published, Done, Answered]):
+def _names(response: httpx.Response) -> ChannelNames:
+    _check(response)
+    said = response.json()
+    return ChannelNames(tuple(said["channels"]), said["more"])
+
+
+def _channel_status(response: httpx.Response) -> ChannelStatus:
+    _check(response)
+    said = response.json()
+    columns, counts = tuple(said["variables"]), (said["notification"], said["subscribers"], said["connections"])
+    return ChannelStatus(said["channel"], said["query"], said["form"], columns, *counts)
+
+
+class _Operations(ABC, Generic[Published, Done, Answered, Listed, Described]):
     """The operations of both clients, whose replies are values, or values to be awaited.
 
     BrokerError when one is refused, AwayError when nobody is there.
@@ -302,6 +338,14 @@ class _Operations(ABC, Generic[Published, Done, Answered]):
         """The answer of a channel as it is."""
         return cast(Answered, self._send(BrokerCall("GET", f"{_path(channel)}/rows"), _standing))
 
+    def channels(self, after: str = "") -> Listed:
+        """The channels by name, a thousand at a time; those behind the name ``after``."""
+        return cast(Listed, self._send(BrokerCall("GET", "/channels", params={"after": after}), _names))
+
+    def channel(self, channel: str) -> Described:
+        """A channel's query and counts."""
+        return cast(Described, self._send(BrokerCall("GET", _path(channel)), _channel_status))
+
     def unsubscribe(self, channel: str, subscriber: str) -> Done:
         """A subscriber is forgotten."""
         return self._do(BrokerCall("DELETE", _path(channel, subscriber)))
@@ -332,7 +376,7 @@ class _Operations(ABC, Generic[Published, Done, Answered]):
         return AwayError(f"{url}: {obstacle(error).partition(':')[0]}: is a broker there?")
 
 
-class Client(_Operations[Acknowledged, None, Standing]):
+class Client(_Operations[Acknowledged, None, Standing, ChannelNames, ChannelStatus]):
     """Operations that wait. ``http`` is used and left open where it is given. Used with ``with``, or to be closed."""
 
     def __init__(self, url: str, token: str | None = None, http: httpx.Client | None = None) -> None:
@@ -394,7 +438,9 @@ class Client(_Operations[Acknowledged, None, Standing]):
         self.close()
 
 
-class AsyncClient(_Operations[Awaited[Acknowledged], Awaited[None], Awaited[Standing]]):
+class AsyncClient(
+    _Operations[Awaited[Acknowledged], Awaited[None], Awaited[Standing], Awaited[ChannelNames], Awaited[ChannelStatus]]
+):
     """The same, to be awaited; used with ``async with``, or to be closed."""
 
     def __init__(self, url: str, token: str | None = None, http: httpx.AsyncClient | None = None) -> None:

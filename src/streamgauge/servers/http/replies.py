@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from typing import Final, TypeAlias
 
@@ -47,10 +48,22 @@ def tagged_json(
     return response
 
 
+@cache
+def style() -> str:
+    """The style sheet that the pages of all servers have in them: the report's colours, light and dark."""
+    return (files("streamgauge.servers.http") / "page.css").read_text(encoding="utf-8")
+
+
 def page(package: str) -> HTMLResponse:
     """The page for people of a service, ``page.html`` of its package; it may speak with this service only."""
+    return HTMLResponse(_page(package), headers={"Content-Security-Policy": _POLICY})
+
+
+@cache
+def _page(package: str) -> str:
+    """The page of a package, with the style of all pages before its own."""
     text = (files(package) / "page.html").read_text(encoding="utf-8")
-    return HTMLResponse(text, headers={"Content-Security-Policy": _POLICY})
+    return text.replace("<style>\n", f"<style>\n{style()}", 1)
 
 
 def clipped(sentence: str) -> str:

@@ -4,6 +4,7 @@ A deviating run is explained by the oracle's diagnosis, in words that do not dep
 """
 
 import re
+import shlex
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
@@ -14,9 +15,10 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
+from shutil import which
 from tempfile import TemporaryDirectory
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from streamgauge.engines import dialect, evaluator, folder, load, named, profiles
 from streamgauge.formats.pipe import TaskRefusedError, set_up_wrongly
@@ -25,6 +27,7 @@ from streamgauge.harness.process import ChildProcess
 from streamgauge.harness.systems import RunLimits
 from streamgauge.harness.systems.pipe import PipeProgram, last_words, program, task_of
 from streamgauge.model.element import StreamElement
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Clock, Semantics
@@ -83,6 +86,19 @@ def engine(name: str) -> Subject:
     )
 
 
+def program_subject(program: str, option: str) -> Subject:
+    """A program by its command as in a shell; MistakeError, which names the ``option``, when there is none to run."""
+    try:
+        words = tuple(shlex.split(program))
+    except ValueError:
+        raise MistakeError(f"{option} {program}: a quotation mark is not closed") from None
+    if not words or which(words[0]) is None:
+        named = repr(words[0]) if words else "nothing"
+        why = "there is no such program, or it may not be run (chmod +x)"
+        raise MistakeError(f"{option} {program}: {named} cannot be started: {why}; write the command as in a shell")
+    return Subject(program, words)
+
+
 class SetUpError(RuntimeError):
     """An engine that cannot work here: a class, a library or memory is missing; the sentence says what to do."""
 
@@ -97,17 +113,48 @@ class TaskResult(StrEnum):
 
 @dataclass(frozen=True)
 class ConformanceOutcome:
-    """How a task went: ``sentence`` says why it was refused or what is wrong, ``run`` is what was recorded."""
+    """How a task went: ``sentence`` says why it was refused or what is wrong; what was recorded, and the verdict."""
 
     asked: ConformanceTask
     kind: TaskResult
     sentence: str = ""
     run: Run | None = None
+    verdict: Verdict | None = None
 
     @property
     def name(self) -> str:
         """The task's name."""
         return self.asked.name
+
+
+class TaskRunner:
+    """One program of a subject, given task after task, and the judge of its answers; a context manager.
+
+    ``spark`` makes the session where the definition may not judge.
+    """
+
+    def __init__(self, subject: Subject, spark: "Callable[[], SparkSession]") -> None:
+        self._subject, self._spark = subject, spark
+        self._stack = ExitStack()
+        self._started = False
+
+    def __enter__(self) -> Self:
+        folder = Path(self._stack.enter_context(TemporaryDirectory()))
+        self._judge = partial(_verdict, folder=folder, spark=self._spark)
+        self._program = self._stack.enter_context(PipeProgram(self._subject.command, LIMITS))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def outcome(self, asked: ConformanceTask) -> ConformanceOutcome:
+        """The outcome of a task; SetUpError when a class, a library or memory is missing, or nothing can start."""
+        began = time.monotonic()
+        found = _outcome(self._subject, asked, self._program, self._judge)
+        if not self._started:
+            _refuse_unstarted(self._subject, found, time.monotonic() - began)
+        self._started = True
+        return found
 
 
 def certify(
@@ -118,29 +165,23 @@ def certify(
     SetUpError at the first task that fails for lack of a class, a library or memory, or because the program cannot
     start: that is no deviation.
     """
-    free: SimpleQueue[PipeProgram] = SimpleQueue()
-    stopped, started = Event(), Event()
+    free: SimpleQueue[TaskRunner] = SimpleQueue()
+    stopped = Event()
     with ExitStack() as stack:
-        judge = partial(_verdict, folder=Path(stack.enter_context(TemporaryDirectory())), spark=spark)
         for _ in range(jobs):
-            free.put(stack.enter_context(PipeProgram(subject.command, LIMITS)))
+            free.put(stack.enter_context(TaskRunner(subject, spark)))
 
         def one(each: ConformanceTask) -> ConformanceOutcome:
-            tasks = free.get()
+            runner = free.get()
             try:
                 if stopped.is_set():
                     raise SetUpError(f"{subject.name}: not done, as a task before it showed a fault of the set-up")
-                began = time.monotonic()
-                found = _outcome(subject, each, tasks, judge)
-                if not started.is_set():
-                    _refuse_unstarted(subject, found, time.monotonic() - began)
-                started.set()
-                return found
+                return runner.outcome(each)
             except SetUpError:
                 stopped.set()
                 raise
             finally:
-                free.put(tasks)
+                free.put(runner)
 
         with ThreadPoolExecutor(jobs) as pool:
             try:
@@ -212,8 +253,8 @@ def _outcome(
         )
     verdict = judge(run, asked)
     if verdict.judgement is Judgement.RIGHT:
-        return ConformanceOutcome(asked, TaskResult.PASSED, run=run)
-    return ConformanceOutcome(asked, TaskResult.WRONG, _fault(run, verdict), run)
+        return ConformanceOutcome(asked, TaskResult.PASSED, run=run, verdict=verdict)
+    return ConformanceOutcome(asked, TaskResult.WRONG, _fault(run, verdict), run, verdict)
 
 
 def in_time(tasks: PipeProgram, header: RunHeader, asked: ConformanceTask) -> Run:
@@ -247,7 +288,7 @@ def findings(outcome: ConformanceOutcome) -> tuple[str, ...]:
     assert outcome.run is not None
     if outcome.run.header.failure:
         return (_failed(outcome.run.header.failure),)
-    run, stream = _diagnosed(outcome)
+    run, stream = recorded(outcome)
     try:
         diagnosis = diagnose(run, stream)
     except (RefusedError, OutOfOrderError) as error:
@@ -265,7 +306,7 @@ def contradicted(outcomes: Iterable[ConformanceOutcome], candidates: Set[str]) -
     left = set(candidates)
     for outcome in outcomes:
         if outcome.kind is TaskResult.PASSED:
-            denied = _denied(*_diagnosed(outcome), left)
+            denied = _denied(*recorded(outcome), left)
             left -= {finding for finding in left if any(_has(finding, part) for part in denied)}
     return frozenset(candidates) - left
 
@@ -288,7 +329,7 @@ def _denied(run: Run, stream: Sequence[StreamElement], findings: Set[str]) -> se
     return {part for part, is_so in denied.items() if is_so}
 
 
-def _diagnosed(outcome: ConformanceOutcome) -> tuple[Run, tuple[StreamElement, ...]]:
+def recorded(outcome: ConformanceOutcome) -> tuple[Run, tuple[StreamElement, ...]]:
     """The run and its stream as the diagnosis takes them: at arrival times where those count."""
     run, stream = outcome.run, outcome.asked.case.stream
     assert run is not None

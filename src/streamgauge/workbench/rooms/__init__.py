@@ -1,11 +1,12 @@
 """Rooms of the workbench, a module or folder each: one is a room by being here and having ``open_room``."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
 from pkgutil import iter_modules
+from threading import Event
 from typing import Any
 
 from starlette.routing import BaseRoute
@@ -17,10 +18,14 @@ async def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """The common ground of all rooms: the ``folder`` of runs and experiments, and the ``address`` that is served."""
+    """The common ground of all rooms: the ``folder`` of runs and experiments, and the ``address`` that is served.
+
+    ``leaving`` is set when the workbench is told to stop: responses that go on end then.
+    """
 
     folder: Path
     address: str = ""
+    leaving: Event = field(default_factory=Event, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,31 +1,11 @@
 // Keeps the parts of a page current that have the attribute data-live: the page is read again every two seconds.
 // Without script a page reloads by itself (a noscript element in its head).
+import { readAgain } from "/static/parts.js"
+
 const SECONDS = 2
 
-const put = (old, fresh) => {
-  if (old.innerHTML === fresh.innerHTML) return
-  const focus = old.contains(document.activeElement) ? document.activeElement.id : ""
-  const open = new Set([...old.querySelectorAll("details[open][id]")].map(one => one.id))
-  const scrolled = new Map([...old.querySelectorAll(".scroll[id]")].map(one => [one.id, one.scrollLeft]))
-  old.innerHTML = fresh.innerHTML
-  for (const id of open) document.getElementById(id)?.setAttribute("open", "")
-  for (const [id, left] of scrolled) { const one = document.getElementById(id); if (one) one.scrollLeft = left }
-  if (focus) document.getElementById(focus)?.focus({ preventScroll: true })
-}
-
 const refresh = async () => {
-  if (!document.hidden) {
-    try {
-      const answer = await fetch(location.href, { headers: { Accept: "text/html" } })
-      if (answer.ok) {
-        const page = new DOMParser().parseFromString(await answer.text(), "text/html")
-        for (const old of document.querySelectorAll("[data-live][id]")) {
-          const fresh = page.getElementById(old.id)
-          if (fresh) put(old, fresh)
-        }
-      }
-    } catch { /* the workbench is away: the next turn tries again */ }
-  }
+  if (!document.hidden) await readAgain()
   setTimeout(refresh, 1000 * SECONDS)
 }
 

@@ -43,9 +43,9 @@ def expected(form, held, named, at, style):
 
 
 def takes_all_as_graphs(form, states):
-    """Whether pyoxigraph counts in a graph that is not there: to it, each name is an empty graph's."""
+    """Whether pyoxigraph counts, or looks into another graph, in one that is not there: to it, that is an empty one."""
     counts = (
-        isinstance(inner, al.Group)
+        isinstance(inner, al.Group | al.Graph)
         for each in every_pattern(form.pattern)
         if isinstance(each, al.Graph)
         for inner in every_pattern(each.pattern)
@@ -114,6 +114,8 @@ TIMED = [Fact(("<urn:a>", "<urn:p>", "<urn:timed>"), None, simulated.START + 60_
         ("SELECT ?g { GRAPH ?g { } }", {"g", "h", "i"}),
         ("SELECT ?g { GRAPH ?g { OPTIONAL { ?s <urn:none> ?o } } }", {"g", "h", "i"}),
         ("SELECT ?o { GRAPH <urn:nowhere> { SELECT (COUNT(*) AS ?o) { ?s ?p ?o } } }", set()),
+        ("SELECT ?o { GRAPH <urn:nowhere> { GRAPH <urn:g> { ?s <urn:p> ?o } } }", set()),
+        ("SELECT ?o { GRAPH <urn:h> { GRAPH <urn:g> { ?s <urn:p> ?o } } }", {"b"}),
     ],
 )
 @pytest.mark.parametrize("name", methods())

@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 
 import pyoxigraph as ox
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple
@@ -30,8 +31,10 @@ from streamgauge.servers.fragments import (
     Quad,
     form_value,
 )
+from streamgauge.servers.fragments.labels import Bounds
 from streamgauge.servers.fragments.pages import MOST_BINDINGS, PLACES, FragmentRequest, FragmentShape, skolemised
 from streamgauge.servers.fragments.pages.dataset import DataSet, Page, located_facts
+from streamgauge.servers.http.replies import style
 
 PREFIXES: Final = {
     "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
@@ -292,18 +295,7 @@ _TEMPLATES = Environment(
     undefined=StrictUndefined,
     trim_blocks=True,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class TermCell:
-    """A term in a table: its text, what of it is muted before and after the rest, the fragment that it leads to."""
-
-    place: str
-    text: str
-    before: str
-    name: str
-    after: str
-    link: str
+_TEMPLATES.globals["style"] = Markup(style())
 
 
 def fragment_page(view: PageView) -> str:
@@ -323,26 +315,43 @@ def fragment_page(view: PageView) -> str:
         until_said="" if page.until is None else _spoken(page.until),
         period=(dataset.period or 0) // 1000,
         timed=view.then is None and len(page.quads) <= TIMED,
-        rows=list(_rows(view, places)),
+        rows=Markup("".join(_rows(view, places))),
         previous=view.address(view.previous),
         next=view.address(view.next),
     )
 
 
-def _rows(view: PageView, places: Sequence[str]) -> Iterator[tuple[list[TermCell], list[str]]]:
-    """The cells of each quad, and when what it says holds."""
+def _rows(view: PageView, places: Sequence[str]) -> Iterator[str]:
+    """The row of each quad, as HTML, and when what it says holds; cells are made once for each term."""
+    timed, address = view.then is None and len(view.page.quads) <= TIMED, view.layout.dataset
+    known: dict[Term, list[Bounds]] = {}
     for quad, stored in zip(view.quads(), view.page.quads, strict=True):
-        cells = [_cell(view, place, term) for place, term in zip(places, quad, strict=False)]
-        yield cells, _intervals(view, stored) if view.then is None and len(view.page.quads) <= TIMED else []
+        cells = "".join([_cell(address, place, term) for place, term in zip(places, quad, strict=False)])
+        yield f"<tr>{cells}{_when(view, stored, known) if timed else ''}</tr>\n"
 
 
-def _intervals(view: PageView, quad: Quad) -> list[str]:
-    """When a quad's fact holds, as its annotations say; else when the quad ends."""
-    dataset = view.dataset
+def _when(view: PageView, quad: Quad, known: dict[Term, list[Bounds]]) -> str:
+    """The cell that says when a quad's fact holds, as its annotations say; else when the quad ends."""
+    timed = _annotated(view.dataset, quad, known)
+    if not timed and (end := view.dataset.store.nearest(quad, view.dataset.clock())) is not None:
+        timed = [(None, end)]
+    times = " ".join([f"<span>{escape(_interval(*each))}</span>" for each in timed])
+    return f'<td data-label="holds">{times or _ALWAYS}</td>'
+
+
+_ALWAYS: Final = '<span class="note">always</span>'
+
+
+def _annotated(dataset: DataSet, quad: Quad, known: dict[Term, list[Bounds]]) -> list[Bounds]:
+    """When the annotations say that a quad's fact holds; where a graph has the label, its quads are looked up once."""
+    by_graph = dataset.style.method == "graphs"
+    if by_graph and (quad[3] == DEFAULT or quad[3] in known):
+        return known.get(quad[3], [])
     found = [each.fact for each in located_facts(dataset.store, quad[:3], dataset.style) if quad in each.own]
     timed = [(fact.initial, fact.final) for fact in found if not fact.static]
-    end = dataset.store.nearest(quad, dataset.clock())
-    return [_interval(*each) for each in timed or ([] if end is None else [(None, end)])]
+    if by_graph:
+        known[quad[3]] = timed
+    return timed
 
 
 def _interval(initial: int | None, final: int | None) -> str:
@@ -364,12 +373,18 @@ def _given(view: PageView, place: int) -> str:
     return "" if node is None else f"?{node.name}" if isinstance(node, Var) else form_value(node)
 
 
-def _cell(view: PageView, place: str, term: Term) -> TermCell:
+@lru_cache(maxsize=20_000)
+def _cell(dataset: str, place: str, term: Term) -> str:
+    """The cell of a term, as HTML: muted before and after its name, a link to its fragment of the data set."""
+    if term == DEFAULT:
+        return f'<td data-label="{place}"><span class="note">default</span></td>'
     text = form_value(term)
     start = max(text.rfind("/"), text.rfind("#")) + 1 if term.startswith("<") else 0
     end = text.rfind('"') + 1 if term.startswith('"') else len(text)
-    link = f"{view.layout.dataset}?{urlencode({place: text})}" if term != DEFAULT else ""
-    return TermCell(place, text, text[:start], text[start:end], text[end:], link)
+    before, name, after = (escape(part) for part in (text[:start], text[start:end], text[end:]))
+    link = escape(f"{dataset}?{urlencode({place: text})}")
+    named = f'<a href="{link}" title="{escape(text)}"><i>{before}</i>{name}<i>{after}</i></a>'
+    return f'<td data-label="{place}">{named}</td>'
 
 
 def _spoken(time: int) -> str:

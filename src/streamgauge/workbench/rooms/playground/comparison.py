@@ -16,7 +16,7 @@ from streamgauge.model.semantics import R2S, Borders, Semantics
 from streamgauge.model.terms import Row
 from streamgauge.semantics.arrivals import Arrival
 from streamgauge.semantics.definition import operator
-from streamgauge.semantics.refusal import RefusedError
+from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 from streamgauge.workbench.rooms.playground.evaluation import Candidate, Evaluation
 from streamgauge.workbench.rooms.playground.fields import difference, differing, in_words
 
@@ -42,7 +42,7 @@ SIGNS: Final = {
 class ReportPair:
     """A report of A, of B or of both at one instant (ms), with the sentence why they differ.
 
-    ``field`` is the field of the semantics behind the difference, empty where several work together.
+    ``field`` is the field of the semantics behind the difference, several joined by ``and``, empty where none is found.
     """
 
     instant: int
@@ -94,7 +94,7 @@ def compared(a: Evaluation, b: Evaluation, again: Again) -> tuple[ReportPair, ..
     """The reports side by side, each difference with its reason.
 
     ``again`` evaluates semantics between the two, where they differ in several fields: the field at whose change a
-    report takes its difference first is named.
+    report became that of B is named.
     """
     pairs = tuple(paired(a.reports, b.reports))
     if all(pair.change is ReportChange.SAME for pair in pairs):
@@ -128,20 +128,16 @@ def steps(a: Semantics, b: Semantics) -> list[tuple[tuple[str, ...], Semantics]]
 
 
 def _blamed(a: Evaluation, b: Evaluation, again: Again) -> dict[int, str]:
-    """The field by which the reports of an instant differ first on the way from A to B."""
+    """The field by which the reports of an instant became those of B, on the way from A; several joined by ``and``."""
     way = steps(a.declared, b.declared)
-    if len(way) == 1:
-        names = way[0][0]
-        return dict.fromkeys(_instants(a, b), names[0] if len(names) == 1 else "")
     found: dict[int, str] = {}
     before = a
     for names, semantics in way:
         try:
             now = b if semantics == b.declared else again(semantics)
-        except (RefusedError, ValueError):
+        except (RefusedError, OutOfOrderError):
             return {}
-        for instant in _instants(before, now):
-            found.setdefault(instant, names[0] if len(names) == 1 else "")
+        found.update(dict.fromkeys(_instants(before, now), " and ".join(names)))
         before = now
     return found
 

@@ -32,6 +32,7 @@ CSRBENCH: Final = "csrbench"
 DRAWN: Final = ("city", "trains", "weather")
 """Workloads of which short streams can be drawn."""
 COUNTS: Final = ("stations", "roads", "garages", "areas", "users", "streams", "per_hour", "head_signs", "platforms")
+SENSORS: Final = "http://knoesis.wright.edu/ssw/"
 MOST_EACH: Final = 100
 """Stations, roads and the like of a stream that is drawn here."""
 
@@ -124,6 +125,8 @@ def names_of(written: str, query: ContinuousQuery) -> Names:
 def _csrbench_state(name: str) -> PlaygroundState:
     """A query of CSRBench over observations of its vocabulary; its own data set is not part of this package."""
     written = query_text(load_workload(CSRBENCH), name)
+    if "PREFIX sens-obs:" not in written:
+        written = f"PREFIX sens-obs: <{SENSORS}>\n{written}"
     given = {"stations": 2, "duration": "20s", "interval": "2s", "humidity": True, "min_temp": 20}
     stream, syntax = generated("weather", 7, given, names_of(written, parse(written)))
     stream = stream.replace("System_A4", "System_C1190")

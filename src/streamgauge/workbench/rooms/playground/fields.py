@@ -231,7 +231,7 @@ CONTROLS: Final[tuple[FieldControl, ...]] = (
         "Operators that it has",
         "Which operators may a query ask for?",
         "several",
-        {str(operator): "a query may have this keyword" for operator in R2S},
+        {str(operator): f"a query may ask for {operator}" for operator in R2S},
         rare=True,
     ),
     FieldControl(

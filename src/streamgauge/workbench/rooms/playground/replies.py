@@ -25,9 +25,12 @@ LISTED_ROWS: Final = 12
 LISTED_REPORTS: Final = 60
 
 
-def answer_json(found: PlaygroundResult) -> dict[str, Any]:
-    """A result as JSON values: times in ms, terms in the simple notation where it can say them."""
-    return {
+def answer_json(found: PlaygroundResult, *, brief: bool = False) -> dict[str, Any]:
+    """A result as JSON values: times in ms, terms in the simple notation where it can say them.
+
+    The ``brief`` one leaves out triples, contents and rows.
+    """
+    told = {
         "dialect": found.dialect,
         "link": link(found.state),
         "horizon": found.horizon,
@@ -36,24 +39,29 @@ def answer_json(found: PlaygroundResult) -> dict[str, Any]:
             for each in found.troubles
         ],
         "query": _query(found),
-        "elements": [
-            {
-                "number": each.sequence,
-                "stream": each.stream,
-                "time": each.time,
-                "until": each.until,
-                "triples": [[found.names.shown(term) for term in triple] for triple in each.added],
-            }
-            for each in found.stream.elements
-        ],
+        "elements": [{"number": each.sequence, "time": each.time} for each in found.stream.elements],
         "places": [list(place) for place in found.stream.places],
         "simple": _simple(found),
-        "a": _evaluation(found.a, found.names),
-        "b": _evaluation(found.b, found.names),
         "fields": _sentences(found),
         "summary": summary(found.pairs) if found.b is not None else "",
         "differences": [_pair(each) for each in found.pairs if each.change is not ReportChange.SAME],
     }
+    return told if brief else {**told, **_details(found)}
+
+
+def _details(found: PlaygroundResult) -> dict[str, Any]:
+    """The elements with their triples, and both evaluations."""
+    elements = [
+        {
+            "number": each.sequence,
+            "stream": each.stream,
+            "time": each.time,
+            "until": each.until,
+            "triples": [[found.names.shown(term) for term in triple] for triple in each.added],
+        }
+        for each in found.stream.elements
+    ]
+    return {"elements": elements, "a": _evaluation(found.a, found.names), "b": _evaluation(found.b, found.names)}
 
 
 def _query(found: PlaygroundResult) -> dict[str, Any] | None:

@@ -110,7 +110,10 @@ class _Playground:
         )
 
     async def evaluate(self, request: Request) -> Response:
-        """A state as JSON in; elements, windows, reports and differences out, with the page's drawn part."""
+        """A state as JSON in; elements, windows, reports and differences out, with the page's drawn part.
+
+        With ``?brief`` they are those that the page's script needs.
+        """
         state = await _state(request)
         found = await self._alone(result, state)
         return JSONResponse(await run_in_threadpool(_evaluated, request, found), headers=HEADERS)
@@ -166,7 +169,8 @@ async def _state(request: Request) -> PlaygroundState:
 
 def _evaluated(request: Request, found: PlaygroundResult) -> dict[str, Any]:
     drawn = page(request, "playground-drawn.html.j2", "", **replies.page_values(found)).body
-    return {**replies.answer_json(found), "html": bytes(drawn).decode()}
+    brief = "brief" in request.query_params
+    return {**replies.answer_json(found, brief=brief), "html": bytes(drawn).decode()}
 
 
 def _controls(found: PlaygroundResult) -> dict[str, object]:

@@ -7,7 +7,7 @@ The simple notation is that of the conformance cases, an element a line (or part
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
 from typing import Final
@@ -70,6 +70,7 @@ class Names:
 
     prefixes: Mapping[str, str]
     streams: Sequence[str] = ()
+    _shown: dict[Term, str] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """``rdf:`` is known without a declaration."""
@@ -83,7 +84,11 @@ class Names:
 
     def shown(self, term: Term | None) -> str:
         """A term as the simple notation writes it; as N-Triples where it cannot."""
-        return "-" if term is None else self.written(term) or term
+        if term is None:
+            return "-"
+        if term not in self._shown:
+            self._shown[term] = self.written(term) or term
+        return self._shown[term]
 
     def written(self, term: Term) -> str | None:
         """A term in the simple notation, ``None`` where it has none."""

@@ -1,21 +1,31 @@
 """Runs: the experiments and judged runs of the folder."""
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Final, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, quote, urlencode
 
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from streamgauge.formats.run import stream_path
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.mistake import MistakeError
+from streamgauge.model.run import RunHeader
 from streamgauge.report.document import swatch
-from streamgauge.workbench.pages import HEADERS, page
+from streamgauge.servers.http.events import BEAT, BEAT_S, Events, event
+from streamgauge.servers.http.limits import STATUS, BodyError, read_body
+from streamgauge.workbench.pages import HEADERS, fragment, page
 from streamgauge.workbench.rooms import Bench, Room
 from streamgauge.workbench.rooms.runs.comparison import RunComparison, compare
-from streamgauge.workbench.rooms.runs.folder import FolderError, FoundFiles, find
+from streamgauge.workbench.rooms.runs.experiment_page import ExperimentLine, Experiments, ExperimentView
+from streamgauge.workbench.rooms.runs.folder import FolderError, FoundFiles, find, inside, refuse_outside, stamp
+from streamgauge.workbench.rooms.runs.jobs import Job, Jobs
 from streamgauge.workbench.rooms.runs.run_list import SORTS, STATES, ListRequest, RunLine, RunLines, RunPage, listed
 from streamgauge.workbench.rooms.runs.run_page import REPORT_POLICY, Reports, RunView, view
 
@@ -23,6 +33,12 @@ Found = TypeVar("Found")
 
 OTHERS: Final = 300
 """Runs that the page of a run offers to compare it with."""
+
+FORM_BYTES: Final = 4096
+"""The size of a form that is sent."""
+
+EVERY_S: Final = 1.0
+"""Seconds between two looks at a job that is watched."""
 
 _UNREADABLE: Final = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, MemoryError, OSError)
 """Errors that files of any content may lead to, where no reader has a sentence for them."""
@@ -39,6 +55,8 @@ class RunsRoom:
     def __init__(self, bench: Bench) -> None:
         self._root = bench.folder.resolve()
         self._lines, self._reports = RunLines(self._root), Reports(self._root)
+        self._experiments = Experiments(self._root, self._lines)
+        self._jobs, self._leaving = Jobs(), bench.leaving
 
     @property
     def room(self) -> Room:
@@ -49,39 +67,60 @@ class RunsRoom:
             Route("/run/{place:path}", self._run),
             Route("/report/{place:path}", self._report),
             Route("/compare", self._compare),
+            Route("/experiment/{place:path}", self._experiment),
+            Route("/experiment-report/{place:path}", self._report_of_experiment),
+            Route("/run/{place:path}", self._act_on_run, methods=["POST"]),
+            Route("/experiment/{place:path}", self._act_on_experiment, methods=["POST"]),
+            Route("/watch/{kind}/{place:path}", self._watch),
         ]
-        return Room("runs", "Runs", about, 1, routes)
+        return Room("runs", "Runs", about, 1, routes, self._close)
+
+    async def _close(self) -> None:
+        """Stop what runs, and say so."""
+        for sentence in await run_in_threadpool(self._jobs.close):
+            print(f"streamgauge: {sentence}", file=sys.stderr, flush=True)
 
     async def _list(self, request: Request) -> Response:
         wanted = ListRequest.of(request.query_params)
-        found, shown = await run_in_threadpool(self._listed, wanted)
+        found, shown, experiments = await run_in_threadpool(self._listed, wanted)
         links = {name: _query(wanted, sort=_turned(wanted.sort, name)) for name in SORTS}
         pages = {number: _query(wanted, page=number) for number in range(1, shown.pages + 1)}
         return page(
             request, "runs.html.j2", "Runs",
             folder=self._root.name, found=found, shown=shown, wanted=wanted, states=STATES, links=links, pages=pages,
+            experiments=experiments,
         )  # fmt: skip
 
-    def _listed(self, wanted: ListRequest) -> tuple[FoundFiles, RunPage]:
+    def _listed(self, wanted: ListRequest) -> tuple[FoundFiles, RunPage, list[tuple[ExperimentLine, int, Job | None]]]:
+        """The runs of the folder, those that fit, each experiment with its number of judged runs and its job."""
         found = find(self._root)
-        return found, listed(self._lines.of(found.runs), wanted)
+        lines = self._lines.of(found.runs)
+        done = Counter(line.above for line in lines if line.judged)
+        experiments = self._experiments.of(found.experiments)
+        told = [(each, done[each.runs], self._jobs.get(f"experiment/{each.place}")) for each in experiments]
+        return found, listed(lines, wanted), told
 
     async def _run(self, request: Request) -> Response:
         place = _place(request)
         line, shown, others, wrong = await run_in_threadpool(self._viewed, place)
         return page(
             request, "runs_run.html.j2", line.name, 200 if shown else 422,
-            line=line, view=shown, others=others, wrong=wrong,
+            line=line, view=shown, others=others, wrong=wrong, **await self._job(f"run/{place}"),
         )  # fmt: skip
 
     def _viewed(self, place: str) -> tuple[RunLine, RunView | None, Sequence[RunLine], str]:
         """A run's line, its view or the sentence why there is none, and the runs that it may be compared with."""
-        lines = {line.place: line for line in self._lines.of([*find(self._root).runs, place])}
+        folder = find(self._root)
+        lines = {line.place: line for line in self._lines.of([*folder.runs, place])}
         line = lines.pop(place)
         judged = [each for each in lines.values() if each.precision is not None]
         others = sorted(judged, key=lambda each: (each.above != line.above, -each.recorded))[:OTHERS]
+
+        def again(header: RunHeader) -> str:
+            return self._experiments.command(header, folder.experiments)
+
         try:
-            return line, _in_words(place, lambda: view(self._root, place)), others, ""
+            return line, _in_words(place, lambda: view(self._root, place, again)), others, ""
         except MistakeError as error:
             return line, None, (), str(error)
 
@@ -106,9 +145,108 @@ class RunsRoom:
 
     async def _report(self, request: Request) -> Response:
         place = _place(request)
-        text = await run_in_threadpool(_in_words, place, lambda: self._reports.page(place))
-        headers = {**HEADERS, "Content-Security-Policy": REPORT_POLICY}
-        return HTMLResponse(text.encode(errors="backslashreplace"), headers=headers)
+        title = place or self._root.name
+        text = await run_in_threadpool(_in_words, place, lambda: self._reports.page((place,), title))
+        return _report(text)
+
+    async def _report_of_experiment(self, request: Request) -> Response:
+        place = _place(request)
+        return _report(await run_in_threadpool(_in_words, place, lambda: self._reported(place)))
+
+    def _reported(self, place: str) -> str:
+        """The report's page about all runs of an experiment that are judged."""
+        shown = self._experiments.view(place)
+        places = tuple(line.place for _, line in shown.trials if line is not None and line.judged)
+        if not places:
+            raise FolderError(f"{place}: none of its runs is judged yet")
+        return self._reports.page(places, shown.line.name)
+
+    async def _experiment(self, request: Request) -> Response:
+        place = _place(request)
+        shown, wrong = await run_in_threadpool(self._planned, place)
+        return page(
+            request, "runs_experiment.html.j2", shown.line.name if shown else place, 200 if shown else 422,
+            place=place, address=quote(place), view=shown, wrong=wrong, **await self._job(f"experiment/{place}"),
+        )  # fmt: skip
+
+    def _planned(self, place: str) -> tuple[ExperimentView | None, str]:
+        try:
+            return _in_words(place, lambda: self._experiments.view(place)), ""
+        except MistakeError as error:
+            return None, str(error).replace(f"{self._root}/", "")
+
+    async def _job(self, key: str) -> dict[str, object]:
+        """What a page says of the job of a key: its view, and the address of its events."""
+        job = self._jobs.get(key)
+        view = None if job is None else await run_in_threadpool(job.look)
+        return {"job": view, "events": f"/runs/watch/{quote(key)}"}
+
+    async def _act_on_experiment(self, request: Request) -> Response:
+        place = _place(request)
+        await self._act(request, f"experiment/{place}", lambda: self._start(place))
+        return RedirectResponse(f"/runs/experiment/{quote(place)}", 303)
+
+    def _start(self, place: str) -> Job:
+        """The job that runs an experiment."""
+        experiment = _in_words(place, lambda: self._experiments.experiment(place))
+        words = ["run", f"./{place}", "--out", f"./{self._experiments.out(experiment)}"]
+        return Job(f"experiment {experiment.name}", self._root, words, watched=True)
+
+    async def _act_on_run(self, request: Request) -> Response:
+        place = _place(request)
+        await self._act(request, f"run/{place}", lambda: self._judge(place))
+        return RedirectResponse(f"/runs/run/{quote(place)}", 303)
+
+    def _judge(self, place: str) -> Job:
+        """The job that judges a run, whose verdict is kept beside it."""
+        folder = inside(self._root, place)
+        stamp(folder)
+        stream = _in_words(place, lambda: stream_path(folder))
+        refuse_outside(self._root, stream)
+        return Job(f"judging {place or self._root.name}", self._root, ["check", f"./{place}"], watched=False)
+
+    async def _act(self, request: Request, key: str, make: Callable[[], Job]) -> None:
+        """Do what the form of a page asks for: start or stop the job of the page."""
+        try:
+            form = parse_qs((await read_body(request, FORM_BYTES)).decode(errors="replace"))
+        except BodyError as error:
+            raise HTTPException(STATUS[type(error)], str(error)) from error
+        match form.get("do"):
+            case ["start"]:
+                await run_in_threadpool(self._jobs.start, key, make)
+            case ["stop"]:
+                if (job := self._jobs.get(key)) is not None:
+                    job.stop()
+            case _:
+                raise FolderError("the form says neither start nor stop")
+
+    async def _watch(self, request: Request) -> Response:
+        """The events of a job: its part of the page whenever that changes, and one when the job is over."""
+        job = self._jobs.get(f"{request.path_params['kind']}/{_place(request)}")
+        if job is None:
+            raise HTTPException(404, "nothing runs here")
+        return Events(self._told(job))
+
+    async def _told(self, job: Job) -> AsyncIterator[bytes]:
+        last, silent = "", 0.0
+        while not self._leaving.is_set():
+            view = await run_in_threadpool(job.look)
+            if not view.going:
+                yield event(b"over", kind="over")
+                return
+            if (now := fragment("runs_job.html.j2", job=view)) != last:
+                last, silent = now, 0.0
+                yield event(now.encode(errors="backslashreplace"), kind="progress")
+            elif (silent := silent + EVERY_S) >= BEAT_S:
+                silent = 0.0
+                yield BEAT
+            await asyncio.sleep(EVERY_S)
+
+
+def _report(text: str) -> Response:
+    """The report's page, which runs no script."""
+    headers = {**HEADERS, "Content-Security-Policy": REPORT_POLICY}
+    return HTMLResponse(text.encode(errors="backslashreplace"), headers=headers)
 
 
 def _place(request: Request) -> str:

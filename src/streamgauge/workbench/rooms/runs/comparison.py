@@ -14,11 +14,12 @@ from streamgauge.model.terms import Row
 from streamgauge.model.verdict import WindowVerdict
 from streamgauge.report.cards import pace
 from streamgauge.report.charts import ChartDrawing
-from streamgauge.report.document import conditions, shortener
+from streamgauge.report.document import conditions
 from streamgauge.report.numbers import NOTHING, duration, interval, mebibytes, moment, number, percent
 from streamgauge.report.plots import plots
 from streamgauge.report.plots.measures import DELAY, of_kind
 from streamgauge.report.series import Judged, Series, median_delay, state
+from streamgauge.report.windows import shortener
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.workbench.rooms.runs.folder import FolderError
 from streamgauge.workbench.rooms.runs.run_list import RunLine, cut

@@ -20,7 +20,7 @@ from streamgauge.formats.run import FORMAT, UNFINISHED, VERSION
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.verdict import Judgement
 from streamgauge.report.numbers import NOTHING, duration, mebibytes, number, percent
-from streamgauge.workbench.rooms.runs.folder import FolderError, Stamp, column, inside, read_text, stamp
+from streamgauge.workbench.rooms.runs.folder import RUNS, FolderError, Stamp, column, inside, read_text, stamp
 
 NOT_JUDGED: Final = "not judged"
 DAMAGED: Final = "damaged"
@@ -68,6 +68,11 @@ class RunLine:
         return self.place.rpartition("/")[2] or "this folder"
 
     @property
+    def judged(self) -> bool:
+        """Whether it has a verdict."""
+        return self.state not in (NOT_JUDGED, DAMAGED)
+
+    @property
     def above(self) -> str:
         """The folders that lead to it."""
         return self.place.rpartition("/")[0]
@@ -103,10 +108,11 @@ class RunLines:
         self._made: dict[str, tuple[Stamp, RunLine]] = {}
 
     def of(self, places: Iterable[str]) -> list[RunLine]:
-        """The lines of runs by their places; places that are not named any more are forgotten."""
+        """The lines of runs by their places."""
         with self._lock:
             made = {place: self._line(place) for place in places}
-            self._made = {place: kept for place, kept in self._made.items() if place in made}
+            if len(self._made) > 2 * RUNS:
+                self._made = {place: kept for place, kept in self._made.items() if place in made}
         return list(made.values())
 
     def _line(self, place: str) -> RunLine:
@@ -211,7 +217,8 @@ def cut(text: str, letters: int = LETTERS) -> str:
 def workload_text(workload: Mapping[str, object]) -> str:
     """A workload in short: ``weather, stations 50, duration 30s``."""
     given = [f"{key} {value}" for key, value in list(workload.items())[:20] if key not in _HIDDEN]
-    return cut(", ".join([cut(str(workload.get("name", ""))), *map(cut, given)]))
+    name = ", ".join(each.rpartition("/")[2] for each in cut(str(workload.get("name", "")), 1000).split(", "))
+    return cut(", ".join([name, *map(cut, given)]))
 
 
 SORTS: Final[Mapping[str, Callable[[RunLine], Any]]] = {

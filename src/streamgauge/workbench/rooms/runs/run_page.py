@@ -2,7 +2,7 @@
 
 import shlex
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -17,7 +17,7 @@ from streamgauge.report.document import RunConditions, conditions, document
 from streamgauge.report.plots import plots
 from streamgauge.report.series import series_of
 from streamgauge.servers.http.deadlines import DEADLINES
-from streamgauge.workbench.rooms.runs.folder import Stamp, inside, refuse_large, stamp
+from streamgauge.workbench.rooms.runs.folder import FolderError, Stamp, inside, refuse_large, stamp
 from streamgauge.workbench.rooms.runs.run_list import read_object
 
 SECONDS: Final = 20.0
@@ -25,6 +25,9 @@ SECONDS: Final = 20.0
 
 GROWTH: Final = 2 * 2**30
 """Bytes by which the process may grow meanwhile."""
+
+TOGETHER: Final = 40
+"""Runs on one page of the report."""
 
 KEPT: Final = 16
 """Pages of reports that are kept until their runs change."""
@@ -51,8 +54,11 @@ class RunView:
     commands: Sequence[tuple[str, str]]
 
 
-def view(root: Path, place: str) -> RunView:
-    """The page of a run; MistakeError for one that cannot be read."""
+def view(root: Path, place: str, reproduce: Callable[[RunHeader], str]) -> RunView:
+    """The page of a run; MistakeError for one that cannot be read. ``reproduce`` gives the command that does it again.
+
+    The command is empty where the folder has no experiment file that makes such a run.
+    """
     folder = inside(root, place)
     stamp(folder)
     with DEADLINES.within(SECONDS, GROWTH):
@@ -61,7 +67,7 @@ def view(root: Path, place: str) -> RunView:
         verdict = verdict_of(folder)
         series = series_of([(Run(header, (), (), ()), verdict or _NO_VERDICT)])
         card = cards.cards(series)[0] if verdict else None
-        return RunView(header, verdict, card, conditions(series)[0], commands(place))
+        return RunView(header, verdict, card, conditions(series)[0], commands(place, reproduce(header)))
 
 
 def verdict_of(folder: Path) -> Verdict | None:
@@ -72,10 +78,11 @@ def verdict_of(folder: Path) -> Verdict | None:
     return read_verdict(folder)
 
 
-def commands(place: str) -> list[tuple[str, str]]:
+def commands(place: str, again: str) -> list[tuple[str, str]]:
     """Commands about a run, to be called in the folder of the workbench: the purpose of each, and its line."""
     path = shlex.quote(place or ".")
     return [
+        *([("Record and judge such a run again", again)] if again else []),
         ("Judge it again", f"streamgauge check {path}"),
         ("Find out why it is wrong", f"streamgauge explain {path}"),
         ("Write its report", f"streamgauge report {path} --out report.html"),
@@ -99,20 +106,24 @@ class Reports:
 
     def __init__(self, root: Path) -> None:
         self._root, self._lock = root, Lock()
-        self._kept: OrderedDict[str, tuple[Stamp, str]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, ...], tuple[list[Stamp], str]] = OrderedDict()
 
-    def page(self, place: str) -> str:
-        """The page of a judged run; MistakeError."""
+    def page(self, places: tuple[str, ...], title: str) -> str:
+        """The page of judged runs; MistakeError."""
+        if len(places) > TOGETHER:
+            raise FolderError(
+                f"these are {len(places):,} runs: streamgauge report makes a page of more than {TOGETHER}"
+            )
         with self._lock:
-            now = stamp(inside(self._root, place))
-            kept = self._kept.get(place)
+            now = [stamp(inside(self._root, place)) for place in places]
+            kept = self._kept.get(places)
             if kept is not None and kept[0] == now:
-                self._kept.move_to_end(place)
+                self._kept.move_to_end(places)
                 return kept[1]
             plots()  # imports, which may not be stopped in their midst
             with DEADLINES.within(SECONDS, GROWTH):
-                text = document([judged(self._root, place)], place or self._root.name)
-            self._kept[place] = now, text
+                text = document([judged(self._root, place) for place in places], title)
+            self._kept[places] = now, text
             if len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
             return text

@@ -89,7 +89,7 @@ async function evaluate() {
   differing()
   try {
     const asked = state()
-    answer = await post("/playground/evaluate", asked)
+    answer = await post("/playground/evaluate?brief", asked)
     told(answer.errors)
     if (!answer.errors.length) drawn.innerHTML = answer.html
     document.getElementById("simplify").hidden = !answer.simple
@@ -115,10 +115,13 @@ function soon(wait = 120) {
 
 const editor = openEditor(query, () => soon())
 
+const APART = ["recording", "workload", "seed", "parameters", "file"]
 form.addEventListener("input", event => {
-  if (event.target.closest(".editor") || ["recording", "workload", "seed", "parameters", "file"].includes(event.target.id)) return
-  if (event.target.name?.endsWith(".profile")) return
-  soon(event.target.matches("select, [type=checkbox]") ? 0 : 120)
+  if (!event.target.closest(".editor") && !APART.includes(event.target.id) && !event.target.matches("select, [type=checkbox]")) soon()
+})
+form.addEventListener("change", event => {
+  const { target } = event
+  if (target.matches("select, [type=checkbox]") && !APART.includes(target.id) && !target.name.endsWith(".profile")) soon(0)
 })
 
 // A profile fills all fields of its side.
@@ -171,6 +174,13 @@ document.getElementById("diagnose").addEventListener("click", async event => {
 link.addEventListener("click", event => {
   event.preventDefault()
   navigator.clipboard?.writeText(link.href).then(() => { link.textContent = "Link copied" }, () => {})
+})
+
+// A report's row may be folded away.
+addEventListener("hashchange", () => {
+  const row = document.getElementById(location.hash.slice(1))
+  const fold = row?.closest("details")
+  if (fold && !fold.open) { fold.open = true; row.scrollIntoView() }
 })
 
 // Arrow keys go along a lane; a window shows what it holds.

@@ -1,0 +1,50 @@
+"""The server of the Model Context Protocol, over the official Python SDK (the extra ``mcp``)."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final
+
+from streamgauge import __version__
+from streamgauge.model.mistake import MistakeError
+
+if TYPE_CHECKING:
+    from mcp.server import MCPServer
+
+ABOUT: Final = """Streamgauge judges continuous queries over RDF streams by the definition of their semantics.
+Use expect for the answers that are due, verify for a verdict on an engine's answers (with the first wrong window as a
+witness), explain for why answers are wrong, translate for a query in another dialect. Times are ms. Streams are lists
+of elements in Turtle. Terms are N-Triples: <http://example.org/a>, "5"^^<http://www.w3.org/2001/XMLSchema#integer>."""
+
+
+class MissingSdkError(MistakeError, ImportError):
+    """The SDK is not installed; the sentence names the extra."""
+
+
+def server() -> "MCPServer[Any]":
+    """The server with its tools; MissingSdkError without the SDK."""
+    try:
+        from mcp.server import MCPServer
+        from mcp.server.mcpserver.exceptions import ToolError
+    except ImportError as error:
+        raise MissingSdkError("streamgauge mcp needs the protocol's SDK: pip install 'streamgauge[mcp]'") from error
+    from streamgauge.agents.tools import TOOLS
+
+    made: MCPServer[Any] = MCPServer("streamgauge", instructions=ABOUT, version=__version__, log_level="WARNING")
+    for tool in TOOLS:
+        made.tool()(_in_sentences(tool, ToolError))
+    return made
+
+
+def _in_sentences(tool: Callable[..., dict[str, Any]], failure: type[Exception]) -> Callable[..., dict[str, Any]]:
+    """The tool, whose mistakes are the protocol's tool errors with their sentences."""
+
+    @wraps(tool)
+    def call(**given: Any) -> dict[str, Any]:
+        try:
+            return tool(**given)
+        except (MistakeError, ValueError) as error:
+            raise failure(str(error)) from error
+        except RecursionError as error:
+            raise failure("the query or the data are nested too deeply to be evaluated: write them flatter") from error
+
+    return call

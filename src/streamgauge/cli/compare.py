@@ -1,0 +1,99 @@
+"""The command ``compare``: runs and capacities against a baseline."""
+
+import json
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from streamgauge.cli.exits import Exit
+from streamgauge.cli.options import AsJson
+from streamgauge.cli.terminal import printing
+from streamgauge.report.comparison.changes import Comparison, Tolerances, compared
+from streamgauge.report.comparison.formats import (
+    bigger_is_better,
+    compared_json,
+    compared_table,
+    headline,
+    markdown,
+    smaller_is_better,
+)
+from streamgauge.report.comparison.measurements import Measurements, measured, write_baseline
+
+
+class CompareFormat(StrEnum):
+    """The forms of a comparison."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+    BENCHMARK = "benchmark"
+    BENCHMARK_CAPACITY = "benchmark-capacity"
+
+
+_POINTS: Final = {
+    CompareFormat.BENCHMARK: smaller_is_better,
+    CompareFormat.BENCHMARK_CAPACITY: bigger_is_better,
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command."""
+    app.command("compare")(compare)
+
+
+def compare(
+    sides: Annotated[
+        list[Path],
+        typer.Argument(metavar="[BASE] RUN", help="Runs, folders of runs, capacities, or a stored baseline."),
+    ],
+    save: Annotated[Path | None, typer.Option(metavar="BASELINE", help="Store RUN's measurements there.")] = None,
+    delay: Annotated[str, typer.Option(metavar="PERCENT", help="By how much delays may grow.")] = "25%",
+    cpu: Annotated[str, typer.Option(metavar="PERCENT", help="By how much CPU time may grow.")] = "25%",
+    memory: Annotated[str, typer.Option(metavar="PERCENT", help="By how much memory may grow.")] = "25%",
+    capacity: Annotated[str, typer.Option(metavar="PERCENT", help="By how much capacities may fall.")] = "10%",
+    subset: Annotated[bool, typer.Option("--subset", help="RUN may lack runs that BASE has.")] = False,
+    form: Annotated[
+        CompareFormat,
+        typer.Option("--format", help="Text; Markdown for pull requests; points for dashboards of benchmarks."),
+    ] = CompareFormat.TEXT,
+    as_json: AsJson = False,
+) -> None:
+    """Fail (exit code 1) when a verdict got worse, a capacity fell, or delay, CPU or memory grew too much."""
+    if len(sides) > 2:
+        raise typer.BadParameter("name a base and a run, two paths at most")
+    if len(sides) == 1 and save is None and form not in _POINTS:
+        raise typer.BadParameter("name a base and a run; one of them alone is stored by --save BASELINE")
+    tolerances = Tolerances(*map(_share, (delay, cpu, memory, capacity), ("delay", "cpu", "memory", "capacity")))
+    base = measured(sides[0]) if len(sides) == 2 else None
+    now = measured(sides[-1])
+    if save is not None:
+        write_baseline(save, now)
+        many = len(now.runs) + len(now.capacities)
+        typer.echo(f"streamgauge: {save} is a baseline of {many:,} subjects", err=True)
+    found = None if base is None else compared(base, now, tolerances, subset=subset)
+    _print(now, found, form, as_json=as_json)
+    raise typer.Exit(Exit.WRONG if found is not None and found.worse else Exit.RIGHT)
+
+
+def _print(now: Measurements, found: Comparison | None, form: CompareFormat, *, as_json: bool) -> None:
+    if form in _POINTS:
+        typer.echo(json.dumps(_POINTS[form](now), indent=2))
+    elif found is None:
+        return
+    elif as_json:
+        typer.echo(json.dumps(compared_json(found), indent=2))
+    elif form is CompareFormat.MARKDOWN:
+        typer.echo(markdown(found), nl=False)
+    else:
+        printing().print(compared_table(found))
+        typer.echo(headline(found))
+
+
+def _share(text: str, option: str) -> float:
+    """The share that a text as ``25%`` means; BadParameter."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%?", text.strip())
+    if found is None:
+        raise typer.BadParameter(f"{text!r} is no percentage: write 25% (0% allows nothing)", param_hint=f"--{option}")
+    return float(found[1]) / 100

@@ -1,0 +1,90 @@
+"""One report of a judged run worked through: what its windows held, the rows that were due, and those that came."""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from streamgauge.formats.stream import elements
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.report import ExpectedReport
+from streamgauge.model.run import Run
+from streamgauge.model.semantics import Clock, Grain, Semantics
+from streamgauge.model.terms import Row, Triple
+from streamgauge.model.verdict import Verdict, WindowVerdict
+from streamgauge.oracle.judging.cuts import with_cuts
+from streamgauge.oracle.judging.metrics import by_arrival
+from streamgauge.semantics.arrivals import triples
+from streamgauge.semantics.definition import Held, answered, held
+
+
+class NoWindowError(MistakeError, ValueError):
+    """A report that the verdict does not have; the sentence says which there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedWindow:
+    """A judged report with its content and rows.
+
+    ``expected`` is ``None`` for a surplus report, ``received`` for a missed one, and where neither the recording nor
+    the verdict has its rows one by one.
+    """
+
+    window: WindowVerdict
+    content: tuple[Triple, ...]
+    expected: tuple[Row, ...] | None
+    received: tuple[Row, ...] | None
+    variables: tuple[str, ...]
+
+
+def opened(run: Run, stream: Path, verdict: Verdict, index: int) -> OpenedWindow:
+    """The report of this number, worked through by the definition; the run's stream table is at ``stream``.
+
+    Raises NoWindowError where there is no such report, RefusedError for a query without a meaning.
+    """
+    window = next((each for each in verdict.windows if each.index == index), None)
+    if window is None:
+        raise NoWindowError(
+            f"--window {index}: the verdict has {len(verdict.windows):,} reports"
+            + (f", {verdict.windows[0].index:,} to {verdict.windows[-1].index:,}" if verdict.windows else "")
+        )
+    if not window.due or window.instant is None or verdict.t0 is None:
+        return OpenedWindow(window, (), None, _received(run, window, None), verdict.variables)
+    stream_elements = tuple(elements(stream))
+    if run.header.semantics.clock is not Clock.APPLICATION:
+        run, stream_elements = by_arrival(run, stream_elements)
+    header = run.header
+    near = _near(held(stream_elements, header.query, header.semantics, window.instant, verdict.t0), window)
+
+    def expect(query: ContinuousQuery, semantics: Semantics, _until: int, _t0: int) -> tuple[ExpectedReport, ...]:
+        return answered(near, [(query, semantics)])[0]
+
+    reports = with_cuts(expect)(header.query, header.semantics, window.instant, verdict.t0)
+    report = next((each for each in reports if _is(each.due.instant, each.due.start, each.due.end, window)), None)
+    contents = next((each for due, each in near if _is(due.instant, due.start, due.end, window)), ())
+    inside = tuple(triple for _, triple in triples(contents, header.semantics.content))
+    expected = report.rows if report else None
+    return OpenedWindow(window, inside, expected, _received(run, window, expected), verdict.variables)
+
+
+def _is(instant: int, start: int, end: int, window: WindowVerdict) -> bool:
+    return (instant, start, end) == (window.instant, window.start, window.end)
+
+
+def _near(found: Held, window: WindowVerdict) -> Held:
+    """The reports of the window's instant, and the one before them, which differences are to."""
+    first = next((place for place, (due, _) in enumerate(found) if due.instant == window.instant), 0)
+    return [*found[max(0, first - 1) :]]
+
+
+def _received(run: Run, window: WindowVerdict, expected: tuple[Row, ...] | None) -> tuple[Row, ...] | None:
+    """The rows that came: as recorded, where an answer is a report; else the expected ones and how they differ."""
+    if window.report is None:
+        return None
+    grain = run.header.semantics.grain
+    if grain is Grain.REPORT and not any(answer.removed for answer in run.answers) and window.report < len(run.answers):
+        return run.answers[window.report].added
+    missing, surplus = window.expected - window.true_positives, window.actual - window.true_positives
+    if expected is None or len(window.missing) < missing or len(window.surplus) < surplus:
+        return None
+    return (*(Counter(expected) - Counter(window.missing)).elements(), *window.surplus)

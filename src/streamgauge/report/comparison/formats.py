@@ -1,0 +1,140 @@
+"""A comparison as a table for the terminal, Markdown, JSON, and as points for public dashboards of benchmarks."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from streamgauge.model.phrases import counted
+from streamgauge.report.comparison.changes import Comparison, MeasuredChange, Trend
+from streamgauge.report.comparison.measurements import Measurements
+from streamgauge.report.numbers import NOTHING, duration, mebibytes, number
+
+COLUMNS = ("run", "measure", "base", "now", "change", "")
+_STYLE = {Trend.WORSE: "red", Trend.GONE: "red", Trend.BETTER: "green", Trend.NEW: "yellow", Trend.SAME: "dim"}
+
+
+def headline(found: Comparison) -> str:
+    """The comparison in a sentence."""
+    subjects = len({change.subject for change in found.changes})
+    compared = f"{counted(subjects, 'subject')} compared"
+    bad = found.worse
+    if not bad:
+        return f"Nothing got worse: {compared}."
+    first = bad[0]
+    more = f", and {counted(len(bad) - 1, 'other change')}" if len(bad) > 1 else ""
+    gone = f"{first.subject} is gone" if first.trend is Trend.GONE else f"{first.measure} of {first.subject} got worse"
+    return f"{gone}{more}: {compared}."
+
+
+def compared_table(found: Comparison) -> Table:
+    """The changes for the terminal, those that are the same left out where something changed."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for name in COLUMNS:
+        table.add_column(name, justify="right" if name in ("base", "now", "change") else "left")
+    for change in _told(found):
+        *cells, word = _cells(change)
+        table.add_row(*cells, Text(word, style=_STYLE[change.trend]))
+    return table
+
+
+def markdown(found: Comparison) -> str:
+    """The comparison for a pull request: the sentence, the changes, and all that is the same in a fold."""
+    lines = [f"### Streamgauge: {headline(found)}", "", *_markdown_table(_told(found))]
+    same = [change for change in found.changes if change.trend is Trend.SAME]
+    if same and len(same) < len(found.changes):
+        lines += [
+            "",
+            f"<details><summary>{len(same):,} unchanged</summary>",
+            "",
+            *_markdown_table(same),
+            "",
+            "</details>",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def compared_json(found: Comparison) -> dict[str, Any]:
+    """The comparison as JSON values: ``worse`` says whether it fails, ``changes`` have every measure."""
+    return {
+        "worse": bool(found.worse),
+        "sentence": headline(found),
+        "changes": [{**asdict(change), "trend": change.trend.value} for change in found.changes],
+    }
+
+
+def smaller_is_better(found: Measurements) -> list[dict[str, Any]]:
+    """The measures of runs as points of github-action-benchmark's tool ``customSmallerIsBetter``."""
+    points = []
+    for run in found.runs:
+        extra = f"{run.judgement.value}; {counted(run.windows, 'window')} of {counted(run.runs, 'run')}"
+        values = (
+            ("windows not as expected", "windows", run.wrong),
+            ("delay, median", "ms", run.delay),
+            ("delay, 99th percentile", "ms", run.slow),
+            ("CPU", "s", run.cpu),
+            ("memory", "bytes", run.memory),
+        )
+        points += [
+            {"name": f"{run.name}/{measure}", "unit": unit, "value": value, "extra": extra}
+            for measure, unit, value in values
+            if value is not None
+        ]
+    return points
+
+
+def bigger_is_better(found: Measurements) -> list[dict[str, Any]]:
+    """The capacities, in triples a second, as points of github-action-benchmark's tool ``customBiggerIsBetter``."""
+    return [
+        {"name": one.name, "unit": "triples/s", "value": one.rate or 0, "extra": _carried(one.value, one.unit)}
+        for one in found.capacities
+        if one.absent is None
+    ]
+
+
+def _carried(value: float | None, unit: str) -> str:
+    return "nothing carried" if value is None else f"carries {number(value)} {unit}".rstrip()
+
+
+def _told(found: Comparison) -> list[MeasuredChange]:
+    """What changed; everything where nothing did."""
+    return [change for change in found.changes if change.trend is not Trend.SAME] or list(found.changes)
+
+
+def _markdown_table(changes: list[MeasuredChange]) -> Iterator[str]:
+    yield "| " + " | ".join(COLUMNS) + " |"
+    yield "|---|---|--:|--:|--:|---|"
+    for change in changes:
+        *cells, word = (cell.replace("|", r"\|") for cell in _cells(change))
+        marked = f"**{word}**" if change.trend in (Trend.WORSE, Trend.GONE) else word
+        yield "| " + " | ".join((*cells, marked)) + " |"
+
+
+def _cells(change: MeasuredChange) -> tuple[str, ...]:
+    base, now = _value(change.base, change.unit), _value(change.now, change.unit)
+    return change.subject, change.measure, base, now, _difference(change), change.trend.value
+
+
+def _value(value: float | str | None, unit: str) -> str:
+    if value is None or isinstance(value, str):
+        return value or NOTHING
+    match unit:
+        case "ms":
+            return duration(value)
+        case "s":
+            return duration(value * 1000)
+        case "bytes":
+            return mebibytes(value)
+        case _:
+            return f"{number(value)} {unit}".rstrip()
+
+
+def _difference(change: MeasuredChange) -> str:
+    """The change in percent of the base, with what is allowed where something is."""
+    base, now = change.base, change.now
+    if not isinstance(base, int | float) or not isinstance(now, int | float) or not base:
+        return ""
+    moved = f"{100 * (now - base) / base:+,.0f}%".replace("-", "\N{MINUS SIGN}")
+    return f"{moved} ({change.allowed:.0%} allowed)" if change.allowed and change.trend is Trend.WORSE else moved

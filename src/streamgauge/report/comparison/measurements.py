@@ -1,0 +1,206 @@
+"""Measurements of run folders, of folders of them and of capacities; stored as JSON they are a baseline."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from streamgauge.formats import tables
+from streamgauge.formats.fields import FieldError, decode, encode
+from streamgauge.formats.run import FORMAT, VERSION, RunError, read_json, read_verdict, write_json
+from streamgauge.model.mistake import MistakeError, obstacle
+from streamgauge.model.verdict import Judgement, Verdict
+from streamgauge.oracle.judging.metrics import percentile
+from streamgauge.report.capacity import FORMAT as CAPACITY_FORMAT
+
+BASELINE: Final = "streamgauge baseline"
+"""The format of a stored baseline, version 1."""
+
+_REPEATED: Final = re.compile(r"-seed-?\d+-\d+$")
+"""The end of a run folder's name that tells seed and repetition."""
+
+WORST_FIRST: Final = (Judgement.WRONG, Judgement.UNKNOWN, Judgement.LATE, Judgement.RIGHT)
+
+
+class ComparisonError(MistakeError, ValueError):
+    """Files that cannot be compared; the sentence names the file and says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunMeasurement:
+    """Runs that repeat each other: the worst judgement, windows, delays (ms), CPU (s) and peak memory (bytes).
+
+    ``wrong`` counts windows that are not as expected, of ``windows`` over all ``runs``; ``delay`` is the median and
+    ``slow`` the 99th percentile over all windows that were answered, ``cpu`` and ``memory`` are medians over the runs;
+    ``None`` where nothing was measured.
+    """
+
+    name: str
+    engine: str
+    semantics: str
+    runs: int
+    judgement: Judgement
+    failed: int
+    windows: int
+    wrong: int
+    delay: float | None = None
+    slow: float | None = None
+    cpu: float | None = None
+    memory: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityMeasurement:
+    """The hardest value of an axis that an engine carries, ``None`` for none; ``rate`` in triples a second.
+
+    ``greater`` says that greater values are harder; ``absent`` why the engine was not tried.
+    """
+
+    name: str
+    axis: str
+    unit: str
+    greater: bool
+    value: float | None = None
+    rate: float | None = None
+    absent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measurements:
+    """All that is compared of one side."""
+
+    runs: tuple[RunMeasurement, ...] = ()
+    capacities: tuple[CapacityMeasurement, ...] = ()
+
+
+def measured(path: Path) -> Measurements:
+    """The measurements of a run, a folder of runs, a capacity's folder or file, or a stored baseline.
+
+    Runs that differ in seed and repetition alone are one measurement. Of a capacity's folder only the capacities count:
+    its probes beyond a limit fail by design. ComparisonError and RunError name the file that is wrong.
+    """
+    if path.is_file():
+        return _of_file(path)
+    if not path.is_dir():
+        raise ComparisonError(f"{path}: there is no such file or folder: name a run, a folder of runs or a baseline")
+    if (path / "run.json").is_file():
+        return Measurements(runs=tuple(_repeated([(path.resolve().name, path)])))
+    capacities = [(file, data) for file in sorted(path.glob("*.json")) if (data := _capacity(file)) is not None]
+    if capacities:
+        return Measurements(capacities=tuple(each for file, data in capacities for each in _carried(file, data)))
+    found = sorted(file.parent for file in path.rglob("run.json"))
+    if not found:
+        raise ComparisonError(f"{path}: there is no run in it (run.json), no capacity and no baseline")
+    return Measurements(runs=tuple(_repeated((run.relative_to(path).as_posix(), run) for run in found)))
+
+
+def write_baseline(path: Path, found: Measurements) -> None:
+    """Store measurements as a baseline; RunError when the file cannot be written."""
+    write_json(path, {"format": BASELINE, "version": 1, "measurements": encode(found)})
+
+
+def _of_file(path: Path) -> Measurements:
+    """A baseline, or a capacity as ``capacity --json`` prints it."""
+    data = _json(path)
+    if data.get("format") == CAPACITY_FORMAT:
+        return Measurements(capacities=tuple(_carried(path, data)))
+    if data.get("format") != BASELINE or data.get("version") != 1:
+        raise ComparisonError(f"{path}: field format: neither a baseline (compare --save) nor a capacity")
+    try:
+        return decode(Measurements, data.get("measurements"), "measurements")
+    except FieldError as error:
+        raise ComparisonError(f"{path}: field {error}") from error
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ComparisonError(f"{path}: cannot be read: {obstacle(error)}") from error
+    except (ValueError, RecursionError) as error:
+        raise ComparisonError(f"{path}: no JSON: a baseline is written by compare --save") from error
+    return data if isinstance(data, dict) else {}
+
+
+def _capacity(file: Path) -> dict[str, Any] | None:
+    """The capacity in a file of a folder; ``None`` for any other file."""
+    try:
+        data = _json(file)
+    except ComparisonError:
+        return None
+    return data if data.get("format") == CAPACITY_FORMAT else None
+
+
+def _carried(file: Path, data: dict[str, Any]) -> Iterator[CapacityMeasurement]:
+    try:
+        axis = data["axis"]
+        for one in data["engines"]:
+            yield CapacityMeasurement(
+                f"{axis['name']}: {one['engine']} as {one['semantics']}",
+                str(axis["name"]),
+                str(axis["unit"]),
+                axis["harder"] == "greater",
+                one["capacity"],
+                one["triples_per_second"],
+                one["absent"],
+            )
+    except (KeyError, TypeError) as error:
+        raise ComparisonError(f"{file}: field {error} is missing: write it by streamgauge capacity") from error
+
+
+def _repeated(named: Iterable[tuple[str, Path]]) -> Iterator[RunMeasurement]:
+    groups: dict[str, list[Path]] = defaultdict(list)
+    for name, folder in named:
+        groups[_REPEATED.sub("", name)].append(folder)
+    for name, folders in groups.items():
+        yield _measurement(name, [_Observed.of(folder) for folder in folders])
+
+
+@dataclass(frozen=True, slots=True)
+class _Observed:
+    """What is measured of one run: its header as written, its verdict and its peak memory (bytes)."""
+
+    header: dict[str, Any]
+    verdict: Verdict
+    memory: int | None
+
+    @classmethod
+    def of(cls, folder: Path) -> "_Observed":
+        """The run of a folder; ComparisonError when it was not judged, RunError when it cannot be read."""
+        header = read_json(folder / "run.json", FORMAT, VERSION).get("header")
+        if not isinstance(header, dict):
+            raise ComparisonError(f"{folder / 'run.json'}: field header is missing")
+        if not (folder / "verdict.json").is_file():
+            raise ComparisonError(f"{folder}: it was not judged yet: streamgauge check {folder}")
+        try:
+            samples = tables.samples(folder) if (folder / "samples.parquet").exists() else ()
+        except tables.TableError as error:
+            raise RunError(str(error)) from error
+        return cls(header, read_verdict(folder), max((each.rss for each in samples), default=None))
+
+
+def _measurement(name: str, runs: Sequence[_Observed]) -> RunMeasurement:
+    windows = [window for run in runs for window in run.verdict.windows]
+    delays = [window.delay for window in windows if window.delay is not None]
+    judgements = {run.verdict.judgement for run in runs}
+    cpu = [float(run.header["cpu"]) for run in runs if isinstance(run.header.get("cpu"), int | float)]
+    memory = [run.memory for run in runs if run.memory is not None]
+    semantics = runs[0].header.get("semantics")
+    return RunMeasurement(
+        name,
+        str(runs[0].header.get("engine")),
+        str(semantics.get("name")) if isinstance(semantics, dict) else "",
+        len(runs),
+        next(each for each in WORST_FIRST if each in judgements),
+        sum(bool(run.header.get("failure")) for run in runs),
+        len(windows),
+        sum(not window.right for window in windows),
+        median(delays) if delays else None,
+        percentile(delays, 99),
+        median(cpu) if cpu else None,
+        median(memory) if memory else None,
+    )

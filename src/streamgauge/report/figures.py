@@ -1,0 +1,109 @@
+"""The numbers behind plots, and plots as files for papers: SVG, PNG, PDF, and all numbers as CSV."""
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import vl_convert
+
+from streamgauge.report import charts
+
+if TYPE_CHECKING:
+    from streamgauge.report.plots import Figure
+
+Cell: TypeAlias = str | int | float | None
+SHOWN: Final = 12
+"""Lines of a series in the table behind a plot."""
+_SHARP: Final = 3.0
+"""Pixels of a PNG for each px of the plot."""
+
+
+@dataclass(frozen=True)
+class FigureNumbers:
+    """The numbers of one plot: its name as a file, all of them with units in the columns, and those on the page.
+
+    ``every`` makes the lines one by one, so that 100,000 windows cost nothing on a page that shows twelve lines.
+    ``note`` says how the lines on the page were chosen; empty where they are all.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    every: Callable[[], Iterator[tuple[Cell, ...]]]
+    shown_columns: tuple[str, ...]
+    shown: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+def named(*parts: str) -> str:
+    """A file's name of words: ``Delay, live as csparql`` is ``delay-live-as-csparql``."""
+    text = "".join(letter if letter.isalnum() else " " for letter in " ".join(parts).lower())
+    return "-".join(text.split())[:80] or "figure"
+
+
+def export(figures: Iterable["Figure"], labels: Sequence[str], folder: Path) -> list[Path]:
+    """Write every drawn figure as NAME.svg, NAME.png, NAME.pdf and NAME.csv; OSError when that fails.
+
+    ``labels`` name the series in the legends. Returns the files in the order in which they were written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    for figure in figures:
+        if figure.chart is None or figure.numbers is None:
+            continue
+        chart = with_legend(_unlinked(figure.chart(figure.size)), [(index, labels[index]) for index in figure.series])
+        written += _drawn(chart, folder / figure.numbers.name)
+        written.append(write_numbers(figure.numbers, folder))
+    return written
+
+
+def _drawn(chart: charts.Spec, path: Path) -> list[Path]:
+    version = charts.VERSION
+    on_white = chart | {"config": chart["config"] | {"background": "white"}}
+    files = [Path(f"{path}.{kind}") for kind in ("svg", "png", "pdf")]
+    files[0].write_text(vl_convert.vegalite_to_svg(chart, vl_version=version), encoding="utf-8")
+    files[1].write_bytes(vl_convert.vegalite_to_png(on_white, vl_version=version, scale=_SHARP))
+    files[2].write_bytes(vl_convert.vegalite_to_pdf(chart, vl_version=version))
+    return files
+
+
+def write_numbers(numbers: FigureNumbers, folder: Path) -> Path:
+    """Write all numbers as CSV (UTF-8, a heading line); floats as Python writes them, so that none loses a digit."""
+    path = folder / f"{numbers.name}.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(numbers.columns)
+        writer.writerows(numbers.every())
+    return path
+
+
+def with_legend(chart: charts.Spec, series: Sequence[tuple[int, str]]) -> charts.Spec:
+    """The chart with a legend of its series above, which the page has beside it; as it is with fewer than two."""
+    if len(series) < 2:
+        return chart
+    names = {str(index): label for index, label in series}
+    legend = {
+        "title": None,
+        "orient": "top",
+        "values": list(names),
+        "labelExpr": f"({charts.expression(names)})[datum.label]",
+    }
+    return chart | {"layer": [_legible(layer, legend) for layer in chart["layer"]]}
+
+
+def _unlinked(chart: charts.Spec) -> charts.Spec:
+    """The chart without links, which lead to rows of the page only."""
+    layers = [
+        layer | {"encoding": {name: value for name, value in layer["encoding"].items() if name != "href"}}
+        for layer in chart["layer"]
+    ]
+    return chart | {"layer": layers}
+
+
+def _legible(layer: charts.Spec, legend: charts.Spec) -> charts.Spec:
+    encoding: dict[str, Any] = layer["encoding"]
+    colour = encoding.get("color", {})
+    if colour.get("field") != "series":
+        return layer
+    return layer | {"encoding": encoding | {"color": colour | {"legend": legend}}}

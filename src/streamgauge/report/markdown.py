@@ -1,0 +1,121 @@
+"""Verdicts as Markdown (GitHub's), for pull requests and summaries of jobs: headline, a table of runs, wrong rows."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from streamgauge.model.phrases import counted
+from streamgauge.model.verdict import Judgement, WindowVerdict
+from streamgauge.report import cards
+from streamgauge.report.numbers import duration, interval, percent
+from streamgauge.report.series import Judged, Series, delay_of, median_delay, series_of, state
+from streamgauge.report.windows import command_of, cut, named, shortener
+
+SIGNS = {
+    Judgement.RIGHT: "\N{WHITE HEAVY CHECK MARK}",
+    Judgement.LATE: "\N{ALARM CLOCK}",
+    Judgement.WRONG: "\N{CROSS MARK}",
+    Judgement.UNKNOWN: "\N{BLACK QUESTION MARK ORNAMENT}",
+}
+LISTED = 10
+"""Reports of one run that are listed, and rows of one report."""
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&@!]|:(?=//)|(?<=www)\.)")
+_COLUMNS = ("Run", "Verdict", "Precision", "Recall", "Reports", "Missed", "Surplus", "Late", "Median delay")
+
+
+def page(runs: Sequence[Judged], title: str) -> str:
+    """The verdicts as a Markdown text that ends with a line end; ValueError when there is no run to show.
+
+    Texts of engines, queries and workloads are escaped: they are shown as they are and make no link, image or mention.
+    """
+    if not runs:
+        raise ValueError("there is no run to report: give at least one run with its verdict")
+    return "\n".join(_lines(series_of(runs), title)) + "\n"
+
+
+def _lines(series: Sequence[Series], title: str) -> Iterator[str]:
+    yield f"## {escaped(title)}"
+    yield ""
+    yield escaped(cards.headline(series))
+    yield ""
+    yield _row(_COLUMNS)
+    yield _row(["---", "---", *["---:"] * (len(_COLUMNS) - 2)])
+    judged = [(one, each) for one in series for each in one.runs]
+    for one, each in judged:
+        yield _row(_cells(one, each))
+    for one, each in judged:
+        if each[1].judgement is not Judgement.RIGHT or each[0].header.failure:
+            yield from _detail(one, each)
+
+
+def _cells(one: Series, judged: Judged) -> Iterator[str]:
+    run, verdict = judged
+    known = bool(verdict.windows) or verdict.judgement is not Judgement.UNKNOWN
+    yield escaped(named(one, run.header))
+    yield f"{SIGNS[verdict.judgement]} {verdict.judgement.value}"
+    yield escaped(percent(verdict.precision if known else None))
+    yield escaped(percent(verdict.recall if known else None))
+    yield from (f"{count:,}" for count in (len(verdict.windows), verdict.missed, verdict.surplus, verdict.late))
+    yield duration(median_delay(verdict.windows))
+
+
+def _detail(one: Series, judged: Judged) -> Iterator[str]:
+    """Why one run is not right, folded: sentences, the first reports that are not right, the rows of the first."""
+    run, verdict = judged
+    name = escaped(named(one, run.header))
+    yield ""
+    yield f"<details><summary>{SIGNS[verdict.judgement]} {name}</summary>"
+    yield ""
+    if run.header.failure:
+        yield f"- The engine failed. {escaped(run.header.failure)}"
+    yield f"- {escaped(cards.explanation(one.unit, verdict))}"
+    yield from (f"- {escaped(sentence)}" for sentence in (*verdict.cautions, *cards.findings(one.unit, verdict)))
+    bad = [window for window in verdict.windows if state(window) != "right"]
+    if bad:
+        yield from _windows(one, judged, bad)
+    yield ""
+    yield "</details>"
+
+
+def _windows(one: Series, judged: Judged, bad: Sequence[WindowVerdict]) -> Iterator[str]:
+    run, _ = judged
+    yield ""
+    yield _row((one.unit.capitalize(), "State", "Borders", "Expected", "Received", "Delay"))
+    yield _row(["---", "---", "---", "---:", "---:", "---:"])
+    for window in bad[:LISTED]:
+        where = escaped(interval(window.start, window.end, run.header.semantics.borders))
+        sizes = (f"{window.expected:,}", f"{window.actual:,}")
+        yield _row((f"{window.index:,}", state(window), where, *sizes, delay_of(window)))
+    if len(bad) > LISTED:
+        yield ""
+        yield f"And {counted(len(bad) - LISTED, f'more {one.unit}')}."
+    if command := command_of(run, bad[0].index):
+        yield ""
+        yield "The first of them:"
+        yield ""
+        yield f"    {' '.join(command.split())}"
+    yield from _witnesses(run.header.query_text, bad[0])
+
+
+def _witnesses(query_text: str, window: WindowVerdict) -> Iterator[str]:
+    short = shortener(query_text)
+    for side, rows in (("missing", window.missing), ("surplus", window.surplus)):
+        if rows:
+            yield ""
+            yield f"Rows {side} in {window.index:,}:"
+            yield ""
+        for row in rows[:LISTED]:
+            yield f"    {'; '.join('unbound' if term is None else _plain(short(term)) for term in row)}"
+
+
+def _row(cells: Sequence[str] | Iterator[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _plain(text: str) -> str:
+    """One line of text."""
+    return " ".join(text.split())
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown shows as it is, on one line, cut where it is very long."""
+    return _SPECIAL.sub(r"\\\1", _plain(cut(text)))

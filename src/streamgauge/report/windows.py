@@ -1,0 +1,235 @@
+"""Tables of judged reports: which are listed, the rows that make one wrong, the command that works one through."""
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
+
+from streamgauge.model.phrases import counted
+from streamgauge.model.run import Run, RunHeader
+from streamgauge.model.terms import XSD, Row, Term
+from streamgauge.model.verdict import Verdict, WindowVerdict
+from streamgauge.report.cards import fitted
+from streamgauge.report.numbers import NOTHING, duration, interval, moment, percent
+from streamgauge.report.series import Judged, Series, delay_of, rows_of, state
+
+LISTED = 1500  # judged reports in all tables together
+OTHERS = 100  # right reports in one table, where a run has more reports than are listed
+WITNESSES = 20  # missing rows, and as many surplus rows, of one report
+CELLS = 8000  # of missing and surplus rows, in all tables together
+LETTERS = 200  # of one term
+
+_PREFIX = re.compile(r"PREFIX\s+([\w.-]*):\s*<([^>\s]+)>", re.IGNORECASE)
+
+
+def named(one: Series, header: RunHeader) -> str:
+    """The name of a run: its series, and its repetition when there are several."""
+    again = one.repetition(header)
+    return f"{one.label}, {again}" if again else one.label
+
+
+@dataclass(frozen=True)
+class WitnessRows:
+    """Rows of one side of a wrong report, shortened; ``rest`` counts those not shown."""
+
+    side: str
+    rows: tuple[tuple[str, ...], ...]
+    rest: int
+    total: int
+
+
+@dataclass(frozen=True)
+class ReportLine:
+    """One judged report in its table; ``anchor`` is where links lead to, ``sentences`` and ``command`` open with it."""
+
+    state: str
+    cells: tuple[str, ...]
+    heading: str
+    witnesses: tuple[WitnessRows, ...]
+    anchor: str
+    sentences: tuple[str, ...]
+    command: str
+
+    @property
+    def told(self) -> str:
+        """Counts of missing and surplus rows, in words."""
+        counts = ", ".join(f"{side.total:,} {side.side}" for side in self.witnesses)
+        return f"{counts} {'row' if sum(side.total for side in self.witnesses) == 1 else 'rows'}"
+
+
+@dataclass(frozen=True)
+class WindowTable:
+    """The judged reports of one run, at most so many; ``note`` says which, ``filtered`` if some are right, some not."""
+
+    name: str
+    anchor: str
+    summary: str
+    note: str
+    variables: tuple[str, ...]
+    lines: tuple[ReportLine, ...]
+
+    @property
+    def filtered(self) -> bool:
+        """Whether showing only those that are not right makes the table shorter, and not empty."""
+        return len({line.state == "right" for line in self.lines}) > 1
+
+
+WINDOW_HEADINGS = (
+    "Borders",
+    "Due at",
+    "Precision",
+    "Recall",
+    "Expected",
+    "Received",
+    "Triples in window",
+    "Delay",
+    "Undecided",
+    "Fits best",
+)
+
+
+def window_headings(series: Sequence[Series]) -> tuple[str, ...]:
+    """The columns of every window table: the last two only where a run has something in them."""
+    return tuple(heading for heading, shown in zip(WINDOW_HEADINGS, _shown(series), strict=True) if shown)
+
+
+def _shown(series: Sequence[Series]) -> tuple[bool, ...]:
+    windows = [window for one in series for _, verdict in one.runs for window in verdict.windows]
+    doubts = any(window.undecided for window in windows)
+    borders = any(window.borders is not None for window in windows)
+    return (*(True,) * (len(WINDOW_HEADINGS) - 2), doubts, borders)
+
+
+def window_tables(series: Sequence[Series]) -> list[WindowTable]:
+    """A table per run that has judged reports; long runs show those that are not right first."""
+    runs = [(one, number, judged) for one in series for number, judged in enumerate(one.runs) if judged[1].windows]
+    limit = listing_limit(series)
+    wrong = sum(min(limit, sum(state(window) != "right" for window in judged[1].windows)) for _, _, judged in runs)
+    shown = _shown(series)
+    tables = [_table(one, number, judged, (limit, wrong)) for one, number, judged in runs]
+    return [replace(table, lines=tuple(_in_columns(line, shown) for line in table.lines)) for table in tables]
+
+
+def listing_limit(series: Sequence[Series]) -> int:
+    """The greatest number of reports that the table of one run lists."""
+    count = sum(bool(verdict.windows) for one in series for _, verdict in one.runs)
+    return max(10, min(200, LISTED // max(1, count)))
+
+
+def listed(verdict: Verdict, limit: int) -> list[tuple[int, WindowVerdict]]:
+    """The reports that a table lists, with their places in the verdict: all, or those not right first."""
+    placed = list(enumerate(verdict.windows))
+    if len(placed) <= limit:
+        return placed
+    bad = [each for each in placed if state(each[1]) != "right"][:limit]
+    good = [each for each in placed if state(each[1]) == "right"][: min(OTHERS, limit - len(bad))]
+    return sorted(bad + good)
+
+
+def anchors(series: Sequence[Series], one: Series, number: int = 0) -> Mapping[int, str]:
+    """The anchors of the reports that the table of a series' run lists, by their places in the verdict."""
+    found = listed(one.runs[number][1], listing_limit(series))
+    return {at: _anchor(one, number, at) for at, _ in found}
+
+
+def _anchor(one: Series, number: int, place: int) -> str:
+    return f"w{one.index}-{number}-{place}"
+
+
+def _in_columns(line: ReportLine, shown: Sequence[bool]) -> ReportLine:
+    return replace(line, cells=tuple(compress(line.cells, shown)))
+
+
+def _table(one: Series, number: int, judged: Judged, limits: tuple[int, int]) -> WindowTable:
+    run, verdict = judged
+    limit, wrong = limits
+    chosen = listed(verdict, limit)
+    bad = sum(state(window) != "right" for window in verdict.windows)
+    rows = max(1, min(WITNESSES, CELLS // max(1, wrong * len(verdict.variables))))
+    short = shortener(run.header.query_text)
+    note = ""
+    if len(chosen) < len(verdict.windows):
+        note = f"{len(chosen):,} of {counted(len(verdict.windows), one.unit)} listed: "
+        note += f"{min(limit, bad):,} of the {bad:,} that are not right or late, then the earliest of the others."
+        if not bad:
+            note = f"The first {len(chosen):,} of {counted(len(verdict.windows), one.unit)} are listed; all are right."
+    late = sum(state(window) == "late" for window in verdict.windows)
+    words = [f"{bad - late:,} not right"] * (bad > late) + [f"{late:,} late"] * bool(late)
+    text = ", ".join([counted(len(verdict.windows), one.unit), *(words or ["all right"])])
+    lines = tuple(_line(window, judged, one.unit, rows, short, _anchor(one, number, at)) for at, window in chosen)
+    return WindowTable(named(one, run.header), f"t{one.index}-{number}", text, note, verdict.variables, lines)
+
+
+def _line(
+    window: WindowVerdict, judged: Judged, unit: str, rows: int, short: Callable[[Term], str], anchor: str
+) -> ReportLine:
+    run, verdict = judged
+    borders = run.header.semantics.borders
+    cells = (
+        interval(window.start, window.end, borders),
+        NOTHING if window.instant is None else moment(window.instant),
+        percent(window.precision),
+        percent(window.recall),
+        f"{window.expected:,}",
+        f"{window.actual:,}",
+        f"{window.content:,}",
+        delay_of(window),
+        f"{window.undecided:,}",
+        fitted(window, borders),
+    )
+    missing = _witness("missing", window.missing, window.expected - window.true_positives, rows, short)
+    surplus = _witness("surplus", window.surplus, window.actual - window.true_positives, rows, short)
+    doubtful = _witness("undecided", window.doubtful, window.undecided, rows, short)
+    sides = tuple(side for side in (missing, surplus, doubtful) if side.total > 0)
+    told, command = tuple(_sentences(window, verdict)), command_of(run, window.index)
+    return ReportLine(state(window), cells, f"{unit} {window.index:,}", sides, anchor, told, command)
+
+
+def _sentences(window: WindowVerdict, verdict: Verdict) -> Iterator[str]:
+    """One report in sentences: its content, the rows that were due and that came, and how late they were."""
+    if not window.due:
+        yield f"No report was due here; {counted(window.actual, 'row')} came."
+        return
+    said = f"{counted(window.content, 'triple')} in the window: {rows_of(window)}."
+    yield said if window.report is not None else f"{said} No answer came for it."
+    if window.late and window.delay is not None:
+        allowed = "" if verdict.delay_bound is None else f"; {duration(verdict.delay_bound)} were allowed"
+        yield f"It came {duration(window.delay)} after it was due{allowed}."
+
+
+def command_of(run: Run, index: int) -> str:
+    """The command that works one report of a recorded run through; empty for a run that is in no folder."""
+    return "" if run.folder is None else f"streamgauge explain {shlex.quote(str(run.folder))} --window {index}"
+
+
+def _witness(side: str, found: Sequence[Row], total: int, limit: int, short: Callable[[Term], str]) -> WitnessRows:
+    total = max(total, len(found))
+    shown = tuple(tuple(NOTHING if term is None else short(term) for term in row) for row in found[:limit])
+    return WitnessRows(side, shown, total - len(shown), total)
+
+
+def shortener(query_text: str) -> Callable[[Term], str]:
+    """A function that writes terms with the prefixes that the query declares, cut where they are very long."""
+    prefixes = sorted(_PREFIX.findall(query_text), key=lambda found: -len(found[1]))
+    known = [(name + ":", iri) for name, iri in prefixes] + [("xsd:", XSD)]
+
+    def short(term: Term) -> str:
+        head, tail = ("", term) if term.startswith("<") else _split(term)
+        for name, iri in known:
+            if tail.startswith("<" + iri) and re.fullmatch(r"[\w.-]*", tail[len(iri) + 1 : -1]):
+                tail = name + tail[len(iri) + 1 : -1]
+                break
+        return cut(head + tail)
+
+    return short
+
+
+def _split(term: Term) -> tuple[str, str]:
+    at = term.rfind("^^<")
+    return (term[: at + 2], term[at + 2 :]) if at > 0 and term.endswith(">") else (term, "")
+
+
+def cut(text: str) -> str:
+    """The text, or its beginning with the count of what is left out."""
+    return text if len(text) <= LETTERS else f"{text[:LETTERS]}… ({len(text) - LETTERS:,} more characters)"

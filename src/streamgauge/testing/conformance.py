@@ -1,0 +1,26 @@
+"""The conformance suite as a test module, for ``pytest --pyargs streamgauge.testing.conformance`` (docs/ci.md).
+
+``--streamgauge-engine NAME`` says of which engine, ``--streamgauge-program 'node mine.js'`` of which program.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from streamgauge.suites.conformance.cases import ConformanceTask
+    from streamgauge.testing.tasks import ConformanceSession
+
+
+def test_conformance(streamgauge_conformance: "ConformanceSession", streamgauge_task: "ConformanceTask") -> None:
+    """A case under a semantics is answered as the definition says, refused by name, or deviates as listed."""
+    __tracebackhide__ = True
+    streamgauge_conformance.check(streamgauge_task)
+
+
+def test_list_of_deviations(
+    streamgauge_conformance: "ConformanceSession", streamgauge_every_task: "Sequence[ConformanceTask]"
+) -> None:
+    """Every listed deviation has a reason, and every listed task is one of the suite."""
+    complaints = streamgauge_conformance.complaints(streamgauge_every_task)
+    if complaints:
+        raise AssertionError("\n".join(complaints))

@@ -1,0 +1,113 @@
+"""A pytest plugin (entry point ``pytest11``): fixtures for streams, sessions, servers, and conformance as tests.
+
+Everything is imported by the fixtures that use it: a test run without them pays for this file alone.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from streamgauge.suites.conformance.cases import ConformanceTask
+    from streamgauge.testing.servers import ServedBroker
+    from streamgauge.testing.sessions import RecordedSession
+    from streamgauge.testing.streams import StreamBuilder
+    from streamgauge.testing.tasks import ConformanceSession
+
+_TASK: Final = "streamgauge_task"
+OPTIONS: Final = (
+    ("engine", "NAME", "an engine that goes through the conformance suite"),
+    ("program", "COMMAND", "a program on the pipe in place of an engine: 'node mine.js'"),
+    ("deviations", "FILE", "its list of deviations, which are expected failures; an engine's own unless given"),
+    ("case", "TEXT", "only conformance cases whose name or theme has this in it"),
+    ("semantics", "NAME", "only under this profile, or own: the cases' own"),
+)
+"""The command line's options without ``--streamgauge-``: name, value, help."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of conformance tests."""
+    group = parser.getgroup("streamgauge", "conformance of engines for continuous queries (streamgauge)")
+    for name, metavar, about in OPTIONS:
+        group.addoption(f"--streamgauge-{name}", metavar=metavar, help=about)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that takes ``streamgauge_task`` is one test for each task of the engine that the command line names."""
+    if _TASK not in metafunc.fixturenames:
+        return
+    from streamgauge.testing.tasks import subject_of, tasks_of
+
+    subject = subject_of(metafunc.config)
+    if subject is None:
+        why = "name an engine: --streamgauge-engine NAME, or --streamgauge-program COMMAND"
+        metafunc.parametrize(_TASK, [pytest.param(None, marks=pytest.mark.skip(reason=why), id="no engine")])
+        return
+    found = tasks_of(metafunc.config, subject)
+    metafunc.parametrize(_TASK, found, ids=[task.name for task in found])
+
+
+@pytest.fixture(scope="session")
+def streamgauge_conformance(request: pytest.FixtureRequest) -> "Iterator[ConformanceSession]":
+    """The engine or program of the command line, given task after task."""
+    from streamgauge.testing.tasks import conformance_session, subject_of
+
+    subject = subject_of(request.config)
+    if subject is None:
+        pytest.skip("name an engine: --streamgauge-engine NAME, or --streamgauge-program COMMAND")
+    with conformance_session(subject) as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
+def streamgauge_every_task(streamgauge_conformance: "ConformanceSession") -> "tuple[ConformanceTask, ...]":
+    """Every conformance task of the engine, whichever the command line asks for."""
+    from streamgauge.suites.conformance.cases import asked, load
+
+    subject = streamgauge_conformance.subject
+    return tuple(asked(load(), subject.profiles, subject.scale))
+
+
+@pytest.fixture
+def streamgauge_stream() -> "type[StreamBuilder]":
+    """The builder of streams: ``streamgauge_stream("urn:in", {"": "urn:"}).at("1s", ":a :p 1 .")``."""
+    from streamgauge.testing.streams import StreamBuilder
+
+    return StreamBuilder
+
+
+@pytest.fixture
+def streamgauge_session() -> "Iterator[Callable[..., RecordedSession]]":
+    """Begins sessions of engines, ``streamgauge_session(query, engine="live")``; they are closed with the test."""
+    from streamgauge.testing.sessions import RecordedSession
+
+    with ExitStack() as stack:
+
+        def begin(query: Any, **options: Any) -> "RecordedSession":
+            return stack.enter_context(RecordedSession(query, **options))
+
+        yield begin
+
+
+@pytest.fixture
+def streamgauge_broker() -> "Iterator[ServedBroker]":
+    """An empty broker: ``url``, and a ``client`` that publishes and subscribes; stopped with the test."""
+    from streamgauge.testing.servers import served_broker
+
+    with served_broker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def streamgauge_fragments() -> Iterator[Callable[..., str]]:
+    """Starts fragments servers, ``streamgauge_fragments({"trains": trig})`` has the address; stopped with the test."""
+    from streamgauge.testing.servers import served_fragments
+
+    with ExitStack() as stack:
+
+        def serve(datasets: Any, clock: Callable[[], int] | None = None) -> str:
+            return stack.enter_context(served_fragments(datasets, clock))
+
+        yield serve

@@ -1,0 +1,125 @@
+"""Sessions of engines for tests: what is fed and answered is kept, and can be judged."""
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Self
+
+from streamgauge.engines import evaluator, load
+from streamgauge.formats.pipe import PipedSession, Task, TaskRefusedError
+from streamgauge.formats.streams import Reading
+from streamgauge.model.answer import Answer
+from streamgauge.model.element import StreamElement
+from streamgauge.model.engine import Session
+from streamgauge.model.run import Run, RunHeader
+from streamgauge.model.semantics import Semantics
+from streamgauge.query import print_query
+from streamgauge.semantics.arrivals import near
+from streamgauge.semantics.refusal import RefusedError
+from streamgauge.verification import query_text
+from streamgauge.watching.inputs import Query, Static, Stream, Terms, open_feeds, understand
+from streamgauge.workloads.parameters import duration
+
+
+class RecordedSession:
+    """A session of an engine, or of a ``program`` on the pipe; a context manager that closes it.
+
+    The query and its options are those of ``watch``; ``program`` is a command, as words or as in a shell, that reads
+    queries in the ``dialect``. ``answers`` are those that have come, in order. RefusedError has the engine's sentence.
+    """
+
+    def __init__(
+        self,
+        query: Query,
+        *,
+        engine: str = "live",
+        program: str | Iterable[str] | None = None,
+        dialect: str = "rspql",
+        semantics: Semantics | str | None = None,
+        static: Static = None,
+        lateness: int | str | None = None,
+        t0: int | None = None,
+    ) -> None:
+        (asked,) = understand(query, Terms("live" if program else engine, semantics, static, lateness, t0))
+        self.query, self.semantics = asked.query, asked.semantics
+        self.answers: list[Answer] = []
+        self._engine, self._dialect = engine, dialect
+        self._program = None if program is None else shlex.split(program) if isinstance(program, str) else [*program]
+        self._stream: list[StreamElement] = []
+        self._time = 0
+        self._session: Session | None = None
+        self._closed = False
+        if self._program is None and (reason := load(engine).refuse(self.query, self.semantics)):
+            raise RefusedError(reason)
+
+    def feed(self, *streams: Stream) -> Self:
+        """Push the elements of streams that end, one stream after the other."""
+        for feed in open_feeds(streams, self.query.streams, Reading(checked=True)):
+            for item in _ended(feed.items):
+                if isinstance(item, StreamElement):
+                    self._push(item)
+                else:
+                    self.advance(item.time)
+        return self
+
+    def push(self, time: int | str, triples: Any) -> Self:
+        """Push one element: its time (ms, or text as ``2s``) and its triples, N-Triples text or tuples of terms."""
+        return self.feed([(duration(time), triples)])
+
+    def advance(self, time: int | str) -> Self:
+        """Nothing earlier than ``time`` (ms or text) will come: the engine reports what is due up to there."""
+        self._time = max(self._time, to := duration(time))
+        self._begun(to).advance(to)
+        return self
+
+    def close(self) -> None:
+        """No more input; waits for the last answers of a program."""
+        if self._session is not None and not self._closed:
+            self._closed = True
+            self._session.close()
+
+    def recorded(self) -> tuple[Run, tuple[StreamElement, ...]]:
+        """The session as a run, and the stream that it was fed; the session is closed."""
+        self.close()
+        own = evaluator(load(self._engine)) if self._program is None else None
+        name = self._engine if self._program is None else shlex.join(self._program)
+        header = RunHeader(name, self.query, query_text(self.query), "rspql", self.semantics, self._time, 0,
+                           evaluator=own)  # fmt: skip
+        return Run(header, tuple(self.answers), ()), tuple(self._stream)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _push(self, element: StreamElement) -> None:
+        numbered = replace(element, sequence=len(self._stream))
+        self._stream.append(numbered)
+        self._time = max(self._time, element.time)
+        self._begun(element.time).push(numbered)
+
+    def _begun(self, first: int) -> Session:
+        """The engine's session, begun with the first element so that t0 is near."""
+        if self._session is None:
+            self.semantics = near(self.query.windows, self.semantics, first)
+            self._session = self._piped(self._program) if self._program else self._in_process()
+        return self._session
+
+    def _in_process(self) -> Session:
+        return load(self._engine).start(self.query, self.semantics, self.answers.append)
+
+    def _piped(self, program: list[str]) -> Session:
+        text = print_query(self.query, self._dialect)
+        task = Task(text, self._dialect, self.semantics, self.query.static)
+        try:
+            return PipedSession(program, task, self.answers.append)
+        except TaskRefusedError as error:
+            raise RefusedError(str(error)) from error
+
+
+def _ended(items: Any) -> Iterable[Any]:
+    """Items of a stream that ends; RefusedError for one of which nobody knows when."""
+    if not isinstance(items, Iterable):
+        raise RefusedError("a stream that ends is needed here: a file, or something to iterate over")
+    return items

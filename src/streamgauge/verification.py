@@ -1,0 +1,205 @@
+"""Answers judged against a query and streams, without a run folder: ``verify`` (docs/python.md)."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeAlias, Unpack
+
+from streamgauge.api import ExpectOptions, elements_of, refuse_live, refuse_unknown, spark_session
+from streamgauge.formats.canonical import parse_term, to_term
+from streamgauge.formats.stream import write
+from streamgauge.model.algebra import Ask, Construct, Select
+from streamgauge.model.answer import Answer
+from streamgauge.model.element import StreamElement
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.run import Run, RunHeader
+from streamgauge.model.semantics import Clock, Semantics
+from streamgauge.model.terms import XSD, Row, Term
+from streamgauge.model.verdict import Judgement, Verdict
+from streamgauge.oracle.diagnosis.diagnose import diagnose
+from streamgauge.oracle.judging.judge import Means, judge_run
+from streamgauge.query import print_query
+from streamgauge.semantics.arrivals import near
+from streamgauge.semantics.definition import columns, operator
+from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
+from streamgauge.servers.queries.sessions import fixed
+from streamgauge.watching import read_as
+from streamgauge.watching.inputs import Query, Stream, Terms, open_feeds, understand
+from streamgauge.workloads.parameters import duration
+
+Value: TypeAlias = Term | int | float | Decimal | bool | None
+"""A term in N-Triples, a Python number or boolean (a literal of its datatype), or ``None`` for an unbound variable."""
+
+Given: TypeAlias = Answer | tuple[int | None, bool | Iterable[Mapping[str, Value] | Sequence[Value]]]
+"""An answer, or (instant in ms or ``None``, rows): a mapping by variable, terms in the query's order, or ASK's bool."""
+
+
+class AnswersError(MistakeError, ValueError):
+    """Answers that cannot be judged; the sentence says which of them, and what was expected."""
+
+
+class VerifyOptions(ExpectOptions, total=False):
+    """The options of ``verify``: those of ``expect`` but ``windows``, and these."""
+
+    explain: bool
+    """Find why answers are wrong (``verdict.diagnosis``); so unless ``False``."""
+    exact_datatypes: bool
+    """Compare the datatypes of computed numbers too."""
+    engine_name: str
+    """What the verdict's run calls the engine."""
+
+
+@dataclass(frozen=True)
+class VerifiedRun:
+    """Answers as a run, with the stream's elements and the verdict."""
+
+    run: Run
+    stream: tuple[StreamElement, ...]
+    verdict: Verdict
+
+
+def verify(query: Query, *streams: Stream, answers: Iterable[Given], **options: Unpack[VerifyOptions]) -> Verdict:
+    """The verdict on answers that somebody's engine gave to a query on streams that end; with its diagnosis when wrong.
+
+    Queries and streams are those of ``watch``. An answer is an ``Answer`` or (instant in ms or ``None``, rows): a row
+    is a dictionary from variable to term (N-Triples text, or a Python number or bool), or terms in the query's order;
+    an ASK's rows are ``True`` or ``False``. Options (``VerifyOptions``) are those of ``expect`` but ``windows``, and
+    ``explain``, ``exact_datatypes``. Time comes as far as the last element or the last instant that an answer names
+    unless ``advance_to`` says how far. MistakeError says in a sentence what cannot be judged.
+    """
+    return verified(query, streams, answers, **options).verdict
+
+
+def verified(
+    query: Query, streams: Sequence[Stream], answers: Iterable[Given], **options: Unpack[VerifyOptions]
+) -> VerifiedRun:
+    """The verdict of ``verify`` with the run that was judged and its stream."""
+    refuse_unknown("verify", options, VerifyOptions)
+    given: dict[str, Any] = {**options}
+    own = {field.name for field in fields(Terms)} - {"t0", "engine"}
+    (asked,) = understand(query, Terms(**{name: value for name, value in given.items() if name in own}))
+    if asked.semantics.clock is not Clock.APPLICATION:
+        raise AnswersError(
+            f"{asked.semantics.name} counts when elements arrive, which answers alone do not say: judge a run folder"
+        )
+    refuse_live(streams)
+    reading = replace(read_as(given, (asked,), asked.semantics.lateness), checked=True)
+    told = list[int]()
+    held = tuple(elements_of(open_feeds(streams, asked.query.streams, reading), told.append))
+    names = columns_of(asked.query, asked.semantics)
+    said = tuple(answer_of(each, asked.query, names, number) for number, each in enumerate(answers, 1))
+    header = RunHeader(
+        given.get("engine_name", "answers"),
+        asked.query,
+        query_text(asked.query),
+        "rspql",
+        asked.semantics,
+        _horizon(given.get("advance_to"), held, told, said),
+        0,
+    )
+    t0, first = given.get("t0"), held[0].time if held else None
+    semantics = fixed(asked.semantics, t0) if t0 is not None else near(asked.query.windows, asked.semantics, first)
+    return judged(Run(replace(header, semantics=semantics), said, ()), held, **options)
+
+
+def judged(run: Run, stream: Sequence[StreamElement], **options: Unpack[VerifyOptions]) -> VerifiedRun:
+    """The verdict on a run whose stream is in memory, with its diagnosis when wrong unless ``explain`` is ``False``."""
+    exact = options.get("exact_datatypes", False)
+    with TemporaryDirectory() as scratch:
+        write(stream, Path(scratch) / "part-0.parquet")
+        means = Means(spark_session, options.get("evaluator"), exact_datatypes=exact)
+        verdict = judge_run(run, Path(scratch), means)
+    if verdict.judgement is Judgement.WRONG and options.get("explain", True):
+        verdict = diagnosed(run, stream, verdict)
+    return VerifiedRun(run, tuple(stream), verdict)
+
+
+def diagnosed(run: Run, stream: Sequence[StreamElement], verdict: Verdict) -> Verdict:
+    """The verdict with its diagnosis; without, where the run is too large for one or its query has no meaning."""
+    try:
+        return replace(verdict, diagnosis=diagnose(run, stream))
+    except (RefusedError, OutOfOrderError):
+        return verdict
+
+
+def query_text(query: ContinuousQuery) -> str:
+    """The query in RSP-QL, plain SPARQL where RSP-QL cannot say all of it."""
+    try:
+        return print_query(query, "rspql")
+    except ValueError:
+        return query.sparql
+
+
+def _horizon(
+    asked: int | str | None, stream: Sequence[StreamElement], told: Sequence[int], answers: Sequence[Answer]
+) -> int:
+    """How far time came, ms."""
+    if asked is not None:
+        return duration(asked)
+    times = [*(each.time for each in stream), *told, *(each.instant for each in answers if each.instant is not None)]
+    return max(times, default=0)
+
+
+def columns_of(query: ContinuousQuery, semantics: Semantics) -> tuple[str, ...]:
+    """The names of the columns of a query's answers."""
+    if isinstance(query.form, Select):
+        return columns(query.form.variables, operator(query, semantics))
+    return ("subject", "predicate", "object") if isinstance(query.form, Construct) else ("answer",)
+
+
+def answer_of(given: Given, query: ContinuousQuery, names: tuple[str, ...], number: int) -> Answer:
+    """An answer from (instant, rows), its columns in order; AnswersError names the answer by its number, from 1."""
+    if isinstance(given, Answer):
+        return given
+    try:
+        instant, rows = given
+    except (TypeError, ValueError):
+        raise AnswersError(f"answer {number} is {given!r:.80}: give an Answer, or (instant in ms, rows)") from None
+    if instant is not None and type(instant) is not int:
+        raise AnswersError(
+            f"answer {number}: its instant is {instant!r:.40}: a whole number of ms is expected, or None"
+        )
+    if isinstance(query.form, Ask):
+        if not isinstance(rows, bool):
+            raise AnswersError(f"answer {number}: the query is an ASK, so its rows are True or False, not {rows!r:.80}")
+        return Answer((), ((_term(rows),),), kind="boolean", instant=instant)
+    if isinstance(rows, bool | str) or not isinstance(rows, Iterable):
+        raise AnswersError(f"answer {number}: its rows are {rows!r:.80}: a list of rows is expected")
+    found = tuple(_rows(rows, names, number))
+    if isinstance(query.form, Construct):
+        return Answer((), found, kind="triples", instant=instant)
+    return Answer(names, found, instant=instant)
+
+
+def _rows(rows: Iterable[Mapping[str, Value] | Sequence[Value]], names: Sequence[str], number: int) -> Iterator[Row]:
+    for row in rows:
+        where = f"answer {number}, row {row!r:.80}"
+        if isinstance(row, Mapping):
+            if unknown := sorted(set(row) - set(names)):
+                raise AnswersError(f"{where}: the query has no variable {unknown[0]}: it has {', '.join(names)}")
+            cells: Sequence[Value] = [row.get(name) for name in names]
+        elif isinstance(row, str) or not isinstance(row, Sequence) or len(row) != len(names):
+            raise AnswersError(f"{where}: a mapping from variables, or {len(names)} terms ({', '.join(names)})")
+        else:
+            cells = row
+        try:
+            yield tuple(None if cell is None else _term(cell) for cell in cells)
+        except (ValueError, TypeError) as error:
+            raise AnswersError(f"{where}: {error}; terms are written as in N-Triples") from error
+
+
+_DATATYPES: dict[type, str] = {bool: "boolean", int: "integer", float: "double", Decimal: "decimal"}
+
+
+def _term(value: Value) -> Term:
+    """The canonical term of N-Triples text, or of a Python number or boolean."""
+    if isinstance(value, str):
+        return to_term(parse_term(value))
+    if (kind := _DATATYPES.get(type(value))) is None:
+        raise TypeError(f"{value!r:.40} is no term")
+    text = format(value, "f") if isinstance(value, Decimal) else str(value).lower()
+    text = {"nan": "NaN", "inf": "INF", "-inf": "-INF"}.get(text, text)
+    return to_term(parse_term(f'"{text}"^^<{XSD}{kind}>'))

@@ -1,0 +1,223 @@
+"""Servers that were named, and how they are asked: only http and https, only hosts that may be, bounded answers."""
+
+import time
+from asyncio import sleep, to_thread
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
+from typing import Final, Literal, cast
+
+import httpx
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from streamgauge.model.mistake import MistakeError
+from streamgauge.servers.broker.client import SILENCE_S, AsyncClient
+from streamgauge.servers.fragments.client import SourceError
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient, ResponseCache
+from streamgauge.servers.fragments.client.transport import ClientLimits, web_address
+from streamgauge.servers.fragments.labels import Style
+from streamgauge.servers.http.outgoing_requests import PRIVATE, Guarded, names_private
+from streamgauge.workbench.addresses import HostRefusedError, Lookup, check_addresses, check_host, lookup
+from streamgauge.workbench.forms import read_form
+from streamgauge.workbench.pages import page
+
+MOST: Final = 30
+"""Servers that can be named at once."""
+
+ANSWER: Final = 8 * 2**20
+"""Bytes of an answer, or of one event."""
+
+FORM: Final = 2 * 2**20
+"""Bytes of a form."""
+
+LIMITS: Final = ClientLimits(
+    received=4 * 2**20,
+    unpacked=16 * 2**20,
+    seconds=10.0,
+    attempts=2,
+    patience=2.0,
+    pages=40,
+    event=4 * 2**20,
+    quads=20_000,
+    rows=20_000,
+)
+"""Bounds of what a fragments server may cost."""
+
+_TIMEOUT: Final = httpx.Timeout(10.0, read=SILENCE_S)
+
+Kind = Literal["broker", "fragments"]
+
+
+class ServerAddressError(MistakeError, ValueError):
+    """An address that is asked for nothing, or one server too many; the sentence says why."""
+
+
+@dataclass
+class NamedServer:
+    """A server by its address; ``key`` is its name in paths, ``token`` what a broker is shown."""
+
+    key: str
+    kind: Kind
+    address: str
+    token: str | None
+    find: Lookup = lookup
+    styles: dict[str, Style | None] = field(default_factory=dict)
+    """How facts have times in a data set, as was found."""
+
+    @cached_property
+    def http(self) -> httpx.AsyncClient:
+        """The connections to this server, with the rules of the workbench; to be used in one event loop."""
+        headers = {"Accept-Encoding": "identity"} if self.kind == "broker" else {}
+        return httpx.AsyncClient(transport=_Bounded(self.find), trust_env=False, timeout=_TIMEOUT, headers=headers)
+
+    @cached_property
+    def broker(self) -> AsyncClient:
+        """The client of a broker."""
+        return AsyncClient(self.address, self.token, self.http)
+
+    @cached_property
+    def web(self) -> CachingHttpClient:
+        """The client of a fragments server."""
+        clock = lambda: time.time_ns() // 1_000_000  # noqa: E731
+        return CachingHttpClient(self.http, clock, sleep, LIMITS, ResponseCache(8 * 2**20))
+
+    async def close(self) -> None:
+        """End its connections."""
+        if "http" in self.__dict__:
+            await self.http.aclose()
+
+
+class NamedServers:
+    """The servers that were named since the workbench began, at most thirty."""
+
+    def __init__(self, find: Lookup = lookup) -> None:
+        self._find, self._numbers = find, count(1)
+        self._servers: dict[str, NamedServer] = {}
+
+    def all(self) -> Sequence[NamedServer]:
+        """All of them in the order in which they were named."""
+        return tuple(self._servers.values())
+
+    def name(self, kind: str, address: str, token: str = "") -> NamedServer:
+        """A server at an address, http or https; ServerAddressError or HostRefusedError say why it is not asked."""
+        if kind not in ("broker", "fragments"):
+            raise ServerAddressError(f"{kind:.40} is no kind of server: it is a broker or a fragments server")
+        text = address.strip()
+        try:
+            url = web_address(text if "//" in text else f"http://{text}")
+        except SourceError as error:
+            raise ServerAddressError(str(error)) from error
+        check_host(url.host, self._find)
+        if len(self._servers) >= MOST:
+            raise ServerAddressError(f"{MOST} servers are named already: forget one first")
+        found = NamedServer(str(next(self._numbers)), cast(Kind, kind), str(url), token.strip() or None, self._find)
+        self._servers[found.key] = found
+        return found
+
+    def of(self, request: Request, kind: Kind) -> NamedServer:
+        """The server of a request; 404 when there is none of that kind."""
+        found = self._servers.get(request.path_params["key"])
+        if found is None or found.kind != kind:
+            raise HTTPException(404, f"no such {kind} is named here: name it again")
+        return found
+
+    async def forget(self, key: str) -> None:
+        """Forget a server, its token and its connections."""
+        found = self._servers.pop(key, None)
+        if found is not None:
+            await found.close()
+
+    async def close(self) -> None:
+        """Forget all."""
+        for key in list(self._servers):
+            await self.forget(key)
+
+
+class ServerHandlers:
+    """The list of servers: name one, forget one."""
+
+    def __init__(self, find: Lookup = lookup) -> None:
+        self.named = NamedServers(find)
+
+    @property
+    def routes(self) -> list[BaseRoute]:
+        """The routes, below the room's name."""
+        return [
+            Route("/", self.all, methods=["GET"]),
+            Route("/", self.name, methods=["POST"]),
+            Route("/{key}/forget", self.forget, methods=["POST"]),
+        ]
+
+    async def all(self, request: Request) -> Response:
+        """The servers, and the form to name one."""
+        return page(request, "servers.html.j2", "Servers", servers=self.named.all(), given={}, error="")
+
+    async def name(self, request: Request) -> Response:
+        """Name a server, or the form again with the reason why not."""
+        given = await read_form(request, FORM)
+        asked = [given.get(name, "") for name in ("kind", "address", "token")]
+        try:
+            found = await to_thread(self.named.name, *asked)
+        except (ServerAddressError, HostRefusedError) as error:
+            values = {"servers": self.named.all(), "given": given, "error": str(error)}
+            return page(request, "servers.html.j2", "Servers", 400, **values)
+        return RedirectResponse(f"/servers/{found.kind}/{found.key}/", 303)
+
+    async def forget(self, request: Request) -> Response:
+        """Forget a server."""
+        await self.named.forget(request.path_params["key"])
+        return RedirectResponse("/servers/", 303)
+
+
+class _Bounded(httpx.AsyncBaseTransport):
+    """Connections to hosts that may be asked, whose answers have bounds."""
+
+    def __init__(self, find: Lookup) -> None:
+        async def resolve(host: str, _port: int) -> Sequence[str]:
+            found = await to_thread(find, host)
+            check_addresses(host, found)
+            return found
+
+        self._guarded = Guarded(lambda address, why: HostRefusedError(f"{address}: {why}"), resolve)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send; a host that names a private address itself is asked, any other must be public."""
+        request.extensions = {**request.extensions, PRIVATE: names_private(request.url.host)}
+        response = await self._guarded.handle_async_request(request)
+        events = response.headers.get("content-type", "").startswith("text/event-stream")
+        stream = cast(httpx.AsyncByteStream, response.stream)
+        response.stream = _BoundedStream(stream, str(request.url), _between_events if events else None)
+        return response
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._guarded.aclose()
+
+
+class _BoundedStream(httpx.AsyncByteStream):
+    """The bytes of an answer, at most ``ANSWER``; of events at most that many in each."""
+
+    def __init__(self, stream: httpx.AsyncByteStream, address: str, rest: Callable[[bytes], int] | None) -> None:
+        self._stream, self._address, self._rest = stream, address, rest
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._stream:
+            size += len(chunk)
+            if self._rest is not None and b"\n\n" in chunk:
+                size = self._rest(chunk)
+            if size > ANSWER:
+                raise httpx.ReadError(f"{self._address:.300} sends more than {ANSWER} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def _between_events(chunk: bytes) -> int:
+    """The bytes after the last event that ends in a chunk."""
+    return len(chunk) - chunk.rindex(b"\n\n") - 2

@@ -1,0 +1,59 @@
+"""The server for agents, spoken to by the official SDK's own client over standard input and output."""
+
+import asyncio
+import os
+import sys
+
+import pytest
+
+from tests.agents.test_tools import QUERY, STREAM, A, B, C, E
+
+mcp = pytest.importorskip("mcp", reason="the SDK of the Model Context Protocol (the extra mcp) is not installed here")
+
+
+async def spoken() -> dict[str, object]:
+    """What the server says to a client that lists its tools and calls each, rightly and wrongly."""
+    server = mcp.StdioServerParameters(command=sys.executable, args=["-m", "streamgauge", "mcp"], env=dict(os.environ))
+    stream = [each.model_dump(exclude_none=True) for each in STREAM]
+    wrong = [{"instant": 5000, "rows": [A, B, E]}, {"instant": 10_000, "rows": [C]}]
+    async with mcp.Client(server) as client:
+        tools = (await client.list_tools()).tools
+        asked = {"query": QUERY, "stream": stream}
+        return {
+            "tools": {tool.name: tool for tool in tools},
+            "verify": await client.call_tool("verify", {**asked, "answers": wrong}),
+            "expect": await client.call_tool("expect", {**asked, "advance_to": "10s"}),
+            "explain": await client.call_tool("explain", {**asked, "answers": wrong}),
+            "translate": await client.call_tool("translate", {"query": QUERY, "to": "cqels"}),
+            "refused": await client.call_tool("expect", {**asked, "query": "SELECT ?s { ?s ?p ?o }"}),
+            "schema": await client.call_tool("expect", {"query": QUERY, "stream": "readings.nq"}),
+        }
+
+
+@pytest.mark.server
+def test_a_client_of_the_sdk_is_answered():
+    said = asyncio.run(spoken())
+    assert set(said["tools"]) == {"verify", "expect", "translate", "explain"}
+    schema = said["tools"]["verify"].input_schema
+    assert set(schema["required"]) == {"query", "stream", "answers"}
+    assert "witness" in said["tools"]["verify"].description
+
+    told = said["verify"].structured_content
+    assert not said["verify"].is_error
+    assert told["judgement"] == "wrong"
+    assert told["witness"]["surplus"][0]["s"] == "<urn:e>"
+    assert [each["instant"] for each in said["expect"].structured_content["reports"]] == [5000, 10_000]
+    assert said["explain"].structured_content["exact"]
+    assert "STREAM <urn:in>" in said["translate"].structured_content["query"]
+
+    assert said["refused"].is_error
+    assert "this query names no stream: add a stream clause" in said["refused"].content[0].text
+    assert "Traceback" not in said["refused"].content[0].text
+    assert said["schema"].is_error
+
+
+def test_without_the_sdk_the_extra_is_named(command, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mcp.server", None)
+    code, _, err = command("mcp")
+    assert code == 2
+    assert err == "streamgauge: streamgauge mcp needs the protocol's SDK: pip install 'streamgauge[mcp]'\n"

@@ -1,0 +1,202 @@
+"""The playground in a real browser: typing, dragging, fields, errors at their place, links, keys, speed, both sizes."""
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+from selenium.webdriver import ActionChains, Keys
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+from streamgauge.query import dialects, print_query
+from streamgauge.suites.conformance.cases import load
+from streamgauge.workbench.rooms.playground.examples import FIRST
+from tests.browser.driving import CONTRAST, complaints, faults, show, started
+from tests.workbench.serving import opened
+
+pytestmark = pytest.mark.browser
+
+ELEMENTS = 200
+REDRAWN_MS = 150
+HEADS = {
+    "rspql": "SELECT ?s\nFROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE 5s STEP 5s]\nWHERE { WINDOW <urn:w> { BODY } }",
+    "csparql": "REGISTER QUERY q AS SELECT ?s\nFROM STREAM <urn:s> [RANGE 5s STEP 5s]\nWHERE { BODY }",
+    "cqels": "SELECT ?s\nWHERE { STREAM <urn:s> [RANGE 5s SLIDE 5s] { BODY } }",
+    "sparqlstream": "SELECT ?s\nFROM NAMED STREAM <urn:s> [NOW - 5 S SLIDE 5 S]\nWHERE { BODY }",
+}
+MISTAKES = {
+    "?s <urn:p> ?o FLITER(?o > 5)": "FLITER",
+    "?s <urn:p> ?o . FILTER(?o >> 5)": ">",
+    "?s <urn:p> ?o . FILTER(?o > )": ")",
+    "?s <urn:p> . ?s ?p ?o": ".",
+    "?s ex:p ?o": "ex:p",
+}
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with started(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with opened(tmp_path_factory.mktemp("runs")) as bench:
+        yield bench
+
+
+def shown(browser: Any, bench: Any, path: str = "/playground/", width: int = 1440, theme: str = "light") -> None:
+    show(browser, bench.url + path, width, theme)
+    WebDriverWait(browser, 30, 0.05).until(lambda found: redrawn(found) > 0)
+
+
+def redrawn(browser: Any) -> int:
+    return int(browser.execute_script("return document.getElementById('playground').dataset.redrawn || 0"))
+
+
+def after(browser: Any, act: Any) -> None:
+    """Do something, and wait until all of it is drawn."""
+    before = redrawn(browser)
+    act()
+    WebDriverWait(browser, 30, 0.05).until(lambda found: redrawn(found) > before)
+    WebDriverWait(browser, 30, 0.05).until(settled)
+
+
+def settled(browser: Any) -> bool:
+    count = redrawn(browser)
+    browser.execute_async_script("setTimeout(arguments[0], 180)")
+    return redrawn(browser) == count
+
+
+def write(browser: Any, text: str) -> None:
+    """Replace the text of the editor as by keys, without its automatic brackets."""
+    editor = browser.find_element(By.CSS_SELECTOR, ".cm-content")
+    editor.send_keys(Keys.CONTROL, "a")
+    browser.execute_cdp_cmd("Input.insertText", {"text": text})
+
+
+def texts(browser: Any, selector: str) -> list[str]:
+    script = "return [...document.querySelectorAll(arguments[0])].map(each => each.textContent)"
+    return list(browser.execute_script(script, selector))
+
+
+def field(browser: Any, name: str) -> Any:
+    return browser.find_element(By.NAME, name)
+
+
+def test_it_is_used_by_fields_by_typing_by_dragging_and_as_a_link(browser: Any, bench: Any) -> None:
+    browser.get_log("browser")
+    shown(browser, bench)
+    assert texts(browser, "#summary") == ["From A to B, of 4 reports 4 change."]
+    after(browser, lambda: Select(field(browser, "b.borders")).select_by_visible_text("[o, c)"))
+    assert texts(browser, "#summary") == ["A and B give the same 4 reports."]
+    after(browser, lambda: Select(field(browser, "b.profile")).select_by_visible_text("csparql-0.9.7"))
+    assert Select(field(browser, "b.tick")).first_selected_option.text == "time"
+    assert "5 appear" not in texts(browser, "#summary")[0]
+    differences = texts(browser, "tr:not(.same) strong")
+    assert differences
+    address = browser.execute_script("return location.href")
+    circle = browser.find_element(By.CSS_SELECTOR, 'circle[data-number="1"]')
+    after(browser, lambda: ActionChains(browser).drag_and_drop_by_offset(circle, 60, 0).perform())
+    stream = field(browser, "stream").get_attribute("value")
+    assert "2500: hall degrees 22." not in stream
+    assert ": hall degrees 22." in stream
+    before = stream.splitlines()[1]
+    moved = browser.find_element(By.CSS_SELECTOR, 'circle[data-number="1"]')
+    after(browser, lambda: moved.send_keys(Keys.SHIFT, Keys.ARROW_RIGHT))
+    assert field(browser, "stream").get_attribute("value").splitlines()[1] != before
+    show(browser, address)
+    assert texts(browser, "tr:not(.same) strong") == differences
+    assert [each for each in complaints(browser) if each["level"] == "SEVERE"] == []
+
+
+def test_mistakes_are_underlined_where_they_are(browser: Any, bench: Any) -> None:
+    shown(browser, bench)
+    for dialect, head in HEADS.items():
+        for body, wrong in MISTAKES.items():
+            after(browser, partial(write, browser, head.replace("BODY", body)))
+            assert texts(browser, ".cm-lintRange-error") == [wrong], (dialect, body)
+            script = """const [mark] = document.querySelectorAll('.cm-lintRange-error')
+            const range = document.createRange(); range.setStart(mark.closest('.cm-line'), 0)
+            range.setEndBefore(mark); return range.toString() + mark.textContent"""
+            line = browser.execute_script(script)
+            text = head.replace("BODY", body).splitlines()[-1]
+            at = text.index(wrong) if wrong != ">" else text.index(">>") + 1
+            at = text.index(". ?s") if wrong == "." else text.index(")") if wrong == ")" else at
+            assert line == text[: at + len(wrong)], (dialect, body)
+    assert not browser.find_element(By.ID, "stale").get_attribute("hidden")
+
+
+def test_the_grammar_knows_every_text_of_the_conformance_cases(browser: Any, bench: Any) -> None:
+    shown(browser, bench)
+    found = []
+    for case in load():
+        for dialect in dialects():
+            try:
+                found.append(print_query(case.query, dialect))
+            except ValueError:
+                continue
+    script = """const done = arguments[1]; import('/playground/static/editor.js').then(editor =>
+      done(arguments[0].filter(text => editor.errorIn(text) !== null)))"""
+    assert len(found) > 400
+    assert browser.execute_async_script(script, found) == []
+
+
+def test_keys_alone_complete_names_and_walk_the_timeline(browser: Any, bench: Any) -> None:
+    shown(browser, bench)
+    write(browser, "SELECT * FROM NAMED WINDOW <w> ON ")
+    browser.find_element(By.CSS_SELECTOR, ".cm-content").send_keys(Keys.CONTROL, " ")
+    WebDriverWait(browser, 10).until(lambda found: texts(found, ".cm-completionLabel"))
+    assert "<http://ex.org/streams/test>" in texts(browser, ".cm-completionLabel")
+    browser.find_element(By.CSS_SELECTOR, ".cm-content").send_keys(Keys.ESCAPE)
+    first = browser.find_element(By.CSS_SELECTOR, "circle.element[tabindex='0']")
+    first.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    focused = "return document.activeElement.getAttribute('aria-label')"
+    ActionChains(browser).send_keys(Keys.ARROW_RIGHT).perform()
+    assert "element at" in browser.execute_script(focused)
+
+
+def test_two_hundred_elements_are_redrawn_quickly(browser: Any, bench: Any) -> None:
+    shown(browser, bench)
+    stream = "\n".join(f"{n * 100}: r{n % 7} degrees {15 + n * 7 % 13}." for n in range(ELEMENTS))
+    script = "const area = document.getElementById('stream'); area.value = arguments[0];"
+    script += "area.dispatchEvent(new Event('input', {bubbles: true}))"
+    after(browser, lambda: browser.execute_script(script, stream))
+    assert len(texts(browser, "circle.element")) == ELEMENTS
+    took = []
+    for borders in ("(o, c]", "[o, c]", "[o, c)", "(o, c]", "[o, c]"):
+        after(browser, partial(Select(field(browser, "a.borders")).select_by_visible_text, borders))
+        took.append(float(browser.execute_script("return document.getElementById('playground').dataset.took")))
+    assert min(took) < REDRAWN_MS, took  # the others shared the machine
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1440, "dark"), (390, "light")])
+def test_it_is_readable_in_both_sizes_and_themes(browser: Any, bench: Any, width: int, theme: str) -> None:
+    for path in ("/playground/", "/playground/?case=csrbench-q5&profile=rspql"):
+        shown(browser, bench, path, width, theme)
+        assert browser.execute_script("return document.documentElement.scrollWidth - innerWidth") <= 0
+        ratio, where = browser.execute_script(CONTRAST)
+        assert ratio >= 4.5, (theme, where)
+        assert not (found := faults(browser)), found
+
+
+def test_the_list_of_examples_is_searched(browser: Any, bench: Any) -> None:
+    show(browser, f"{bench.url}/playground/examples")
+    browser.find_element(By.ID, "search").send_keys("tumbling HALF-open")
+    assert texts(browser, "li:not([hidden]) > a") == ["tumbling windows are half-open"]
+    browser.find_element(By.CSS_SELECTOR, "li:not([hidden]) > a").click()
+    WebDriverWait(browser, 30, 0.05).until(lambda found: redrawn(found) > 0)
+    assert "5: b p c." in field(browser, "stream").get_attribute("value")
+
+
+def test_a_recording_is_diagnosed_on_the_page(browser: Any, bench: Any) -> None:
+    shown(browser, bench)
+    lines = [{"vars": ["room", "degrees"], "add": [], "instant": at} for at in (10_000, 15_000, 20_000, 25_000)]
+    script = "document.getElementById('recording').value = arguments[0]; document.getElementById('diagnose').click()"
+    browser.execute_script(script, "\n".join(map(json.dumps, lines)))
+    WebDriverWait(browser, 60).until(lambda found: texts(found, "#diagnosis h3"))
+    assert "does not answer as rspql should" in texts(browser, "#diagnosis h3")[0]
+    assert len(texts(browser, "#diagnosis .judged.wrong")) == len(lines)
+    assert FIRST.advance == lines[-1]["instant"]

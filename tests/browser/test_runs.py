@@ -1,0 +1,120 @@
+"""The room of runs in a browser: an experiment is started, watched, stopped, resumed; two of its runs are compared.
+
+Where STREAMGAUGE_ARTEFACTS names a folder, a picture of each page is kept there, in two sizes and two themes.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.driving import CONTRAST, complaints, faults, show, started
+from tests.workbench.runs.folders import EXPERIMENT
+from tests.workbench.serving import opened
+
+pytestmark = pytest.mark.browser
+
+SIZES = [(1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")]
+WAIT_S = 90
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with started(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A workbench over an experiment of two runs, 6 s each."""
+    folder = tmp_path_factory.mktemp("bench")
+    text = EXPERIMENT.replace("[1, 2]", "[1]").replace('"real time"', "5")
+    (folder / "heat.toml").write_text(text)
+    with opened(folder) as bench:
+        yield bench
+
+
+def wait_for(browser: Any, seen: Callable[[], Any], what: str) -> Any:
+    end = time.monotonic() + WAIT_S
+    while not (found := seen()):
+        assert time.monotonic() < end, f"{what} did not come: {browser.find_element('css selector', 'main').text}"
+        time.sleep(0.1)
+    return found
+
+
+def text_of(browser: Any, selector: str) -> str:
+    return str(browser.execute_script(f"return document.querySelector({selector!r})?.innerText ?? ''"))
+
+
+def press(browser: Any, value: str) -> None:
+    """Press a form's button by the keyboard."""
+    from selenium.webdriver.common.keys import Keys
+
+    browser.find_element("css selector", f"button[value={value}]").send_keys(Keys.ENTER)
+
+
+def look(browser: Any, name: str) -> None:
+    """Check the page that is open in both sizes and themes, and keep a picture of each where it is asked for."""
+    keep = os.environ.get("STREAMGAUGE_ARTEFACTS")
+    for width, theme in SIZES:
+        size = {"width": width, "height": 1200, "deviceScaleFactor": 1, "mobile": width < 500}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        assert browser.execute_script("return document.documentElement.scrollWidth - innerWidth") <= 0, (name, width)
+        ratio, where = browser.execute_script(CONTRAST)
+        assert ratio >= 4.5, (name, theme, where)
+        if keep:
+            Path(keep).mkdir(parents=True, exist_ok=True)
+            browser.save_screenshot(str(Path(keep) / f"{name}-{width}-{theme}.png"))
+    assert faults(browser) == [], name
+
+
+def test_an_experiment_is_started_watched_stopped_resumed_and_compared(browser: Any, bench: Any) -> None:
+    show(browser, f"{bench.url}/runs/")
+    browser.find_element("link text", "heat").click()
+    assert "2 runs of 6 s each, fed at 5 times real time" in text_of(browser, "main")
+    press(browser, "start")
+    first = wait_for(browser, lambda: text_of(browser, "#job .figures-now"), "the first run")
+    assert "Precision so far" in first
+    wait_for(browser, lambda: "100%" in text_of(browser, "#job .figures-now"), "precision so far")
+    wait_for(browser, lambda: "MiB" in text_of(browser, "#job .figures-now"), "memory")
+    wait_for(browser, lambda: "live-cqels-seed1-1" in text_of(browser, "#job h3"), "the second run")
+    look(browser, "runs-watched")
+    press(browser, "stop")
+    wait_for(browser, lambda: "Stopped; finished runs are kept (1 by now)" in text_of(browser, "main"), "the end")
+    assert "1 of 2 runs done" in text_of(browser, "main")
+    assert browser.find_element("css selector", "button.first").text == "Resume"
+    look(browser, "runs-stopped")
+    press(browser, "start")
+    wait_for(browser, lambda: "2 of 2 runs done" in text_of(browser, "main"), "the end of the second run")
+    assert "All runs are done" in text_of(browser, "main")
+    assert [each.text for each in browser.find_elements("css selector", "td.verdict")] == ["right", "right"]
+    show(browser, f"{bench.url}/runs/")
+    boxes = browser.find_elements("css selector", "input[type=checkbox]")
+    for box in boxes:
+        box.click()
+    look(browser, "runs-list")
+    browser.find_element("css selector", "form#compare button").click()
+    asked = text_of(browser, "section[aria-labelledby=asked-h]")
+    assert "semantics name" in asked
+    assert "workload" not in asked
+    assert "windows differ" in text_of(browser, "section[aria-labelledby=windows-h]")
+    look(browser, "runs-compared")
+
+
+def test_a_run_leads_to_its_report_and_is_judged_when_asked(browser: Any, bench: Any) -> None:
+    run = bench.folder / "runs" / "heat" / "live-csparql-seed1-1"
+    (run / "verdict.json").unlink()
+    show(browser, f"{bench.url}/runs/run/runs/heat/live-csparql-seed1-1")
+    assert "Not judged yet" in text_of(browser, "main")
+    press(browser, "start")
+    wait_for(browser, lambda: text_of(browser, ".judgement") == "Right", "the verdict")
+    assert (run / "verdict.json").is_file()
+    look(browser, "runs-run")
+    browser.find_element("link text", "Open the report").click()
+    assert "answered exactly as expected" in text_of(browser, "#verdict")
+    assert [entry for entry in complaints(browser) if entry["level"] == "SEVERE"] == []

@@ -1,0 +1,110 @@
+"""Jobs of the workbench: one for each key, few at once, and none that outlives it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from streamgauge.workbench.rooms.runs.jobs import BusyError, Job, Jobs, polyline
+from tests.workbench.runs.folders import EXPERIMENT, bench
+
+WAIT_S = 60
+
+
+def job(going=True, title="job"):
+    made = SimpleNamespace(going=going, title=title, sentence="Stopped.", stopped=False)
+    made.stop = lambda: setattr(made, "stopped", True)
+    made.join = lambda: setattr(made, "going", False)
+    return made
+
+
+def test_one_job_goes_on_for_a_key_and_as_many_as_may_in_all():
+    jobs, first = Jobs(most=2), job(title="first")
+    jobs.start("a", lambda: first)
+    with pytest.raises(BusyError, match="first runs already"):
+        jobs.start("a", lambda: pytest.fail("made"))
+    jobs.start("b", lambda: job(title="second"))
+    with pytest.raises(BusyError, match="first and second run already"):
+        jobs.start("c", lambda: pytest.fail("made"))
+    first.going = False
+    again = jobs.start("a", job)
+    assert jobs.get("a") is again
+
+
+def test_closing_stops_what_goes_on_and_lets_nothing_begin():
+    jobs, going = Jobs(), job(title="going")
+    jobs.start("a", lambda: going)
+    jobs.start("b", lambda: job(going=False))
+    assert jobs.close() == ["going: Stopped."]
+    assert going.stopped
+    with pytest.raises(BusyError, match="closing"):
+        jobs.start("c", job)
+
+
+def test_points_of_a_small_plot():
+    assert polyline([0, 5, 10]) == "0.0,30.0 50.0,15.0 100.0,0.0"
+    assert polyline([0, 0]) == "0.0,30.0 100.0,30.0"
+    assert len(polyline(range(10_000)).split()) <= 240
+
+
+def until(seen):
+    end = time.monotonic() + WAIT_S
+    while not (found := seen()):
+        assert time.monotonic() < end, "it did not come in time"
+        time.sleep(0.1)
+    return found
+
+
+def engines(pid):
+    """The engine's process below a job's."""
+    return [
+        each for each in psutil.Process(pid).children(recursive=True) if "streamgauge.harness.host" in each.cmdline()
+    ]
+
+
+@pytest.mark.server
+def test_closing_the_workbench_ends_an_experiment_with_its_engine_and_says_so(tmp_path, capfd):
+    (tmp_path / "e.toml").write_text(EXPERIMENT)
+    before = set(psutil.Process().children(recursive=True))
+    with bench(tmp_path) as client:
+        assert client.post("/runs/experiment/e.toml", do="start").status_code == 303
+        busy = client.post("/runs/experiment/e.toml", do="start")
+        assert (busy.status_code, "experiment heat runs already" in busy.text) == (400, True)
+        until(lambda: engines(os.getpid()))
+        assert ">Running<" in client.get("/runs/experiment/e.toml").text
+        assert "running" in client.get("/runs/").text
+    assert "streamgauge: experiment heat: Stopped; finished runs are kept" in capfd.readouterr().err
+    assert set(psutil.Process().children(recursive=True)) <= before
+
+
+@pytest.mark.server
+def test_an_experiment_ends_when_the_workbench_is_killed(tmp_path):
+    (tmp_path / "e.toml").write_text(EXPERIMENT)
+    program = (
+        "import time\nfrom streamgauge.workbench.rooms.runs.jobs import Job\n"
+        f"job = Job('x', {str(tmp_path)!r}, ['run', 'e.toml', '--out', 'out'], watched=True)\n"
+        "time.sleep(600)"
+    )
+    owner = subprocess.Popen([sys.executable, "-c", program])
+    try:
+        until(lambda: engines(owner.pid))
+        below = psutil.Process(owner.pid).children(recursive=True)
+    finally:
+        owner.send_signal(signal.SIGKILL)
+        owner.wait()
+    assert psutil.wait_procs(below, WAIT_S)[1] == []
+
+
+@pytest.mark.server
+def test_a_command_that_refuses_says_why(tmp_path):
+    (tmp_path / "e.toml").write_text("[workload]\n")
+    made = Job("x", tmp_path, ["run", "e.toml"], watched=True)
+    until(lambda: not made.going)
+    assert made.sentence.startswith("Not done: ")
+    assert "query is missing" in made.sentence
+    assert not made.look().going
