@@ -68,7 +68,7 @@ def _relinked(text: str, path: str, homes: dict[str, str], folder: Path) -> str:
             return homes[inside]
         if inside.startswith("docs/pictures/"):
             return inside.removeprefix("docs/")
-        if inside == "examples":
+        if inside.partition("/")[0] == "examples" and Path(target).is_dir():
             return "files/examples.zip"
         if not Path(target).is_file():
             raise ValueError(f"{path}: the link {found[1]} leads to no file of the repository")
