@@ -14,7 +14,7 @@ from typing import Final
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
-from streamgauge.model.semantics import R2S, Report, Semantics
+from streamgauge.model.semantics import R2S, Origin, Report, Semantics
 from streamgauge.model.terms import Row
 from streamgauge.oracle.expected.reports import Look, inspected
 from streamgauge.oracle.judging.judge import first_time
@@ -120,7 +120,7 @@ def evaluated(
     _refuse_other_streams(query, elements)
     first = first_time([each for each in elements if each.stream in query.streams])
     begun = near(query.windows, semantics, first)
-    t0 = origins(begun, query.windows, first)[0]
+    t0 = begun.t0 if begun.origin is Origin.SEARCH else origins(begun, query.windows, first)[0]
     counted, late = admit(facts(elements), begun, query.windows, t0)
     ranked = arrivals([Head.of(each) for each in counted], query.windows, begun.tick)
     possible = tuple(islice(candidates_in_order(ranked, query.windows, begun, t0, horizon), MOST_CANDIDATES + 1))
