@@ -30,6 +30,10 @@ MOST_HELD: Final = 400_000
 """Arrivals that all contents together may hold."""
 
 
+MOST_KEPT: Final = 300_000
+"""Rows and arrivals that are remembered for one query."""
+
+
 class Outcome(StrEnum):
     """What became of a candidate: an answer, or why there is none."""
 
@@ -87,6 +91,7 @@ class RowMemory:
         self._query, self._stoppable = query, stoppable
         self._snapshots: dict[object, Snapshot] = {}
         self._rows: dict[object, tuple[Row, ...]] = {}
+        self._size = 0
 
     def rows(self, contents: Contents, semantics: Semantics) -> tuple[Row, ...]:
         """The answer over a content, by the semantics' way to count and to aggregate nothing."""
@@ -97,9 +102,14 @@ class RowMemory:
                 snapshot.gap = snapshot.gap or "joins that may be too large"
         held = tuple(tuple((each.time, *map(id, each.triples)) for each in inside) for inside in contents)
         key = (way, held)
-        if key not in self._rows:
-            self._rows[key] = self._snapshots[way].rows(contents)
-        return self._rows[key]
+        found = self._rows.get(key)
+        if found is None:
+            found = self._snapshots[way].rows(contents)
+            if self._size > MOST_KEPT:
+                self._rows, self._size = {}, 0
+            self._rows[key] = found
+            self._size += sum(map(len, held)) + len(found)
+        return found
 
 
 def horizon_of(elements: Sequence[StreamElement], stated: int | None, told_by_stream: int | None) -> int:
