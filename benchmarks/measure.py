@@ -248,11 +248,12 @@ QUERIES: Final = {
     + OBSERVED.format(n=1)
     + OBSERVED.format(n=2)
     + "FILTER(?value1 - ?value2 > 60.0) }",
+    "top": "SELECT ?sensor ?value { " + OBSERVED.format(n="") + "} ORDER BY DESC(?value) LIMIT 10",
     "optionals": "SELECT * { ?obs om-owl:procedure ?sensor OPTIONAL { ?obs om-owl:result ?res } "
     "OPTIONAL { ?res om-owl:floatValue ?value } OPTIONAL { ?res om-owl:uom ?unit } }",
     **{f"hub_{name}": HUB.format(with_) for name, with_ in _HUBS.items()},
 }
-"""The queries of YABench's experiments 1 to 3, without a window; OPTIONALs that use what another may leave unbound; and
+"""The queries of YABench's experiments 1 to 3, without a window; the ten greatest; OPTIONALs that use what another may leave unbound; and
 pairs of all observations with those of one station, by a property that all have."""
 
 RUNS = (
