@@ -12,7 +12,9 @@ from streamgauge.servers.fragments.annotations import method, methods
 from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application
+from streamgauge.servers.fragments.store import Keep
 from streamgauge.servers.fragments.store.indexed import MemoryStore
+from streamgauge.servers.fragments.writes import add, sweep
 from streamgauge.servers.http.server import Serving
 from streamgauge.workbench.rooms.servers.facts import short_prefixes
 from tests.servers.broker.served import GRAPH, OTHER, serving
@@ -43,8 +45,15 @@ def fragments(style, facts):
     store, numbers = MemoryStore(), iter(range(1000))
     data = DataSet("trains", store, style, lambda: NOW)
     data.change((), method(style.method).annotate(facts, style, lambda _: f"n{next(numbers)}"))
-    said, app = [], application([data])
-    server = Serving(app, "127.0.0.1", 0, lambda: None, said.append)
+    with data_served(data) as url:
+        yield url
+
+
+@contextmanager
+def data_served(data):
+    """The address of a server with a data set."""
+    said = []
+    server = Serving(application([data]), "127.0.0.1", 0, lambda: None, said.append)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
@@ -148,6 +157,24 @@ def test_facts_are_shown_with_their_times_however_these_are_written(bench, style
         assert text.count('class="fact"') == 3
         assert text.count('class="holds"') == 2 or style.label is Label.EXPIRATION
         assert '<span class="note">always</span>' in text
+
+
+def test_facts_are_shown_as_they_were_at_an_instant(bench):
+    now = [NOW]
+    data = DataSet("trains", MemoryStore(Keep()), Style(), lambda: now[0])
+    first, second = (Fact((f"<{E}1>", f"<{E}delay>", f'"{n}"'), None, NOW + n * 1000) for n in (5, 9))
+    add(data, [first, second])
+    now[0] = NOW + 6000
+    sweep(data, now[0])
+    with data_served(data) as url:
+        at = name(bench, "fragments", url)
+        here = {"set": f"{url}/trains", "predicate": f"{E}delay"}
+        assert bench.get(f"{at}facts", params=here).text.count('class="fact"') == 1
+        past = bench.get(f"{at}facts", params={**here, "at": str(NOW + 1000)})
+        assert past.status_code == 200, alert(past)
+        assert past.text.count('class="fact"') == 2
+        assert "until 2024-10-04 00:00:05" in past.text
+        assert f"As it was at {NOW + 1000}" in past.text
 
 
 def test_a_data_set_of_another_origin_and_terms_that_are_none_are_refused(bench):
