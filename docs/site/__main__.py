@@ -73,7 +73,11 @@ def _build(out: Path, made: str, main: Callable[[list[str]], int], stage: Callab
         return 2
     with TemporaryDirectory(prefix=".site-", dir=out.parent) as work:
         sources, site = Path(work, "sources"), Path(work, "site")
-        stage(sources)
+        try:
+            stage(sources)
+        except ValueError as error:  # a link that leads nowhere
+            print(error, file=sys.stderr)
+            return 2
         strict = ("--fail-on-warning", "--keep-going", "--quiet", "--fresh-env")
         code = main([*strict, "--conf-dir", str(HERE), "--doctree-dir", f"{work}/doctrees", str(sources), str(site)])
         if code:

@@ -156,6 +156,10 @@ def test_keys_alone_complete_names_and_walk_the_timeline(browser: Any, bench: An
     focused = "return document.activeElement.getAttribute('aria-label')"
     ActionChains(browser).send_keys(Keys.ARROW_RIGHT).perform()
     assert "element at" in browser.execute_script(focused)
+    browser.execute_script("document.querySelector('.windows-A .window[tabindex=\"0\"]').focus()")
+    ActionChains(browser).send_keys(Keys.ARROW_RIGHT).perform()
+    assert "A: window [5,000, 15,000) ms holds 5 triples:" in texts(browser, "#held p")
+    assert texts(browser, "#held li")[0] == "element at 5,000 ms: kitchen degrees 24."
 
 
 def test_two_hundred_elements_are_redrawn_quickly(browser: Any, bench: Any) -> None:

@@ -68,6 +68,9 @@ WebhookHosts = Annotated[
 MaxChange = Annotated[
     int, typer.Option(min=1, help="Facts and rows that a channel may look at because of one publication.")
 ]
+MaxChanges = Annotated[
+    int, typer.Option(min=1, help="Facts and rows that all channels may look at because of one publication.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -98,6 +101,7 @@ def serve(
     max_rows: Annotated[int, typer.Option(min=1, help="Rows of a new channel's answer.")] = UNLESS.rows,
     max_effort: Annotated[int, typer.Option(min=1, help="Facts and rows that an answer may look at.")] = UNLESS.effort,
     max_change: MaxChange = UNLESS.change,
+    max_changes: MaxChanges = UNLESS.changes,
     max_looks: Annotated[int, typer.Option(min=1, help="Facts that WHERE of an update looks at.")] = UNLESS.looks,
     max_seconds: Annotated[float, typer.Option(min=0.1, help="CPU seconds to answer a new channel.")] = UNLESS.seconds,
     max_derived: Annotated[int, typer.Option(min=1, help="How often a publication may derive.")] = UNLESS.derived,
@@ -117,6 +121,7 @@ def serve(
         rows=max_rows,
         effort=max_effort,
         change=max_change,
+        changes=max_changes,
         looks=max_looks,
         seconds=max_seconds,
         derived=max_derived,

@@ -11,7 +11,7 @@ from streamgauge.model.phrases import counted
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.verdict import Judgement
-from streamgauge.report import cards, charts
+from streamgauge.report import cards, colours
 from streamgauge.report.cards import pace
 from streamgauge.report.charts import ChartDrawing
 from streamgauge.report.figures import export
@@ -220,7 +220,7 @@ _SWATCHES = {
 
 def swatch(index: int) -> Markup:
     """The legend's sign of a series: its line with its point."""
-    colour, shape = index % len(charts.SERIES), _SWATCHES[charts.series_shape(index)]
+    colour, shape = index % len(colours.SERIES), _SWATCHES[colours.series_shape(index)]
     return Markup(
         '<svg class="swatch" viewBox="0 0 24 16" aria-hidden="true" style="color:var(--series-{})">'
         '<path d="M0 8h24" stroke="currentColor" stroke-width="2"/><path d="{}" fill="currentColor"/></svg>'

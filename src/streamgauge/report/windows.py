@@ -194,7 +194,7 @@ def _sentences(window: WindowVerdict, verdict: Verdict) -> Iterator[str]:
     said = f"{counted(window.content, 'triple')} in the window: {rows_of(window)}."
     yield said if window.report is not None else f"{said} No answer came for it."
     if window.late and window.delay is not None:
-        allowed = "" if verdict.delay_bound is None else f"; {duration(verdict.delay_bound)} were allowed"
+        allowed = "" if verdict.delay_bound is None else f", later than the {duration(verdict.delay_bound)} allowed"
         yield f"It came {duration(window.delay)} after it was due{allowed}."
 
 

@@ -92,7 +92,7 @@ class ProgressFolder:
 
 
 @dataclass(frozen=True, slots=True)
-class TrialOutcome:
+class JudgedTrial:
     """A run that is over: the name of its trial, its judgement in a word, precision and recall (0 to 1)."""
 
     trial: str
@@ -115,7 +115,7 @@ class ProgressReader:
     trial: str = ""
     come: int | None = None
     samples: list[tuple[int, int, float]] = field(default_factory=list)
-    outcomes: list[TrialOutcome] = field(default_factory=list)
+    outcomes: list[JudgedTrial] = field(default_factory=list)
     wrong: str = ""
     _offset: int = 0
     _run: str = ""
@@ -152,7 +152,7 @@ class ProgressReader:
                 self._add(received, text)
         elif "judged" in line:
             self.outcomes.append(
-                TrialOutcome(line["judged"], line["judgement"], float(line["precision"]), float(line["recall"]))
+                JudgedTrial(line["judged"], line["judgement"], float(line["precision"]), float(line["recall"]))
             )
             self.trial = ""
 

@@ -12,5 +12,5 @@ from streamgauge.workbench.rooms.live.registrations import LiveRegistrations
 def open_room(bench: Bench) -> Room:
     """The room."""
     about = "Continuous queries over running sources (files, MQTT, Kafka, events), as table and as chart."
-    room = LiveRoom(LiveRegistrations(bench.folder))
+    room = LiveRoom(LiveRegistrations(bench.folder, leaving=bench.leaving))
     return Room("live", "Live", about, 3, room.routes, room.close)

@@ -13,6 +13,9 @@ from streamgauge.workbench.rooms.live.rows import read_answers, shown_rows
 EVENT: Final = 256 * 2**10
 """Bytes of one event; an answer with more has its rows left out, which the page shows when it is read again."""
 
+TURN_S: Final = 0.5
+"""How often a feed looks whether the workbench is about to stop."""
+
 
 async def answer_feed(
     registrations: LiveRegistrations, running: RegisteredQuery, after: int | None, prefixes: Mapping[str, str]
@@ -42,8 +45,14 @@ async def answer_feed(
             if over:
                 yield events.event(json.dumps({"why": over.why}).encode(), kind="over")
                 return
-            while not await signal.wait(events.BEAT_S):
-                yield events.BEAT
+            silent = 0.0
+            while not await signal.wait(TURN_S):
+                if registrations.leaving.is_set():
+                    return
+                silent += TURN_S
+                if silent >= events.BEAT_S:
+                    silent = 0.0
+                    yield events.BEAT
     finally:
         leave()
         subscription.close()

@@ -53,7 +53,8 @@ class QueryActivity:
 class LiveRegistrations:
     """The queries of a workbench over a folder, their sources and what is held back. Thread-safe.
 
-    ``load`` gives an engine by name, ``clock`` the wall clock in ms, ``steady`` seconds that never go back.
+    ``load`` gives an engine by name, ``clock`` the wall clock in ms, ``steady`` seconds that never go back. ``leaving``
+    is set when the workbench is told to stop.
     """
 
     def __init__(
@@ -63,7 +64,9 @@ class LiveRegistrations:
         limits: QueryLimits = LIMITS,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         steady: Callable[[], float] = time.monotonic,
+        leaving: Event | None = None,
     ) -> None:
+        self.leaving = leaving or Event()
         self.places = SourcePlaces(folder)
         self._load, self._limits, self._clock, self._steady = load, limits, clock, steady
         self._lock, self._closing, self._holding = RLock(), Event(), RLock()

@@ -55,7 +55,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class PlaygroundEvaluation:
     """All that a semantics makes of a query on a stream up to the ``horizon`` (ms), from ``t0`` (ms).
 
     ``semantics`` is the ``declared`` one with t0 moved near the first element where that is far away (``near``).
@@ -111,7 +111,7 @@ def horizon_of(elements: Sequence[StreamElement], stated: int | None, told_by_st
 
 def evaluated(
     query: ContinuousQuery, semantics: Semantics, elements: Sequence[StreamElement], horizon: int, memory: RowMemory
-) -> Evaluation:
+) -> PlaygroundEvaluation:
     """The query under a semantics up to the horizon (ms).
 
     Raises RefusedError for what has no meaning or is too much to draw, OutOfOrderError for disorder without a bound.
@@ -134,7 +134,9 @@ def evaluated(
         raise RefusedError("the windows together hold too much to be drawn: take smaller windows or fewer elements")
     found = tuple(_candidates(query, begun, possible, due, memory, inspected(counted, query, begun)))
     names = columns(Snapshot(query, begun.content, begun.empty_aggregate).variables, operator(query, begun))
-    return Evaluation(query, semantics, begun, t0, horizon, names, found, tuple(each.sequence for each in late))
+    return PlaygroundEvaluation(
+        query, semantics, begun, t0, horizon, names, found, tuple(each.sequence for each in late)
+    )
 
 
 def _refuse_other_streams(query: ContinuousQuery, elements: Sequence[StreamElement]) -> None:

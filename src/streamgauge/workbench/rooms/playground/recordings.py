@@ -30,7 +30,7 @@ from streamgauge.report.cards import model
 from streamgauge.report.series import state as outcome_of
 from streamgauge.report.text import headline, proof
 from streamgauge.servers.http.deadlines import DEADLINES
-from streamgauge.workbench.rooms.playground.evaluation import Evaluation
+from streamgauge.workbench.rooms.playground.evaluation import PlaygroundEvaluation
 from streamgauge.workbench.rooms.playground.fields import BASE, fields_of, profile_names
 from streamgauge.workbench.rooms.playground.result import GROWTH, PlaygroundResult
 from streamgauge.workbench.rooms.playground.state import PlaygroundState, link, shortened, with_fields
@@ -127,7 +127,7 @@ def diagnosis(found: PlaygroundResult) -> RecordingDiagnosis:
         return RecordingDiagnosis("No diagnosis.", trouble=str(error))
 
 
-def _diagnosis(found: PlaygroundResult, a: Evaluation, answers: tuple[Answer, ...]) -> RecordingDiagnosis:
+def _diagnosis(found: PlaygroundResult, a: PlaygroundEvaluation, answers: tuple[Answer, ...]) -> RecordingDiagnosis:
     if not answers:
         raise StreamTextError("the recording has no answer: paste a line for each")
     run = _run(found, a.semantics, answers)
@@ -191,9 +191,9 @@ def _is_plain(case: Case, declared: Case) -> bool:
 
 
 def _judged(found: PlaygroundResult, verdict: Verdict) -> tuple[JudgedReport, ...]:
-    from streamgauge.workbench.rooms.playground.drawing import drawing
+    from streamgauge.workbench.rooms.playground.timeline import timeline
 
-    picture = drawing(replace(found, b=None, pairs=()))
+    picture = timeline(replace(found, b=None, pairs=()))
     span = max(1, picture.last - picture.first)
 
     def x(instant: int | None) -> float:

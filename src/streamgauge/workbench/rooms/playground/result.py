@@ -21,7 +21,7 @@ from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.servers.http.limits import refused_patterns
 from streamgauge.workbench.rooms.playground.comparison import Again, ReportPair, compared
-from streamgauge.workbench.rooms.playground.evaluation import Evaluation, RowMemory, evaluated, horizon_of
+from streamgauge.workbench.rooms.playground.evaluation import PlaygroundEvaluation, RowMemory, evaluated, horizon_of
 from streamgauge.workbench.rooms.playground.fields import semantics_of
 from streamgauge.workbench.rooms.playground.join_size import SMALL, most_solutions
 from streamgauge.workbench.rooms.playground.state import PlaygroundState, StateError
@@ -62,8 +62,8 @@ class PlaygroundResult:
     query: ContinuousQuery | None = None
     stream: TypedStream = field(default_factory=lambda: TypedStream(()))
     horizon: int = 0
-    a: Evaluation | None = None
-    b: Evaluation | None = None
+    a: PlaygroundEvaluation | None = None
+    b: PlaygroundEvaluation | None = None
     pairs: tuple[ReportPair, ...] = ()
     troubles: tuple[Trouble, ...] = ()
 
@@ -117,7 +117,7 @@ def _evaluated(
     )
 
 
-def _side(which: str, chosen: Semantics | None, again: Again, troubles: list[Trouble]) -> Evaluation | None:
+def _side(which: str, chosen: Semantics | None, again: Again, troubles: list[Trouble]) -> PlaygroundEvaluation | None:
     """The evaluation under a semantics; nothing where there is none, or a mistake."""
     with _noted(troubles, which):
         return None if chosen is None else again(chosen)
@@ -126,7 +126,7 @@ def _side(which: str, chosen: Semantics | None, again: Again, troubles: list[Tro
 
 def _again(
     query: ContinuousQuery, elements: Sequence[StreamElement], horizon: int, memory: RowMemory, semantics: Semantics
-) -> Evaluation:
+) -> PlaygroundEvaluation:
     return evaluated(query, semantics, elements, horizon, memory)
 
 

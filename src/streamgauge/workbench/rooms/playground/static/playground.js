@@ -40,7 +40,7 @@ function semantics(which) {
 
 function width() {
   const box = drawn.querySelector(".timeline") || drawn
-  return Math.max(280, Math.floor((box.clientWidth || innerWidth - 48)))
+  return Math.max(280, Math.floor((box.clientWidth || innerWidth - 48))) * Number(form.elements.zoom.value)
 }
 
 function state() {
@@ -93,6 +93,7 @@ async function evaluate() {
     told(answer.errors)
     if (!answer.errors.length) drawn.innerHTML = answer.html
     document.getElementById("simplify").hidden = !answer.simple
+    link.hidden = !answer.link
     if (answer.link) {
       link.href = `/playground/?s=${answer.link}`
       history.replaceState(null, "", link.href)
@@ -196,6 +197,25 @@ drawn.addEventListener("keydown", event => {
   if (next) { here.tabIndex = -1; next.tabIndex = 0; next.focus() }
 })
 
+const SHOWN = 60
+function content(event) {
+  const window = event.target.closest?.(".window")
+  if (!window) return
+  const numbers = window.dataset.members.split(" ").filter(Boolean)
+  const list = document.createElement("ul")
+  for (const number of numbers.slice(0, SHOWN)) {
+    const item = document.createElement("li")
+    item.textContent = drawn.querySelector(`circle[data-number="${number}"]`)?.getAttribute("aria-label") || ""
+    list.append(item)
+  }
+  const heading = document.createElement("p")
+  const more = numbers.length > SHOWN ? `, the first ${SHOWN} elements:` : ":"
+  heading.textContent = window.getAttribute("aria-label") + (numbers.length ? more : "")
+  document.getElementById("held").replaceChildren(heading, list)
+}
+drawn.addEventListener("focusin", content)
+drawn.addEventListener("click", content)
+
 function members(event, inside) {
   const window = event.target.closest?.(".window")
   if (!window) return
@@ -260,6 +280,6 @@ drawn.addEventListener("pointerup", event => {
   move(circle, 0, Math.max(0, Math.round(time / step) * step))
 })
 
-let seen = width()
-new ResizeObserver(() => { if (Math.abs(width() - seen) > 24) { seen = width(); soon() } }).observe(drawn)
+let seen = drawn.clientWidth
+new ResizeObserver(() => { if (Math.abs(drawn.clientWidth - seen) > 24) { seen = drawn.clientWidth; soon() } }).observe(drawn)
 evaluate()
