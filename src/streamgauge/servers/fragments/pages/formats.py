@@ -131,7 +131,6 @@ def form_triples(layout: Layout) -> list[Triple]:
         *_form(layout, "bindings", more),
         (f"<{layout.dataset}#bindings>", MOST_VALUES, f'"{MOST_BINDINGS}"{_INTEGER}'),
         (f"<{layout.dataset}#bindings>", MOST_QUADS, f'"{layout.largest}"{_INTEGER}'),
-        (dataset, CHANGES, f'"{layout.dataset}{{?{",".join((*places, "since"))}}}"'),
         *(triple for name in more for triple in _mapping(layout, name)),
     )
 
