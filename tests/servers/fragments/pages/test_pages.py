@@ -131,10 +131,20 @@ def test_pages_have_as_many_quads_as_asked(kind, limit):
     assert [o.split('"')[1] for o in asked[0].values(form, "urn:streamgauge:maximumLimit")] == ["50"]
 
 
+@pytest.mark.parametrize("kind", SYNTAX)
+def test_the_second_form_stands_where_clients_begin_and_not_on_pages_of_a_pattern(kind):
+    made = server()
+    whole, part = (read(made.ask(address("data", **asked), accept=kind)) for asked in ({}, {"subject": "urn:x:s"}))
+    assert [len(forms(page)) for page in (whole, part)] == [2, 1]
+    assert forms(whole)[0] == forms(part)[0]
+    changes = [page.values(f"<{BASE}/data#dataset>", "urn:streamgauge:changes") for page in (whole, part)]
+    assert (len(changes[0]), changes[1]) == (1, [])
+
+
 @pytest.mark.parametrize("shape", list(FragmentShape))
 def test_a_page_says_each_triple_of_its_metadata_once(shape):
-    for first, previous, following in product((True, False), repeat=3):
-        said = page_triples(Layout(BASE, "data", shape, 10, 50, first, previous, following))
+    for options in product((True, False), repeat=4):
+        said = page_triples(Layout(BASE, "data", shape, 10, 50, *options))
         assert len(said) == len(set(said))
 
 

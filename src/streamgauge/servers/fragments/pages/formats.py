@@ -71,7 +71,10 @@ class Syntax(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """All that the triples of a page depend on, beside what fills their holes; ``whole``: page and fragment are one."""
+    """All that the triples of a page depend on, beside what fills their holes.
+
+    ``whole``: page and fragment are one; ``entry``: no term is asked for, as where clients begin.
+    """
 
     base: str
     name: str
@@ -81,6 +84,7 @@ class Layout:
     whole: bool
     previous: bool
     next: bool
+    entry: bool
 
     @property
     def dataset(self) -> str:
@@ -118,10 +122,20 @@ def dataset_triples(base: str, name: str) -> list[Triple]:
 
 
 def form_triples(layout: Layout) -> list[Triple]:
-    """The forms of a data set: one of its places alone, which clients look for, and one with bindings and a limit."""
+    """The forms of a data set: one of its places alone, which clients look for, and one with bindings and a limit.
+
+    The second form and the template of changes stand where clients begin, on the pages of the data set itself.
+    """
     dataset, places = f"<{layout.dataset}#dataset>", PLACES[layout.shape]
     more = (*places, "values", "limit")
     default = [(dataset, "sd:defaultGraph", DEFAULT_IRI)] if layout.shape is FragmentShape.QUADS else []
+    if not layout.entry:
+        return _terms(
+            *default,
+            (dataset, "hydra:search", f"<{layout.dataset}#form>"),
+            *_form(layout, "form", places),
+            *(triple for name in places for triple in _mapping(layout, name)),
+        )
     return _terms(
         *default,
         (dataset, "hydra:search", f"<{layout.dataset}#form>"),
@@ -248,6 +262,7 @@ class PageView:
             self.asked.page == self.asked.fragment,
             self.previous is not None,
             self.next is not None,
+            not any(isinstance(node, str) for node in self.asked.wanted[: len(PLACES[self.dataset.shape])]),
         )
 
     @property
@@ -484,5 +499,5 @@ def dataset_list(base: str, datasets: Sequence[DataSet], form: PageFormat) -> st
 
 def _dataset_triples(base: str, dataset: DataSet) -> list[Triple]:
     sizes = dataset.page_size, dataset.largest
-    layout = Layout(base, dataset.name, dataset.shape, *sizes, whole=True, previous=False, next=False)
+    layout = Layout(base, dataset.name, dataset.shape, *sizes, whole=True, previous=False, next=False, entry=True)
     return dataset_triples(base, dataset.name) + form_triples(layout)
