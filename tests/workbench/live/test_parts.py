@@ -9,7 +9,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.servers.http.events import Numbered
 from streamgauge.workbench.addresses import HostRefusedError, check_host
 from streamgauge.workbench.rooms.live.chart import chart, drawing, nice_ticks, thinned
-from streamgauge.workbench.rooms.live.rates import CountSample, RateMeter
+from streamgauge.workbench.rooms.live.registrations import CountSample, RateMeter
 from streamgauge.workbench.rooms.live.rows import newest_rows, number, read_answers
 from streamgauge.workbench.terms import shown_term, shown_time
 

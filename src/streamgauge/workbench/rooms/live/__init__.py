@@ -1,7 +1,7 @@
 """Live: continuous queries over running sources, answered in this process by the core of the query service.
 
-``registrations`` are the queries with their sources, ``places`` what may be opened, ``rates`` how fast it goes,
-``rows`` answers as cells, ``chart`` their drawing, ``feed`` their events, ``http`` the pages (docs/workbench-live.md).
+``registrations`` are the queries with their sources and rates, ``places`` what may be opened, ``rows`` answers as
+cells, ``chart`` their drawing, ``http`` the pages and the events (docs/workbench-live.md).
 """
 
 from streamgauge.workbench.rooms import Bench, Room

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from streamgauge.servers.broker.client import AsyncClient, BrokerError, ChannelStatus, Told
+from streamgauge.servers.broker.client import AsyncClient, BrokerError, ChannelStatus, Standing, Told
 from streamgauge.servers.http import events
 from streamgauge.servers.http.replies import clipped
 from streamgauge.workbench.addresses import HostRefusedError
@@ -104,17 +104,17 @@ class BrokerHandlers:
         server = self._servers.of(request, "broker")
         name = request.path_params["name"]
         try:
-            status, standing = await gather(server.broker.channel(name), server.broker.rows(name))
+            status = await server.broker.channel(name)
         except REFUSED as error:
             raise HTTPException(502, told(error)) from error
+        standing, away = Standing(status.notification, status.columns, ()), ""
+        try:
+            standing = await server.broker.rows(name)
+        except REFUSED as error:
+            away = told(error)
         prefixes = tuple(declared_prefixes(status.query).items())
         rows = [[shown_term(term, prefixes) for term in row] for row in standing.rows[:ROWS]]
-        values: dict[str, Any] = {
-            "columns": standing.columns,
-            "rows": rows,
-            "count": len(standing.rows),
-            "last": standing.number,
-        }
+        values: dict[str, Any] = {"standing": standing, "rows": rows, "away": away}
         return page(request, "servers_channel.html.j2", f"{name} · Servers", server=server, channel=status, **values)
 
     async def delete(self, request: Request) -> Response:
@@ -167,8 +167,8 @@ class BrokerHandlers:
         away, more = "", False
         try:
             names = await server.broker.channels(after)
-            channels = await _statuses(server.broker, names.names[:CHANNELS])
-            more = names.more or len(names.names) > CHANNELS
+            channels = await _statuses(server.broker, names[:CHANNELS])
+            more = len(names) > CHANNELS
         except REFUSED as error:
             away = told(error)
         number = request.query_params.get("published", "")
