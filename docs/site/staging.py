@@ -165,7 +165,7 @@ def _in_words(case: ConformanceCase) -> str:
 def _case_list(themes: list[tuple[str, list[ConformanceCase]]]) -> str:
     names = {theme: "; ".join(_sentence(case.name).rstrip(".") for case in cases) for theme, cases in themes}
     rows = "\n".join(f"| [{theme}]({CASES}/{theme}.md) | {len(cases)} | {names[theme]} |" for theme, cases in themes)
-    pages = "\n".join(f"{CASES}/{theme}" for theme, _ in themes)
+    pages = "\n".join(f"{theme} <{CASES}/{theme}>" for theme, _ in themes)
     return (
         f"\n## All cases as pictures\n\n| theme | cases | |\n|---|---|---|\n{rows}\n\n"
         f"```{{toctree}}\n:hidden:\n\n{pages}\n```\n"
