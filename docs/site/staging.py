@@ -68,7 +68,7 @@ def _relinked(text: str, path: str, homes: dict[str, str], folder: Path) -> str:
             return homes[inside]
         if inside.startswith("docs/pictures/"):
             return inside.removeprefix("docs/")
-        if inside == "examples":
+        if inside.partition("/")[0] == "examples" and Path(target).is_dir():
             return "files/examples.zip"
         if not Path(target).is_file():
             raise ValueError(f"{path}: the link {found[1]} leads to no file of the repository")
@@ -119,11 +119,20 @@ def _cases(folder: Path) -> Iterator[tuple[str, list[ConformanceCase]]]:
         yield theme, cases
 
 
+def slug(title: str) -> str:
+    """The name of a case in the addresses of the playground."""
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+
+
+PLAYGROUND: Final = "http://127.0.0.1:8700/playground/"
+"""Where the workbench of the reader's own machine is."""
+
 _READING: Final = (
     "The stream is on top, a line for each report below: the bar is the scope, a dot an element that it holds, the\n"
     "triangle the instant of the report ([semantics](../semantics.md)). The answers are those of the definition; a\n"
     "test compares them with answers that were written by hand. Where no query is shown, it is\n"
-    "`SELECT ?s { ?s <urn:p> ?o }`.\n"
+    "`SELECT ?s { ?s <urn:p> ?o }`. A case opens in the playground while `streamgauge ui` runs\n"
+    "([the workbench](../workbench.md)).\n"
 )
 
 
@@ -132,6 +141,7 @@ def _case(folder: Path, name: str, case: ConformanceCase) -> str:
     title = case.name[0].upper() + case.name[1:]
     parts = [f"\n## {escape(title, quote=False)}\n", f"{_sentence(case.why)} Source: {_sentence(case.source)}\n"]
     parts.append(f"![{escape(_in_words(case))}]({name}.svg)\n")
+    parts.append(f"[Open in the playground]({PLAYGROUND}?case={slug(case.name)})\n")
     if (asked := sparql(case.query.form)) != ALL:
         parts.append(f"```sparql\n{asked}\n```\n")
     if case.query.static:

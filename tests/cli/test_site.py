@@ -17,6 +17,7 @@ import pytest
 from streamgauge.cli import docs
 from streamgauge.model.mistake import MistakeError
 from streamgauge.suites.conformance.cases import load
+from streamgauge.workbench.rooms.playground.examples import slug
 
 pytestmark = pytest.mark.server  # Sphinx runs as a program
 
@@ -74,6 +75,8 @@ def test_every_page_is_there_with_its_pictures(site, pages):
         assert len(page.pictures) == len(cases)
         assert all("due" in alt for alt in page.pictures.values())
         assert all(case.name[1:] in page.words for case in cases)
+        opened = [link.partition("?case=")[2] for link in page.links if "/playground/?case=" in link]
+        assert opened == [slug(case.name) for case in cases]
     assert len(pages["semantics.html"].pictures) == 5
 
 
@@ -149,13 +152,21 @@ def staging(monkeypatch):
     return runpy.run_path(str(ROOT / "docs" / "site" / "staging.py"))
 
 
+MOVED = {
+    "[a](judging.md#late)": "[a](judging.md#late)",
+    "[judging.md](judging.md)": "[Judging](judging.md)",
+    "[b](../benchmarks/RESULTS.md)": "[b](benchmarks.md)",
+    "[c](../examples/average.rq)": "[c](files/examples/average.rq)",
+    "[d](../examples/engines/)": "[d](files/examples.zip)",
+    "[e](https://a.b/c.md)": "[e](https://a.b/c.md)",
+}
+"""Links of a page of docs/, and the same in the site."""
+
+
 def test_links_lead_to_staged_files(staging, tmp_path):
     homes = {"docs/judging.md": "judging.md", **staging["OTHERS"]}
-    text = "[a](judging.md#late) [judging.md](judging.md) [b](../benchmarks/RESULTS.md) [c](../examples/average.rq) [d](https://a.b/c.md)"
-    moved = staging["_relinked"](text, "docs/index.md", homes, tmp_path)
-    assert moved == (
-        "[a](judging.md#late) [Judging](judging.md) [b](benchmarks.md) [c](files/examples/average.rq) [d](https://a.b/c.md)"
-    )
+    moved = {text: staging["_relinked"](text, "docs/index.md", homes, tmp_path) for text in MOVED}
+    assert moved == MOVED
     assert (tmp_path / "files" / "examples" / "average.rq").is_file()
     with pytest.raises(ValueError, match=r"docs/index.md: the link nothing.md leads to no file"):
         staging["_relinked"]("[a](nothing.md)", "docs/index.md", homes, tmp_path)
