@@ -52,6 +52,23 @@ def ask(here, monkeypatch, capfdbinary):
     return call
 
 
+def test_a_property_that_no_element_has_is_named(ask, here):
+    (here / "other.rq").write_text(SELECT.replace("ex:p ?o", "ex:p ?o ; ex:temperature ?t"))
+    out, err = ask("other.rq", "--stream", here / "in.jsonl", "--advance-to", "windows")
+    assert [len(decode_answer(line).added) for line in out.splitlines()] == [0, 0]
+    assert err.endswith(
+        "streamgauge: note: no element has the property <urn:temperature> that the query asks for; there are "
+        "<urn:p>, <urn:q>\n"
+    )
+
+
+def test_properties_of_static_data_are_not_asked_of_elements(ask, here):
+    (here / "other.rq").write_text(SELECT.replace("ex:p ?o", "ex:q ?o").replace("} }", "} ?s ex:name ?n }"))
+    (here / "names.ttl").write_text("<urn:e> <urn:name> 'e' .")
+    _, err = ask("other.rq", "--stream", here / "in.jsonl", "--static", here / "names.ttl")
+    assert "note: no element" not in err
+
+
 def test_json_lines_where_nobody_looks(ask, here):
     out, err = ask("select.rq", "--stream", here / "in.jsonl", "--advance-to", "windows")
     answers = [decode_answer(line) for line in out.splitlines()]

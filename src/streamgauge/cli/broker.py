@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streamgauge.cli.exits import Exit
-from streamgauge.cli.options import Lenient, SameAs, Subsumption, one_named, read_ontologies, seconds, strategy_names
+from streamgauge.cli.options import (
+    Beyond,
+    Lenient,
+    SameAs,
+    Subsumption,
+    one_named,
+    read_ontologies,
+    seconds,
+    strategy_names,
+)
 from streamgauge.cli.servers import (
     BROKER,
     TOKEN,
@@ -90,6 +99,7 @@ def serve(
     lenient: Lenient = False,
     same_as: SameAs = False,
     subsumption: Subsumption = False,
+    beyond_rl: Beyond = False,
     strategy: Annotated[str, one_named(strategy_names, help="How notifications are found.")] = "incremental",
     token_file: Annotated[Path | None, typer.Option(help="TOKEN [OPERATION,... [CHANNEL ...]], one a line.")] = None,
     allow_origin: AllowedOrigins = None,
@@ -130,7 +140,13 @@ def serve(
         connections=max_connections,
     )
     rules = read_ontologies(
-        ontology or (), closure.value, say, lenient=lenient, same_as=same_as, subsumption=subsumption
+        ontology or (),
+        closure.value,
+        say,
+        lenient=lenient,
+        same_as=same_as,
+        subsumption=subsumption,
+        beyond=beyond_rl,
     )
     kept = None if journal is None else SqliteJournal(journal)
     broker = _begun(begin(strategy, rules), kept, limits, data or (), rules)

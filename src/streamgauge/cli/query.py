@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -35,12 +36,15 @@ from streamgauge.formats.pipe import PipeError
 from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import counted
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.terms import Term
 from streamgauge.query import QueryError, detect, fill
+from streamgauge.query.traversal import constant_predicates
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.sources import Delivery, Sink, open_sink
 from streamgauge.suites.experiments.plan import read_text
 from streamgauge.watching import Options, Watch, WatchError, watch
-from streamgauge.watching.watches import End
+from streamgauge.watching.watches import LOOKED_AT, End
 from streamgauge.workloads.parameters import duration
 
 FORMATS = ("table", "jsonl", "nquads", "csv")
@@ -138,12 +142,13 @@ def filled(file: str, define: Sequence[str]) -> str:
 def _print(answers: Watch[Answer], tell: Tell, limit: int | None) -> Exit | int:
     """Hand every answer on until the end, the limit or Ctrl-C; then say how much it was."""
     code: Exit | int = Exit.RIGHT
-    told = 0
+    told = rows = 0
     try:
         while told != limit and (batch := answers.gather()):
             for answer in batch if limit is None else batch[: limit - told]:
                 tell(answer)
                 told += 1
+                rows += len(answer.added) + len(answer.removed)
     except KeyboardInterrupt:
         code = 130
     except BrokenPipeError:
@@ -152,7 +157,21 @@ def _print(answers: Watch[Answer], tell: Tell, limit: int | None) -> Exit | int:
         typer.echo(f"streamgauge: {error}", err=True)
         code = Exit.ENGINE_FAILURE
     _conclude(answers, told)
+    if not rows and (note := unasked(answers.asked[0].query, answers.predicates, answers.elements)):
+        typer.echo(f"streamgauge: note: {note}", err=True)
     return code
+
+
+def unasked(query: ContinuousQuery, predicates: AbstractSet[Term], elements: int) -> str:
+    """Why a query over so many elements may have had no row: a property that none of them has; else nothing."""
+    known = predicates | {predicate for _, predicate, _ in query.static}
+    absent = [each for each in constant_predicates(query.form) if each not in known]
+    if not absent or not predicates:
+        return ""
+    among = "element" if elements <= LOOKED_AT else f"of the first {LOOKED_AT:,} elements"
+    there = sorted(predicates)
+    more = f" and {counted(len(there) - 5, 'other')}" if len(there) > 5 else ""
+    return f"no {among} has the property {absent[0]} that the query asks for; there are {', '.join(there[:5])}{more}"
 
 
 def _conclude(answers: Watch[Answer], told: int) -> None:

@@ -5,6 +5,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
 from streamgauge.model import algebra as al
+from streamgauge.model.terms import Term
 
 OnPattern: TypeAlias = Callable[[al.Pattern], al.Pattern]
 OnExpression: TypeAlias = Callable[[al.Expression], al.Expression]
@@ -132,6 +133,13 @@ def every_expression(tree: al.Expression) -> Iterator[al.Expression]:
     if isinstance(tree, al.Call):
         for argument in tree.arguments:
             yield from every_expression(argument)
+
+
+def constant_predicates(form: al.QueryForm) -> tuple[Term, ...]:
+    """The IRIs that stand as predicates of triple patterns, in the order of the text; those in paths are left out."""
+    groups = (pattern.patterns for pattern in every_pattern(form.pattern) if isinstance(pattern, al.BGP))
+    found = (triple.predicate for patterns in groups for triple in patterns)
+    return tuple(dict.fromkeys(predicate for predicate in found if isinstance(predicate, str)))
 
 
 def variable_names(form: al.QueryForm) -> frozenset[str]:

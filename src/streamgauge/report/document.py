@@ -1,7 +1,7 @@
 """The page of runs: verdict, plots, and tables of runs, judged reports, rows that make one wrong, and conditions."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from pathlib import Path
 
@@ -24,13 +24,14 @@ from streamgauge.report.windows import cut, named, window_headings, window_table
 
 @dataclass(frozen=True)
 class Summary:
-    """One run in the summary table."""
+    """One run in the summary table; ``group`` heads the repetitions of one seed."""
 
     label: str
     index: int
     judgement: str
     cells: tuple[str, ...]
     failure: str | None
+    group: str = ""
 
 
 SUMMARY_HEADINGS = (
@@ -47,8 +48,12 @@ SUMMARY_HEADINGS = (
 
 
 def summary(series: Sequence[Series]) -> list[Summary]:
-    """One line per run, repetitions numbered where there are several."""
-    return [_summary(one, judged) for one in series for judged in one.runs]
+    """One line per run, repetitions numbered where there are several, and by seed where seeds were repeated."""
+    return [
+        replace(_summary(one, one.runs[place]), group=f"{one.label}, seed {seed}" if seed else "")
+        for one in series
+        for seed, place in one.by_seed
+    ]
 
 
 def _summary(one: Series, judged: Judged) -> Summary:

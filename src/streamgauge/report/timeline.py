@@ -22,7 +22,7 @@ from streamgauge.model.report import DueReport, View
 from streamgauge.model.semantics import Counting, Report, Semantics
 from streamgauge.model.terms import Row, Term
 from streamgauge.model.verdict import WindowVerdict
-from streamgauge.report.charts import AXIS, GRID, INK, MUTED, SERIES, STATE
+from streamgauge.report.colours import AXIS, GRID, INK, MUTED, SERIES, STATE
 from streamgauge.report.numbers import duration, seconds
 from streamgauge.report.series import state
 from streamgauge.semantics.arrivals import Arrival, Head, admit, arrivals, origins

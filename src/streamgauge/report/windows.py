@@ -103,7 +103,7 @@ def _shown(series: Sequence[Series]) -> tuple[bool, ...]:
 
 def window_tables(series: Sequence[Series]) -> list[WindowTable]:
     """A table per run that has judged reports; long runs show those that are not right first."""
-    runs = [(one, number, judged) for one in series for number, judged in enumerate(one.runs) if judged[1].windows]
+    runs = [(one, at, one.runs[at]) for one in series for _, at in one.by_seed if one.runs[at][1].windows]
     limit = listing_limit(series)
     wrong = sum(min(limit, sum(state(window) != "right" for window in judged[1].windows)) for _, _, judged in runs)
     shown = _shown(series)

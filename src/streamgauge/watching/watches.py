@@ -8,10 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 from types import TracebackType
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 from streamgauge.formats.lines import Advance, Input
 from streamgauge.model.answer import Answer, AnswerTable
+from streamgauge.model.terms import Term
 from streamgauge.servers.queries.sessions import EngineSession
 from streamgauge.watching.arrivals import MergedStreams, Place
 from streamgauge.watching.inputs import StreamFeed, Understood
@@ -35,11 +36,15 @@ class Passing:
     wall: Callable[[], int] | None = None
 
 
+LOOKED_AT: Final = 1000
+"""Of how many elements the predicates are kept, for those who wonder why no row comes."""
+
+
 class Watch(Generic[Said]):
     """Answers as they come, to iterate over once; to be closed, or used with ``with``, when left before the end.
 
     ``asked`` are the queries with their semantics; ``elements`` counts what has come, ``late`` what came too late to
-    count, ``answers`` what was given.
+    count, ``answers`` what was given; ``predicates`` are those of the first ``LOOKED_AT`` elements.
     """
 
     def __init__(
@@ -58,6 +63,7 @@ class Watch(Generic[Said]):
         self._told: int | None = None
         self._over = False
         self.elements = self.answers = 0
+        self.predicates: set[Term] = set()
 
     @property
     def late(self) -> int:
@@ -140,6 +146,8 @@ class Watch(Generic[Said]):
         elif isinstance(item, Advance):
             self._advance(item.time)
         else:
+            if self.elements < LOOKED_AT:
+                self.predicates.update(predicate for _, predicate, _ in item.added)
             self.elements += 1
             self._last = item.time if self._last is None else max(self._last, item.time)
             self._asking.push(item)

@@ -125,6 +125,7 @@ def recorded(experiment, **changes):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_command_that_does_a_run_again_makes_just_its_trial(tmp_path):
     (tmp_path / "e.toml").write_text(EXPERIMENT)
     overrides = ["workload.stations=3", "feed.pace=7", "query.parameters.WSIZE=4s", "repetitions=2"]

@@ -27,7 +27,7 @@ from streamgauge.query import parse_sparql
 from streamgauge.query.traversal import every_pattern, expressions
 from streamgauge.query.updates import UpdateOperation, read_update
 from streamgauge.servers.http.deadlines import DEADLINES
-from streamgauge.servers.http.limits import load_parsers, refused_patterns
+from streamgauge.servers.http.limits import document_turn, load_parsers, refused_patterns
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +214,9 @@ def read_graph(body: bytes, kind: str, limits: Limits) -> tuple[Triple, ...]:
     if syntax is None:
         raise MediaTypeError(f"a graph comes as one of {', '.join(SYNTAXES)}: {media or 'no content type'} is none")
     try:
-        check_rdf(body, syntax)
-        return tuple(_triples(body, syntax, limits))
+        check_rdf(body, syntax, SERVED)
+        with document_turn(body, syntax):
+            return tuple(_triples(body, syntax, limits))
     except SyntaxError as error:
         raise GraphError(f"line {error.lineno}: not {media}: {error.msg}") from error
     except (ValueError, OSError) as error:

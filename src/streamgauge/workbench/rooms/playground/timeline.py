@@ -129,7 +129,7 @@ def _ticks(scale: _Scale) -> Iterable[GridLine]:
     """Lines at round times, about one for each 90 pixels."""
     most = max(2, (scale.right - scale.left) // 90)
     step = next(
-        s * 10**power for power in range(16) for s in _STEPS if (scale.last - scale.first) / (s * 10**power) <= most
+        s * 10**power for power in range(24) for s in _STEPS if (scale.last - scale.first) / (s * 10**power) <= most
     )
     first = -(-scale.first // step) * step
     for time in range(first, scale.last + 1, step):

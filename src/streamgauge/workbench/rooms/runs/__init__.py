@@ -103,9 +103,7 @@ class RunsRoom:
             experiments=experiments,
         )  # fmt: skip
 
-    def _listed(
-        self, wanted: ListRequest
-    ) -> tuple[FoundFiles, RunPage, list[tuple[ExperimentLine, int, BenchJob | None]]]:
+    def _listed(self, wanted: ListRequest) -> tuple[FoundFiles, RunPage, list[ExperimentState]]:
         """The runs of the folder, those that fit, each experiment with its number of judged runs and its job."""
         found = find(self._root)
         lines = self._lines.of(found.runs)

@@ -125,7 +125,7 @@ class Experiments:
         try:
             experiment = self.experiment(place)
             return ExperimentLine(place, cut(experiment.name), self.out(experiment), _about(experiment))
-        except (MistakeError, RecursionError) as error:
+        except (MistakeError, ValueError, RecursionError, OSError) as error:
             return ExperimentLine(place, wrong=cut(str(error).replace(f"{self._root}/", ""), 300))
 
     def experiment(self, place: str) -> Experiment:

@@ -181,10 +181,9 @@ def stamp(folder: Path) -> Stamp:
     A run's files are opened only after this: a link could lead anywhere, a pipe would never end.
     """
     found = []
-    for number, (entry, place) in enumerate(_entries(folder)):
+    for number, (place, state) in enumerate(_entries(folder)):
         if number >= ENTRIES:
             raise BenchError(f"it has more than {ENTRIES:,} files: this is no run that Streamgauge recorded")
-        state = entry.stat(follow_symlinks=False)
         if stat.S_ISLNK(state.st_mode):
             raise BenchError(f"{place} is a link, and is not followed: put the file itself there")
         if not stat.S_ISREG(state.st_mode):
@@ -193,18 +192,18 @@ def stamp(folder: Path) -> Stamp:
     return tuple(sorted(found))
 
 
-def _entries(folder: Path) -> Iterator[tuple[os.DirEntry[str], str]]:
-    """The entries of a run folder that are no folders, those of its folders too, each with its place."""
+def _entries(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """The places in a run folder that are no folders, those in its folders too, each with its state."""
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if not entry.is_dir(follow_symlinks=False):
-                    yield entry, entry.name
+                    yield entry.name, entry.stat(follow_symlinks=False)
                     continue
                 with os.scandir(entry.path) as inner:
                     for below in inner:
                         if not below.is_dir(follow_symlinks=False):
-                            yield below, f"{entry.name}/{below.name}"
+                            yield f"{entry.name}/{below.name}", below.stat(follow_symlinks=False)
     except OSError as error:
         raise BenchError(f"{folder.name}: cannot be read: {obstacle(error)}") from error
 

@@ -37,7 +37,7 @@ LOOK_S: Final = 0.5
 """The time (s) for which a look at a job stands."""
 
 SHARE: Final = 10
-"""How many times as long as the last verdict so far took there is none: judging takes a tenth of a core at most."""
+"""How many times the CPU time of the last verdict so far there is none: judging takes a tenth of a core at most."""
 
 VERDICT_S: Final = 5.0
 """CPU seconds that a verdict so far may take."""
@@ -167,7 +167,7 @@ class BenchJob:
             self._so_far = None
         if time.monotonic() < self._next:
             return
-        began = time.monotonic()
+        began = time.thread_time()
         try:
             with DEADLINES.within(VERDICT_S):
                 self._so_far = self.reader.verdict() or self._so_far
@@ -175,7 +175,7 @@ class BenchJob:
             self.reader.wrong = "Judging it while it runs takes too long."
         except (MistakeError, ValueError, OSError) as error:
             self.reader.wrong = f"Not judged while it runs: {error}"
-        self._next = time.monotonic() + SHARE * (time.monotonic() - began)
+        self._next = time.monotonic() + SHARE * (time.thread_time() - began)
 
     def _shown(self) -> JobView:
         reader = self.reader
