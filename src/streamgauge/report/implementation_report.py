@@ -96,7 +96,7 @@ def page(found: Certificate, at: datetime, turtle: str, badge_name: str, workben
         tuple(_sections(found)),
         engine=found.engine,
         good=found.good,
-        counts=[(str(standing), count) for standing, count in sorted(found.counts().items())],
+        counts=[(str(standing), found.counts()[standing]) for standing in _KINDS if found.counts()[standing]],
         made=f"{at:%Y-%m-%d}",
         version=version("streamgauge"),
         turtle=quote(turtle),
