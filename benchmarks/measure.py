@@ -233,13 +233,13 @@ OBSERVED: Final = (
 )
 HUB: Final = (
     "SELECT ?obs {{ ?obs om-owl:observedProperty ?all {} {{ ?one om-owl:observedProperty ?all ; om-owl:procedure "
-    "<http://knoesis.wright.edu/ssw/System_A0> }} }}"
+    "<http://knoesis.wright.edu/ssw/System_{}> }} }}"
 )
 _HUBS: Final = {
-    "optional": "OPTIONAL",
-    "exists": "FILTER EXISTS",
-    "not_exists": "FILTER NOT EXISTS",
-    "minus": "MINUS",
+    "optional": ("OPTIONAL", "A0"),
+    "exists": ("FILTER EXISTS", "A0"),
+    "not_exists": ("FILTER NOT EXISTS", "none"),
+    "minus": ("MINUS", "none"),
 }
 QUERIES: Final = {
     "select": "SELECT ?sensor ?obs ?value { " + OBSERVED.format(n="") + "FILTER(?value > 50.0) }",
@@ -248,12 +248,13 @@ QUERIES: Final = {
     + OBSERVED.format(n=1)
     + OBSERVED.format(n=2)
     + "FILTER(?value1 - ?value2 > 60.0) }",
+    "top": "SELECT ?sensor ?value { " + OBSERVED.format(n="") + "} ORDER BY DESC(?value) LIMIT 10",
     "optionals": "SELECT * { ?obs om-owl:procedure ?sensor OPTIONAL { ?obs om-owl:result ?res } "
     "OPTIONAL { ?res om-owl:floatValue ?value } OPTIONAL { ?res om-owl:uom ?unit } }",
-    **{f"hub_{name}": HUB.format(with_) for name, with_ in _HUBS.items()},
+    **{f"hub_{name}": HUB.format(*each) for name, each in _HUBS.items()},
 }
-"""The queries of YABench's experiments 1 to 3, without a window; OPTIONALs that use what another may leave unbound; and
-pairs of all observations with those of one station, by a property that all have."""
+"""Without a window: the queries of YABench's experiments 1 to 3; the ten greatest; OPTIONALs that use what another may
+leave unbound; pairs of all observations with those of one station, or none, by a property that all have."""
 
 RUNS = (
     ("close 5 s/5 s", CSPARQL, Window(5000, 5000)),

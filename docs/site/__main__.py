@@ -24,7 +24,8 @@ sys.path[:0] = [str(HERE), str(ROOT / "src"), str(ROOT)]
 def inputs() -> Iterator[Path]:
     """The files of which the site is made: pages, pictures, examples, cases, and the code that draws these."""
     yield from (ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/RESULTS.md"))
-    yield from (ROOT / "src" / "streamgauge" / name for name in ("__init__.py", "report/charts.py"))
+    drawing = ("report/colours.py", "report/timeline.py")
+    yield from (ROOT / "src" / "streamgauge" / name for name in ("__init__.py", *drawing))
     yield ROOT / "tests" / "semantics" / "pictures.py"
     for folder in ("docs", "examples", "src/streamgauge/suites/conformance", "src/streamgauge/semantics"):
         found = (file for file in (ROOT / folder).rglob("*") if file.is_file() and file.suffix != ".pyc")

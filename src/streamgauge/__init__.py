@@ -7,7 +7,8 @@ Answer: ``for answer in streamgauge.watch(query, stream)`` asks a continuous que
 
 Judge: ``streamgauge.expect(query, stream)`` gives the answers that are due; ``streamgauge.load_run(folder)`` reads a
 recorded run and ``streamgauge.check(run)`` gives the verdict on it; ``streamgauge.verify(query, stream, answers=...)``
-judges answers without a folder. ``streamgauge.testing`` has the same for tests, with a pytest plugin.
+judges answers without a folder. ``streamgauge.timeline`` draws windows and reports. ``streamgauge.testing`` has the
+same for tests, with a pytest plugin.
 
 A query is text in any dialect, a file, or a ``ContinuousQuery`` (``parse_query`` reads one). A stream is a file, a URL,
 a list of (time in ms, triples), or a dictionary from the stream's IRI to one of these. ``Semantics`` are values;
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from streamgauge.model.verdict import Verdict
     from streamgauge.query import parse as parse_query
     from streamgauge.semantics.profiles import profile
+    from streamgauge.timelines import TimelinePicture, timeline
     from streamgauge.verification import verify
     from streamgauge.watching import AsyncWatch, Watch, awatch, watch
 
@@ -57,6 +59,7 @@ __all__ = [
     "Run",
     "Semantics",
     "StreamElement",
+    "TimelinePicture",
     "Verdict",
     "Watch",
     "awatch",
@@ -65,6 +68,7 @@ __all__ = [
     "load_run",
     "parse_query",
     "profile",
+    "timeline",
     "verify",
     "watch",
 ]
@@ -81,6 +85,7 @@ _HOMES = {
     "Run": "model.run",
     "Semantics": "model.semantics",
     "StreamElement": "model.element",
+    "TimelinePicture": "timelines",
     "Verdict": "model.verdict",
     "Watch": "watching",
     "awatch": "watching",
@@ -89,6 +94,7 @@ _HOMES = {
     "load_run": "api",
     "parse_query": "query",
     "profile": "semantics.profiles",
+    "timeline": "timelines",
     "verify": "verification",
     "watch": "watching",
 }

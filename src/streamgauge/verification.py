@@ -1,11 +1,12 @@
 """Answers judged against a query and streams, without a run folder: ``verify`` (docs/python.md)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias, Unpack
+from time import thread_time
+from typing import Any, Final, TypeAlias, Unpack
 
 from streamgauge.api import ExpectOptions, elements_of, refuse_live, refuse_unknown, spark_session
 from streamgauge.formats.canonical import parse_term, to_term
@@ -21,6 +22,7 @@ from streamgauge.model.terms import XSD, Row, Term
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.oracle.diagnosis.diagnose import diagnose
 from streamgauge.oracle.judging.judge import Means, judge_run
+from streamgauge.oracle.judging.oracle import Progress
 from streamgauge.query import print_query
 from streamgauge.semantics.arrivals import near
 from streamgauge.semantics.definition import columns, operator
@@ -35,6 +37,10 @@ Value: TypeAlias = Term | int | float | Decimal | bool | None
 
 Given: TypeAlias = Answer | tuple[int | None, bool | Iterable[Mapping[str, Value] | Sequence[Value]]]
 """An answer, or (instant in ms or ``None``, rows): a mapping by variable, terms in the query's order, or ASK's bool."""
+
+
+PATIENCE_S: Final = 20.0
+"""CPU seconds that a diagnosis may take."""
 
 
 class AnswersError(MistakeError, ValueError):
@@ -117,12 +123,36 @@ def judged(run: Run, stream: Sequence[StreamElement], **options: Unpack[VerifyOp
     return VerifiedRun(run, tuple(stream), verdict)
 
 
-def diagnosed(run: Run, stream: Sequence[StreamElement], verdict: Verdict) -> Verdict:
-    """The verdict with its diagnosis; without, where the run is too large for one or its query has no meaning."""
+def diagnosed(
+    run: Run,
+    stream: Sequence[StreamElement],
+    verdict: Verdict,
+    patience: float = PATIENCE_S,
+    clock: Callable[[], float] = thread_time,
+) -> Verdict:
+    """The verdict with its diagnosis, or with a caution that says why there is none.
+
+    The search ends after ``patience`` (s) by the ``clock``, the CPU time of this thread.
+    """
     try:
-        return replace(verdict, diagnosis=diagnose(run, stream))
-    except (RefusedError, OutOfOrderError):
-        return verdict
+        return replace(verdict, diagnosis=diagnose(run, stream, impatient(patience, clock)))
+    except (RefusedError, OutOfOrderError, PatienceError) as error:
+        return replace(verdict, cautions=(*verdict.cautions, f"No diagnosis: {error}."))
+
+
+class PatienceError(RuntimeError):
+    """A search that was ended as it took too long."""
+
+
+def impatient(patience: float, clock: Callable[[], float] = thread_time) -> Progress:
+    """A listener of a search's progress that ends the search after so many seconds: PatienceError."""
+    until = clock() + patience
+
+    def look(_done: int, _of: int) -> None:
+        if clock() > until:
+            raise PatienceError(f"none was found within {patience:g} s of CPU time (streamgauge explain takes longer)")
+
+    return look
 
 
 def query_text(query: ContinuousQuery) -> str:

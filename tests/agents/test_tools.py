@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamgauge.agents import inputs
+from streamgauge.agents import inputs, tools
 from streamgauge.agents.inputs import GivenAnswer, GivenElement
 from streamgauge.agents.tools import expect, explain, translate, verify
 from streamgauge.model.mistake import MistakeError
@@ -73,6 +73,12 @@ def test_explain_has_every_model_and_a_window_worked_through():
     assert told["models"][0][0]["name"] == "borders = (o, c]"
     assert told["window"]["instant"] == 5000
     assert explain(QUERY, STREAM, RIGHT)["judgement"] == "right"
+
+
+def test_explain_says_when_it_takes_too_long(monkeypatch):
+    monkeypatch.setattr(tools, "PATIENCE_S", -1)
+    with pytest.raises(MistakeError, match=r"stream: none was found within .* shorten it to the windows"):
+        explain(QUERY, STREAM, OPEN_AT_THE_LEFT)
 
 
 def test_translate_writes_another_dialect():

@@ -77,6 +77,14 @@ def write(browser: Any, text: str) -> None:
     browser.execute_cdp_cmd("Input.insertText", {"text": text})
 
 
+def stream_height(browser: Any) -> int:
+    """How far above the middle of the timeline its stream stands (pixels), below 0."""
+    script = """const box = selector => document.querySelector(selector).getBoundingClientRect()
+    const [svg, dot] = ['.timeline svg', 'circle.element'].map(box)
+    return Math.round(dot.y + 5 - svg.y - svg.height / 2)"""
+    return int(browser.execute_script(script))
+
+
 def texts(browser: Any, selector: str) -> list[str]:
     script = "return [...document.querySelectorAll(arguments[0])].map(each => each.textContent)"
     return list(browser.execute_script(script, selector))
@@ -107,6 +115,20 @@ def test_it_is_used_by_fields_by_typing_by_dragging_and_as_a_link(browser: Any, 
     moved = browser.find_element(By.CSS_SELECTOR, 'circle[data-number="1"]')
     after(browser, lambda: moved.send_keys(Keys.SHIFT, Keys.ARROW_RIGHT))
     assert field(browser, "stream").get_attribute("value").splitlines()[1] != before
+    stream = field(browser, "stream").get_attribute("value").splitlines()
+    lane = browser.find_element(By.CSS_SELECTOR, ".timeline svg")
+    at = browser.execute_script("return arguments[0].clientWidth", lane) * 0.45
+    after(
+        browser,
+        lambda: (
+            ActionChains(browser).move_to_element_with_offset(lane, at, stream_height(browser)).double_click().perform()
+        ),
+    )
+    added = field(browser, "stream").get_attribute("value").splitlines()
+    assert next(line for line in added if line not in stream).endswith(": kitchen degrees 25.")
+    last = browser.find_elements(By.CSS_SELECTOR, "circle.element")[-1]
+    after(browser, lambda: last.send_keys(Keys.DELETE))
+    assert len(field(browser, "stream").get_attribute("value").splitlines()) == len(stream)
     show(browser, address)
     assert texts(browser, "tr:not(.same) strong") == differences
     assert [each for each in complaints(browser) if each["level"] == "SEVERE"] == []
@@ -156,6 +178,10 @@ def test_keys_alone_complete_names_and_walk_the_timeline(browser: Any, bench: An
     focused = "return document.activeElement.getAttribute('aria-label')"
     ActionChains(browser).send_keys(Keys.ARROW_RIGHT).perform()
     assert "element at" in browser.execute_script(focused)
+    browser.execute_script("document.querySelector('.windows-A .window[tabindex=\"0\"]').focus()")
+    ActionChains(browser).send_keys(Keys.ARROW_RIGHT).perform()
+    assert "A: window [5,000, 15,000) ms holds 5 triples:" in texts(browser, "#held p")
+    assert texts(browser, "#held li")[0] == "element at 5,000 ms: kitchen degrees 24."
 
 
 def test_two_hundred_elements_are_redrawn_quickly(browser: Any, bench: Any) -> None:

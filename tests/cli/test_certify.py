@@ -30,7 +30,9 @@ def findings(text: str) -> set[str]:
 
 
 def test_a_program_that_is_right_is_certified(tmp_path):
-    done = certify(tmp_path, MINIMAL)
+    done = certify(tmp_path, MINIMAL, "--out", str(tmp_path / "page.html"), "--workbench", "http://127.0.0.1:8700")
+    assert {path.suffix for path in tmp_path.glob("page.*")} == {".html", ".ttl", ".svg"}
+    assert 'href="http://127.0.0.1:8700/playground/?case=' in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert done.exit_code == 0
     assert ": certified, " in done.stdout
     assert "borders = (o, c]: this engine has borders = [o, c)" in done.stdout

@@ -10,6 +10,7 @@ from io import BytesIO
 import pyoxigraph as ox
 import pytest
 
+from streamgauge.formats.bounded_files import bounded
 from streamgauge.formats.bounds import (
     DATA_DEPTH,
     DEPTH,
@@ -17,8 +18,8 @@ from streamgauge.formats.bounds import (
     SERVED,
     TRIPLE_TERMS,
     BoundError,
+    TextBounds,
     TurtleScan,
-    bounded,
     check_json,
     check_rdf,
     check_results,
@@ -287,6 +288,19 @@ def test_json_lies_at_most_so_deep() -> None:
     assert read_json('["' + "[" * 500 + '", "\\"[[[["]' + " " * 10) == ["[" * 500, '"[[[[']
     with pytest.raises(ValueError, match="Expecting"):
         read_json("[1,")
+
+
+@pytest.mark.parametrize("item", ["1", '"a, [b"', "{}", "[1]", '{"b": 1}'])
+def test_a_document_of_json_ld_has_at_most_so_many_values(item: str) -> None:
+    each = 1 + item.count("[1") + item.count("{")
+    bounds = TextBounds(0, 0, 1000)
+    for many, taken in ((990 // each, True), (1001 // each + 1, False)):
+        text = f'{{"urn:p": [{", ".join([item] * many)}]}}'
+        if taken:
+            check_rdf(text.encode(), ox.RdfFormat.JSON_LD, bounds)
+            continue
+        with pytest.raises(BoundError, match="more than 1000 values: send it in parts, or as N-Triples or Turtle"):
+            check_rdf(text.encode(), ox.RdfFormat.JSON_LD, bounds)
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,61 @@ def test_who_shares_joins_with_what_explodes_goes_on():
     assert len(changed[few].added) == 3
 
 
+def crowded(queries, crowd=400):
+    """Queries of which each looks at the same crowd because of one fact; the driver's bounds are small."""
+    driver = Landmark()
+    driver.limit(100_000, 1_000, 1_000, 4_000)
+    driver.load([(iri("hub"), iri("has"), iri(f"m{n}")) for n in range(crowd)])
+    asked = [driver.ask(form(f"?x :start ?s . ?x :has ?m FILTER(?m != :f{n})")) for n in range(queries)]
+    return driver, asked, driver.ask(form("?x :start ?s"))
+
+
+def test_all_queries_together_look_at_no_more_than_the_bound_for_one_publication():
+    """Each is within its own bound; together they are not: those that look at most end, with a sentence."""
+    driver, asked, calm = crowded(20)
+    changed = dict(driver.change([(iri("hub"), iri("start"), number(1))], ()))
+    failed = driver.failed()
+    assert 5 <= len(failed) <= 15
+    assert {str(why) for why in failed.values()} == {
+        "one publication has all channels look at more than 4400 facts and rows, this one at more than "
+        f"{driver.budget.part}, its part of as many"
+    }
+    assert all(len(changed[each].added) == 400 for each in asked if each not in failed)
+    assert len(changed[calm].added) == 1
+    assert set(changed) | set(failed) == {*asked, calm}
+
+
+def test_the_bound_of_all_is_for_each_publication_and_few_are_within_it():
+    driver, asked, calm = crowded(4)
+    for n in range(20):
+        start = [(iri("hub"), iri("start"), number(n))]
+        assert set(dict(driver.change(start, ()))) == {*asked, calm}
+        list(driver.change((), start))
+    assert driver.failed() == {}
+
+
+def test_a_hub_is_not_gone_through_beyond_the_bound():
+    """One look-up finds more facts than may be looked at: the query ends before they are gone through."""
+    driver, (asked,), calm = crowded(1, 3_000)
+    changed = dict(driver.change([(iri("hub"), iri("start"), number(1))], ()))
+    assert set(driver.failed()) == {asked}
+    assert set(changed) == {calm}
+
+
+def test_who_shares_a_search_with_what_explodes_finds_the_rest():
+    """Many constants of one shape, in one fact's search: only those of the one with a crowd ends."""
+    driver = Landmark()
+    driver.limit(100_000, 1_000, 1_000)
+    driver.load([(iri("x"), iri("to"), iri(f"k{n}")) for n in range(9)])
+    driver.load([(iri(f"k{n}"), iri("has"), iri(f"m{m}")) for n in range(9) for m in range(900 if n == 4 else 1)])
+    asked = [driver.ask(form(f"?s :in ?x . ?x :to :k{n} . :k{n} :has ?m . :k{n} :has ?o")) for n in range(9)]
+    changed = dict(driver.change([(iri("s"), iri("in"), iri("x"))], ()))
+    assert set(driver.failed()) == {asked[4]}
+    assert {each: len(found.added) for each, found in changed.items()} == {
+        each: 1 for each in asked if each is not asked[4]
+    }
+
+
 def test_all_that_ask_for_what_explodes_end():
     """Two queries of the same joins, and one that has them twice."""
     driver = Landmark()

@@ -1,4 +1,4 @@
-"""Steps of a reproduction are kept until all are done: killed, the same command goes on where it was."""
+"""Steps of a reproduction are kept: killed, the same command goes on where it was; a whole one is shown at once."""
 
 import json
 import os
@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from streamgauge.papers import reproduction
+from streamgauge.papers.csrbench import measure
 from streamgauge.papers.csrbench.measure import reproduce
 from streamgauge.papers.reproduction import ReproductionSteps as Steps
 from tests.papers import build
@@ -32,14 +34,26 @@ def never():
     pytest.fail("this step was done before")
 
 
-def test_a_step_is_done_once_until_all_are(tmp_path, data):
+def test_a_step_is_done_once_also_after_all_are(tmp_path, data):
     value = Value(3, ("a", "b"), True)
     assert Steps(tmp_path / "kept", data).do("one", Value, lambda: value) == value
     again = Steps(tmp_path / "kept", data)
     assert again.kept == 1
     assert again.do("one", Value, never) == value
     again.end()
-    assert Steps(tmp_path / "kept", data).do("one", Value, lambda: Value(4)) == Value(4)
+    assert Steps(tmp_path / "kept", data).do("one", Value, never) == value
+    assert Steps(tmp_path / "kept", data, again=True).do("one", Value, lambda: Value(4)) == Value(4)
+
+
+def test_other_code_has_other_steps(tmp_path, data, monkeypatch):
+    first = Steps(tmp_path / "kept", data)
+    first.do("one", Value, lambda: Value(1))
+    first.end()
+    monkeypatch.setattr(reproduction, "_code", lambda: b"other")
+    second = Steps(tmp_path / "kept", data)
+    assert second.do("one", Value, lambda: Value(2)) == Value(2)
+    second.end()
+    assert len(list((tmp_path / "kept").iterdir())) == 1
 
 
 def test_other_data_has_other_steps(tmp_path, data):
@@ -62,7 +76,7 @@ def test_without_a_folder_nothing_is_kept(data):
     assert steps.kept == 0
 
 
-def test_an_interrupted_reproduction_goes_on(tmp_path):
+def test_an_interrupted_reproduction_goes_on_and_a_whole_one_is_kept(tmp_path, monkeypatch):
     folder, told = build.csrbench(tmp_path / "data"), []
 
     def tell(what, _share):
@@ -75,7 +89,12 @@ def test_an_interrupted_reproduction_goes_on(tmp_path):
     assert len(list((tmp_path / "kept").glob("*/cell-*.json"))) == 8
     whole = reproduce(folder, lambda _run, _elements: None, keep=tmp_path / "kept")
     assert whole == reproduce(folder, lambda _run, _elements: None)
-    assert not list((tmp_path / "kept").iterdir())
+    (kept,) = (tmp_path / "kept").iterdir()
+    assert kept.name.startswith("whole-")
+    with monkeypatch.context() as patch:
+        patch.setattr(measure, "_cell", lambda *_: never())
+        patch.setattr(measure, "_counts", lambda *_: never())
+        assert reproduce(folder, lambda _run, _elements: never(), keep=tmp_path / "kept") == whole
 
 
 SLOWLY = """
@@ -124,4 +143,5 @@ def test_killed_in_the_middle_it_goes_on(tmp_path):
     assert len(cells) == 21
     marked = [f"cell-{cell['engine']}-{cell['query']}.json" for cell in cells if cell["note"] == "kept before the kill"]
     assert marked == [file.name]
-    assert not list((tmp_path / "runs").iterdir()), "steps are forgotten when all are done"
+    (left,) = (tmp_path / "runs").iterdir()
+    assert left.name.startswith("whole-"), "steps are kept when all are done"

@@ -1,4 +1,4 @@
-"""Worked examples of each rule of OWL 2 RL (owl2rl.toml), with deletions."""
+"""Worked examples of each rule of OWL 2 RL (owl2rl.toml) and of rules beyond it (beyond_rl.toml), with deletions."""
 
 import tomllib
 from pathlib import Path
@@ -10,6 +10,7 @@ from tests.reasoning.naive import closure
 from tests.reasoning.ontology import triples
 
 TABLE = tomllib.loads(Path(__file__).with_name("owl2rl.toml").read_text(encoding="utf-8"))
+BEYOND = tomllib.loads(Path(__file__).with_name("beyond_rl.toml").read_text(encoding="utf-8"))["case"]
 TABLES_4_TO_9 = TABLE["rules"].split()
 
 
@@ -34,6 +35,11 @@ def test_what_follows_is_what_the_rule_says(case):
         kept.change((), (fact,))
         assert set(kept.facts.match(None, None, None)) == closure(rules, given)
     assert set(kept.facts.match(None, None, None)) == stated
+
+
+@pytest.mark.parametrize("case", BEYOND, ids=lambda case: case["rule"])
+def test_what_follows_beyond_owl_2_rl(case):
+    test_what_follows_is_what_the_rule_says(case | {"with": ["beyond"]})
 
 
 def test_every_rule_of_the_tables_has_an_example_or_a_reason():

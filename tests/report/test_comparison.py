@@ -191,6 +191,19 @@ def test_a_capacity_is_read_beside_its_page(command, tmp_path):
     assert command("compare", tmp_path / "kept.json", tmp_path / "pace.json", "--capacity", "40%").code == 0
 
 
+def test_a_baseline_holds_runs_and_capacities_together(command, folder, tmp_path):
+    folder("all/runs/test-rspql-seed0-1")
+    folder("all/capacity/select/pace=80/live-rspql-seed0-1", lost=3)
+    carried, _ = capacity_found(Harder.GREATER, Bound.WRONG)
+    write_json_of(carried, tmp_path / "all" / "capacity" / "select" / "pace.json")
+    assert command("compare", "--save", tmp_path / "kept.json", tmp_path / "all").code == 0
+    kept = measured(tmp_path / "kept.json")
+    assert [each.name for each in kept.runs] == ["runs/test-rspql"]
+    assert [each.name for each in kept.capacities] == ["capacity/select/pace: live as rspql"]
+    assert command("compare", tmp_path / "kept.json", tmp_path / "all").code == 0
+    assert command("compare", tmp_path / "kept.json", tmp_path / "all" / "runs").code == 1
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -13,7 +13,7 @@ from rich.console import Console
 from streamgauge.model.phrases import counted
 from streamgauge.model.semantics import Borders
 from streamgauge.report import numbers, text
-from streamgauge.report.charts import MUTED, SERIES, STATE
+from streamgauge.report.colours import MUTED, SERIES, STATE
 from streamgauge.report.series import Point, bins, box, spread_sample
 from streamgauge.report.windows import cut, shortener
 from tests.report import build

@@ -5,8 +5,9 @@ from itertools import permutations
 
 import pytest
 
-from streamgauge.report.document import named
+from streamgauge.report.document import named, summary
 from streamgauge.report.series import Series, series_of
+from streamgauge.report.windows import window_tables
 from tests.report import build
 
 
@@ -35,6 +36,20 @@ def test_seeds_and_repetitions_have_a_name_each() -> None:
         "repetition 3 (seed 7)",
         "repetition 4 (seed 30)",
     ]
+
+
+def test_repetitions_are_shown_by_seed_where_seeds_were_repeated() -> None:
+    series = series_of([run(seed, number, 100 * seed) for seed in (7, 30) for number in (1, 2)])
+    assert [(line.group.removeprefix("live as csparql, "), line.label[-8:]) for line in summary(series)] == [
+        ("seed 7", "(seed 7)"),
+        ("seed 7", "(seed 7)"),
+        ("seed 30", "(seed 30)"[-8:]),
+        ("seed 30", "(seed 30)"[-8:]),
+    ]
+    assert [table.name.partition("repetition ")[2] for table in window_tables(series)] == [
+        "1 (seed 7)", "3 (seed 7)", "2 (seed 30)", "4 (seed 30)",
+    ]  # fmt: skip
+    assert {line.group for line in summary(series_of([run(seed) for seed in (1, 2, 3)]))} == {""}
 
 
 def test_repetitions_of_one_seed_keep_their_numbers() -> None:

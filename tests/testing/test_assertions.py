@@ -10,6 +10,7 @@ from streamgauge.formats.run import write_run
 from streamgauge.formats.stream import write
 from streamgauge.model.mistake import MistakeError
 from streamgauge.testing import RecordedSession, StreamBuilder, assert_right
+from streamgauge.verification import diagnosed, verified
 
 QUERY = """PREFIX : <urn:> SELECT ?s ?v FROM NAMED WINDOW :w ON :in [RANGE PT5S STEP PT5S]
     WHERE { WINDOW :w { ?s :v ?v } }"""
@@ -51,6 +52,17 @@ def test_a_verdict_has_its_diagnosis_unless_it_is_not_asked_for():
     assert verdict.diagnosis is not None
     assert verdict.diagnosis.exact
     assert streamgauge.verify(QUERY, STREAM, answers=OPEN_AT_THE_LEFT, explain=False).diagnosis is None
+
+
+def test_a_diagnosis_that_takes_too_long_is_left_out_and_said():
+    found = verified(QUERY, [STREAM], OPEN_AT_THE_LEFT, explain=False)
+    times = iter(range(0, 1000, 7))
+    verdict = diagnosed(found.run, found.stream, found.verdict, 20, lambda: next(times))
+    assert verdict.diagnosis is None
+    assert verdict.cautions == (
+        "No diagnosis: none was found within 20 s of CPU time (streamgauge explain takes longer).",
+    )
+    assert next(times) == 28
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from streamgauge.agents.inputs import (
     Query,
     Static,
     Stream,
+    ToolInputError,
     ToolTask,
     answers_of,
     query_text,
@@ -25,7 +26,7 @@ from streamgauge.report.cards import diagnosed
 from streamgauge.report.failure import failure_lines, wrong_windows
 from streamgauge.report.series import state
 from streamgauge.report.text import explained_json
-from streamgauge.verification import VerifiedRun, verified
+from streamgauge.verification import PATIENCE_S, PatienceError, VerifiedRun, impatient, verified
 
 TOLD: Final = 1_000
 """Rows that a tool returns at most."""
@@ -117,7 +118,10 @@ def explain(
     found = _verified(task, answers, explain=False)
     if found.verdict.judgement is not Judgement.WRONG:
         return {"judgement": found.verdict.judgement.value, "sentences": [], "reason": found.verdict.reason}
-    why = explained(found.run, found.stream)
+    try:
+        why = explained(found.run, found.stream, impatient(PATIENCE_S))
+    except PatienceError as error:
+        raise ToolInputError(f"stream: {error}: shorten it to the windows that are wrong") from error
     verdict = replace(found.verdict, diagnosis=why.diagnosis)
     told = explained_json(found.run.header, verdict, worked(why))
     return {"judgement": verdict.judgement.value, "sentences": list(diagnosed(why.diagnosis)), **told}

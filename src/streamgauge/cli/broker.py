@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streamgauge.cli.exits import Exit
-from streamgauge.cli.options import Lenient, SameAs, Subsumption, one_named, read_ontologies, seconds, strategy_names
+from streamgauge.cli.options import (
+    Beyond,
+    Lenient,
+    SameAs,
+    Subsumption,
+    one_named,
+    read_ontologies,
+    seconds,
+    strategy_names,
+)
 from streamgauge.cli.servers import (
     BROKER,
     TOKEN,
@@ -68,6 +77,9 @@ WebhookHosts = Annotated[
 MaxChange = Annotated[
     int, typer.Option(min=1, help="Facts and rows that a channel may look at because of one publication.")
 ]
+MaxChanges = Annotated[
+    int, typer.Option(min=1, help="Facts and rows that all channels may look at because of one publication.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -87,6 +99,7 @@ def serve(
     lenient: Lenient = False,
     same_as: SameAs = False,
     subsumption: Subsumption = False,
+    beyond_rl: Beyond = False,
     strategy: Annotated[str, one_named(strategy_names, help="How notifications are found.")] = "incremental",
     token_file: Annotated[Path | None, typer.Option(help="TOKEN [OPERATION,... [CHANNEL ...]], one a line.")] = None,
     allow_origin: AllowedOrigins = None,
@@ -98,6 +111,7 @@ def serve(
     max_rows: Annotated[int, typer.Option(min=1, help="Rows of a new channel's answer.")] = UNLESS.rows,
     max_effort: Annotated[int, typer.Option(min=1, help="Facts and rows that an answer may look at.")] = UNLESS.effort,
     max_change: MaxChange = UNLESS.change,
+    max_changes: MaxChanges = UNLESS.changes,
     max_looks: Annotated[int, typer.Option(min=1, help="Facts that WHERE of an update looks at.")] = UNLESS.looks,
     max_seconds: Annotated[float, typer.Option(min=0.1, help="CPU seconds to answer a new channel.")] = UNLESS.seconds,
     max_derived: Annotated[int, typer.Option(min=1, help="How often a publication may derive.")] = UNLESS.derived,
@@ -117,6 +131,7 @@ def serve(
         rows=max_rows,
         effort=max_effort,
         change=max_change,
+        changes=max_changes,
         looks=max_looks,
         seconds=max_seconds,
         derived=max_derived,
@@ -125,7 +140,13 @@ def serve(
         connections=max_connections,
     )
     rules = read_ontologies(
-        ontology or (), closure.value, say, lenient=lenient, same_as=same_as, subsumption=subsumption
+        ontology or (),
+        closure.value,
+        say,
+        lenient=lenient,
+        same_as=same_as,
+        subsumption=subsumption,
+        beyond=beyond_rl,
     )
     kept = None if journal is None else SqliteJournal(journal)
     broker = _begun(begin(strategy, rules), kept, limits, data or (), rules)

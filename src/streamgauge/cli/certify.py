@@ -1,8 +1,9 @@
 """The command ``certify``: an engine through the conformance suite."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -18,6 +19,7 @@ from streamgauge.report.certified import certified_json, certified_lines, outcom
 from streamgauge.semantics.profiles import profile as profile_of
 from streamgauge.suites.conformance.cases import OWN, ConformanceCase, ConformanceTask, asked, load
 from streamgauge.suites.conformance.certificate import (
+    Certificate,
     Deviation,
     certificate,
     read_deviations,
@@ -65,6 +67,12 @@ def certify_command(
     ] = None,
     update: Annotated[bool, typer.Option("--update", help="Write what deviates now into the list.")] = False,
     jobs: Annotated[int, typer.Option(min=1, max=64, help="How many programs run at a time.")] = 1,
+    out: Annotated[
+        Path | None, typer.Option(metavar="PAGE", help="Write a page too, with EARL (.ttl) and a badge (.svg) beside.")
+    ] = None,
+    workbench: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where the page's cells open cases: a workbench (streamgauge ui).")
+    ] = "../",
     as_json: AsJson = False,
 ) -> None:
     """Run the conformance suite on an engine and print what it can say of itself."""
@@ -72,6 +80,7 @@ def certify_command(
         raise typer.BadParameter(_NO_LIST)
     if listed is not None and not update and not listed.exists():
         raise MistakeError(f"--deviations {listed}: there is no such file: --update writes one")
+    write_page = _page_writer(out, workbench)
     subject = _subject(name, program, listed)
     if update and subject.deviations is None:
         raise typer.BadParameter(_NO_LIST)
@@ -97,7 +106,22 @@ def certify_command(
         typer.echo(json.dumps(certified_json(found), indent=2))
     else:
         Console().print(certified_lines(found), soft_wrap=True)
+    typer.echo(write_page(found), nl=False, err=as_json)
     raise typer.Exit(Exit.RIGHT if found.good else Exit.WRONG)
+
+
+def _page_writer(out: Path | None, workbench: str) -> Callable[[Certificate], str]:
+    """A function that writes the page and says so; AddressError before anything is run."""
+    if out is None:
+        return lambda _found: ""
+    from streamgauge.report.implementation_report import address, write  # the plotting libraries take a second to load
+
+    address(workbench)
+
+    def written(found: Certificate) -> str:
+        return f"certificate: {', '.join(map(str, write(found, out, datetime.now(UTC), workbench)))}\n"
+
+    return written
 
 
 def _subject(name: str | None, program: str | None, listed: Path | None) -> Subject:

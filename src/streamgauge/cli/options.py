@@ -251,6 +251,10 @@ Subsumption = Annotated[
     bool,
     typer.Option("--subsumption", help="A part of `p some C` is one of `p some D` if C is of D (scm-svf1, -svf2)."),
 ]
+Beyond = Annotated[
+    bool,
+    typer.Option("--beyond-rl", help="Rules that OWL 2 RL has not: reflexive properties, owl:differentFrom derived."),
+]
 IMPORTED: Final = "imports {}, which is not fetched: give its file as an ontology too"
 
 
@@ -262,6 +266,7 @@ def read_ontologies(
     lenient: bool = False,
     same_as: bool = False,
     subsumption: bool = False,
+    beyond: bool = False,
 ) -> Rules:
     """The rules of ontologies together; OntologyError names an axiom outside them, FormatError a file."""
     from streamgauge.formats.streams import read_triples
@@ -269,7 +274,7 @@ def read_ontologies(
     from streamgauge.reasoning.expressions import EQUALITY
 
     axioms = [triple for file in files for triple in read_triples(file)]
-    rules = read_rules(axioms, extent, same_as=same_as, subsumption=subsumption, lenient=lenient)
+    rules = read_rules(axioms, extent, same_as=same_as, subsumption=subsumption, beyond=beyond, lenient=lenient)
     for name in rules.imports:
         say(f"the ontology {IMPORTED.format(name)}")
     for each in rules.left_out:

@@ -30,7 +30,8 @@ def register(app: typer.Typer) -> None:
 @_app.command("csrbench")
 def csrbench(
     data: Data,
-    runs: Annotated[Path, typer.Option(help="Where cells are kept until all are done.")] = Path("runs/csrbench"),
+    runs: Annotated[Path, typer.Option(help="Where cells are kept.")] = Path("runs/csrbench"),
+    again: Annotated[bool, typer.Option("--again", help="Measure cells again that are kept.")] = False,
     as_json: AsJson = False,
     out: Out = None,
 ) -> None:
@@ -38,7 +39,7 @@ def csrbench(
     from streamgauge.oracle.diagnosis.diagnose import diagnose
     from streamgauge.papers.csrbench.measure import reproduce
 
-    _do(lambda tell: reproduce(data, diagnose, tell, runs), as_json=as_json, out=out)
+    _do(lambda tell: reproduce(data, diagnose, tell, runs, again=again), as_json=as_json, out=out)
 
 
 def _loads(value: str) -> str:

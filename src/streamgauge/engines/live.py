@@ -25,7 +25,7 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     r2s = query.r2s or semantics.r2s
     if r2s not in semantics.r2s_able:
         return f"{semantics.name} has no {r2s}: it has {', '.join(sorted(semantics.r2s_able))}"
-    return refuse_form(query.form, [f"<{each.name}>" for each in query.windows if each.name is not None])
+    return refuse_form(query.form, [f"<{each.name}>" for each in query.windows if each.name is not None], ranked=True)
 
 
 def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:

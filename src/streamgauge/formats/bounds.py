@@ -14,12 +14,11 @@ pyoxigraph 0.5.13 takes at most 10.5 KB of stack for a bracket and 3.4 KB for an
 ``WEIGHT`` together need at most 1.4 MB of the 8 MB that threads have here (docs/serving.md has all figures).
 """
 
-import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import IO, Any, Final, TypeAlias
+from typing import Any, Final
 
 import pyoxigraph as ox
 
@@ -41,6 +40,8 @@ TRIPLE_TERMS: Final = 32
 CONTEXT_TERMS: Final = 10_000_000
 """Terms of JSON-LD contexts that may be copied: each context in another copies that one, 0.2 us a term."""
 
+JSON_LD: Final = (ox.RdfFormat.JSON_LD, ox.RdfFormat.STREAMING_JSON_LD)
+
 
 class BoundError(MistakeError, ValueError):
     """Text beyond a bound; the sentence names the bound, ``position`` counts the characters before."""
@@ -52,16 +53,20 @@ class BoundError(MistakeError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class TextBounds:
-    """The most characters and terminals of a SPARQL text."""
+    """The most characters and terminals of a SPARQL text, and the most values of a JSON-LD document.
+
+    pyoxigraph makes all triples of a document before it gives the first: 800 bytes and 1 us for an item of a list.
+    """
 
     characters: int
     tokens: int
+    values: int
 
 
-LOCAL: Final = TextBounds(2**20, 100_000)
+LOCAL: Final = TextBounds(2**20, 100_000, 4_000_000)
 """Of texts that users give their own process."""
 
-SERVED: Final = TextBounds(64 * 2**10, 4_000)
+SERVED: Final = TextBounds(64 * 2**10, 4_000, 125_000)
 """Of texts that a server takes."""
 
 _ESCAPED: Final = r"\\(?s:.)?"
@@ -74,6 +79,8 @@ _CUT: Final = _IRI.removesuffix(">") + r"(?:>|\Z)"
 """An IRI that may go on in the next block."""
 _TURTLE: Final = re.compile(rf"#[^\n\r]*+|{_STRINGS}|{_CUT}|<<|>>|>\Z|[\[({{]|[\])}}]|\\.?", re.DOTALL)
 _JSON: Final = re.compile(rf'"(?:[^"\\]|{_ESCAPED})*+"?+|[\[{{]|[\]}}]|:')
+_SEPARATORS: Final = (",", "[", "{")
+_SEPARATED: Final = re.compile(rf'"(?:[^"\\]|{_ESCAPED})*+"?+|[,\[{{]')
 _XML: Final = re.compile(
     r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)|<!|</|"
     r"""<(?:[^<>"']|"[^"]*+"|'[^']*+')*+>?+""",
@@ -249,11 +256,15 @@ def _character(match: re.Match[str]) -> str:
 # RDF, JSON, XML
 
 
-def check_rdf(body: str | bytes, syntax: ox.RdfFormat) -> None:
-    """BoundError for RDF text that is deeper than the bounds, RDF/XML with a DTD, JSON-LD with too many contexts."""
+def check_rdf(body: str | bytes, syntax: ox.RdfFormat, bounds: TextBounds = LOCAL) -> None:
+    """BoundError for RDF text that is deeper than the bounds, RDF/XML with a DTD, JSON-LD with too many contexts.
+
+    Also for JSON-LD of too many values.
+    """
     text = _decoded(body)
-    if syntax in (ox.RdfFormat.JSON_LD, ox.RdfFormat.STREAMING_JSON_LD):
+    if syntax in JSON_LD:
         _check_json_ld(text)
+        _check_values(text, bounds.values)
     elif syntax == ox.RdfFormat.RDF_XML:
         check_xml(text)
     else:
@@ -353,6 +364,18 @@ def _check_json_ld(text: str) -> None:
             contexts.take(part, depth)
 
 
+def _check_values(text: str, most: int) -> None:
+    """BoundError for more values: members of objects and items of arrays, counted by their separators."""
+    if sum(map(text.count, ",[{")) <= most:
+        return
+    count = 0
+    for match in _SEPARATED.finditer(text):
+        count += match[0] in _SEPARATORS
+        if count > most:
+            what = "send it in parts, or as N-Triples or Turtle"
+            raise BoundError(f"a document of JSON-LD with more than {most} values: {what}", match.start())
+
+
 def _plain_character(match: re.Match[str]) -> str:
     """A letter, digit or @ for its escape; other escapes stay, as quotes and backslashes must."""
     made = _character(match)
@@ -436,64 +459,3 @@ def check_results(body: str | bytes, form: ox.QueryResultsFormat) -> None:
 def _decoded(body: str | bytes) -> str:
     """Text as it is, bytes as one character each: all terminals here are ASCII."""
     return body.decode("latin-1") if isinstance(body, bytes) else body
-
-
-# Files
-
-_WHOLE: Final = (ox.RdfFormat.JSON_LD, ox.RdfFormat.STREAMING_JSON_LD, ox.RdfFormat.RDF_XML)
-_BLOCK: Final = 2**20
-
-ByteFile: TypeAlias = IO[bytes] | io.RawIOBase
-
-
-class ByteReader(io.RawIOBase):
-    """A raw file of the bytes that ``take`` gives, at most as many as it is asked for; no bytes are the end."""
-
-    def __init__(self, take: Callable[[int], bytes]) -> None:
-        self._take = take
-
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """The next bytes, at least one before the end."""
-        data = self._take(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-
-def bounded(file: ByteFile, syntax: ox.RdfFormat) -> ByteFile:
-    """The same bytes for a parser; BoundError, here or while they are read, for what is beyond the bounds.
-
-    JSON-LD and RDF/XML are read whole. A file of another syntax that has few triple terms is read as it is.
-    """
-    if syntax in _WHOLE:
-        body = file.read() or b""
-        check_rdf(body, syntax)
-        return io.BytesIO(body)
-    return _bounded_turtle(file) if _may_nest(file) else file
-
-
-def _may_nest(file: ByteFile) -> bool:
-    """Whether a file may have triple terms too deep in each other, or cannot be read twice."""
-    if not isinstance(file, io.BufferedReader) or not file.seekable():
-        return True
-    start, count, before = file.tell(), 0, b""
-    while count <= TRIPLE_TERMS and (block := file.read(_BLOCK)):
-        count += (before + block).count(b"<<")
-        before = block[-1:]
-    file.seek(start)
-    return count > TRIPLE_TERMS
-
-
-def _bounded_turtle(file: ByteFile) -> ByteReader:
-    """A file of Turtle, or of a syntax beside it, that a scan reads before its reader does; BoundError."""
-    scan = TurtleScan()
-
-    def take(size: int) -> bytes:
-        data = file.read(size) or b""
-        scan.feed(data.decode("latin-1"), last=not data)
-        return data
-
-    return ByteReader(take)

@@ -74,15 +74,64 @@ class EvaluationBudget:
 
 @dataclass(slots=True)
 class ChangeBudget:
-    """The facts that a query may look at because of one change of the facts, and the number of the change, a turn."""
+    """The facts and rows that queries may look at because of one change of the facts; ``turn`` numbers changes.
+
+    A query may look at ``most``. All of them together may look at ``whole``, beside a part of as much that each of
+    those ``asking`` has for itself: a query that looks at little goes on whatever others do.
+    """
 
     most: int = BOUNDLESS
+    whole: int = BOUNDLESS
     turn: int = 0
+    asking: int = 0
+    left: int = BOUNDLESS
+    """Of the whole, because of this change."""
+    part: int = BOUNDLESS
+    """The facts and rows that each query may look at whatever others do."""
+    full: bool = False
+    """Whether a query was refused more because of the others."""
+
+    def begin(self, most: int, whole: int) -> None:
+        """Another change begins."""
+        self.most, self.whole, self.left, self.full = most, whole, whole, False
+        self.part = whole // (self.asking or 1)
+
+    def grant(self, granted: int, need: int, most: int) -> int:
+        """How many may be looked at more beside those granted before, of ``most``: ``need``, if not twice as many.
+
+        A query is granted its part at first, then as many as before, so that few calls come here; 0 is no more.
+        """
+        if granted + need > most:
+            return 0
+        part = self.part
+        for size in (min(most - granted, max(need, granted or part)), need):
+            if self.spend(granted + size - max(part, granted)):
+                return size
+        return 0
+
+    def spend(self, beyond: int) -> bool:
+        """Count what one query looks at beyond its part; whether that much is left."""
+        if beyond <= 0:
+            return True
+        if beyond > self.left:
+            self.full = True
+            return False
+        self.left -= beyond
+        return True
+
+    def evaluate(self) -> int:
+        """How many rows one query may look at above its patterns."""
+        return min(self.most, max(self.part, self.left))
 
     @property
     def too_much(self) -> TooMuchError:
         """The error of a spent budget."""
-        return _looks_at_more(self.most)
+        if not self.full:
+            return _looks_at_more(self.most)
+        return TooMuchError(
+            f"one publication has all channels look at more than {self.whole} facts and rows, this one at more than "
+            f"{self.part}, its part of as many"
+        )
 
 
 def _looks_at_more(most: int) -> TooMuchError:

@@ -35,7 +35,7 @@ class OperatorTree:
         effort: EvaluationBudget | None = None,
         ranked: bool = False,
     ) -> None:
-        kept, cut = apart(form) if ranked and _is_cut(form) else (form, None)
+        kept, cut = apart(form if names is None else _stamped(form)) if ranked and _is_cut(form) else (form, None)
         inner, plain = wanted(kept), _spread(kept, names)
         builder = Builder(leaf, inner, effort=effort or EvaluationBudget(), narrow=names is None)
         pattern = builder.normal.pattern(plain.pattern)
@@ -101,7 +101,14 @@ def _spread(form: al.QueryForm, names: Sequence[Term] | None) -> al.QueryForm:
     if names is None:
         return push_graphs(form)
     try:
-        return spread(stamped(form), names)
+        return spread(_stamped(form), names)
+    except ValueError as error:
+        raise UnsupportedError(str(error)) from error
+
+
+def _stamped(form: al.QueryForm) -> al.QueryForm:
+    try:
+        return stamped(form)
     except ValueError as error:
         raise UnsupportedError(str(error)) from error
 
@@ -119,10 +126,10 @@ def _nothing(
     return OverNothing(made, () if empty is EmptyAggregate.NO_ROW else ((cell,) * width,))
 
 
-def refuse(form: al.QueryForm, names: Sequence[Term] = ()) -> str | None:
-    """The sentence that names what of the query is not kept incrementally, ``None`` when all is."""
+def refuse(form: al.QueryForm, names: Sequence[Term] = (), ranked: bool = False) -> str | None:
+    """The sentence that names what of the query is not kept incrementally, ``None`` when all is; as OperatorTree."""
     try:
-        Evaluator(form, names=names)
+        Evaluator(form, names=names, ranked=ranked)
     except UnsupportedError as error:
         return f"the incremental evaluator does not do {error}"
     return None
@@ -209,9 +216,10 @@ class Evaluator(KeptAnswer):
         static: Iterable[Triple] = (),
         empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL,
         names: Sequence[Term] = (),
+        ranked: bool = False,
     ) -> None:
         self._pool = WindowJoins(static)
-        super().__init__(form, self._pool.leaf, empty_aggregate, names)
+        super().__init__(form, self._pool.leaf, empty_aggregate, names, ranked=ranked)
         self.feeds = self._pool.feeds
         self.enter, self.leave = self.feeds(None)
 

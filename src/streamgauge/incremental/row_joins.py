@@ -237,7 +237,8 @@ class PerKey(Matching):
                 self._pairs(change, lefts[key], rows)
 
     def _meet(self, left: Bag, change: Bag) -> None:
-        rights, key_of, pairs = self._rights.bags, self._lefts.key, self._output.pair is not None
+        rights, key_of, rest_of = self._rights.bags, self._lefts.key, self._rest
+        pairs, made = self._output.pair is not None, 0
         met: Bag = {}
         alone: Bag = {}
         for row, count in left.items() if rights else ():
@@ -247,7 +248,10 @@ class PerKey(Matching):
                 continue
             met[row] = count
             if pairs:
-                self._pairs(change, {row: count}, bag)
+                made += len(bag)
+                for other, times in bag.items():
+                    add(change, row + rest_of(other), count * times)
+        self._effort.spend(made * self._effort.weight)
         self._lefts.add(left)
         add_all(change, self._output.alone(alone if rights else left))
         add_all(change, self._output.met(met))

@@ -61,7 +61,7 @@ class SnapshotContents(JoinPool):
 
 
 class Snapshots:
-    """The answer of a query at the looks at its contents.
+    """The answer of a query at the looks at its contents; ``ranked``: as OperatorTree.
 
     Raises UnsupportedError for what ``evaluator.refuse`` names.
     """
@@ -72,8 +72,9 @@ class Snapshots:
         contents: SnapshotContents,
         empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL,
         names: Sequence[Term] = (),
+        ranked: bool = False,
     ) -> None:
-        self._tree = OperatorTree(form, names, empty_aggregate, contents.leaf)
+        self._tree = OperatorTree(form, names, empty_aggregate, contents.leaf, ranked=ranked)
         self._shown: Bag = {}
         self.variables = self._tree.variables
 

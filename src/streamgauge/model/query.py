@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.semantics import R2S
+from streamgauge.model.tabular import html_table
 from streamgauge.model.terms import Triple
 
 WindowKind: TypeAlias = Literal["time", "count", "landmark"]
@@ -40,6 +41,18 @@ class StreamWindow:
     stream: str
     window: Window
     name: str | None = None
+
+    def _repr_html_(self) -> str:
+        """The stream and its window, for notebooks."""
+        unit = "triples" if self.window.kind == "count" else "ms"
+        facts = {
+            "window": self.name,
+            "stream": self.stream,
+            "kind": self.window.kind,
+            "size": f"{self.window.size:,} {unit}" if self.window.kind != "landmark" else None,
+            "slide": f"{self.window.slide:,} {unit}",
+        }
+        return html_table(("window", ""), [(name, each) for name, each in facts.items() if each])
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal, TypeAlias
 
-from streamgauge.model.tabular import SHOWN, html_table
+from streamgauge.model.tabular import SHOWN, html_table, shown
 from streamgauge.model.terms import Row
 
 Evaluator: TypeAlias = Literal["definition", "changes", "spark"]
@@ -56,6 +56,24 @@ class WindowVerdict:
     def right(self) -> bool:
         """Exactly the expected bag, reported."""
         return self.precision == 1.0 and self.recall == 1.0 and self.report is not None
+
+    def _repr_html_(self) -> str:
+        """The window with its borders, sizes and the rows that were answered otherwise, for notebooks."""
+        facts = {
+            "window": f"{self.start:,} - {self.end:,} ms" if self.start is not None and self.end is not None else None,
+            "instant": None if self.instant is None else f"{self.instant:,} ms",
+            "precision, recall": f"{self.precision:.4f}, {self.recall:.4f}",
+            "expected, received": f"{self.expected:,}, {self.actual:,}" if self.report is not None else "no report",
+            "triples in the window": f"{self.content:,}",
+            "delay": None if self.delay is None else f"{self.delay:,.1f} ms" + (", late" if self.late else ""),
+        }
+        summary = html_table((f"window {self.index}", ""), [(name, each) for name, each in facts.items() if each])
+        sides = [("missing", row) for row in self.missing] + [("surplus", row) for row in self.surplus]
+        if not sides:
+            return summary
+        rows = [(side, *map(shown, row)) for side, row in sides[:SHOWN]]
+        head = ["", *("" for _ in rows[0][1:])]
+        return summary + html_table(head, rows, "rows answered otherwise", len(sides) - len(rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +165,7 @@ class Verdict:
             ("missed, surplus, late", f"{self.missed:,}, {self.surplus:,}, {self.late:,}"),
             *([("longest delay", f"{self.max_delay:,.1f} ms")] if self.max_delay is not None else []),
             *(("caution", caution) for caution in self.cautions),
+            *(("diagnosis", part.sentence) for part in _explained(self.diagnosis)),
         ]
         head = ("window", "instant (ms)", "precision", "recall", "expected", "got")
         rows = [
@@ -155,6 +174,11 @@ class Verdict:
         ]
         detail = html_table(head, rows, "windows not as expected", len(wrong) - len(rows)) if wrong else ""
         return html_table(("verdict", ""), summary) + detail
+
+
+def _explained(diagnosis: Diagnosis | None) -> tuple[Part, ...]:
+    """The parts of the simplest model that fits."""
+    return diagnosis.models[0] if diagnosis is not None and diagnosis.exact else ()
 
 
 def _sizes(window: WindowVerdict) -> tuple[str, str]:

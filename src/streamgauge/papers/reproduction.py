@@ -8,8 +8,8 @@ the reproduction's JSON, as ``value = ["runs", "together/incremental", "all", "m
 Example of a claim: ``published = "more than 10 times"`` with ``tolerance = { more_than = 10 }`` holds for 33.3 and not
 for 9; with ``tolerance = { near = [0.56, 0.2] }`` for all values from 0.36 to 0.76.
 
-A long reproduction keeps each step below a folder, so that one that was stopped goes on where it was. Steps are kept
-for the data and the version that they were made of, and only until the reproduction is whole.
+A long reproduction keeps each step below a folder: one that was stopped goes on where it was, and a whole one is shown
+again at once. Steps are kept for the data and the code that they were made of.
 """
 
 import shutil
@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
-from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -112,10 +111,19 @@ def shown(found: Reproduction) -> Iterator[RenderableType]:
 
 
 class ReproductionSteps:
-    """Steps kept below a folder, none where there is no folder; ``data`` are the files that they are made of."""
+    """Steps kept below a folder, none where there is no folder; ``data`` are the files that they are made of.
 
-    def __init__(self, folder: Path | None, data: Path) -> None:
-        self._folder = None if folder is None else folder / f"unfinished-{_digest(data)}"
+    ``again`` forgets what a whole reproduction of before has left; what one that was stopped has left is taken.
+    """
+
+    def __init__(self, folder: Path | None, data: Path, *, again: bool = False) -> None:
+        self._folder = self._whole = None
+        if folder is not None:
+            name = _digest(data)
+            self._whole = folder / f"whole-{name}"
+            if again:
+                shutil.rmtree(self._whole, ignore_errors=True)
+            self._folder = self._whole if self._whole.is_dir() else folder / f"unfinished-{name}"
 
     @property
     def kept(self) -> int:
@@ -135,18 +143,31 @@ class ReproductionSteps:
         return made
 
     def end(self) -> None:
-        """Forget the steps, as the reproduction is whole."""
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        """Keep the steps as those of a whole reproduction, in place of other data's and older code's."""
+        if self._folder is None or self._whole is None or self._folder == self._whole or not self._folder.is_dir():
+            return
+        for old in self._whole.parent.glob("whole-*"):
+            shutil.rmtree(old, ignore_errors=True)
+        self._folder.rename(self._whole)
+        self._folder = self._whole
 
 
 def _digest(data: Path) -> str:
-    """A name for the version of Streamgauge and the names, sizes and times of the files of a folder."""
-    found = sha256(version("streamgauge").encode())
+    """A name for the code of Streamgauge and the names, sizes and times of the files of a folder."""
+    found = sha256(_code())
     for file in sorted(file for file in data.rglob("*") if file.is_file()):
         state = file.stat()
         found.update(f"{file.relative_to(data)} {state.st_size} {state.st_mtime_ns}\n".encode())
     return found.hexdigest()[:16]
+
+
+@cache
+def _code() -> bytes:
+    """A digest of all files of the package that decide about a result: another verdict of new code is not hidden."""
+    found, home = sha256(), Path(papers.__path__[0]).parent
+    for file in sorted(file for kind in ("py", "toml", "rq") for file in home.rglob(f"*.{kind}")):
+        found.update(f"{file.relative_to(home)}\n".encode() + file.read_bytes())
+    return found.digest()
 
 
 Ours = float | str | Sequence[Any]

@@ -69,7 +69,8 @@ class Closure:
         joins = [rule for rule in rules.rules if not rule.is_step]
         steps = [rule for rule in rules.rules if rule.is_step]
         named = [name for rule in joins if (name := transitive(rule)) is not None]
-        self._steps = FactSteps(steps, [rule.head for rule in joins], self.facts, named)
+        by_steps = FactSteps(steps, [rule.head for rule in joins], self.facts, named)
+        self._links, self._above = by_steps.links, by_steps.above
         self._chains = {name: self.facts.property_of(chain_of(name)) for name in named}
         self._unkept = frozenset(self._chains.values())
         self._derived: dict[Base, int] = {}
@@ -196,7 +197,10 @@ class Closure:
         if predicate == RDF_TYPE:
             known = self.facts.classes.get(end)
             return known is not None and bool(known.members.get(subject, 0) & EXPLICIT)
-        return bool(self._state(self._steps.link(predicate).property, subject, end) & EXPLICIT)
+        of = self._links[predicate].property
+        if end not in of.out.get(subject, ()):
+            return False
+        return not of.states or bool(of.states.get((subject, end), STATED) & EXPLICIT)
 
     def _state(self, of: Property, subject: Term, end: Term) -> int:
         return of.states.get((subject, end), STATED) if end in of.out.get(subject, ()) else 0
@@ -204,9 +208,9 @@ class Closure:
     def _assert(self, triple: Triple) -> None:
         subject, predicate, end = intern(triple[0]), triple[1], intern(triple[2])
         if predicate == RDF_TYPE:
-            self._assert_member(self._steps.above(end), subject)
+            self._assert_member(self._above[end], subject)
             return
-        link = self._steps.link(predicate)
+        link = self._links[predicate]
         of = link.property
         if not link.lone:
             self._assert_pair(link, of, subject, end)
@@ -225,27 +229,31 @@ class Closure:
         self.explicit += 1
 
     def _assert_pair(self, link: PropertyLinks, of: Property, subject: Term, end: Term) -> None:
-        if self._state(of, subject, end) & EXPLICIT:
-            return
         by = FIRM - SOFT if self._derived and self._derived.get((of, subject, end)) else FIRM
-        self._link(of, subject, end, EXPLICIT + by)
+        if end not in of.out.get(subject, ()):
+            if by != FIRM:
+                of.states[subject, end] = EXPLICIT + by
+            self.facts.link(of, subject, end)
+        elif of.states.get((subject, end), STATED) & EXPLICIT:
+            return
+        else:
+            of.states[subject, end] += EXPLICIT + by
         self._spread(link, subject, end, by)
         self.explicit += 1
 
     def _retract(self, triple: Triple) -> None:
-        if not self.is_explicit(triple):
-            return
+        """A fact that is explicit is so no more."""
         self.explicit -= 1
         subject, predicate, end = triple
         if predicate == RDF_TYPE:
-            above = self._steps.above(end)
+            above = self._above[end]
             above[0].members[subject] -= EXPLICIT
             if self._derived:
                 self._off[above[0], subject, subject] = None
             for each in above:
                 self._withdraw(each, subject, FIRM)
             return
-        link = self._steps.link(predicate)
+        link = self._links[predicate]
         if link.lone:
             self.facts.unlink(link.property, subject, end)
             return
@@ -389,22 +397,22 @@ class Closure:
     def _bring(self, base: Base, by: int) -> None:
         of, subject, end = base
         if isinstance(of, Class):
-            for each in self._steps.above(of.name):
+            for each in self._above[of.name]:
                 self._join(each, subject, by)
         else:
             if of not in self._unkept:
                 self._link(of, subject, end, by)
-            self._spread(self._steps.link(of.name), subject, end, by)
+            self._spread(self._links[of.name], subject, end, by)
 
     def _unbring(self, base: Base, by: int) -> None:
         of, subject, end = base
         if isinstance(of, Class):
-            for each in self._steps.above(of.name):
+            for each in self._above[of.name]:
                 self._withdraw(each, subject, by)
         else:
             if of not in self._unkept:
                 self._unlink(of, subject, end, by)
-            self._unspread(self._steps.link(of.name), subject, end, by)
+            self._unspread(self._links[of.name], subject, end, by)
 
 
 class _Listed:

@@ -213,7 +213,8 @@ class Classes:
     """Reads class expressions of a graph; fresh variables are numbered.
 
     ``same_as`` is whether owl:sameAs is derived; ``visible`` whether unnamed classes show their members;
-    ``subsumption`` whether restrictions that are parts of others are (scm-svf1, scm-svf2).
+    ``subsumption`` whether restrictions that are parts of others are (scm-svf1, scm-svf2); ``beyond`` whether rules
+    apply that follow from the axioms and are none of OWL 2 RL's.
     """
 
     graph: OntologyGraph
@@ -221,6 +222,7 @@ class Classes:
     same_as: bool = False
     visible: bool = False
     subsumption: bool = False
+    beyond: bool = False
     aside: dict[str, None] = field(default_factory=dict)
     """Axioms that would derive owl:sameAs."""
     silent: dict[str, None] = field(default_factory=dict)

@@ -76,6 +76,7 @@ def _is_note(graph: OntologyGraph, subject: Term, predicate: Term) -> bool:
 
 Y: Final = Var("y")
 _Z: Final = Var("z")
+_W: Final = Var("w")
 _P, _Q = Var("p"), Var("q")
 DIFFERENT: Final[Term] = f"<{OWL}differentFrom>"
 
@@ -119,9 +120,13 @@ def characteristic(classes: Classes, kind: str, on: Term, axiom: str) -> list[Ru
         case "SymmetricProperty":
             return [Rule(pair(on, Y, X), (pair(on, X, Y),), axiom)]
         case "FunctionalProperty":
-            return classes.alike((Y, _Z), Body((pair(on, X, Y), pair(on, X, _Z))), ("prp-fp", axiom), X, on)
+            alike = classes.alike((Y, _Z), Body((pair(on, X, Y), pair(on, X, _Z))), ("prp-fp", axiom), X, on)
+            return [*alike, *_apart_by_one(classes, on, (X, Y), axiom)]
         case "InverseFunctionalProperty":
-            return classes.alike((X, _Z), Body((pair(on, X, Y), pair(on, _Z, Y))), ("prp-ifp", axiom), X)
+            alike = classes.alike((X, _Z), Body((pair(on, X, Y), pair(on, _Z, Y))), ("prp-ifp", axiom), X)
+            return [*alike, *_apart_by_one(classes, on, (Y, X), axiom)]
+        case "ReflexiveProperty" if classes.beyond:
+            return _reflexive(classes, on, axiom)
         case "IrreflexiveProperty":
             return [Body((pair(on, X, X),)).violation("prp-irp", axiom, X)]
         case "AsymmetricProperty":
@@ -146,8 +151,35 @@ def disjoint_classes(classes: Classes, several: Sequence[Term], name: str, axiom
 
 def disjoint_properties(classes: Classes, several: Sequence[Term], name: str, axiom: str) -> list[Rule]:
     """Rules prp-pdw and prp-adp: no pair of one is a pair of another."""
-    pair = classes.graph.pair
-    return [Body((pair(one, X, Y), pair(two, X, Y))).violation(name, axiom, X) for one, two in combinations(several, 2)]
+    pair, rules = classes.graph.pair, list[Rule]()
+    for one, two in combinations(several, 2):
+        rules.append(Body((pair(one, X, Y), pair(two, X, Y))).violation(name, axiom, X))
+        if classes.beyond:
+            rules.append(Rule(TriplePattern(X, DIFFERENT, _Z), (pair(one, X, Y), pair(two, _Z, Y)), axiom))
+        if classes.beyond and all(classes.graph.has_type(each, "ObjectProperty") for each in (one, two)):
+            rules.append(Rule(TriplePattern(Y, DIFFERENT, _Z), (pair(one, X, Y), pair(two, X, _Z)), axiom))
+    return rules
+
+
+def _apart_by_one(classes: Classes, on: Term, ends: tuple[Var, Var], axiom: str) -> list[Rule]:
+    """Of a functional property, resources with different values differ; of its inverse, the values of such resources.
+
+    ``ends`` are the end that is told apart, and the one by which it is.
+    """
+    if not classes.beyond:
+        return []
+    other = {X: _Z, Y: _W}
+    links = classes.graph.pair(on, X, Y), classes.graph.pair(on, _Z, _W)
+    told, by = (TriplePattern(each, DIFFERENT, other[each]) for each in ends)
+    return [Rule(told, (*links, by), axiom)]
+
+
+def _reflexive(classes: Classes, on: Term, axiom: str) -> list[Rule]:
+    """A resource of which there is a fact, or that is the value of an object property, is linked with itself."""
+    graph = classes.graph
+    linked = [each for each in graph.predicates if graph.has_type(each, "ObjectProperty")]
+    bodies = [TriplePattern(X, _P, Y), *(graph.pair(each, Y, X) for each in sorted(linked))]
+    return [Rule(graph.pair(on, X, X), (body,), axiom) for body in bodies]
 
 
 def all_different(several: Sequence[Term], axiom: str) -> list[Rule]:
@@ -197,17 +229,19 @@ def read_rules(
     *,
     same_as: bool = False,
     subsumption: bool = False,
+    beyond: bool = False,
     lenient: bool = False,
 ) -> Rules:
     """The rules of an ontology's triples.
 
     ``same_as`` adds the rules of equality and the axioms that derive owl:sameAs; ``subsumption`` adds scm-svf1 and
-    scm-svf2, which OWL Horst, and so the published closures of LUBM, do not have. OntologyError names the first axiom
+    scm-svf2, which OWL Horst, and so the published closures of LUBM, do not have; ``beyond`` adds rules that OWL 2 RL
+    does not have: reflexive properties, and what owl:differentFrom follows from. OntologyError names the first axiom
     that is outside OWL 2 RL, unless ``lenient``: then ``left_out`` of the rules lists each such axiom.
     """
     triples = sorted(set(ontology))
     graph, left = OntologyGraph.of(triples), _Left(lenient)
-    classes = Classes(graph, left.refuse, same_as, closure == "full", subsumption)
+    classes = Classes(graph, left.refuse, same_as, closure == "full", subsumption, beyond)
     reader = _Reader(triples, graph, classes, left)
     rules = dict.fromkeys(reader.rules())
     if closure == "full":
@@ -215,6 +249,9 @@ def read_rules(
         rules |= dict.fromkeys(_things([*rules]))
     if same_as:
         rules |= dict.fromkeys(equality())
+    if beyond:
+        apart = TriplePattern(Y, DIFFERENT, X), (TriplePattern(X, DIFFERENT, Y),)
+        rules[Rule(*apart, "owl:differentFrom is symmetric")] = None
     kept = _read_somewhere(rule for rule in rules if rule.head not in rule.body)
     aside = (LeftOut(axiom, EQUALITY) for axiom in classes.aside)
     return Rules(kept, tuple(classes.silent), (*left.axioms, *aside), tuple(dict.fromkeys(reader.imports)))
@@ -263,7 +300,7 @@ class _Reader:
         mentioned = {term for triple in self._triples for term in triple}
         if NOTHING in mentioned:
             yield member(X, NOTHING).violation("cls-nothing2", "owl:Nothing has no members", X)
-        if self.classes.same_as or {SAME, DIFFERENT} & mentioned:
+        if self.classes.same_as or self.classes.beyond or {SAME, DIFFERENT} & mentioned:
             apart = TriplePattern(X, DIFFERENT, Y)
             same = TriplePattern(X, SAME, Y), TriplePattern(Y, SAME, X)
             for patterns in (*((each, apart) for each in same), (TriplePattern(X, DIFFERENT, X),)):

@@ -23,7 +23,7 @@ here it is derived once, from a p c and the edge c p d.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from streamgauge.incremental.facts.facts import HIDDEN, Class, Facts, Property
 from streamgauge.model.algebra import Node, TriplePattern, Var
@@ -315,6 +315,7 @@ def edge_by_edge(rule: Rule, name: Term) -> tuple[TriplePattern, TriplePattern]:
     return one, TriplePattern(two.subject, base_of(name), two.object)
 
 
+_Made = TypeVar("_Made")
 Brought = tuple[str, Term]
 """Of a fact: ``same`` or ``turned`` and a property, ``subject`` or ``object`` and a class that it is a member of."""
 
@@ -336,6 +337,18 @@ class PropertyLinks:
     literal: "PropertyLinks | None" = None
 
 
+class _MadeTable(dict[Term, _Made]):
+    """Values by name, each made when it is first looked up: a look-up of one that is there calls nothing."""
+
+    def __init__(self, make: Callable[[Term], _Made]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, name: Term) -> _Made:
+        found = self[name] = self._make(name)
+        return found
+
+
 class FactSteps:
     """The rules with one triple in their body, closed under each other.
 
@@ -355,24 +368,17 @@ class FactSteps:
         self._open = any(isinstance(head.predicate, Var) for head in listed)
         derived = {_of(head) for head in listed if isinstance(head.predicate, str)}
         self._brought = {each for ends in self._next.values() for each in ends} | derived
-        self._links: dict[Term, PropertyLinks] = {}
-        self._above: dict[Term, tuple[Class, ...]] = {}
+        self.links = _MadeTable(self._linked)
+        """The facts that the pairs of a property, or of a chain, bring, by its name."""
+        self.above = _MadeTable(self._classes)
+        """The classes that members of a class are in, itself first, by its name."""
 
-    def link(self, name: Term) -> PropertyLinks:
-        """The facts that the pairs of a property, or of a chain, bring."""
-        found = self._links.get(name)
-        if found is None:
-            literal = self._link(name, ("same", "subject"), None)
-            found = self._links[name] = self._link(name, tuple(_TURN), literal)
-        return found
+    def _linked(self, name: Term) -> PropertyLinks:
+        return self._link(name, tuple(_TURN), self._link(name, ("same", "subject"), None))
 
-    def above(self, name: Term) -> tuple[Class, ...]:
-        """The classes that members of a class are in, itself first."""
-        found = self._above.get(name)
-        if found is None:
-            reached = [term for kind, term in self._reach(("subject", name)) if kind == "subject" and term != name]
-            found = self._above[name] = tuple(map(self._facts.class_of, (name, *sorted(reached))))
-        return found
+    def _classes(self, name: Term) -> tuple[Class, ...]:
+        reached = [term for kind, term in self._reach(("subject", name)) if kind == "subject" and term != name]
+        return tuple(map(self._facts.class_of, (name, *sorted(reached))))
 
     def _link(self, name: Term, kinds: tuple[str, ...], literal: PropertyLinks | None) -> PropertyLinks:
         chained = self._chains.get(name)

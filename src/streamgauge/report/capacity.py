@@ -243,7 +243,7 @@ def _figures(carried: Carried) -> Iterator[Figure]:
     if any(line.bins for line in late):
         bound = duration(carried.limit.delay)
         text = f"Delay over {carried.axis.name}: bounded by {bound}"
-        axis = ChartAxis("delay, ms", ",~r", None, "log")
+        axis = ChartAxis("delay", scale="log", unit="ms")
         rules = [*limits, RuleLine("y", carried.limit.delay, f"bound {bound}")]
         note = f"Solid: median; dashed: 99th percentile. {_LIMITS}"
         yield _figure(drawing, carried, (text, note), (late, axis, series), rules)
@@ -281,7 +281,7 @@ def _figure(
     rules: Sequence[RuleLine],
 ) -> Figure:
     (text, note), (lines, y, series) = words, content
-    x = ChartAxis(carried.axis.title, ",~r", None, "log")
+    x = ChartAxis(carried.axis.title, scale="log")
     return figure(drawing, text, lambda size: charts.lines(lines, x, y, size, rules), series, note)
 
 

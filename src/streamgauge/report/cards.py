@@ -192,7 +192,10 @@ def facts_of(header: RunHeader, verdicts: Sequence[Verdict]) -> tuple[tuple[str,
         ("Semantics", f"{header.semantics.name}: {in_short(header.semantics)}"),
         ("Judged by", either(EVALUATORS[verdict.evaluator] for verdict in verdicts)),
         ("Rules", either(RULES.get(verdict.rules, f"as {verdict.rules} judged") for verdict in verdicts)),
-        ("t0", either(NOTHING if verdict.t0 is None else moment(verdict.t0) for verdict in verdicts)),
+        (
+            "First window begins (t0)",
+            either(NOTHING if verdict.t0 is None else moment(verdict.t0) for verdict in verdicts),
+        ),
         ("Horizon", either(_horizon(header, verdict) for verdict in verdicts)),
         ("Tolerance", either(verdict.tolerance or "none: terms are compared exactly" for verdict in verdicts)),
         ("Pace", pace(header.factor)),
@@ -234,7 +237,7 @@ def headline(series: Sequence[Series]) -> str:
     total = sum(tally.values())
     order = [judgement for judgement in Judgement if tally[judgement]]
     if len(order) == 1:
-        subject = "The run is" if total == 1 else f"All {total:,} runs are"
+        subject = {1: "The run is", 2: "Both runs are"}.get(total, f"All {total:,} runs are")
         return f"{subject} {_words(order[0])}."
     parts = [
         f"{tally[judgement]:,} {'is' if tally[judgement] == 1 else 'are'} {_words(judgement)}" for judgement in order

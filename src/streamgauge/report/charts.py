@@ -14,57 +14,10 @@ from xml.etree import ElementTree
 
 import vl_convert
 
+from streamgauge.report.colours import AXIS, GRID, INK, MUTED, SERIES, STATE, series_colour, series_shape, shades
 from streamgauge.report.compact import compact
 from streamgauge.report.series import Bin, Box, Point
 from streamgauge.report.ticks import Unit, magnitudes, ticks
-
-
-class Shade(NamedTuple):
-    """One colour in both themes."""
-
-    light: str
-    dark: str
-
-
-SERIES = (
-    Shade("#0068b0", "#57abe8"),
-    Shade("#c44f00", "#ff9150"),
-    Shade("#007a5a", "#35c79b"),
-    Shade("#a3478a", "#e394cb"),
-    Shade("#8a6d00", "#e3bd3f"),
-    Shade("#3d3fb8", "#a5a8ff"),
-    Shade("#57606b", "#b3bcc7"),
-)
-SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right")
-
-INK = Shade("#1c2127", "#e8ebef")
-MUTED = Shade("#5a636e", "#9ba5b1")
-GRID = Shade("#e3e7ec", "#2b323b")
-AXIS = Shade("#99a2ad", "#59636f")
-
-STATE = {
-    "right": Shade("#0a7d57", "#2fc08f"),
-    "late": Shade("#8d6500", "#e0b13a"),
-    "wrong": Shade("#c0341d", "#ff7d66"),
-    "unknown": Shade("#5b6470", "#a7b0bb"),
-    "missed": Shade("#c0341e", "#ff7d67"),
-    "surplus": Shade("#b04a01", "#ff9b5a"),
-}
-
-
-def series_colour(index: int) -> str:
-    """The light colour of a series, the name by which the style sheet finds it."""
-    return SERIES[index % len(SERIES)].light
-
-
-def series_shape(index: int) -> str:
-    """The point shape of a series: where colours repeat, shapes do not repeat with them."""
-    return SHAPES[(index + index // len(SERIES)) % len(SHAPES)]
-
-
-def shades() -> tuple[Shade, ...]:
-    """Every colour that a plot may use."""
-    return (*SERIES, INK, MUTED, GRID, AXIS, *STATE.values())
 
 
 def plot_css() -> str:
@@ -218,13 +171,15 @@ def _row(line: ChartLine, bin_: Bin) -> dict[str, Any]:
 
 
 def _fitted(axis: ChartAxis, values: Sequence[float], most: int, *, zero: bool = False) -> ChartAxis:
-    """The axis with ticks that fit its unit, and a range that ends at ticks; as it is where it has ticks of its own."""
-    if axis.ticks or axis.form == SHARE_FORM or not values or axis.scale == "symlog":
+    """The axis with ticks that fit its unit, and a range that ends at ticks; every n-th where it has its own."""
+    if axis.ticks:
+        return axis._replace(ticks=axis.ticks[:: max(1, ceil(len(axis.ticks) / (2 * most)))])
+    if axis.form == SHARE_FORM or not values or axis.scale == "symlog":
         return axis
     if axis.scale == "log":
         positive = [value for value in values if value > 0] or [1.0]
         found = magnitudes(axis.unit, min(positive), max(positive), most)
-        return axis._replace(ticks=found.places, domain=(found.places[0][0], found.places[-1][0]))
+        return axis._replace(ticks=found.places, domain=found.ends)
     low, high = axis.domain or ((min(0.0, *values), max(values)) if zero else (min(values), max(values)))
     if high <= low:
         high = low + 1
@@ -390,7 +345,12 @@ def _position(channel: Literal["x", "y"], name: str, axis: ChartAxis) -> Spec:
     drawn: Spec = {"format": axis.form}
     if axis.ticks:
         labels, places = [label for _, label in axis.ticks], [place for place, _ in axis.ticks]
-        drawn = {"values": places, "labelExpr": f"{expression(labels)}[indexof({expression(places)},datum.value)]"}
+        drawn = {
+            "values": places,
+            "tickCount": len(places),
+            "labelOverlap": axis.scale == "log",
+            "labelExpr": f"{expression(labels)}[indexof({expression(places)},datum.value)]",
+        }
     return _quantity(name) | {"title": axis.title, "scale": scale, "axis": drawn}
 
 

@@ -1,7 +1,7 @@
 """The page of runs: verdict, plots, and tables of runs, judged reports, rows that make one wrong, and conditions."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from streamgauge.model.phrases import counted
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.verdict import Judgement
-from streamgauge.report import cards, charts
+from streamgauge.report import cards, colours
 from streamgauge.report.cards import pace
 from streamgauge.report.charts import ChartDrawing
 from streamgauge.report.figures import export
@@ -24,13 +24,14 @@ from streamgauge.report.windows import cut, named, window_headings, window_table
 
 @dataclass(frozen=True)
 class Summary:
-    """One run in the summary table."""
+    """One run in the summary table; ``group`` heads the repetitions of one seed."""
 
     label: str
     index: int
     judgement: str
     cells: tuple[str, ...]
     failure: str | None
+    group: str = ""
 
 
 SUMMARY_HEADINGS = (
@@ -47,8 +48,12 @@ SUMMARY_HEADINGS = (
 
 
 def summary(series: Sequence[Series]) -> list[Summary]:
-    """One line per run, repetitions numbered where there are several."""
-    return [_summary(one, judged) for one in series for judged in one.runs]
+    """One line per run, repetitions numbered where there are several, and by seed where seeds were repeated."""
+    return [
+        replace(_summary(one, one.runs[place]), group=f"{one.label}, seed {seed}" if seed else "")
+        for one in series
+        for seed, place in one.by_seed
+    ]
 
 
 def _summary(one: Series, judged: Judged) -> Summary:
@@ -220,7 +225,7 @@ _SWATCHES = {
 
 def swatch(index: int) -> Markup:
     """The legend's sign of a series: its line with its point."""
-    colour, shape = index % len(charts.SERIES), _SWATCHES[charts.series_shape(index)]
+    colour, shape = index % len(colours.SERIES), _SWATCHES[colours.series_shape(index)]
     return Markup(
         '<svg class="swatch" viewBox="0 0 24 16" aria-hidden="true" style="color:var(--series-{})">'
         '<path d="M0 8h24" stroke="currentColor" stroke-width="2"/><path d="{}" fill="currentColor"/></svg>'

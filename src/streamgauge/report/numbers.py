@@ -1,5 +1,7 @@
 """Numbers, times and sizes as people read them."""
 
+from math import floor, log10
+
 from streamgauge.model.phrases import DATED, date_text
 from streamgauge.model.semantics import Borders
 
@@ -15,6 +17,12 @@ def _plain(value: float, digits: int) -> str:
 def number(value: float) -> str:
     """A count or a plain figure with thousands separators and at most two decimals."""
     return _plain(value, 2)
+
+
+def rate(value: float) -> str:
+    """A rate to three figures: 5,504.52 is ``5,500``, 12.345 is ``12.3``."""
+    digits = 0 if value == 0 else 2 - floor(log10(abs(value)))
+    return _plain(round(value, digits), max(0, min(6, digits)))
 
 
 def percent(share: float | None) -> str:

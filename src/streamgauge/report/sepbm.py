@@ -13,7 +13,7 @@ from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.report import charts
 from streamgauge.report.charts import ChartAxis, ChartDrawing
 from streamgauge.report.document import swatch
-from streamgauge.report.numbers import NOTHING, duration, number, percent
+from streamgauge.report.numbers import NOTHING, duration, number, percent, rate
 from streamgauge.report.plots import FULL, PHONE, Figure, figure
 from streamgauge.report.sections import PageSection, PageStyle, PageTable, TableLine, render, rich_table
 from streamgauge.report.series import Point
@@ -29,12 +29,12 @@ _MOST: Final = 40
 
 COLUMNS: Final = (
     "channels", "due", "told", "missed", "surplus", "deferred", "notification time, mean", "median", "p99",
-    "received, mean", "complete publications", "a second",
+    "received, mean", "complete publications", "publications/s",
 )  # fmt: skip
 NOTE: Final = (
-    "Notification time runs from the call of the publication that first allowed the notification to its making, "
-    "received to its reception; the mean is over notifications. Deferred: told after a later publication was "
-    "acknowledged. A publication is complete when all its notifications were told before the run's end."
+    "Notification time runs from the publication that caused a notification until the broker made it, received until "
+    "the subscriber had it; means are over notifications. Deferred: notified only after a later publication was "
+    "acknowledged. A publication is complete when all its notifications came before the run's end."
 )
 
 
@@ -42,7 +42,7 @@ def named(recording: SepbmRecording) -> str:
     """A run in a few words: the system, its options, how it was published to."""
     options = [value if key == "strategy" else f"{key} {value}" for key, value in recording.options.items()]
     many = [f"{recording.publishers} publishers"] if recording.publishers > 1 else []
-    pace = [] if recording.rate is None else [f"{number(recording.rate)} a second"]
+    pace = [] if recording.rate is None else [f"{rate(recording.rate)} publications/s"]
     return ", ".join([recording.system, *options, *many, *pace])
 
 
@@ -107,7 +107,7 @@ def _tally(table: PageTable) -> str:
 def _figure(outcome: JudgedRecording) -> str:
     found = score(outcome.analysis)
     times = found.made or found.received
-    return f"{NOTHING if times is None else fine(times.mean)}, {number(found.throughput.rate)} a second"
+    return f"{NOTHING if times is None else fine(times.mean)}, {rate(found.throughput.rate)} publications/s"
 
 
 def _bound(outcome: JudgedRecording) -> str:
@@ -147,7 +147,7 @@ def line(name: str, found: NotificationScore) -> TableLine:
     made, received = found.made or found.received, found.received
     times = (_time(made, "mean"), _time(made, "p50"), _time(made, "p99"), _time(received, "mean"))
     done = found.throughput
-    return TableLine((name, *(f"{count:,}" for count in counts), *times, f"{done.complete:,}", number(done.rate)))
+    return TableLine((name, *(f"{count:,}" for count in counts), *times, f"{done.complete:,}", rate(done.rate)))
 
 
 def _time(found: TimeStatistics | None, name: str) -> str:
@@ -201,7 +201,8 @@ def times_of(scores: Mapping[str, NotificationScore]) -> dict[str, float]:
 def by_channel_plot(drawing: ChartDrawing, outcomes: Mapping[str, JudgedRecording]) -> Iterator[Figure]:
     """Figures 4 and 6: the mean notification time of each channel, a mark for each run."""
     times = {place: mean_times(outcome) for place, outcome in enumerate(outcomes.values())}
-    yield from plotted(drawing, "Notification time by channel", times, "mean notification time, ms", fine)
+    names = tuple(dict.fromkeys(name for outcome in outcomes.values() for name in outcome.recording.channels))
+    yield from plotted(drawing, "Notification time by channel", times, NOTIFICATION, names, fine)
 
 
 def rates(outcome: JudgedRecording) -> dict[str, float]:
@@ -209,29 +210,36 @@ def rates(outcome: JudgedRecording) -> dict[str, float]:
     return {name: each.throughput.rate for name, each in by_channel(outcome.analysis).items()}
 
 
+NOTIFICATION: Final = ChartAxis("mean notification time", scale="log", unit="ms")
+THROUGHPUT: Final = ChartAxis("publications a second", scale="log")
+
+
 def plotted(
     drawing: ChartDrawing,
     title: str,
     found: Mapping[int, Mapping[str, float]],
-    axis: str,
-    show: Callable[[float], str] = number,
+    axis: ChartAxis,
+    names: Sequence[str],
+    show: Callable[[float], str] = rate,
 ) -> Iterator[Figure]:
-    """A value (above 0) for each name, in order, and series, on a logarithmic axis."""
-    channels = list(dict.fromkeys(name for values in found.values() for name in values))[:_MOST]
+    """A value (above 0) for each series at each of these names, on a logarithmic axis; names without one have a gap."""
+    names = names[:_MOST]
     points = {
         series: [
-            Point(channels.index(name) + 1, value, f"{name}: {show(value)}")
-            for name, value in values.items()
-            if value > 0 and name in channels
+            Point(place, values[name], f"{name}: {show(values[name])}")
+            for place, name in enumerate(names, 1)
+            if values.get(name, 0) > 0
         ]
         for series, values in found.items()
     }
-    if any(points.values()):
-        x = ChartAxis(f"{channels[0]} to {channels[-1]}, in this order", ",d", (0, len(channels) + 1))
-        y = ChartAxis(axis, ",~r", None, "log")
-        yield figure(
-            drawing, title, lambda size: charts.scatter(points, x, y, size), tuple(points), sizes=(_WIDE, PHONE)
-        )
+    if not any(points.values()):
+        return
+    silent = [name for name in names if not any(values.get(name, 0) > 0 for values in found.values())]
+    note = f"Nothing to show for {', '.join(silent)}." if silent else ""
+    x = ChartAxis("", domain=(0.5, len(names) + 0.5), ticks=tuple((at, name) for at, name in enumerate(names, 1)))
+    yield figure(
+        drawing, title, lambda size: charts.scatter(points, x, axis, size), tuple(points), note, sizes=(_WIDE, PHONE)
+    )
 
 
 def as_json(name: str, outcome: JudgedRecording) -> dict[str, object]:

@@ -60,6 +60,17 @@ class Series:
         return self._names[id(header)] if len(self.runs) > 1 else ""
 
     @property
+    def by_seed(self) -> tuple[tuple[str, int], ...]:
+        """The places of the runs with their seeds, those of one seed together.
+
+        Runs keep their order, and have no seed here, unless several seeds have several repetitions.
+        """
+        seeds = [str(run.header.workload.get("seed", "")) for run, _ in self.runs]
+        if not 1 < len(set(seeds)) < len(seeds):
+            return tuple(("", place) for place in range(len(seeds)))
+        return tuple((seed, place) for seed in dict.fromkeys(seeds) for place, own in enumerate(seeds) if own == seed)
+
+    @property
     def judgement(self) -> Judgement:
         """The worst judgement of the repetitions."""
         found = {verdict.judgement for _, verdict in self.runs}

@@ -1,8 +1,8 @@
 """Ticks that fit the unit: whole counts, durations and stream times in the unit that suits them, powers of ten."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from math import ceil, floor, inf, log10
+from math import ceil, floor, log10
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from streamgauge.model.phrases import DATED
@@ -13,10 +13,11 @@ Unit: TypeAlias = Literal["", "count", "s", "ms", "MiB"]
 
 
 class Ticks(NamedTuple):
-    """Places of ticks with their labels, and the unit of the labels; empty where each label has its own."""
+    """Places of ticks with their labels, the unit of the labels, empty where each has its own, and the axis' ends."""
 
     places: tuple[tuple[float, str], ...]
     unit: str
+    ends: tuple[float, float]
 
 
 _SECONDS: Final = {"µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -44,7 +45,7 @@ def ticks(unit: Unit, low: float, high: float, most: int) -> Ticks:
     step = _step((high - low) / size / max(1, most), _CLOCK.get(name, ()), whole=unit == "count")
     first, last = ceil(low / size / step - 1e-9), floor(high / size / step + 1e-9)
     shown = [at * step for at in range(first, last + 1)]
-    return Ticks(tuple((value * size, number(value)) for value in shown), name)
+    return Ticks(tuple((value * size, number(value)) for value in shown), name, (low, high))
 
 
 def _unit(unit: Unit, greatest: float) -> tuple[str, float]:
@@ -78,37 +79,31 @@ def _dates(low: float, high: float, most: int) -> Ticks:
     form = "%Y-%m-%d" if step >= 86400 else "%H:%M" if step >= 60 else "%H:%M:%S"
     places = [at * step for at in range(ceil(low / step), floor(high / step) + 1)]
     day = "" if step >= 86400 else f" of {datetime.fromtimestamp(low, UTC):%Y-%m-%d}"
-    return Ticks(tuple((place, f"{datetime.fromtimestamp(place, UTC):{form}}") for place in places), f"UTC{day}")
+    return Ticks(
+        tuple((place, f"{datetime.fromtimestamp(place, UTC):{form}}") for place in places), f"UTC{day}", (low, high)
+    )
 
 
 def magnitudes(unit: Unit, low: float, high: float, most: int) -> Ticks:
     """Ticks for a logarithmic axis: 1, 2, 5, 10, ... or powers of ten, about ``most``, each label with its unit.
 
-    The first and the last enclose ``low`` and ``high``, which are above 0.
+    The ends of the axis enclose ``low`` and ``high``, which are above 0. Between values of one magnitude steps are
+    even: ``magnitudes("", 40, 80, 6)`` are 40, 50, 60, 70 and 80.
     """
-    for parts, every in (((1, 2, 5), 1), ((1, 5), 1), ((1,), 1), ((1,), 2), ((1,), 3), ((1,), 6)):
-        found = list(_powers(low, high, parts, every))
-        if len(found) <= max(2, most):
-            break
     label = _labels(unit)
-    return Ticks(tuple((value, label(value)) for value in found), "")
-
-
-def _powers(low: float, high: float, parts: Sequence[int], every: int) -> Iterator[float]:
-    first = floor(log10(low) + 1e-9)
-    first -= first % every
-    below = -inf
-    values = []
-    for power in range(first, ceil(log10(high) - 1e-9) + every + 1, every):
-        for part in parts:
-            value = part * 10.0**power
-            if value <= low * (1 + 1e-9):
-                below = value
-            values.append(value)
-            if value >= high * (1 - 1e-9) and value > below:
-                yield from (each for each in values if each >= below)
-                return
-    yield from (each for each in values if each >= below)
+    if low < high < low * 10:
+        step = _step((high - low) / max(1, most - 1), (), whole=False)
+        first, last = floor(low / step + 1e-9), ceil(high / step - 1e-9)
+        if first > 0 and last - first < max(3, most):
+            places = tuple((at * step, label(at * step)) for at in range(first, last + 1))
+            return Ticks(places, "", (places[0][0], places[-1][0]))
+    first, last = floor(log10(low) + 1e-9), ceil(log10(high) - 1e-9)
+    last = max(last, first + 1)
+    parts = next((each for each in ((1, 2, 5), (1, 5)) if len(each) * (last - first) < most), (1,))
+    every = max(1, ceil((last - first) / max(1, most)))
+    found = [part * 10.0**power for power in range(first, last + 1, every) for part in parts]
+    top = 10.0**last
+    return Ticks(tuple((value, label(value)) for value in found if value <= top), "", (10.0**first, top))
 
 
 def _labels(unit: Unit) -> Callable[[float], str]:
@@ -116,6 +111,7 @@ def _labels(unit: Unit) -> Callable[[float], str]:
     if unit not in _UNITS:
         return lambda value: f"{value:,.12g}"
     own, sizes = _UNITS[unit]
+    sizes = {name: size for name, size in sizes.items() if name not in ("min", "h", "d")}
 
     def label(value: float) -> str:
         name, size = next(

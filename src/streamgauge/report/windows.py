@@ -103,7 +103,7 @@ def _shown(series: Sequence[Series]) -> tuple[bool, ...]:
 
 def window_tables(series: Sequence[Series]) -> list[WindowTable]:
     """A table per run that has judged reports; long runs show those that are not right first."""
-    runs = [(one, number, judged) for one in series for number, judged in enumerate(one.runs) if judged[1].windows]
+    runs = [(one, at, one.runs[at]) for one in series for _, at in one.by_seed if one.runs[at][1].windows]
     limit = listing_limit(series)
     wrong = sum(min(limit, sum(state(window) != "right" for window in judged[1].windows)) for _, _, judged in runs)
     shown = _shown(series)
@@ -194,7 +194,7 @@ def _sentences(window: WindowVerdict, verdict: Verdict) -> Iterator[str]:
     said = f"{counted(window.content, 'triple')} in the window: {rows_of(window)}."
     yield said if window.report is not None else f"{said} No answer came for it."
     if window.late and window.delay is not None:
-        allowed = "" if verdict.delay_bound is None else f"; {duration(verdict.delay_bound)} were allowed"
+        allowed = "" if verdict.delay_bound is None else f", later than the {duration(verdict.delay_bound)} allowed"
         yield f"It came {duration(window.delay)} after it was due{allowed}."
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import IO, Literal
 
-from streamgauge.formats.bounds import ByteReader
+from streamgauge.formats.bounded_files import ByteReader
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError, Reading, Refuse, read_inputs, stream_format
 from streamgauge.formats.streams.format import Format

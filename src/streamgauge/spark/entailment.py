@@ -367,10 +367,10 @@ def _brought(rules: Rules) -> Iterator[tuple[str, bool, list[dict[str, str]]]]:
     ):
         predicate, name = map(str, pattern)
         if predicate == RDF_TYPE:
-            above = [{"kind": "subject", "name": each.name} for each in steps.above(name)[1:]]
+            above = [{"kind": "subject", "name": each.name} for each in steps.above[name][1:]]
             yield f"{RDF_TYPE} {name}", False, above
             continue
-        link = steps.link(predicate)
+        link = steps.links[predicate]
         yield predicate, False, _of(link)
         yield predicate, True, _of(link.literal or link)
 

@@ -51,7 +51,7 @@ def by_definition(case: Case) -> tuple[Row, ...] | None:
 def by_changes(case: Case) -> tuple[Row, ...] | None:
     """The incremental evaluator's rows, after half of the triples came first, and one more went again."""
     try:
-        evaluator = Evaluator(case.form, names=tuple(case.dataset.named))
+        evaluator = Evaluator(case.form, names=tuple(case.dataset.named), ranked=True)
     except UnsupportedError:
         return None
     extra = (("<urn:a>", "<urn:p>", "<urn:gone>"),)
@@ -69,7 +69,7 @@ def by_snapshots(case: Case) -> tuple[Row, ...] | None:
     """The rows of the incremental evaluator's operators over a whole content."""
     contents = SnapshotContents()
     try:
-        evaluator = Snapshots(case.form, contents, names=tuple(case.dataset.named))
+        evaluator = Snapshots(case.form, contents, names=tuple(case.dataset.named), ranked=True)
     except UnsupportedError:
         return None
     for name, triples in ((None, case.dataset.default), *case.dataset.named.items()):

@@ -58,10 +58,10 @@ def until(folder, tmp_path, last):
 @pytest.mark.server
 def test_the_verdict_so_far_is_of_the_windows_until_the_newest_answer(done, tmp_path):
     folder, run, verdict = done
-    reader = until(folder, tmp_path, lambda line: line.get("answers"))
+    reader = until(folder, tmp_path, lambda line: line.get("answers") and line["come"] < 20_000)
     found = reader.verdict()
     assert (found.judgement, found.precision, found.recall) == (Judgement.RIGHT, 1.0, 1.0)
-    assert 5 <= len(found.windows) <= len(verdict.windows)
+    assert 1 <= len(found.windows) <= len(verdict.windows)
     for so_far, whole in zip(found.windows, verdict.windows, strict=False):
         assert (so_far.start, so_far.expected, so_far.actual) == (whole.start, whole.expected, whole.actual)
         assert so_far.delay == pytest.approx(whole.delay)
@@ -98,5 +98,5 @@ def test_what_is_no_answer_is_said_and_read_once(tmp_path):
     seen.lines.append((6, b"no answer\n"))
     writer.add(11)
     reader.read()
-    assert "is no answer" in reader.wrong
     assert reader.verdict() is None
+    assert "is no answer" in reader.wrong

@@ -6,6 +6,7 @@ import time
 import httpx
 import pytest
 
+from streamgauge.sources import open_sink
 from tests.servers.queries.asks import IN, select
 from tests.workbench.serving import opened
 
@@ -178,3 +179,17 @@ def test_a_page_elsewhere_registers_nothing(bench):
     made = bench.post("/live/new", data={"query": COUNT}, headers={"origin": "https://elsewhere.example"})
     assert made.status_code == 403
     assert "No query is registered." in bench.get("/live/").text
+
+
+def test_events_of_a_server_are_a_source_and_it_is_let_go_with_its_query(bench):
+    sink = open_sink("sse+http://127.0.0.1:0/readings")
+    try:
+        at = register(bench, sources=sink.url.replace("http", "sse+http", 1) + "?last=0")
+        for time_ in (0, 1000, 2500):
+            sink.send(line(time_).encode())
+        until(lambda: "<dt>elements</dt><dd>3</dd>" in bench.get(at).text)
+        until(lambda: "<dt>answers</dt><dd>1</dd>" in bench.get(at).text)
+        bench.post(f"{at}/end")
+        assert "No stream is read." in bench.get("/live/").text
+    finally:
+        sink.close()

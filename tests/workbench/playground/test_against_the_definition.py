@@ -14,11 +14,12 @@ from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 from streamgauge.suites.conformance.cases import load
 from streamgauge.workbench.rooms.playground.comparison import ReportChange, compared
 from streamgauge.workbench.rooms.playground.evaluation import RowMemory, evaluated
-from streamgauge.workbench.rooms.playground.examples import FIRST, case_state, example, slug
+from streamgauge.workbench.rooms.playground.examples import FIRST, case_state, example
 from streamgauge.workbench.rooms.playground.fields import CONTROLS
 from streamgauge.workbench.rooms.playground.result import result
 
 CASES = load()
+PARTS = 6
 STRATEGIES = [
     {Report.WINDOW_CLOSE},
     {Report.WINDOW_CLOSE, Report.NON_EMPTY},
@@ -119,14 +120,10 @@ def exactly(pairs, mine, theirs, name):
 
 
 @pytest.mark.slow
-def test_changing_a_field_changes_the_reports_that_the_definition_says():
-    assert sum(holds(case) for case in CASES[::5]) > 20 * len(CASES[::5])
-
-
-@pytest.mark.prove
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_changing_a_field_of_any_case_changes_the_reports_that_the_definition_says(case):
-    assert holds(case)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_changing_a_field_changes_the_reports_that_the_definition_says(part):
+    cases = CASES[part::PARTS]
+    assert sum(holds(case) for case in cases) > 20 * len(cases)
 
 
 @pytest.mark.slow
@@ -142,7 +139,7 @@ def test_every_case_opens_as_it_is():
 
 def test_a_case_opens_beside_a_profile():
     case = CASES[0]
-    found = result(example(slug(case.name), "rspql"))
+    found = result(example(case.slug, "rspql"))
     assert found.troubles == ()
     assert found.b.declared.name == "rspql"
 
@@ -153,7 +150,7 @@ def test_of_two_fields_that_differ_the_one_behind_each_difference_is_named():
     assert {pair.field for pair in found.pairs if pair.change is not ReportChange.SAME} == {"borders", "t0"}
     vanished = next(pair for pair in found.pairs if pair.change is ReportChange.VANISHES)
     assert (vanished.instant, vanished.field) == (10_000, "t0")
-    assert "no window closes then" in vanished.why
+    assert "no full window has come by 10,000 ms" in vanished.why
     periodic = result(replace(FIRST, b={"profile": "rspql", "report": ["periodic"], "period": 2500}))
     assert {pair.field for pair in periodic.pairs if pair.change is ReportChange.APPEARS} == {"report and period"}
 

@@ -79,6 +79,14 @@ def test_every_example_is_listed_and_some_open(bench):
     assert bench.get("/", params={"case": "none"}, headers=HTML).status_code == 400
 
 
+def test_a_long_state_is_a_link_too(bench):
+    stream = "\n".join(f"{n * 40}: room{n * 7919 % 997} degrees {n * 31 % 61}." for n in range(600))
+    found = bench.post("/evaluate?brief", json=to_json(FIRST) | {"stream": stream}).json()
+    assert set(found) >= {"html", "link", "places"}
+    assert "a" not in found
+    assert f"{599 * 40}: room" in bench.get("/", params={"s": found["link"]}, headers=HTML).text
+
+
 def test_hostile_text_stays_text(bench):
     bad = "<script>alert(1)</script>"
     state = to_json(FIRST) | {"stream": f"0: a p '{bad}'.", "query": FIRST.query.replace("21", f"'{bad}'")}

@@ -6,7 +6,7 @@ import pytest
 
 from streamgauge.model.answer import Answer
 from streamgauge.workbench.rooms.runs.comparison import compare
-from streamgauge.workbench.rooms.runs.folder import FolderError
+from streamgauge.workbench.rooms.runs.folder import BenchError
 from streamgauge.workbench.rooms.runs.run_list import RunLines
 from tests.report import build
 from tests.workbench.runs.folders import bench, keep
@@ -99,5 +99,5 @@ def test_the_page_shows_them_and_says_what_it_cannot_compare(runs):
 
 def test_one_run_is_not_compared_with_itself(runs):
     [line] = RunLines(runs).of(["first"])
-    with pytest.raises(FolderError, match="one run"):
+    with pytest.raises(BenchError, match="one run"):
         compare(runs, (line, line))

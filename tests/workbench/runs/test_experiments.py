@@ -9,7 +9,7 @@ import pytest
 
 from streamgauge.suites.experiments import read
 from streamgauge.suites.experiments.plan import plan_query, plan_runs
-from streamgauge.workbench.rooms.runs.experiment_page import Experiments
+from streamgauge.workbench.rooms.runs.experiment_page import Experiments, experiment_text
 from streamgauge.workbench.rooms.runs.run_list import RunLines
 from tests.report import build
 from tests.workbench.runs.folders import EXPERIMENT, bench, keep
@@ -125,6 +125,7 @@ def recorded(experiment, **changes):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_command_that_does_a_run_again_makes_just_its_trial(tmp_path):
     (tmp_path / "e.toml").write_text(EXPERIMENT)
     overrides = ["workload.stations=3", "feed.pace=7", "query.parameters.WSIZE=4s", "repetitions=2"]
@@ -138,4 +139,10 @@ def test_the_command_that_does_a_run_again_makes_just_its_trial(tmp_path):
     [trial] = plan_runs(again, plan_query(again))
     assert trial.differences(header) == ()
     assert experiments.command(replace(header, experiment="other"), ["e.toml"]) == ""
+    (tmp_path / "other.toml").write_text(experiment_text(header))
+    other = read(tmp_path / "other.toml")
+    [trial] = plan_runs(other, plan_query(other))
+    assert trial.differences(header) == ()
+    assert experiment_text(replace(header, engine="none-such")) == ""
+    assert experiment_text(replace(header, workload={"name": "recorded.ttl", "content": "x"})) == ""
     assert experiments.command(replace(header, query_text="ASK {}"), ["e.toml"]) == ""

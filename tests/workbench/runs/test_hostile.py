@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -51,6 +52,18 @@ def many_windows(run: Path) -> None:
     pq.write_table(pa.table({"delay": pa.repeat(pa.scalar(1.5), 11_000_000)}), part)
 
 
+def repeated_rows(run: Path) -> None:
+    """A file of 30 kB that is a table of 12 GB."""
+    part = next((run / "rows.parquet").glob("*.parquet"))
+    rows = 600_000
+    text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array(['"' + 20_000 * "x" + '"']))
+    values = pa.ListArray.from_arrays(pa.array(range(rows + 1), pa.int32()), text)
+    columns = {"report": np.zeros(rows, np.int64), "position": np.arange(rows, dtype=np.int32)}
+    table = pa.table({**columns, "sign": np.ones(rows, np.int8), "values": values})
+    pq.write_table(table, part, compression="zstd")
+    assert part.stat().st_size < 3_000_000
+
+
 def linked_header(run: Path) -> None:
     (run / "run.json").unlink()
     (run / "run.json").symlink_to("/etc/passwd")
@@ -75,11 +88,18 @@ def no_query(run: Path) -> None:
 
 def far_times(run: Path) -> None:
     change(run / "run.json", advanced_to=10**30, cpu=10**400)
+    os.utime(run / "run.json", (1, 15_000_000_000))
+
+
+def long_number(run: Path) -> None:
+    (run / "run.json").write_text(
+        (run / "run.json").read_text().replace('"repetition": 1', f'"repetition": {"9" * 5000}')
+    )
 
 
 DAMAGES = [
     cut_header, other_kind, nested, wrong_types, no_judgement, cut_windows, other_windows, linked_header,
-    linked_table, pipe, surrogate, no_query, far_times,
+    linked_table, pipe, surrogate, no_query, far_times, long_number,
     pytest.param(many_windows, marks=pytest.mark.slow),
 ]  # fmt: skip
 
@@ -99,6 +119,13 @@ def test_a_damaged_run_is_a_sentence_and_the_others_stay(tmp_path, damage):
         for answer in (page, report):
             assert "root:" not in answer.text
             assert "<script>alert" not in answer.text
+
+
+@pytest.mark.slow
+def test_a_table_that_is_small_on_the_disk_only_is_not_read(tmp_path):
+    repeated_rows(keep(tmp_path / "run", build.right()))
+    with bench(tmp_path) as client:
+        assert "too large for this page" in client.get("/runs/report/run").text
 
 
 @pytest.mark.slow

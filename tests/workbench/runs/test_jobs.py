@@ -1,16 +1,21 @@
 """Jobs of the workbench: one for each key, few at once, and none that outlives it."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from dataclasses import replace
 from types import SimpleNamespace
 
 import psutil
 import pytest
 
-from streamgauge.workbench.rooms.runs.jobs import BusyError, Job, Jobs, polyline
+from streamgauge.workbench.rooms import Bench, runs
+from streamgauge.workbench.rooms.runs import RunsRoom
+from streamgauge.workbench.rooms.runs.jobs import BenchJob, JobRefusedError, Jobs, JobView, polyline
 from tests.workbench.runs.folders import EXPERIMENT, bench
 
 WAIT_S = 60
@@ -26,10 +31,10 @@ def job(going=True, title="job"):
 def test_one_job_goes_on_for_a_key_and_as_many_as_may_in_all():
     jobs, first = Jobs(most=2), job(title="first")
     jobs.start("a", lambda: first)
-    with pytest.raises(BusyError, match="first runs already"):
+    with pytest.raises(JobRefusedError, match="first runs already"):
         jobs.start("a", lambda: pytest.fail("made"))
     jobs.start("b", lambda: job(title="second"))
-    with pytest.raises(BusyError, match="first and second run already"):
+    with pytest.raises(JobRefusedError, match="first and second run already"):
         jobs.start("c", lambda: pytest.fail("made"))
     first.going = False
     again = jobs.start("a", job)
@@ -42,7 +47,7 @@ def test_closing_stops_what_goes_on_and_lets_nothing_begin():
     jobs.start("b", lambda: job(going=False))
     assert jobs.close() == ["going: Stopped."]
     assert going.stopped
-    with pytest.raises(BusyError, match="closing"):
+    with pytest.raises(JobRefusedError, match="closing"):
         jobs.start("c", job)
 
 
@@ -50,6 +55,31 @@ def test_points_of_a_small_plot():
     assert polyline([0, 5, 10]) == "0.0,30.0 50.0,15.0 100.0,0.0"
     assert polyline([0, 0]) == "0.0,30.0 100.0,30.0"
     assert len(polyline(range(10_000)).split()) <= 240
+
+
+def test_a_watch_ends_with_the_job_and_when_the_workbench_is_told_to_stop(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "EVERY_S", 0.001)
+    view = JobView(True, False, "", "<step>", 0.5, "")
+    looks = iter([view, view, replace(view, step="next"), replace(view, going=False)])
+    place = Bench(tmp_path)
+    room = RunsRoom(place)
+
+    async def told(look):
+        return [each async for each in room._told(SimpleNamespace(look=look))]
+
+    first, second, last = asyncio.run(told(lambda: next(looks)))
+    assert first.startswith(b"event: progress\n")
+    assert b"&lt;step&gt;" in first
+    assert b"next" in second
+    assert last.startswith(b"event: over\n")
+    seen = []
+
+    def leave():
+        place.leaving.set()
+        seen.append(1)
+        return view
+
+    assert len(asyncio.run(told(leave))) == len(seen) == 1
 
 
 def until(seen):
@@ -62,9 +92,11 @@ def until(seen):
 
 def engines(pid):
     """The engine's process below a job's."""
-    return [
-        each for each in psutil.Process(pid).children(recursive=True) if "streamgauge.harness.host" in each.cmdline()
-    ]
+    found = []
+    for each in psutil.Process(pid).children(recursive=True):
+        with suppress(psutil.Error):
+            found += [each] if "streamgauge.harness.host" in each.cmdline() else []
+    return found
 
 
 @pytest.mark.server
@@ -76,21 +108,24 @@ def test_closing_the_workbench_ends_an_experiment_with_its_engine_and_says_so(tm
         busy = client.post("/runs/experiment/e.toml", do="start")
         assert (busy.status_code, "experiment heat runs already" in busy.text) == (400, True)
         until(lambda: engines(os.getpid()))
-        assert ">Running<" in client.get("/runs/experiment/e.toml").text
+        page = client.get("/runs/experiment/e.toml").text
+        assert ">Running<" in page
+        assert '<noscript><meta http-equiv="refresh" content="3"></noscript>' in page
         assert "running" in client.get("/runs/").text
     assert "streamgauge: experiment heat: Stopped; finished runs are kept" in capfd.readouterr().err
     assert set(psutil.Process().children(recursive=True)) <= before
 
 
+@pytest.mark.prove
 @pytest.mark.server
 def test_an_experiment_ends_when_the_workbench_is_killed(tmp_path):
     (tmp_path / "e.toml").write_text(EXPERIMENT)
     program = (
-        "import time\nfrom streamgauge.workbench.rooms.runs.jobs import Job\n"
-        f"job = Job('x', {str(tmp_path)!r}, ['run', 'e.toml', '--out', 'out'], watched=True)\n"
+        "import time\nfrom streamgauge.workbench.rooms.runs.jobs import BenchJob\n"
+        f"job = BenchJob('x', {str(tmp_path)!r}, ['run', 'e.toml', '--out', 'out'], watched=True)\n"
         "time.sleep(600)"
     )
-    owner = subprocess.Popen([sys.executable, "-c", program])
+    owner = subprocess.Popen([sys.executable, "-c", program], env={**os.environ, "TMPDIR": str(tmp_path)})
     try:
         until(lambda: engines(owner.pid))
         below = psutil.Process(owner.pid).children(recursive=True)
@@ -103,7 +138,7 @@ def test_an_experiment_ends_when_the_workbench_is_killed(tmp_path):
 @pytest.mark.server
 def test_a_command_that_refuses_says_why(tmp_path):
     (tmp_path / "e.toml").write_text("[workload]\n")
-    made = Job("x", tmp_path, ["run", "e.toml"], watched=True)
+    made = BenchJob("x", tmp_path, ["run", "e.toml"], watched=True)
     until(lambda: not made.going)
     assert made.sentence.startswith("Not done: ")
     assert "query is missing" in made.sentence

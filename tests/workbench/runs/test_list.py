@@ -10,7 +10,7 @@ from streamgauge.workbench.rooms.runs import run_list
 from streamgauge.workbench.rooms.runs.folder import find
 from streamgauge.workbench.rooms.runs.run_list import ListRequest, RunLine, RunLines, listed
 from tests.report import build
-from tests.workbench.runs.folders import bench, keep
+from tests.workbench.runs.folders import bench, change, keep
 
 
 @pytest.fixture(scope="module")
@@ -125,3 +125,11 @@ def test_the_page_of_a_run_leads_to_its_report(client):
     assert client.get("/runs/report/elsewhere/recorded").status_code == 400
     assert "streamgauge run" not in page
     assert "Not judged yet" in client.get("/runs/run/elsewhere/recorded").text
+
+
+def test_a_run_of_semantics_that_no_profile_has_has_its_page(tmp_path):
+    run = keep(tmp_path / "run", build.right(), verdict=False)
+    change(run / "run.json", semantics={"name": "of my own"}, workload={"k k": [{}, None]})
+    with bench(tmp_path) as client:
+        page = client.get("/runs/run/run")
+    assert (page.status_code, "of my own" in page.text) == (200, True)

@@ -12,7 +12,9 @@ from streamgauge.servers.fragments.annotations import method, methods
 from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application
+from streamgauge.servers.fragments.store import Keep
 from streamgauge.servers.fragments.store.indexed import MemoryStore
+from streamgauge.servers.fragments.writes import add, sweep
 from streamgauge.servers.http.server import Serving
 from streamgauge.workbench.rooms.servers.facts import short_prefixes
 from tests.servers.broker.served import GRAPH, OTHER, serving
@@ -43,7 +45,14 @@ def fragments(style, facts):
     store, numbers = MemoryStore(), iter(range(1000))
     data = DataSet("trains", store, style, lambda: NOW)
     data.change((), method(style.method).annotate(facts, style, lambda _: f"n{next(numbers)}"))
-    said, app = [], application([data])
+    with app_served(application([data])) as url:
+        yield url
+
+
+@contextmanager
+def app_served(app):
+    """The address of a server of an application."""
+    said = []
     server = Serving(app, "127.0.0.1", 0, lambda: None, said.append)
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -150,6 +159,24 @@ def test_facts_are_shown_with_their_times_however_these_are_written(bench, style
         assert '<span class="note">always</span>' in text
 
 
+def test_facts_are_shown_as_they_were_at_an_instant(bench):
+    now = [NOW]
+    data = DataSet("trains", MemoryStore(Keep()), Style(), lambda: now[0])
+    first, second = (Fact((f"<{E}1>", f"<{E}delay>", f'"{n}"'), None, NOW + n * 1000) for n in (5, 9))
+    add(data, [first, second])
+    now[0] = NOW + 6000
+    sweep(data, now[0])
+    with app_served(application([data])) as url:
+        at = name(bench, "fragments", url)
+        here = {"set": f"{url}/trains", "predicate": f"{E}delay"}
+        assert bench.get(f"{at}facts", params=here).text.count('class="fact"') == 1
+        past = bench.get(f"{at}facts", params={**here, "at": str(NOW + 1000)})
+        assert past.status_code == 200, alert(past)
+        assert past.text.count('class="fact"') == 2
+        assert "until 2024-10-04 00:00:05" in past.text
+        assert f"As it was at {NOW + 1000}" in past.text
+
+
 def test_a_data_set_of_another_origin_and_terms_that_are_none_are_refused(bench):
     with fragments(Style(), [Fact(("<urn:a>", "<urn:b>", "<urn:c>"))]) as url:
         at = name(bench, "fragments", url)
@@ -162,6 +189,28 @@ def test_a_data_set_of_another_origin_and_terms_that_are_none_are_refused(bench)
         assert "410" in alert(past)
         shown = bench.get(f"{at}facts", params={"set": f"{url}/trains", "predicate": "urn:b"}).text
         assert "No times are written in this data set." in shown
+
+
+def test_what_is_no_broker_or_sends_too_much_is_said_in_a_sentence(bench):
+    async def answer(scope, receive, send):
+        path = scope["path"]
+        body = {
+            "/channels": b'{"channels": ["<i>", "big"], "more": false}',
+            "/channels/<i>": b'{"channel": "<i>", "query": 7, "notification": "many"}',
+            "/channels/big": b'{"channel": "big", "query": "<i>", "form": "SELECT", "variables": ["x"],'
+            b' "notification": 3, "subscribers": 0, "connections": 0}',
+        }.get(path, b" " * 9_000_000)
+        head = [(b"content-type", b"application/json"), (b"notification", b"3")]
+        await send({"type": "http.response.start", "status": 200, "headers": head})
+        await send({"type": "http.response.body", "body": body})
+
+    with app_served(answer) as url:
+        at = name(bench, "broker", url)
+        assert "does not answer as a broker does" in alert(bench.get(at))
+        shown = bench.get(f"{at}channels/big/")
+        assert "more than 8388608 bytes" in alert(shown)
+        assert '<pre tabindex="0">&lt;i&gt;</pre>' in shown.text
+        assert "does not answer as a broker does" in bench.get(f"{at}channels/%3Ci%3E/").text
 
 
 def test_only_hosts_that_may_be_are_asked(bench):

@@ -12,7 +12,8 @@ from typing import IO, Final, TypeAlias, cast
 
 import pyoxigraph as ox
 
-from streamgauge.formats.bounds import BoundError, ByteReader, bounded
+from streamgauge.formats.bounded_files import ByteReader, bounded
+from streamgauge.formats.bounds import BoundError
 from streamgauge.formats.canonical import parse_term, to_term
 from streamgauge.formats.lines import Input
 from streamgauge.model.element import StreamElement

@@ -140,9 +140,9 @@ def evaluators(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tupl
     names = [f"<{each.name}>" for each in first.windows if each.name is not None]
     if all(looks_rarely(query, semantics) for query in queries):
         contents = SnapshotContents()
-        return contents, [Snapshots(query.form, contents, empty, names) for query in queries]
+        return contents, [Snapshots(query.form, contents, empty, names, ranked=True) for query in queries]
     pool = WindowJoins(first.static)
-    kept: list[QueryEvaluator] = [KeptAnswer(query.form, pool.leaf, empty, names) for query in queries]
+    kept: list[QueryEvaluator] = [KeptAnswer(query.form, pool.leaf, empty, names, ranked=True) for query in queries]
     pool.feeds(None)
     return pool, kept
 

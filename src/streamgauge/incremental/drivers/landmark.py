@@ -102,11 +102,14 @@ class StandingQuery:
             raise self._landmark.budget.too_much
         if not self.begun:
             return (), ()
-        effort = self.effort
-        effort.most = effort.left = self._landmark.budget.most
+        effort, budget = self.effort, self._landmark.budget
+        effort.most = effort.left = budget.most if budget.left >= budget.most else budget.evaluate()
         if self._weight:
             self._spend()
-        return self.kept.turn()
+        changed = self.kept.turn()
+        if effort.most - effort.left > budget.part:
+            budget.spend(effort.most - effort.left - budget.part)
+        return changed
 
     def _spend(self) -> None:
         """Every operator is gone through by what was found."""
@@ -117,6 +120,8 @@ class StandingQuery:
         for entry in self.entries:
             entry.leave()
         self.entries.clear()
+        self._landmark.budget.asking -= self.begun
+        self.begun = False
         touches = self._landmark.touches
         if self in touches:
             touches[:] = [each for each in touches if each is not self]
@@ -134,18 +139,20 @@ class Landmark:
         self.pool = ShapePool(self.closure.facts, self.budget)
         self.graphs = NamedGraphs(self.budget)
         self.touches: list[StandingQuery] = []
-        self.most_to_begin = self._change = BOUNDLESS
+        self.most_to_begin = self._change = self._whole = BOUNDLESS
         self._failed: dict[StandingQuery, TooMuchError] = {}
 
-    def limit(self, effort: int, derived: int, change: int | None = None) -> None:
+    def limit(self, effort: int, derived: int, change: int | None = None, whole: int = BOUNDLESS) -> None:
         """How much is looked at to begin a query, how often one change derives something, what it lets a query look at.
+
+        All queries together look at ``whole``, in the same proportion more for a larger change.
 
         For a change that is ``change``, ``effort`` unless said, and ``PER_TRIPLE`` more for each of its triples, up to
         ``MOST_TIMES`` as much and ``PER_TRIPLE`` for each triple beyond ``LARGE``, at most ``effort``.
         """
         self.most_to_begin, self.closure.most = effort, derived
-        self._change = effort if change is None else change
-        self.budget.most = min(effort, self._change)
+        self._change, self._whole = effort if change is None else change, whole
+        self.budget.begin(min(effort, self._change), whole)
 
     def ask(self, form: QueryForm) -> StandingQuery:
         """A query, answered at once until its ``end``.
@@ -185,6 +192,7 @@ class Landmark:
         if standing.failed:
             raise self.budget.too_much
         standing.begun = True
+        self.budget.asking += 1
         standing.settle()
 
     @property
@@ -221,7 +229,8 @@ class Landmark:
         if named is not None:
             size += len(named[0]) + len(named[1])
             self.graphs.check(named[0])
-        self.budget.most = self._most(size)
+        most = self._most(size)
+        self.budget.begin(most, max(self._whole, self._whole * most // self._change))
         self.closure.apply(came, went)
         if named is not None:
             self.graphs.change(*named)

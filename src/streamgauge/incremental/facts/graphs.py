@@ -86,7 +86,13 @@ class PatternEntry(PendingRows):
 
     def take(self) -> Bag:
         """The change since it was taken last."""
-        change = super().take()
+        if self._first is not None or self._closed:
+            change = super().take()
+        elif self._found:
+            change = self._found.copy()
+            self._found.clear()
+        else:
+            return {}
         return _narrowed(change, self._width) if self._wide else change
 
     def steps(self, effort: EvaluationBudget) -> Iterator[None]:

@@ -15,7 +15,7 @@ from streamgauge.incremental.budget import ChangeBudget
 from streamgauge.incremental.facts.facts import Class, Facts
 from streamgauge.incremental.facts.gates import JoinTrigger
 from streamgauge.incremental.facts.joins import Anchor, Finish, fact_joins
-from streamgauge.incremental.ir import Do, Emit, JoinError, Locals, Module, Scan, Test, row_of, tuple_of
+from streamgauge.incremental.ir import Do, Emit, JoinError, Locals, Module, Probe, Scan, Test, row_of, tuple_of
 from streamgauge.incremental.operators import Bag
 from streamgauge.incremental.plan import BgpRequest
 from streamgauge.incremental.rewrite import UnsupportedError
@@ -107,13 +107,16 @@ class Taker:
 
 
 class Takers(list[tuple[Bag, PatternOwner]]):
-    """The takers with the same constants; ``left`` is how many facts may be looked at for them in ``turn``."""
+    """The takers with the same constants; ``left`` is how many facts may be looked at for them in ``turn``.
 
-    __slots__ = ("left", "turn")
+    ``granted`` is how many that were.
+    """
+
+    __slots__ = ("granted", "left", "turn")
 
     def __init__(self, takers: Sequence[tuple[Bag, PatternOwner]] = ()) -> None:
         super().__init__(takers)
-        self.left, self.turn = 0, -1
+        self.left, self.turn, self.granted = 0, -1, 0
 
 
 Asking: TypeAlias = dict[object, Takers]
@@ -161,10 +164,11 @@ class ShapeJoins:
     def __init__(self, shape: PatternShape, facts: Facts, budget: ChangeBudget) -> None:
         self.shape = shape
         self._budget = budget
-        self._left, self._turn, self._asking = [0, 0], -1, 0
+        self._left, self._turn, self._granted, self._asking = [0, 0], -1, 0, 0
         self._finding_for: list[Bag] = [{}]
         self._shares: Counter[int] = Counter()
         self._takers: Asking = {}
+        self._only: Sequence[Term] | None = None
         self._few = True
         self._plan = fact_joins(facts, shape.patterns, shape.conditions, shape.keys)
         self._late = _Late(shape, self._takers, self._left, self._over)
@@ -186,6 +190,9 @@ class ShapeJoins:
 
     def _compiled(self, at: int, sign: int) -> Callable[..., None]:
         """The function that finds the solutions that come or go with a fact."""
+        if self._only is not None:
+            takers = self._takers[_key(self._only)]
+            return self._plan.trigger(at, sign, _Sole(self.shape, self._takers, self._exceeded, self._only, takers))
         if not self._few or self._plan.binds(at, self.shape.keys):
             return self._plan.trigger(at, sign, self._late)
         return self._plan.trigger(at, sign, _Early(self.shape, self._takers, self._exceeded))
@@ -201,10 +208,12 @@ class ShapeJoins:
         takers = self._takers.get(key)
         if takers is None:
             takers = self._takers[key] = Takers()
+            self._budget.asking += 1
             for each in self._triggers:
                 each.open(constants)
-            if self._few and len(self._takers) > FEW:
-                self._few = False
+            known, self._only = self._only is not None, constants if self._asking == 1 else None
+            if known or (self._few and len(self._takers) > FEW):
+                self._few = self._few and len(self._takers) <= FEW
                 for each in self._triggers:
                     each.compile_again()
         takers.append((taker.found, taker.owner))
@@ -248,24 +257,37 @@ class ShapeJoins:
         return self._plan.anchor(self._all)
 
     def _over(self, takers: Takers | None) -> bool:
-        """All that may be looked at was; whether that was in this turn, which ends it for those who ask for it."""
-        if self._turn != self._budget.turn:
-            self._left[0], self._turn = self._budget.most // min(self._shares), self._budget.turn
+        """Whether all that was granted is looked at: that ends it for those who ask for it, else for everybody."""
+        if self._more():
             return False
         for each in self._takers.values() if takers is None else [takers]:
             self._fail(each)
-        if takers is not None:
-            self._left[0] = self._budget.most
+        self._left[0] = self._granted = 0
         return True
+
+    def _more(self) -> bool:
+        """Whether more is granted than was looked at."""
+        budget = self._budget
+        if self._turn != budget.turn:
+            self._turn, self._granted = budget.turn, 0
+        more = budget.grant(self._granted, -self._left[0], budget.most // min(self._shares))
+        self._granted += more
+        self._left[0] += more
+        return more > 0
 
     def _exceeded(self, takers: Takers) -> bool:
         """The same where the joins began with the constants of these takers."""
-        if takers.turn != self._budget.turn:
-            takers.turn = self._budget.turn
-            takers.left = self._budget.most // min(owner.share for _, owner in takers)
-            return False
-        self._fail(takers)
-        return True
+        budget = self._budget
+        if takers.turn != budget.turn:
+            takers.turn, takers.granted = budget.turn, 0
+        share = min((owner.share for _, owner in takers), default=1)
+        more = budget.grant(takers.granted, -takers.left, budget.most // share)
+        if not more:
+            self._fail(takers)
+            return True
+        takers.granted += more
+        takers.left += more
+        return False
 
     def _fail(self, takers: Takers) -> None:
         for _, owner in takers:
@@ -280,6 +302,7 @@ class ShapeJoins:
             takers[:] = [each for each in takers if each[0] is not taker.found]
             if not takers:
                 del self._takers[key]
+                self._budget.asking -= 1
                 for each in self._triggers:
                     each.close(constants)
         self._asking -= 1
@@ -338,8 +361,15 @@ class _Late(_ShapeFinish):
         module.add(Do(f"{left}[0] -= {count}"), Do(f"if {left}[0] < 0 and {module.use(self.over)}(takers): return"))
 
     def bound(self, module: Module, where: Locals) -> None:
-        """Go on where there are takers."""
+        """Go on where there are takers, in a function of its own: what ends it for them ends no others' search."""
+        searched = any(
+            isinstance(each, Scan) or (isinstance(each, Probe) and each.targets) for each in module.operations
+        )
         module.add(Do(f"takers = {module.use(self.takers)}.get({self.key(where)})"), Test("takers"))
+        if searched:
+            given = ["takers", *dict.fromkeys(where.values())]
+            module.add(Do(f"rest({', '.join(given)})"))
+            module.function("rest", given)
 
 
 @dataclass(frozen=True)
@@ -367,6 +397,21 @@ class _Early(_ShapeFinish):
     def bound(self, module: Module, where: Locals) -> None:  # noqa: ARG002
         """Go on where there are takers."""
         module.add(Test("takers"))
+
+
+@dataclass(frozen=True)
+class _Sole(_Early):
+    """The joins begin with the constants of the only takers, which the function knows by names."""
+
+    constants: Sequence[Term]
+    only: Takers
+
+    def headed(self, module: Module, given: Sequence[str]) -> dict[str, str]:
+        """One function, without a look-up of takers."""
+        where = dict(zip(self.keys, map(module.use, self.constants), strict=True))
+        module.function("run", given)
+        module.add(Do(f"takers = {module.use(self.only)}"))
+        return where
 
 
 @dataclass(frozen=True)

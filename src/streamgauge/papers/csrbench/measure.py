@@ -207,14 +207,19 @@ def _counts(data: CsrbenchData, engine: str, query: str) -> ExpectedSizes:
 
 
 def reproduce(
-    folder: Path, explain: Explain, tell: Tell = lambda _what, _share: None, keep: Path | None = None
+    folder: Path,
+    explain: Explain,
+    tell: Tell = lambda _what, _share: None,
+    keep: Path | None = None,
+    *,
+    again: bool = False,
 ) -> Reproduction:
     """Table 2 beside ours, the sizes of the expected answers, and why answers fail.
 
-    Cells are kept below ``keep`` until all are done.
+    Cells are kept below ``keep``; with ``again`` all are measured again.
     """
     data = CsrbenchData(folder)
-    steps = ReproductionSteps(keep, folder)
+    steps = ReproductionSteps(keep, folder, again=again)
     found = cells(data, explain, tell, steps)
     sizes = all_counts(data, tell, steps)
     steps.end()

@@ -10,15 +10,18 @@ from streamgauge import workloads
 from streamgauge.formats.files import made_folder
 from streamgauge.formats.run import read_json, write_json
 from streamgauge.formats.streams import read_triples
+from streamgauge.model.phrases import counted
 from streamgauge.papers.reproduction import ComparedClaim, Reproduction, Tell, claims_table, paper
 from streamgauge.reasoning import read_rules
 from streamgauge.report.charts import ChartDrawing
-from streamgauge.report.numbers import NOTHING, number
+from streamgauge.report.numbers import NOTHING, number, rate
 from streamgauge.report.plots import Figure
 from streamgauge.report.sections import PageSection, PageTable, TableLine
 from streamgauge.report.sepbm import (
     COLUMNS,
     NOTE,
+    NOTIFICATION,
+    THROUGHPUT,
     as_json,
     fine,
     line,
@@ -261,7 +264,7 @@ def throughput_lines(measured: SepbmOutcomes) -> Iterator[TableLine]:
         yield TableLine((
             strategy, NOTHING if theirs is None else f"×{number(theirs)}",
             NOTHING if factor is None else f"×{number(factor)}",
-            NOTHING if ours is None else f"{number(ours)} a second",
+            NOTHING if ours is None else f"{rate(ours)} a second",
         ))  # fmt: skip
 
 
@@ -308,7 +311,7 @@ def _fast_beside_slow(scores: Mapping[str, NotificationScore]) -> ComparedClaim:
     slow = [scores[name].throughput.rate for name in times if name in SLOW]
     if not fast or not slow:
         return CLAIMS["throughput_of_fast"].beside([0, 0])
-    said = f"{number(fmean(fast))} and {number(fmean(slow))} a second"
+    said = f"{rate(fmean(fast))} and {rate(fmean(slow))} a second"
     return CLAIMS["throughput_of_fast"].beside([fmean(fast), fmean(slow)], said)
 
 
@@ -392,7 +395,8 @@ def document(extent: SepbmExtent, measured: SepbmOutcomes) -> Reproduction:
         },
         "lacking": dict(measured.lacking),
     }
-    title = f"SEP-BM with {extent.universities} universities, {extent.publications} publications, rule {extent.rule}"
+    size = "1 university" if extent.universities == 1 else f"{extent.universities:,} universities"
+    title = f"SEP-BM with {size}, {counted(extent.publications, 'publication')}, rule {extent.rule}"
     return PAPER.reproduction(title, sections, data, extent.strategies)
 
 
@@ -421,14 +425,15 @@ def _figures(drawing: ChartDrawing, extent: SepbmExtent, measured: SepbmOutcomes
     """Figures 4 to 7 by channel, each alone, and all at once."""
     alone = {strategy: measured.alone(strategy) for strategy in extent.strategies}
     if any(alone.values()):
+        names = tuple(dict.fromkeys(name for scores in alone.values() for name in scores))
         times = {place: times_of(scores) for place, scores in enumerate(alone.values())}
         rates = {
             place: {name: each.throughput.rate for name, each in scores.items()}
             for place, scores in enumerate(alone.values())
         }
         figures = [
-            *plotted(drawing, "Figures 4 and 6: notification time by channel", times, "mean, ms", fine),
-            *plotted(drawing, "Figures 5 and 7: throughput by channel", rates, "publications a second"),
+            *plotted(drawing, "Figures 4 and 6: notification time by channel", times, NOTIFICATION, names, fine),
+            *plotted(drawing, "Figures 5 and 7: throughput by channel", rates, THROUGHPUT, names),
         ]
         tables = tuple(
             PageTable(strategy, COLUMNS, tuple(line(name, each) for name, each in scores.items()))
@@ -439,7 +444,9 @@ def _figures(drawing: ChartDrawing, extent: SepbmExtent, measured: SepbmOutcomes
     found = {name: outcome for name in extent.strategies if (outcome := measured.together(name)) is not None}
     if found:
         series = {extent.strategies.index(name): mean_times(outcome) for name, outcome in found.items()}
-        plot = plotted(drawing, "Notification time by channel, all at once", series, "mean, ms", fine)
+        names = tuple(dict.fromkeys(name for outcome in found.values() for name in outcome.recording.channels))
+        title = "Notification time by channel, all at once"
+        plot = plotted(drawing, title, series, NOTIFICATION, names, fine)
         yield PageSection("together", "All channels at once", (NOTE,), _beside(found), tuple(plot))
 
 
@@ -481,4 +488,4 @@ def _by_publishers(drawing: ChartDrawing, extent: SepbmExtent, measured: SepbmOu
         rates = {f"{count}": score(each.analysis).throughput.rate for count, each in outcomes.items() if each}
         if rates:
             found[extent.strategies.index(strategy)] = rates
-    yield from plotted(drawing, "Throughput by publishers", found, "publications a second")
+    yield from plotted(drawing, "Throughput by publishers", found, THROUGHPUT, tuple(map(str, PUBLISHERS)))

@@ -265,7 +265,7 @@ def reproduce(
     tell: Tell = lambda _what, _share: None,
     keep: Path | None = None,
 ) -> Reproduction:
-    """Every figure that can be had, beside the published one; sizes are kept below ``keep`` until all are done."""
+    """Every figure that can be had, beside the published one; sizes are kept below ``keep``."""
     results = ResultFiles(data)
     steps = ReproductionSteps(keep, data)
     tell("experiment 4", 0.0)

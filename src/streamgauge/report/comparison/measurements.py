@@ -4,7 +4,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -22,6 +22,8 @@ BASELINE: Final = "streamgauge baseline"
 
 _REPEATED: Final = re.compile(r"-seed-?\d+-\d+$")
 """The end of a run folder's name that tells seed and repetition."""
+
+_OF_RUNS: Final = frozenset({"run.json", "verdict.json"})
 
 WORST_FIRST: Final = (Judgement.WRONG, Judgement.UNKNOWN, Judgement.LATE, Judgement.RIGHT)
 
@@ -80,8 +82,8 @@ class Measurements:
 def measured(path: Path) -> Measurements:
     """The measurements of a run, a folder of runs, a capacity's folder or file, or a stored baseline.
 
-    Runs that differ in seed and repetition alone are one measurement. Of a capacity's folder only the capacities count:
-    its probes beyond a limit fail by design. ComparisonError and RunError name the file that is wrong.
+    Runs that differ in seed and repetition alone are one measurement. The probes of a capacity do not count as runs:
+    those beyond a limit fail by design. ComparisonError and RunError name the file that is wrong.
     """
     if path.is_file():
         return _of_file(path)
@@ -89,13 +91,23 @@ def measured(path: Path) -> Measurements:
         raise ComparisonError(f"{path}: there is no such file or folder: name a run, a folder of runs or a baseline")
     if (path / "run.json").is_file():
         return Measurements(runs=tuple(_repeated([(path.resolve().name, path)])))
-    capacities = [(file, data) for file in sorted(path.glob("*.json")) if (data := _capacity(file)) is not None]
-    if capacities:
-        return Measurements(capacities=tuple(each for file, data in capacities for each in _carried(file, data)))
-    found = sorted(file.parent for file in path.rglob("run.json"))
-    if not found:
+    return _of_folder(path)
+
+
+def _of_folder(path: Path) -> Measurements:
+    """The runs and the capacities below a folder, named by where they are."""
+    capacities, homes = list[CapacityMeasurement](), set[Path]()
+    for file in sorted(path.rglob("*.json")):
+        if file.name not in _OF_RUNS and (data := _capacity(file)) is not None:
+            homes.add(file.parent)
+            place = file.parent.relative_to(path).as_posix()
+            capacities += [
+                one if place == "." else replace(one, name=f"{place}/{one.name}") for one in _carried(file, data)
+            ]
+    runs = sorted(file.parent for file in path.rglob("run.json") if homes.isdisjoint(file.parents))
+    if not runs and not capacities:
         raise ComparisonError(f"{path}: there is no run in it (run.json), no capacity and no baseline")
-    return Measurements(runs=tuple(_repeated((run.relative_to(path).as_posix(), run) for run in found)))
+    return Measurements(tuple(_repeated((run.relative_to(path).as_posix(), run) for run in runs)), tuple(capacities))
 
 
 def write_baseline(path: Path, found: Measurements) -> None:

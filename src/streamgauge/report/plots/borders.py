@@ -38,7 +38,7 @@ def _strip(drawing: ChartDrawing, one: Series, placed: list[Placed], links: Mapp
         shown = shown[:LANES]
     borders = one.header.semantics.borders
     text = f"Window borders: {one.label}"
-    note = "✓ right, ◷ late, ✗ wrong rows, ? missed, + surplus. Bars of those that are not right lead to their rows."
+    note = "✓ right, ◷ late, ✗ wrong rows, ? missed, + surplus. A bar that is not right leads to its rows."
     if len(shown) < len(placed):
         which = "from around the first that is not right" if state(placed[odd][1]) != "right" else "the first ones"
         note += f" {len(shown)} of {counted(len(placed), one.unit)} are drawn, {which}."

@@ -176,7 +176,7 @@ def _brief(
         shown = (bin_.middle,) if whole else (bin_.middle, bin_.low, bin_.high)
         lines.append((one.label, number(bin_.x), *map(show, shown)))
     count = sum(content[one.index].size for one in series)
-    note = "" if whole else f"{counted(count, 'value')} in stretches of equal length."
+    note = "" if whole else f"A line stands for neighbouring values, {count:,} in all."
     return ("series", *names), tuple(lines), note
 
 

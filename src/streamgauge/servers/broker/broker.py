@@ -61,7 +61,7 @@ class Broker(Registry):
         if journal is not None and not strategy.complete:
             raise ValueError("a strategy that puts evaluations off cannot be durable: use incremental or reevaluate")
         limits, kept = limits or Limits(), journal or Journal()
-        strategy.limit(limits.effort, limits.derived, limits.change)
+        strategy.limit(limits.effort, limits.derived, limits.change, limits.changes)
         strategy.load(kept.facts())
         super().__init__(strategy, kept, limits, clock)
         self._steady, self._graphs, self._durable = steady, strategy.graphs, journal is not None
@@ -269,7 +269,7 @@ class Broker(Registry):
         try:
             deque(self._strategy.publish([back], self._steady()), maxlen=0)
         finally:
-            self._strategy.limit(self.limits.effort, self.limits.derived, self.limits.change)
+            self._strategy.limit(self.limits.effort, self.limits.derived, self.limits.change, self.limits.changes)
         self._mend()
         self._keys, self._forgotten = RetryMemory[int](self.limits.keys, self._journal.keys()), []
         self._number = publications[0].number - 1

@@ -108,14 +108,6 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelNames:
-    """The names of channels that the token may subscribe to, sorted; whether there are ``more`` behind the last."""
-
-    names: tuple[str, ...]
-    more: bool
-
-
-@dataclass(frozen=True, slots=True)
 class ChannelStatus:
     """A channel: its query and form, the number of its last notification, subscribers by name, connections now."""
 
@@ -279,17 +271,17 @@ def _standing(response: httpx.Response) -> Standing:
     return Standing(int(response.headers["Notification"]), columns, tuple(found))
 
 
-def _names(response: httpx.Response) -> ChannelNames:
+def _names(response: httpx.Response) -> tuple[str, ...]:
     _check(response)
-    said = response.json()
-    return ChannelNames(tuple(said["channels"]), said["more"])
+    return tuple(map(str, response.json()["channels"]))
 
 
 def _channel_status(response: httpx.Response) -> ChannelStatus:
     _check(response)
     said = response.json()
-    columns, counts = tuple(said["variables"]), (said["notification"], said["subscribers"], said["connections"])
-    return ChannelStatus(said["channel"], said["query"], said["form"], columns, *counts)
+    name, query, form = (str(said[part]) for part in ("channel", "query", "form"))
+    counts = (int(said[part]) for part in ("notification", "subscribers", "connections"))
+    return ChannelStatus(name, query, form, tuple(map(str, said["variables"])), *counts)
 
 
 class _Operations(ABC, Generic[Published, Done, Answered, Listed, Described]):
@@ -339,7 +331,7 @@ class _Operations(ABC, Generic[Published, Done, Answered, Listed, Described]):
         return cast(Answered, self._send(BrokerCall("GET", f"{_path(channel)}/rows"), _standing))
 
     def channels(self, after: str = "") -> Listed:
-        """The channels by name, a thousand at a time; those behind the name ``after``."""
+        """The names of channels that may be subscribed to, sorted: the first thousand behind the name ``after``."""
         return cast(Listed, self._send(BrokerCall("GET", "/channels", params={"after": after}), _names))
 
     def channel(self, channel: str) -> Described:
@@ -376,7 +368,7 @@ class _Operations(ABC, Generic[Published, Done, Answered, Listed, Described]):
         return AwayError(f"{url}: {obstacle(error).partition(':')[0]}: is a broker there?")
 
 
-class Client(_Operations[Acknowledged, None, Standing, ChannelNames, ChannelStatus]):
+class Client(_Operations[Acknowledged, None, Standing, tuple[str, ...], ChannelStatus]):
     """Operations that wait. ``http`` is used and left open where it is given. Used with ``with``, or to be closed."""
 
     def __init__(self, url: str, token: str | None = None, http: httpx.Client | None = None) -> None:
@@ -439,7 +431,9 @@ class Client(_Operations[Acknowledged, None, Standing, ChannelNames, ChannelStat
 
 
 class AsyncClient(
-    _Operations[Awaited[Acknowledged], Awaited[None], Awaited[Standing], Awaited[ChannelNames], Awaited[ChannelStatus]]
+    _Operations[
+        Awaited[Acknowledged], Awaited[None], Awaited[Standing], Awaited[tuple[str, ...]], Awaited[ChannelStatus]
+    ]
 ):
     """The same, to be awaited; used with ``async with``, or to be closed."""
 

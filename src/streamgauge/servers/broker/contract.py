@@ -109,10 +109,11 @@ class Strategy(Protocol):
     complete: bool = True
     graphs: bool = False
 
-    def limit(self, effort: int, derived: int, change: int | None = None) -> None:  # noqa: ARG002
+    def limit(self, effort: int, derived: int, change: int | None = None, changes: int | None = None) -> None:  # noqa: ARG002
         """How much may be looked at for an answer, how much a publication may derive; only for what can be stopped.
 
-        ``change`` is how much may be looked at for an answer because of one publication, ``effort`` without it.
+        ``change`` is how much may be looked at for an answer because of one publication, ``effort`` without it;
+        ``changes`` how much for all answers, without a bound where it is not given.
         """
         return
 

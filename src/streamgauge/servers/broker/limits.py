@@ -27,7 +27,7 @@ from streamgauge.query import parse_sparql
 from streamgauge.query.traversal import every_pattern, expressions
 from streamgauge.query.updates import UpdateOperation, read_update
 from streamgauge.servers.http.deadlines import DEADLINES
-from streamgauge.servers.http.limits import load_parsers, refused_patterns
+from streamgauge.servers.http.limits import document_turn, load_parsers, refused_patterns
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,11 @@ class Limits:
     is kept counts as eight), ``seconds`` how long its evaluation computes then, ``growth`` how many bytes the process
     grows by meanwhile, ``creations`` how many channels wait to begin. ``change`` is how many are looked at for one
     channel because of a publication, with 100 more for each of its triples, three times as many at most, and 100 for
-    each triple beyond 10,000; ``looks`` how many WHERE of an update looks at; ``derived`` how often, at most, one
-    publication lets rules derive or lose something, three times more for each triple beyond 10,000. ``term`` is the
-    most characters of a published term, ``text`` of what a query computes. ``answer`` is the most rows of the answer
-    that a message of SEPA's begins with.
+    each triple beyond 10,000; ``changes`` is how many all channels together look at, beside a part of as many that each
+    has for itself, in the same proportion more; ``looks`` how many WHERE of an update looks at; ``derived`` how often,
+    at most, one publication lets rules derive or lose something, three times more for each triple beyond 10,000.
+    ``term`` is the most characters of a published term, ``text`` of what a query computes. ``answer`` is the most rows
+    of the answer that a message of SEPA's begins with.
     """
 
     channels: int = 20_000
@@ -57,6 +58,7 @@ class Limits:
     growth: int = 512 * 2**20
     creations: int = 64
     change: int = 20_000
+    changes: int = 500_000
     looks: int = 50_000
     answer: int = 100_000
     derived: int = 10_000
@@ -212,8 +214,9 @@ def read_graph(body: bytes, kind: str, limits: Limits) -> tuple[Triple, ...]:
     if syntax is None:
         raise MediaTypeError(f"a graph comes as one of {', '.join(SYNTAXES)}: {media or 'no content type'} is none")
     try:
-        check_rdf(body, syntax)
-        return tuple(_triples(body, syntax, limits))
+        check_rdf(body, syntax, SERVED)
+        with document_turn(body, syntax):
+            return tuple(_triples(body, syntax, limits))
     except SyntaxError as error:
         raise GraphError(f"line {error.lineno}: not {media}: {error.msg}") from error
     except (ValueError, OSError) as error:

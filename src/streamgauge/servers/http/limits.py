@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from functools import cache
 from threading import Lock
 from typing import Final
 
+import pyoxigraph as ox
 from starlette.requests import Request
 
+from streamgauge.formats.bounds import JSON_LD
 from streamgauge.model import algebra as al
 from streamgauge.query import parse_sparql
 from streamgauge.query.traversal import every_pattern, expressions
@@ -33,6 +35,19 @@ class TextError(BodyError):
 
 STATUS: Final[Mapping[type[Exception], int]] = {LateBodyError: 408, TextError: 400, BodyError: 413}
 """The statuses that such requests are answered with (RFC 9110, 15.5); the first that fits."""
+
+
+CALM: Final = 64 * 2**10
+"""Bytes of JSON-LD that take little memory whatever they say: 25 MiB."""
+
+_DOCUMENT: Final = Lock()
+
+
+@contextmanager
+def document_turn(body: bytes, syntax: ox.RdfFormat) -> Iterator[None]:
+    """While a document is parsed: one large document of JSON-LD at a time, as each may take 100 MiB."""
+    with _DOCUMENT if syntax in JSON_LD and len(body) > CALM else nullcontext():
+        yield
 
 
 async def read_body(request: Request, limit: int) -> bytes:

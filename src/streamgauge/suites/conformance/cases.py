@@ -5,6 +5,7 @@ from the base (window close, element by element, ``[o, c)``, t0 = 0, Rstream, em
 by hand. Errors name file, case and field. A task is a case under its own semantics or a profile, on the engine's scale.
 """
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -54,6 +55,12 @@ class ConformanceCase:
     stream: tuple[StreamElement, ...]
     advance: int
     expected: tuple[tuple[int, tuple[Row, ...]], ...]
+
+    @property
+    def slug(self) -> str:
+        """The name as a part of an address: letters a to z and digits, joined by hyphens; ``[`` is ``closed``."""
+        told = self.name.lower().replace("[", " closed ").replace("]", " closed ")
+        return re.sub(r"[^a-z0-9]+", "-", told).strip("-")
 
     def scaled(self, unit: int) -> "ConformanceCase":
         """The same case with ``unit`` ms for each of its own; stated answers are left out, ``timestamp()`` moves."""

@@ -6,6 +6,7 @@ an engine's answers is decoded or judged in the harness' process, so that watchi
 """
 
 import json
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -92,7 +93,7 @@ class ProgressFolder:
 
 
 @dataclass(frozen=True, slots=True)
-class TrialOutcome:
+class JudgedTrial:
     """A run that is over: the name of its trial, its judgement in a word, precision and recall (0 to 1)."""
 
     trial: str
@@ -115,7 +116,7 @@ class ProgressReader:
     trial: str = ""
     come: int | None = None
     samples: list[tuple[int, int, float]] = field(default_factory=list)
-    outcomes: list[TrialOutcome] = field(default_factory=list)
+    outcomes: list[JudgedTrial] = field(default_factory=list)
     wrong: str = ""
     _offset: int = 0
     _run: str = ""
@@ -123,6 +124,7 @@ class ProgressReader:
     _before: int | None = None
     _started: int = 0
     _bytes: int = 0
+    _lines: deque[tuple[int, str]] = field(default_factory=deque)
     _answers: list[Answer] = field(default_factory=list)
 
     def read(self) -> None:
@@ -145,6 +147,7 @@ class ProgressReader:
             self.trial, self._run, self._stream = line["trial"], line["run"], line["stream"]
             self.come = self._before = None
             self.samples, self._answers, self._bytes, self.wrong = [], [], 0, ""
+            self._lines.clear()
         elif "come" in line:
             self._before, self.come, self._started = self.come, line["come"], line["started"]
             self.samples += [(at, rss, cpu) for at, rss, cpu in line["samples"]]
@@ -152,31 +155,39 @@ class ProgressReader:
                 self._add(received, text)
         elif "judged" in line:
             self.outcomes.append(
-                TrialOutcome(line["judged"], line["judgement"], float(line["precision"]), float(line["recall"]))
+                JudgedTrial(line["judged"], line["judgement"], float(line["precision"]), float(line["recall"]))
             )
             self.trial = ""
 
     def _add(self, received: int, text: str) -> None:
-        """Keep an answer, unless there are too many or one before was none."""
+        """Keep a line of the engine until it is judged, unless there are too many."""
         self._bytes += len(text)
         if self._bytes > ANSWER_BYTES and not self.wrong:
             self.wrong = "Its answers are too many to be judged while it runs."
-            self._answers = []
         if self.wrong:
-            return
-        try:
-            said = decode_output(text.encode())
-        except LineError as error:
-            self.wrong = f"A line of the engine is no answer: {error}"
-            return
-        if not isinstance(said, Late):
-            self._answers.append(replace(said, received=received))
+            self._lines.clear()
+            self._answers.clear()
+        else:
+            self._lines.append((received, text))
+
+    def _decode(self) -> None:
+        """The lines as answers, up to the first that is none."""
+        while self._lines and not self.wrong:
+            received, text = self._lines.popleft()
+            try:
+                said = decode_output(text.encode())
+            except LineError as error:
+                self.wrong = f"A line of the engine is no answer: {error}"
+                return
+            if not isinstance(said, Late):
+                self._answers.append(replace(said, received=received))
 
     def verdict(self) -> Verdict | None:
         """The verdict on the run that goes on, up to the newest instant that was answered; ``None`` where it has none.
 
         Reports after that instant are left out, as their answers may be on the way. Delays are known in paced runs.
         """
+        self._decode()
         horizon = self._horizon()
         if not self.trial or self.wrong or horizon is None:
             return None

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
+from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.query.traversal import every_pattern
 from streamgauge.semantics.stored_query import restated
@@ -123,6 +124,18 @@ def test_named_graphs_are_the_datas_own(text, rows, name):
     own = quads("a p b g", "a p c h", "a q d i")
     found, _ = at_once(text, own, Style(name), [*TIMED, Fact(quads("a in h")[0])])
     assert {row[0] for row in found} == {f"<urn:{each}>" for each in rows}
+
+
+@pytest.mark.parametrize("facts", [[], [Fact(("<urn:a>", "<urn:p>", "<urn:timed>"), None, START + 5000)]])
+@pytest.mark.parametrize("label", [Label.EXPIRATION, Label.INTERVAL])
+@pytest.mark.parametrize("name", methods())
+def test_a_graph_without_a_label_is_found_whatever_labels_there_are(name, label, facts):
+    style, web = Style(method=name, label=label), FakeWeb(START)
+    source = FakeSource(web, style)
+    source.put(facts, {"<urn:g>": [("<urn:a>", "<urn:p>", "<urn:b>"), ("<urn:a>", "<urn:q>", "<urn:c>")]})
+    form = parse_sparql("SELECT ?g ?o { GRAPH ?g { ?s <urn:p> ?o } }")
+    for plan in plans(form, [source], style, web):
+        assert dict(asyncio.run(plan.poll()).bag) == {("<urn:g>", "<urn:b>"): 1}
 
 
 def test_a_graph_with_a_label_is_an_annotation():

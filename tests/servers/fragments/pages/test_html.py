@@ -2,6 +2,7 @@
 
 import re
 
+from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.http.replies import style
 from tests.servers.fragments.pages.served import Server, address
 
@@ -28,6 +29,28 @@ def test_quads_of_one_graph_hold_as_its_label_says_others_until_they_end_and_the
         "&#34;z&#34;": "always",
     }
     assert page.count(style()) == 1
+
+
+def test_intervals_are_read_and_a_label_that_is_no_time_says_nothing():
+    server = Server()
+    node, time = "<urn:node>", "http://example.org/temporal#"
+    quads = [
+        ("<urn:a>", "<urn:p>", '"1"', "<urn:g>"),
+        ("<urn:g>", f"<{time}interval>", node, ""),
+        (node, f"<{time}initial>", f'"1970-01-01T00:00:10Z"^^<{XSD}dateTime>', ""),
+        (node, f"<{time}final>", f'"1970-01-01T01:00:00Z"^^<{XSD}dateTime>', ""),
+        ("<urn:a>", "<urn:p>", '"2"', "<urn:h>"),
+        ("<urn:h>", f"<{time}interval>", "<urn:other>", ""),
+        ("<urn:other>", f"<{time}initial>", '"soon"', ""),
+        ("<urn:other>", f"<{time}final>", '"late"', ""),
+    ]
+    made = server.dataset("data", [(quad, None) for quad in quads])
+    made.style = Style(label=Label.INTERVAL)
+    page = server.ask(address("data", predicate="urn:p"), accept="text/html").text
+    assert [re.sub("<.*?>", "", cells[4][1]) for cells in rows(page)] == [
+        "from 1970-01-01 00:00:10 UTC until 1970-01-01 01:00:00 UTC",
+        "always",
+    ]
 
 
 def test_terms_are_text_in_cells_links_and_titles():

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from streamgauge.incremental.budget import TooMuchError
+from streamgauge.incremental.budget import BOUNDLESS, TooMuchError
 from streamgauge.incremental.drivers.landmark import (
     Difference,
     Landmark,
@@ -49,9 +49,9 @@ class Incremental(Strategy):
         self._names: dict[StandingQuery, str] = {}
         self._refused: dict[int, str] = {}
 
-    def limit(self, effort: int, derived: int, change: int | None = None) -> None:
+    def limit(self, effort: int, derived: int, change: int | None = None, changes: int | None = None) -> None:
         """Bounds for each answer and each publication."""
-        self._driver.limit(effort, derived, change)
+        self._driver.limit(effort, derived, change, BOUNDLESS if changes is None else changes)
 
     def failures(self) -> Failures:
         """Publications that would derive too much, queries whose change would cost too much."""

@@ -41,11 +41,20 @@ class FormPlace:
 
 @dataclass(frozen=True, slots=True)
 class FactForm:
-    """A triple pattern as it is asked for: groups of patterns that belong together, and the one that is counted."""
+    """A triple pattern as it is asked for: groups of patterns that belong together, and the one that is counted.
+
+    ``leads``: that one is fetched first in its group, as what it matches need not match the others.
+    """
 
     form: AnnotatedForm
     groups: tuple[tuple[FormPlace, ...], ...]
     entry: QuadPattern
+    leads: bool = False
+
+    def next(self, waiting: Sequence[FormPlace]) -> Sequence[FormPlace]:
+        """The places of a group that can be fetched next, of those that wait."""
+        first = [place for place in waiting if place.asked == self.entry] if self.leads else []
+        return first or waiting
 
     def computed(self, place: FormPlace, quads: Iterable[Quad]) -> dict[Var, frozenset[Term]]:
         """The values of variables that follow from the triples that were found at a place."""
@@ -97,7 +106,7 @@ def _in_graph(pattern: TriplePattern, graph: Node, style: Style | FactGraphs) ->
     form = method(style.method).form(pattern, 0, style)
     own = form.own[0].graph
     asked = [QuadPattern(*(graph if node == own else node for node in each.nodes)) for each in form.patterns]
-    return FactForm(form, (tuple(FormPlace(each, each) for each in asked),), plain)
+    return FactForm(form, (tuple(FormPlace(each, each) for each in asked),), plain, leads=True)
 
 
 def facts_of(quads: Iterable[Quad], style: Style | FactGraphs) -> list[Fact]:
@@ -209,7 +218,7 @@ class SourceReading:
             known: dict[Var, frozenset[Term]] = dict(values)
             waiting = list(group)
             while waiting:
-                place = min(waiting, key=partial(self._rank, known))
+                place = min(asking.next(waiting), key=partial(self._rank, known))
                 waiting.remove(place)
                 fragment = await self._fetch(place.asked, known)
                 quads = [] if fragment is None else fragment.of(place.asked)

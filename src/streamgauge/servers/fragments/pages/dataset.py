@@ -23,6 +23,7 @@ from streamgauge.servers.fragments.labels import (
     instant,
     label_predicates,
     read_bounds,
+    read_labels,
 )
 from streamgauge.servers.fragments.pages import SWEEP, FragmentShape, Selection, SelectionIndex, fits
 from streamgauge.servers.fragments.store import QuadChanges
@@ -116,6 +117,26 @@ def located_facts(store: Store, wanted: TripleMatch, style: Style) -> Iterator[L
     for quad in _quads(store, (*wanted, DEFAULT)):
         if quad not in asserted and not _says_times(quad, store, style):
             yield LocatedFact(Fact(quad[:3]), (quad,))
+
+
+def graph_times(store: Store, graph: Term, style: Style) -> list[Bounds]:
+    """The times that the labels on a graph's name say (ms); none of the default graph.
+
+    A label that is no time says none.
+    """
+    if graph == DEFAULT:
+        return []
+    said = store.page((graph, None, None, DEFAULT), 0, LABELLED)
+    nodes = [item for _, predicate, item, _ in said if predicate == style.vocabulary.interval]
+    said += [quad for node in nodes for quad in store.page((node, None, None, DEFAULT), 0, LABELLED)]
+    try:
+        return [each for each in read_labels(said, style).of(graph) if each != (None, None)]
+    except LabelError:
+        return []
+
+
+LABELLED: Final = 100
+"""The most quads of a name, or of an interval's node, among which its label is looked for."""
 
 
 def _located(row: VariableRow, pattern: TriplePattern, form: AnnotatedForm, style: Style) -> LocatedFact:

@@ -31,9 +31,9 @@ from streamgauge.servers.fragments import (
     Quad,
     form_value,
 )
-from streamgauge.servers.fragments.labels import Bounds
+from streamgauge.servers.fragments.labels import Bounds, LabelError
 from streamgauge.servers.fragments.pages import MOST_BINDINGS, PLACES, FragmentRequest, FragmentShape, skolemised
-from streamgauge.servers.fragments.pages.dataset import DataSet, Page, located_facts
+from streamgauge.servers.fragments.pages.dataset import DataSet, Page, graph_times, located_facts
 from streamgauge.servers.http.replies import style
 
 PREFIXES: Final = {
@@ -343,15 +343,16 @@ _ALWAYS: Final = '<span class="note">always</span>'
 
 
 def _annotated(dataset: DataSet, quad: Quad, known: dict[Term, list[Bounds]]) -> list[Bounds]:
-    """When the annotations say that a quad's fact holds; where a graph has the label, its quads are looked up once."""
-    by_graph = dataset.style.method == "graphs"
-    if by_graph and (quad[3] == DEFAULT or quad[3] in known):
-        return known.get(quad[3], [])
-    found = [each.fact for each in located_facts(dataset.store, quad[:3], dataset.style) if quad in each.own]
-    timed = [(fact.initial, fact.final) for fact in found if not fact.static]
-    if by_graph:
-        known[quad[3]] = timed
-    return timed
+    """When the annotations say that a quad's fact holds; the label of a graph is looked up once for its quads."""
+    if dataset.style.method == "graphs":
+        if quad[3] not in known:
+            known[quad[3]] = graph_times(dataset.store, quad[3], dataset.style)
+        return known[quad[3]]
+    try:
+        found = [each.fact for each in located_facts(dataset.store, quad[:3], dataset.style) if quad in each.own]
+    except LabelError:
+        return []
+    return [(fact.initial, fact.final) for fact in found if not fact.static]
 
 
 def _interval(initial: int | None, final: int | None) -> str:

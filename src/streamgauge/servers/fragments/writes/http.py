@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 from starlette.requests import Request as Incoming
 from starlette.types import Receive, Scope, Send
 
-from streamgauge.formats.bounds import check_rdf, read_json
+from streamgauge.formats.bounds import SERVED, check_rdf, read_json
 from streamgauge.formats.streams.format import Relabel
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
@@ -64,7 +64,7 @@ from streamgauge.servers.http.headers import (
     http_date,
     read_conditions,
 )
-from streamgauge.servers.http.limits import STATUS, load_parsers, read_body
+from streamgauge.servers.http.limits import STATUS, document_turn, load_parsers, read_body
 from streamgauge.servers.http.replies import Reply, error_reply, send_reply
 from streamgauge.servers.http.retries import BadKeyError, KeyReuseError, RetryKey, RetryMemory, read_key
 
@@ -247,10 +247,11 @@ def _quads(request: WriteRequest) -> Iterator[Quad]:
         raise WriteMediaTypeError(f"{request.media_type or 'no content type'}: facts come as one of {_RDF}")
     relabel, base = Relabel(request.fresh), request.base
     try:
-        check_rdf(request.body, syntax)
-        for quad in ox.parse(request.body, format=syntax):
-            s, p, o, graph = named_quad(quad, relabel)
-            yield unskolemised(s, base), p, unskolemised(o, base), unskolemised(graph, base)
+        check_rdf(request.body, syntax, SERVED)
+        with document_turn(request.body, syntax):
+            for quad in ox.parse(request.body, format=syntax):
+                s, p, o, graph = named_quad(quad, relabel)
+                yield unskolemised(s, base), p, unskolemised(o, base), unskolemised(graph, base)
     except (SyntaxError, ValueError) as error:
         raise WriteRequestError(f"not {request.media_type}: {error}"[:300]) from None
 

@@ -1,12 +1,13 @@
 """The queries of the room: registered with their sources, sampled, held, ended. The core is the query service's."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import Event, RLock, Thread
-from typing import Final
+from typing import Final, NamedTuple
 
 from streamgauge import engines
 from streamgauge.model.engine import Engine
@@ -17,7 +18,6 @@ from streamgauge.servers.queries.worker import RegisteredQuery
 from streamgauge.sources import SourceError
 from streamgauge.sources.named import named_source
 from streamgauge.workbench.rooms.live.places import SourcePlaces
-from streamgauge.workbench.rooms.live.rates import CountSample, RateMeter
 
 LIMITS: Final = QueryLimits(
     queries=20,
@@ -33,6 +33,39 @@ LIMITS: Final = QueryLimits(
 
 TICK_S: Final = 0.1
 SAMPLE_S: Final = 1.0
+
+
+SPAN_S: Final = 10.0
+
+
+class CountSample(NamedTuple):
+    """Counts at an instant: ``at`` in seconds of a clock that never goes back."""
+
+    at: float
+    elements: int
+    answers: int
+
+
+class RateMeter:
+    """Counts of the last ten seconds, sampled now and then."""
+
+    def __init__(self, first: CountSample) -> None:
+        self._samples = deque((first,))
+
+    def add(self, sample: CountSample) -> None:
+        """A later sample; those older than the span go, but for the newest of them."""
+        samples = self._samples
+        samples.append(sample)
+        while len(samples) > 2 and samples[1].at <= sample.at - SPAN_S:
+            samples.popleft()
+
+    def rates(self, now: CountSample) -> tuple[float, float]:
+        """Elements and answers a second until now."""
+        first = self._samples[0]
+        seconds = now.at - first.at
+        if seconds <= 0:
+            return 0.0, 0.0
+        return (now.elements - first.elements) / seconds, (now.answers - first.answers) / seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +86,8 @@ class QueryActivity:
 class LiveRegistrations:
     """The queries of a workbench over a folder, their sources and what is held back. Thread-safe.
 
-    ``load`` gives an engine by name, ``clock`` the wall clock in ms, ``steady`` seconds that never go back.
+    ``load`` gives an engine by name, ``clock`` the wall clock in ms, ``steady`` seconds that never go back. ``leaving``
+    is set when the workbench is told to stop.
     """
 
     def __init__(
@@ -63,7 +97,9 @@ class LiveRegistrations:
         limits: QueryLimits = LIMITS,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         steady: Callable[[], float] = time.monotonic,
+        leaving: Event | None = None,
     ) -> None:
+        self.leaving = leaving or Event()
         self.places = SourcePlaces(folder)
         self._load, self._limits, self._clock, self._steady = load, limits, clock, steady
         self._lock, self._closing, self._holding = RLock(), Event(), RLock()

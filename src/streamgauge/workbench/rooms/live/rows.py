@@ -14,6 +14,8 @@ from streamgauge.model.terms import Term
 from streamgauge.servers.http.events import Numbered
 from streamgauge.workbench.terms import shown_term, shown_time
 
+LARGEST: Final = 10**100
+
 ROWS: Final = 200
 """The most rows of one answer, and of a table, that are shown."""
 
@@ -91,9 +93,9 @@ def newest_rows(answers: Sequence[NumberedAnswer], prefixes: Mapping[str, str]) 
 
 @lru_cache(maxsize=20_000)
 def number(term: Term | None) -> float | None:
-    """The finite number that a term is; ``None`` for any other."""
+    """The number that a term is, less than 1e100 from 0, as a chart can show it; ``None`` for any other."""
     value = native(term)
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
-    found = float(value) if not isinstance(value, int) or abs(value) < 10**300 else math.inf
+    found = float(value) if -LARGEST < value < LARGEST else math.inf
     return found if math.isfinite(found) else None

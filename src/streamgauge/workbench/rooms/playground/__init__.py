@@ -1,6 +1,6 @@
 """The playground: a continuous query, a stream, two semantics; windows and reports drawn, and which differ and why.
 
-``state`` is what a person typed; ``result`` its answer by the definition (``evaluation``, ``comparison``); ``drawing``
+``state`` is what a person typed; ``result`` its answer by the definition (``evaluation``, ``comparison``); ``timeline``
 and ``replies`` show it; ``examples`` and ``stream_text`` fill it; ``recordings`` diagnoses an engine's answers.
 """
 

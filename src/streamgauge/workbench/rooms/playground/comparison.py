@@ -17,7 +17,7 @@ from streamgauge.model.terms import Row
 from streamgauge.semantics.arrivals import Arrival
 from streamgauge.semantics.definition import operator
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
-from streamgauge.workbench.rooms.playground.evaluation import Candidate, Evaluation
+from streamgauge.workbench.rooms.playground.evaluation import Candidate, PlaygroundEvaluation
 from streamgauge.workbench.rooms.playground.fields import difference, differing, in_words
 
 
@@ -56,7 +56,7 @@ class ReportPair:
 _Bag: TypeAlias = frozenset[tuple[Row, int]]
 _Instants: TypeAlias = dict[int, list[Candidate]]
 
-Again: TypeAlias = Callable[[Semantics], Evaluation]
+Again: TypeAlias = Callable[[Semantics], PlaygroundEvaluation]
 """The evaluation of the same query and stream under another semantics."""
 
 
@@ -90,7 +90,7 @@ def _at(instant: int, a: list[Candidate], b: list[Candidate]) -> Iterator[Report
                 yield ReportPair(instant, change, one, other)
 
 
-def compared(a: Evaluation, b: Evaluation, again: Again) -> tuple[ReportPair, ...]:
+def compared(a: PlaygroundEvaluation, b: PlaygroundEvaluation, again: Again) -> tuple[ReportPair, ...]:
     """The reports side by side, each difference with its reason.
 
     ``again`` evaluates semantics between the two, where they differ in several fields: the field at whose change a
@@ -103,7 +103,7 @@ def compared(a: Evaluation, b: Evaluation, again: Again) -> tuple[ReportPair, ..
     return tuple(_explained(pair, a, b, blamed.get(pair.instant, "")) for pair in pairs)
 
 
-def _explained(pair: ReportPair, a: Evaluation, b: Evaluation, field: str) -> ReportPair:
+def _explained(pair: ReportPair, a: PlaygroundEvaluation, b: PlaygroundEvaluation, field: str) -> ReportPair:
     if pair.change is ReportChange.SAME:
         return pair
     return replace(pair, why=why(pair, a, b), field=field)
@@ -127,7 +127,7 @@ def steps(a: Semantics, b: Semantics) -> list[tuple[tuple[str, ...], Semantics]]
     return way
 
 
-def _blamed(a: Evaluation, b: Evaluation, again: Again) -> dict[int, str]:
+def _blamed(a: PlaygroundEvaluation, b: PlaygroundEvaluation, again: Again) -> dict[int, str]:
     """The field by which the reports of an instant became those of B, on the way from A; several joined by ``and``."""
     way = steps(a.declared, b.declared)
     found: dict[int, str] = {}
@@ -142,11 +142,11 @@ def _blamed(a: Evaluation, b: Evaluation, again: Again) -> dict[int, str]:
     return found
 
 
-def _instants(one: Evaluation, other: Evaluation) -> Iterator[int]:
+def _instants(one: PlaygroundEvaluation, other: PlaygroundEvaluation) -> Iterator[int]:
     return (pair.instant for pair in paired(one.reports, other.reports) if pair.change is not ReportChange.SAME)
 
 
-def why(pair: ReportPair, a: Evaluation, b: Evaluation) -> str:
+def why(pair: ReportPair, a: PlaygroundEvaluation, b: PlaygroundEvaluation) -> str:
     """The sentence why two evaluations differ in a report."""
     match pair.change:
         case ReportChange.APPEARS:
@@ -158,7 +158,7 @@ def why(pair: ReportPair, a: Evaluation, b: Evaluation) -> str:
     return _contents_differ(pair.a, pair.b, a, b) or _operators_differ(a.query, a.semantics, b.semantics)
 
 
-def _absence(instant: int, there: Evaluation) -> str:
+def _absence(instant: int, there: PlaygroundEvaluation) -> str:
     """Why an evaluation sends nothing more at an instant."""
     silent = [each for each in there.candidates if each.due.instant == instant and each.rows is None]
     if silent:
@@ -167,10 +167,17 @@ def _absence(instant: int, there: Evaluation) -> str:
         return f"there are fewer reports at {instant:,} ms"
     if instant < there.t0:
         return f"{instant:,} ms is before t0 = {there.t0:,} ms"
+    if not there.semantics.partial_head and instant < there.t0 + _shortest(there.query):
+        return f"no full window has come by {instant:,} ms, and partial head windows do not report"
     return f"no report may be due at {instant:,} ms: no window closes then, and nothing else makes it look"
 
 
-def _contents_differ(one: Candidate, other: Candidate, a: Evaluation, b: Evaluation) -> str:
+def _shortest(query: ContinuousQuery) -> int:
+    """How long the shortest window measured in time is, ms; 0 where there is none."""
+    return min((each.window.size for each in query.windows if each.window.kind == "time"), default=0)
+
+
+def _contents_differ(one: Candidate, other: Candidate, a: PlaygroundEvaluation, b: PlaygroundEvaluation) -> str:
     """What one content holds and the other does not; nothing when they hold the same."""
     said: list[str] = []
     for number, (left, right) in enumerate(zip(one.contents, other.contents, strict=True)):
@@ -201,7 +208,7 @@ def _times(held: Counter[tuple[int, object]]) -> str:
     return f"the triples of {named} ms{more}"
 
 
-def _scope(candidate: Candidate, number: int, evaluation: Evaluation) -> str:
+def _scope(candidate: Candidate, number: int, evaluation: PlaygroundEvaluation) -> str:
     view = candidate.due.views[number]
     return interval(view.start, view.end, evaluation.semantics.borders)
 

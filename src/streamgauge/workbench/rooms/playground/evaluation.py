@@ -14,7 +14,7 @@ from typing import Final
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
-from streamgauge.model.semantics import R2S, Report, Semantics
+from streamgauge.model.semantics import R2S, Origin, Report, Semantics
 from streamgauge.model.terms import Row
 from streamgauge.oracle.expected.reports import Look, inspected
 from streamgauge.oracle.judging.judge import first_time
@@ -28,6 +28,10 @@ MOST_CANDIDATES: Final = 2_000
 """Instants that are drawn at most."""
 MOST_HELD: Final = 400_000
 """Arrivals that all contents together may hold."""
+
+
+MOST_KEPT: Final = 300_000
+"""Rows and arrivals that are remembered for one query."""
 
 
 class Outcome(StrEnum):
@@ -55,7 +59,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class PlaygroundEvaluation:
     """All that a semantics makes of a query on a stream up to the ``horizon`` (ms), from ``t0`` (ms).
 
     ``semantics`` is the ``declared`` one with t0 moved near the first element where that is far away (``near``).
@@ -87,6 +91,7 @@ class RowMemory:
         self._query, self._stoppable = query, stoppable
         self._snapshots: dict[object, Snapshot] = {}
         self._rows: dict[object, tuple[Row, ...]] = {}
+        self._size = 0
 
     def rows(self, contents: Contents, semantics: Semantics) -> tuple[Row, ...]:
         """The answer over a content, by the semantics' way to count and to aggregate nothing."""
@@ -97,9 +102,14 @@ class RowMemory:
                 snapshot.gap = snapshot.gap or "joins that may be too large"
         held = tuple(tuple((each.time, *map(id, each.triples)) for each in inside) for inside in contents)
         key = (way, held)
-        if key not in self._rows:
-            self._rows[key] = self._snapshots[way].rows(contents)
-        return self._rows[key]
+        found = self._rows.get(key)
+        if found is None:
+            found = self._snapshots[way].rows(contents)
+            if self._size > MOST_KEPT:
+                self._rows, self._size = {}, 0
+            self._rows[key] = found
+            self._size += sum(map(len, held)) + len(found)
+        return found
 
 
 def horizon_of(elements: Sequence[StreamElement], stated: int | None, told_by_stream: int | None) -> int:
@@ -111,7 +121,7 @@ def horizon_of(elements: Sequence[StreamElement], stated: int | None, told_by_st
 
 def evaluated(
     query: ContinuousQuery, semantics: Semantics, elements: Sequence[StreamElement], horizon: int, memory: RowMemory
-) -> Evaluation:
+) -> PlaygroundEvaluation:
     """The query under a semantics up to the horizon (ms).
 
     Raises RefusedError for what has no meaning or is too much to draw, OutOfOrderError for disorder without a bound.
@@ -120,7 +130,7 @@ def evaluated(
     _refuse_other_streams(query, elements)
     first = first_time([each for each in elements if each.stream in query.streams])
     begun = near(query.windows, semantics, first)
-    t0 = origins(begun, query.windows, first)[0]
+    t0 = begun.t0 if begun.origin is Origin.SEARCH else origins(begun, query.windows, first)[0]
     counted, late = admit(facts(elements), begun, query.windows, t0)
     ranked = arrivals([Head.of(each) for each in counted], query.windows, begun.tick)
     possible = tuple(islice(candidates_in_order(ranked, query.windows, begun, t0, horizon), MOST_CANDIDATES + 1))
@@ -134,7 +144,9 @@ def evaluated(
         raise RefusedError("the windows together hold too much to be drawn: take smaller windows or fewer elements")
     found = tuple(_candidates(query, begun, possible, due, memory, inspected(counted, query, begun)))
     names = columns(Snapshot(query, begun.content, begun.empty_aggregate).variables, operator(query, begun))
-    return Evaluation(query, semantics, begun, t0, horizon, names, found, tuple(each.sequence for each in late))
+    return PlaygroundEvaluation(
+        query, semantics, begun, t0, horizon, names, found, tuple(each.sequence for each in late)
+    )
 
 
 def _refuse_other_streams(query: ContinuousQuery, elements: Sequence[StreamElement]) -> None:

@@ -1,6 +1,5 @@
 """Examples that open in the playground: every conformance case, CSRBench's queries, and one to begin with."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -52,14 +51,9 @@ class PlaygroundExample:
     source: str
 
 
-def slug(title: str) -> str:
-    """A title as a part of an address."""
-    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
-
-
 @cache
 def _cases() -> dict[str, ConformanceCase]:
-    return {slug(case.name): case for case in load()}
+    return {case.slug: case for case in load()}
 
 
 @cache

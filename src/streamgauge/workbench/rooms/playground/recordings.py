@@ -30,7 +30,7 @@ from streamgauge.report.cards import model
 from streamgauge.report.series import state as outcome_of
 from streamgauge.report.text import headline, proof
 from streamgauge.servers.http.deadlines import DEADLINES
-from streamgauge.workbench.rooms.playground.evaluation import Evaluation
+from streamgauge.workbench.rooms.playground.evaluation import PlaygroundEvaluation
 from streamgauge.workbench.rooms.playground.fields import BASE, fields_of, profile_names
 from streamgauge.workbench.rooms.playground.result import GROWTH, PlaygroundResult
 from streamgauge.workbench.rooms.playground.state import PlaygroundState, link, shortened, with_fields
@@ -45,6 +45,8 @@ from streamgauge.workbench.rooms.playground.stream_text import (
 SECONDS: Final = 30.0
 """CPU seconds that a diagnosis may take."""
 OTHERS: Final = 4
+MOST_ORIGINS: Final = 1_000
+"""Starts of the first window that are tried."""
 SIGNS: Final = {"right": "=", "wrong": "≠", "missed": "\N{MINUS SIGN}", "surplus": "+", "late": "="}
 WORDS: Final = {
     "right": "as expected",
@@ -127,9 +129,10 @@ def diagnosis(found: PlaygroundResult) -> RecordingDiagnosis:
         return RecordingDiagnosis("No diagnosis.", trouble=str(error))
 
 
-def _diagnosis(found: PlaygroundResult, a: Evaluation, answers: tuple[Answer, ...]) -> RecordingDiagnosis:
+def _diagnosis(found: PlaygroundResult, a: PlaygroundEvaluation, answers: tuple[Answer, ...]) -> RecordingDiagnosis:
     if not answers:
         raise StreamTextError("the recording has no answer: paste a line for each")
+    _refuse_long_search(found, a.semantics)
     run = _run(found, a.semantics, answers)
     stream = [each for each in found.stream.elements if each.stream in run.header.query.streams]
     verdict = check(run, definition(stream), first_time(stream), JudgingRules())
@@ -141,6 +144,16 @@ def _diagnosis(found: PlaygroundResult, a: Evaluation, answers: tuple[Answer, ..
         return RecordingDiagnosis(told, str(verdict.judgement), reports=reports, width=found.state.width)
     why = explained(run, stream)
     return _told(found, run, replace(verdict, diagnosis=why.diagnosis), why, reports)
+
+
+def _refuse_long_search(found: PlaygroundResult, semantics: Semantics) -> None:
+    """StreamTextError where t0 has too many candidates to try them all."""
+    assert found.query is not None
+    longest = max((each.window.size for each in found.query.windows if each.window.kind != "count"), default=0)
+    candidates = longest // semantics.time_unit
+    if semantics.origin is Origin.SEARCH and candidates > MOST_ORIGINS:
+        said = f"t0 has {candidates:,} candidates, {MOST_ORIGINS:,} at most"
+        raise StreamTextError(f"{said}: choose a fixed origin, or take a larger time unit")
 
 
 def _run(found: PlaygroundResult, semantics: Semantics, answers: tuple[Answer, ...]) -> Run:
@@ -191,9 +204,9 @@ def _is_plain(case: Case, declared: Case) -> bool:
 
 
 def _judged(found: PlaygroundResult, verdict: Verdict) -> tuple[JudgedReport, ...]:
-    from streamgauge.workbench.rooms.playground.drawing import drawing
+    from streamgauge.workbench.rooms.playground.timeline import timeline
 
-    picture = drawing(replace(found, b=None, pairs=()))
+    picture = timeline(replace(found, b=None, pairs=()))
     span = max(1, picture.last - picture.first)
 
     def x(instant: int | None) -> float:

@@ -1,5 +1,6 @@
 """The playground's results as JSON and as a part of a page."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,7 +14,7 @@ from streamgauge.workbench.rooms.playground.comparison import (
     sentences,
     summary,
 )
-from streamgauge.workbench.rooms.playground.evaluation import Candidate, Evaluation
+from streamgauge.workbench.rooms.playground.evaluation import Candidate, PlaygroundEvaluation
 from streamgauge.workbench.rooms.playground.fields import fields_of
 from streamgauge.workbench.rooms.playground.result import PlaygroundResult
 from streamgauge.workbench.rooms.playground.state import link
@@ -21,6 +22,8 @@ from streamgauge.workbench.rooms.playground.stream_text import SIMPLE, Names, wr
 
 MOST_ROWS: Final = 200
 """Rows of a report that are told; how many there are is told always."""
+MOST_TOLD: Final = 20_000
+"""Rows of all reports of one semantics that are told, but for the first few of each."""
 LISTED_ROWS: Final = 12
 LISTED_REPORTS: Final = 60
 
@@ -82,20 +85,21 @@ def _simple(found: PlaygroundResult) -> str | None:
     return text if syntax == SIMPLE else None
 
 
-def _evaluation(side: Evaluation | None, names: Names) -> dict[str, Any] | None:
+def _evaluation(side: PlaygroundEvaluation | None, names: Names) -> dict[str, Any] | None:
     if side is None:
         return None
+    most = max(5, min(MOST_ROWS, MOST_TOLD // max(1, len(side.candidates))))
     return {
         "name": side.declared.name,
         "semantics": fields_of(side.declared),
         "t0": side.t0,
         "variables": list(side.variables),
         "late": list(side.late),
-        "candidates": [_candidate(each, side, names) for each in side.candidates],
+        "candidates": [_candidate(each, side, names, most) for each in side.candidates],
     }
 
 
-def _candidate(each: Candidate, side: Evaluation, names: Names) -> dict[str, Any]:
+def _candidate(each: Candidate, side: PlaygroundEvaluation, names: Names, most: int) -> dict[str, Any]:
     views = [
         {
             "start": view.start,
@@ -108,7 +112,7 @@ def _candidate(each: Candidate, side: Evaluation, names: Names) -> dict[str, Any
     told: dict[str, Any] = {"instant": each.due.instant, "outcome": str(each.outcome), "windows": views}
     if each.rows is not None:
         told["count"] = len(each.rows)
-        told["rows"] = [[names.shown(term) for term in row] for row in each.rows[:MOST_ROWS]]
+        told["rows"] = [[names.shown(term) for term in row] for row in each.rows[:most]]
     return told
 
 
@@ -181,33 +185,36 @@ def _lines(pairs: Sequence[ReportPair], found: PlaygroundResult) -> Iterator[Lis
         )
 
 
-def _rows(own: Candidate | None, other: Candidate | None, side: Evaluation | None, names: Names) -> ListedRows | None:
+def _rows(
+    own: Candidate | None, other: Candidate | None, side: PlaygroundEvaluation | None, names: Names
+) -> ListedRows | None:
     if own is None or own.rows is None or side is None:
         return None
-    missing: list[Row] = [] if other is None else list(other.rows or ())
-    rows: list[tuple[str, str]] = []
+    missing = Counter(() if other is None else other.rows or ())
+    rows: list[tuple[Row, str]] = []
     for row in own.rows:
         mark = ""
         if other is not None:
-            if row in missing:
-                missing.remove(row)
-            else:
-                mark = "only"
-        rows.append((" ".join(names.shown(term) for term in row), mark))
+            mark = "" if missing[row] else "only"
+            missing[row] -= 1 if missing[row] else 0
+        rows.append((row, mark))
     rows.sort(key=lambda each: not each[1])
+    told = tuple((" ".join(map(names.shown, row)), mark) for row, mark in rows[:LISTED_ROWS])
     scope = ", ".join(interval(view.start, view.end, side.semantics.borders) for view in own.due.views)
-    return ListedRows(tuple(rows[:LISTED_ROWS]), max(0, len(rows) - LISTED_ROWS), scope)
+    return ListedRows(told, max(0, len(rows) - LISTED_ROWS), scope)
 
 
 def page_values(found: PlaygroundResult) -> Mapping[str, Any]:
     """The variables of the page's part that is drawn."""
-    from streamgauge.workbench.rooms.playground.drawing import drawing
+    from streamgauge.workbench.rooms.playground.timeline import timeline
 
     lines, more = listed(found)
     said = {each.where: each.sentence for each in reversed(found.troubles)}
+    if wrong := next((each for each in found.troubles if each.where == "query"), None):
+        said["query"] = f"Line {wrong.line}, column {wrong.column}: {wrong.sentence}"
     return {
         "found": found,
-        "picture": drawing(found) if found.a is not None else None,
+        "picture": timeline(found) if found.a is not None else None,
         "listed": lines,
         "more_reports": more,
         "troubles": found.troubles,

@@ -5,8 +5,8 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from typing import Final
 
 from streamgauge.formats.bounds import SERVED
@@ -21,7 +21,7 @@ from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.servers.http.limits import refused_patterns
 from streamgauge.workbench.rooms.playground.comparison import Again, ReportPair, compared
-from streamgauge.workbench.rooms.playground.evaluation import Evaluation, RowMemory, evaluated, horizon_of
+from streamgauge.workbench.rooms.playground.evaluation import PlaygroundEvaluation, RowMemory, evaluated, horizon_of
 from streamgauge.workbench.rooms.playground.fields import semantics_of
 from streamgauge.workbench.rooms.playground.join_size import SMALL, most_solutions
 from streamgauge.workbench.rooms.playground.state import PlaygroundState, StateError
@@ -62,22 +62,26 @@ class PlaygroundResult:
     query: ContinuousQuery | None = None
     stream: TypedStream = field(default_factory=lambda: TypedStream(()))
     horizon: int = 0
-    a: Evaluation | None = None
-    b: Evaluation | None = None
+    a: PlaygroundEvaluation | None = None
+    b: PlaygroundEvaluation | None = None
     pairs: tuple[ReportPair, ...] = ()
     troubles: tuple[Trouble, ...] = ()
 
 
+KEPT: Final = 4
+"""Texts whose values, with the rows over their contents, are kept for the next change of a field."""
+
+
 @dataclass(frozen=True, slots=True)
-class _Read:
-    """A state's texts as values; nothing for what could not be read."""
+class _ReadTexts:
+    """A query with its stream as values, nothing for what could not be read; ``memory`` keeps rows over contents."""
 
     names: Names
-    dialect: str
-    query: ContinuousQuery | None
-    stream: TypedStream | None
-    semantics: tuple[Semantics | None, Semantics | None]
-    troubles: tuple[Trouble, ...]
+    dialect: str = ""
+    query: ContinuousQuery | None = None
+    stream: TypedStream | None = None
+    memory: RowMemory | None = None
+    troubles: tuple[Trouble, ...] = ()
 
 
 def result(state: PlaygroundState) -> PlaygroundResult:
@@ -94,30 +98,37 @@ def result(state: PlaygroundState) -> PlaygroundResult:
 
 
 def _result(state: PlaygroundState) -> PlaygroundResult:
-    read = _read(state)
+    troubles: list[Trouble] = []
+    dialect = state.dialect
+    if not state.a and not dialect:
+        with _noted(troubles, "query"):
+            dialect = _detected(state.query)
+    a, b = (_semantics(state, which, dialect, troubles) for which in "ab")
+    lateness = max((each.lateness or 0 for each in (a, b) if each), default=0) or None
+    read = _texts(state.query, state.dialect, state.stream, state.syntax, state.static, lateness)
     stream = read.stream or TypedStream(())
     horizon = horizon_of(stream.elements, state.advance, stream.told)
-    found = PlaygroundResult(state, read.names, read.dialect, read.query, stream, horizon, troubles=read.troubles)
-    if read.troubles or read.query is None:
+    told = tuple(dict.fromkeys((*read.troubles, *troubles)))
+    found = PlaygroundResult(state, read.names, read.dialect, read.query, stream, horizon, troubles=told)
+    if told or read.query is None or read.memory is None:
         return found
-    return _evaluated(found, read.query, read.semantics)
+    return _evaluated(found, read.query, read.memory, (a, b))
 
 
 def _evaluated(
-    found: PlaygroundResult, query: ContinuousQuery, semantics: tuple[Semantics | None, Semantics | None]
+    found: PlaygroundResult,
+    query: ContinuousQuery,
+    memory: RowMemory,
+    semantics: tuple[Semantics | None, Semantics | None],
 ) -> PlaygroundResult:
-    elements = found.stream.elements
-    memory = RowMemory(query, stoppable=_needs_stopping(query, elements))
-    again = partial(_again, query, elements, found.horizon, memory)
+    again = partial(_again, query, found.stream.elements, found.horizon, memory)
     troubles: list[Trouble] = []
     a, b = (_side(which, chosen, again, troubles) for which, chosen in zip("ab", semantics, strict=True))
     pairs = compared(a, b, again) if a is not None and b is not None else ()
-    return PlaygroundResult(
-        found.state, found.names, found.dialect, query, found.stream, found.horizon, a, b, pairs, tuple(troubles)
-    )
+    return replace(found, a=a, b=b, pairs=pairs, troubles=tuple(troubles))
 
 
-def _side(which: str, chosen: Semantics | None, again: Again, troubles: list[Trouble]) -> Evaluation | None:
+def _side(which: str, chosen: Semantics | None, again: Again, troubles: list[Trouble]) -> PlaygroundEvaluation | None:
     """The evaluation under a semantics; nothing where there is none, or a mistake."""
     with _noted(troubles, which):
         return None if chosen is None else again(chosen)
@@ -126,7 +137,7 @@ def _side(which: str, chosen: Semantics | None, again: Again, troubles: list[Tro
 
 def _again(
     query: ContinuousQuery, elements: Sequence[StreamElement], horizon: int, memory: RowMemory, semantics: Semantics
-) -> Evaluation:
+) -> PlaygroundEvaluation:
     return evaluated(query, semantics, elements, horizon, memory)
 
 
@@ -136,42 +147,49 @@ def _needs_stopping(query: ContinuousQuery, elements: Sequence[StreamElement]) -
     return most_solutions(query.form, triples) > SMALL
 
 
-def _read(state: PlaygroundState) -> _Read:
+@lru_cache(maxsize=KEPT)
+def _texts(query: str, dialect: str, stream: str, syntax: str, static: str, lateness: int | None) -> _ReadTexts:
+    """The texts of a state as values; ``lateness`` (ms) is how far a stream's time may go back."""
     troubles: list[Trouble] = []
-    dialect, query = "", None
+    read = None
     with _noted(troubles, "query"):
-        dialect, query = _query(state)
-    names = Names(declared_prefixes(state.query) if query else {}, query.streams if query else ())
-    semantics: list[Semantics | None] = [None, None]
-    for at, which in enumerate("ab"):
-        if which == "a" or state.b is not None:
-            with _noted(troubles, which):
-                semantics[at] = _semantics(state, which, dialect)
-    stream = None
-    if query is not None:
-        lateness = max((each.lateness or 0 for each in semantics if each), default=0) or None
-        with _noted(troubles, "stream"):
-            stream = read_text(state.stream, state.syntax, names, lateness)
-        with _noted(troubles, "static"):
-            query = query.with_static(read_static(state.static, names))
-    return _Read(names, dialect, query, stream, (semantics[0], semantics[1]), tuple(troubles))
+        dialect = dialect or _detected(query)
+        read = _query(query, dialect)
+    if read is None:
+        return _ReadTexts(Names({}), troubles=tuple(troubles))
+    names = Names(declared_prefixes(query), read.streams)
+    with _noted(troubles, "static"):
+        read = read.with_static(read_static(static, names))
+    typed = memory = None
+    with _noted(troubles, "stream"):
+        typed = read_text(stream, syntax, names, lateness)
+        memory = RowMemory(read, stoppable=_needs_stopping(read, typed.elements))
+    return _ReadTexts(names, dialect, read, typed, memory, tuple(troubles))
 
 
-def _semantics(state: PlaygroundState, which: str, dialect: str) -> Semantics:
-    """A semantics of the state; without one that of the query's dialect."""
+def _semantics(state: PlaygroundState, which: str, dialect: str, troubles: list[Trouble]) -> Semantics | None:
+    """A semantics of the state; without an A that of the query's dialect, without a B none."""
     if which == "a" and not state.a:
-        return semantics_of({"profile": dialect}) if dialect else semantics_of({})
-    return state.semantics(which)
+        return semantics_of({"profile": dialect} if dialect else {})
+    if which == "b" and state.b is None:
+        return None
+    with _noted(troubles, which):
+        return state.semantics(which)
+    return None
 
 
-def _query(state: PlaygroundState) -> tuple[str, ContinuousQuery]:
-    """The dialect and the query of the text; QueryError, RefusedError."""
-    check_bounds(state.query, SERVED)
-    dialect = state.dialect or detect(state.query)
-    query = parse(state.query, dialect)
+def _detected(text: str) -> str:
+    check_bounds(text, SERVED)
+    return detect(text)
+
+
+def _query(text: str, dialect: str) -> ContinuousQuery:
+    """The query of a text; QueryError, RefusedError."""
+    check_bounds(text, SERVED)
+    query = parse(text, dialect)
     if reason := refused_patterns(query.form):
         raise RefusedError(reason)
-    return dialect, query
+    return query
 
 
 @contextmanager

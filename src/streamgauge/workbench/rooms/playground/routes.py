@@ -97,17 +97,7 @@ class _Playground:
     ) -> Response:
         found: PlaygroundResult = await self._alone(result, state)
         diagnosis = await self._alone(recordings.diagnosis, found) if diagnose and state.recording else None
-        values = await run_in_threadpool(replies.page_values, found)
-        return page(
-            request,
-            "playground.html.j2",
-            "Playground",
-            200 if troubled is None else 400,
-            **values,
-            **_controls(found),
-            troubled=troubled,
-            diagnosis=diagnosis,
-        )
+        return await run_in_threadpool(_page, request, found, troubled, diagnosis)
 
     async def evaluate(self, request: Request) -> Response:
         """A state as JSON in; elements, windows, reports and differences out, with the page's drawn part.
@@ -165,6 +155,13 @@ async def _json(request: Request) -> Any:
 
 async def _state(request: Request) -> PlaygroundState:
     return of_json(await _json(request))
+
+
+def _page(
+    request: Request, found: PlaygroundResult, troubled: str | None, diagnosis: recordings.RecordingDiagnosis | None
+) -> Response:
+    values = {**replies.page_values(found), **_controls(found), "troubled": troubled, "diagnosis": diagnosis}
+    return page(request, "playground.html.j2", "Playground", 200 if troubled is None else 400, **values)
 
 
 def _evaluated(request: Request, found: PlaygroundResult) -> dict[str, Any]:

@@ -4,9 +4,10 @@ import asyncio
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 from urllib.parse import parse_qs, quote, urlencode
 
+import pyarrow as pa
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -24,12 +25,14 @@ from streamgauge.workbench.pages import HEADERS, fragment, page
 from streamgauge.workbench.rooms import Bench, Room
 from streamgauge.workbench.rooms.runs.comparison import RunComparison, compare
 from streamgauge.workbench.rooms.runs.experiment_page import ExperimentLine, Experiments, ExperimentView
-from streamgauge.workbench.rooms.runs.folder import FolderError, FoundFiles, find, inside, refuse_outside, stamp
-from streamgauge.workbench.rooms.runs.jobs import Job, Jobs
+from streamgauge.workbench.rooms.runs.folder import BenchError, FoundFiles, find, inside, refuse_outside, stamp
+from streamgauge.workbench.rooms.runs.jobs import BenchJob, Jobs
 from streamgauge.workbench.rooms.runs.run_list import SORTS, STATES, ListRequest, RunLine, RunLines, RunPage, listed
 from streamgauge.workbench.rooms.runs.run_page import REPORT_POLICY, Reports, RunView, view
 
 Found = TypeVar("Found")
+ExperimentState: TypeAlias = tuple[ExperimentLine, int, BenchJob | None]
+"""An experiment, how many of its runs are judged, and the job that runs it, or did."""
 
 OTHERS: Final = 300
 """Runs that the page of a run offers to compare it with."""
@@ -40,7 +43,16 @@ FORM_BYTES: Final = 4096
 EVERY_S: Final = 1.0
 """Seconds between two looks at a job that is watched."""
 
-_UNREADABLE: Final = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, MemoryError, OSError)
+_UNREADABLE: Final = (
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    RecursionError,
+    MemoryError,
+    OSError,
+    pa.ArrowException,
+)
 """Errors that files of any content may lead to, where no reader has a sentence for them."""
 
 
@@ -91,7 +103,7 @@ class RunsRoom:
             experiments=experiments,
         )  # fmt: skip
 
-    def _listed(self, wanted: ListRequest) -> tuple[FoundFiles, RunPage, list[tuple[ExperimentLine, int, Job | None]]]:
+    def _listed(self, wanted: ListRequest) -> tuple[FoundFiles, RunPage, list[ExperimentState]]:
         """The runs of the folder, those that fit, each experiment with its number of judged runs and its job."""
         found = find(self._root)
         lines = self._lines.of(found.runs)
@@ -127,7 +139,7 @@ class RunsRoom:
     async def _compare(self, request: Request) -> Response:
         places = [place.strip("/") for place in request.query_params.getlist("run")]
         if len(places) != 2:
-            raise FolderError(f"Two runs are compared, and {len(places)} are marked: mark two in the list of runs")
+            raise BenchError(f"Two runs are compared, and {len(places)} are marked: mark two in the list of runs")
         lines, found, wrong = await run_in_threadpool(self._compared, (places[0], places[1]))
         return page(
             request, "runs_comparison.html.j2", "Two runs compared", 200 if found else 422,
@@ -158,7 +170,7 @@ class RunsRoom:
         shown = self._experiments.view(place)
         places = tuple(line.place for _, line in shown.trials if line is not None and line.judged)
         if not places:
-            raise FolderError(f"{place}: none of its runs is judged yet")
+            raise BenchError(f"{place}: none of its runs is judged yet")
         return self._reports.page(places, shown.line.name)
 
     async def _experiment(self, request: Request) -> Response:
@@ -186,26 +198,26 @@ class RunsRoom:
         await self._act(request, f"experiment/{place}", lambda: self._start(place))
         return RedirectResponse(f"/runs/experiment/{quote(place)}", 303)
 
-    def _start(self, place: str) -> Job:
+    def _start(self, place: str) -> BenchJob:
         """The job that runs an experiment."""
         experiment = _in_words(place, lambda: self._experiments.experiment(place))
         words = ["run", f"./{place}", "--out", f"./{self._experiments.out(experiment)}"]
-        return Job(f"experiment {experiment.name}", self._root, words, watched=True)
+        return BenchJob(f"experiment {experiment.name}", self._root, words, watched=True)
 
     async def _act_on_run(self, request: Request) -> Response:
         place = _place(request)
         await self._act(request, f"run/{place}", lambda: self._judge(place))
         return RedirectResponse(f"/runs/run/{quote(place)}", 303)
 
-    def _judge(self, place: str) -> Job:
+    def _judge(self, place: str) -> BenchJob:
         """The job that judges a run, whose verdict is kept beside it."""
         folder = inside(self._root, place)
         stamp(folder)
         stream = _in_words(place, lambda: stream_path(folder))
         refuse_outside(self._root, stream)
-        return Job(f"judging {place or self._root.name}", self._root, ["check", f"./{place}"], watched=False)
+        return BenchJob(f"judging {place or self._root.name}", self._root, ["check", f"./{place}"], watched=False)
 
-    async def _act(self, request: Request, key: str, make: Callable[[], Job]) -> None:
+    async def _act(self, request: Request, key: str, make: Callable[[], BenchJob]) -> None:
         """Do what the form of a page asks for: start or stop the job of the page."""
         try:
             form = parse_qs((await read_body(request, FORM_BYTES)).decode(errors="replace"))
@@ -218,7 +230,7 @@ class RunsRoom:
                 if (job := self._jobs.get(key)) is not None:
                     job.stop()
             case _:
-                raise FolderError("the form says neither start nor stop")
+                raise BenchError("the form says neither start nor stop")
 
     async def _watch(self, request: Request) -> Response:
         """The events of a job: its part of the page whenever that changes, and one when the job is over."""
@@ -227,7 +239,7 @@ class RunsRoom:
             raise HTTPException(404, "nothing runs here")
         return Events(self._told(job))
 
-    async def _told(self, job: Job) -> AsyncIterator[bytes]:
+    async def _told(self, job: BenchJob) -> AsyncIterator[bytes]:
         last, silent = "", 0.0
         while not self._leaving.is_set():
             view = await run_in_threadpool(job.look)
@@ -261,10 +273,10 @@ def _in_words(place: str, call: Callable[[], Found]) -> Found:
     except MistakeError:
         raise
     except TooMuchError as error:
-        raise FolderError(f"{place or 'this run'} cannot be shown here: {error}") from error
+        raise BenchError(f"{place or 'this run'} cannot be shown here: {error}") from error
     except _UNREADABLE as error:
         why = str(error) or "its files are not as Streamgauge writes them"
-        raise FolderError(f"{place or 'this run'} cannot be read: {type(error).__name__}: {why:.300}") from error
+        raise BenchError(f"{place or 'this run'} cannot be read: {type(error).__name__}: {why:.300}") from error
 
 
 def _turned(sort: str, name: str) -> str:

@@ -21,7 +21,7 @@ from streamgauge.report.plots.measures import DELAY, of_kind
 from streamgauge.report.series import Judged, Series, median_delay, state
 from streamgauge.report.windows import shortener
 from streamgauge.servers.http.deadlines import DEADLINES
-from streamgauge.workbench.rooms.runs.folder import FolderError
+from streamgauge.workbench.rooms.runs.folder import BenchError
 from streamgauge.workbench.rooms.runs.run_list import RunLine, cut
 from streamgauge.workbench.rooms.runs.run_page import GROWTH, SECONDS, judged
 
@@ -83,7 +83,7 @@ def compare(root: Path, lines: tuple[RunLine, RunLine]) -> RunComparison:
     with DEADLINES.within(SECONDS, GROWTH):
         first, second = (judged(root, line.place) for line in lines)
         if lines[0].place == lines[1].place:
-            raise FolderError(f"{lines[0].place}: this is one run: choose two that are not the same")
+            raise BenchError(f"{lines[0].place}: this is one run: choose two that are not the same")
         windows = list(_different(first, second))
         message, drawings = _delays(first, second)
         names = first[1].variables if len(first[1].variables) >= len(second[1].variables) else second[1].variables

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shlex
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -31,7 +32,7 @@ from streamgauge.suites.experiments.runner import ExperimentContext, estimate
 from streamgauge.workbench.rooms.runs.folder import (
     ENTRIES,
     TOML_BYTES,
-    FolderError,
+    BenchError,
     inside,
     read_text,
     refuse_outside,
@@ -90,9 +91,10 @@ class ExperimentView:
     done: int = 0
     estimate: str = ""
     unplanned: str = ""
+    command: str = ""
 
 
-class UnplannedError(FolderError):
+class UnplannedError(BenchError):
     """An experiment that is too large to be planned for a page; it may be started all the same."""
 
 
@@ -111,7 +113,7 @@ class Experiments:
     def _line(self, place: str) -> ExperimentLine:
         try:
             text = read_text(inside(self._root, place), TOML_BYTES)
-        except FolderError as error:
+        except BenchError as error:
             return ExperimentLine(place, wrong=cut(str(error), 300))
         digest = hashlib.sha256(text.encode()).hexdigest()
         kept = self._kept.get(place)
@@ -123,7 +125,7 @@ class Experiments:
         try:
             experiment = self.experiment(place)
             return ExperimentLine(place, cut(experiment.name), self.out(experiment), _about(experiment))
-        except (MistakeError, RecursionError) as error:
+        except (MistakeError, ValueError, RecursionError, OSError) as error:
             return ExperimentLine(place, wrong=cut(str(error).replace(f"{self._root}/", ""), 300))
 
     def experiment(self, place: str) -> Experiment:
@@ -141,7 +143,7 @@ class Experiments:
         """The place of the experiment's runs: ``runs/NAME``, or ``NAME`` in a folder that is called runs itself."""
         name = experiment.name
         if not name or "/" in name or "\0" in name or name.startswith(".") or len(name.encode()) > 200:
-            raise FolderError(f"name = {name!r:.80}: the name of an experiment is the name of the folder of its runs")
+            raise BenchError(f"name = {name!r:.80}: the name of an experiment is the name of the folder of its runs")
         place = name if self._root.name == "runs" else f"runs/{name}"
         inside(self._root, place)
         return place
@@ -152,6 +154,7 @@ class Experiments:
         text = read_text(inside(self._root, place), TOML_BYTES)
         out = self.out(experiment)
         line = ExperimentLine(place, cut(experiment.name), out, _about(experiment))
+        command = shlex.join(["streamgauge", "run", place, "--out", out])
         facts = (("Workload", line.about), ("Pace", pace(experiment.feed.factor)), ("Runs go to", out))
         try:
             with DEADLINES.within(SECONDS, GROWTH):
@@ -159,13 +162,13 @@ class Experiments:
                 trials = plan_runs(experiment, plan_query(experiment))
                 ahead = self._estimate(experiment, trials, out)
         except UnplannedError as error:
-            return ExperimentView(line, text, facts, unplanned=str(error))
+            return ExperimentView(line, text, facts, unplanned=str(error), command=command)
         places = [f"{out}/{trial.name}" for trial in trials[:TRIALS]]
         kept = [place for place in places if (self._root / place / "run.json").exists()]
         runs = {run.place: run for run in self._run_lines.of(kept)}
         shown = [(trial, runs.get(f"{out}/{trial.name}")) for trial in trials[:TRIALS]]
         done = len(trials) - len(_to_do(trials, self._root / out))
-        return ExperimentView(line, text, facts, shown, len(trials), done, ahead)
+        return ExperimentView(line, text, facts, shown, len(trials), done, ahead, command=command)
 
     def _estimate(self, experiment: Experiment, trials: Sequence[Trial], out: str) -> str:
         """How long the runs take that are to be done, as the command says; less is known before the stream is made."""
@@ -206,6 +209,44 @@ class Experiments:
         return ""
 
 
+def experiment_text(header: RunHeader) -> str:
+    """An experiment file that makes such a run; empty where none does, as for recorded streams and static data."""
+    try:
+        text = _written(header)
+        experiment = Experiment.model_validate(tomllib.loads(text))
+        [trial] = plan_runs(experiment, plan_query(experiment))
+    except (MistakeError, ValueError):
+        return ""
+    return "" if trial.differences(header) else text
+
+
+def _written(header: RunHeader) -> str:
+    """The tables of an experiment file, the query as a literal of several lines."""
+    quotes = "'''"
+    part = {key: value for key, value in header.workload.items() if key not in FOUND}
+    tables = [
+        f"name = {_toml(header.experiment or 'again')}",
+        f"seeds = [{_toml(header.workload.get('seed', 0))}]",
+        f"\n[workload]\nname = {_toml(header.workload.get('name', ''))}",
+        *(f"{key} = {_toml(value)}" for key, value in part.items()),
+        f"\n[query]\ntext = {quotes}\n{header.query_text}{quotes}",
+        "\n[[engine]]",
+        *(f"{key} = {_toml(value)}" for key, value in _engine(header).items()),
+        f"\n[feed]\npace = {_toml('fast' if header.factor is None else header.factor)}",
+    ]
+    return "\n".join(tables) + "\n"
+
+
+def _engine(header: RunHeader) -> dict[str, object]:
+    """The table of an experiment's engine that makes a run."""
+    part: dict[str, object] = {"name": header.engine, "semantics": [header.semantics.name]}
+    if header.semantics.time_unit != profile(header.semantics.name).time_unit:
+        part["time_unit"] = header.semantics.time_unit
+    if header.options:
+        part["options"] = dict(header.options)
+    return part
+
+
 def _told_otherwise(experiment: Experiment, header: RunHeader) -> frozenset[str]:
     """The differences that say nothing: a recorded stream is named by its path from where the command was called."""
     names = {source.address.rpartition("/")[2] for source in experiment.workload.sources}
@@ -215,12 +256,7 @@ def _told_otherwise(experiment: Experiment, header: RunHeader) -> frozenset[str]
 
 def _overrides(experiment: Experiment, header: RunHeader) -> Iterator[str]:
     """The fields by which an experiment makes just the one trial of a run, as ``-D`` takes them."""
-    part: dict[str, object] = {"name": header.engine, "semantics": [header.semantics.name]}
-    if header.semantics.time_unit != profile(header.semantics.name).time_unit:
-        part["time_unit"] = header.semantics.time_unit
-    if header.options:
-        part["options"] = dict(header.options)
-    yield f"engine=[{_inline(part)}]"
+    yield f"engine=[{_inline(_engine(header))}]"
     yield f"seeds=[{_toml(header.workload.get('seed', 0))}]"
     if experiment.repetitions != 1:
         yield "repetitions=1"
@@ -278,7 +314,7 @@ def _files(experiment: Experiment) -> Iterator[Path]:
 
 
 def _refuse_large(experiment: Experiment) -> None:
-    """Refuse files that are no plain ones, or too large to be read for a page; FolderError, UnplannedError."""
+    """Refuse files that are no plain ones, or too large to be read for a page; BenchError, UnplannedError."""
     query = experiment.query
     trials = len(experiment.seeds) * experiment.repetitions * sum(len(part.semantics) for part in experiment.engine)
     if trials > PLANNED:
@@ -297,7 +333,7 @@ def _size(path: Path) -> int:
     if not path.exists():
         return 0
     if not path.is_file():
-        raise FolderError(f"{path.name} is neither a file nor a folder")
+        raise BenchError(f"{path.name} is neither a file nor a folder")
     return path.stat().st_size
 
 

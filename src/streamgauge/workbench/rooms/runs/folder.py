@@ -8,11 +8,13 @@ import os
 import stat
 import tomllib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge.formats.tables import TableError, files
@@ -40,7 +42,7 @@ VALUES: Final = 10_000_000
 """How many values of a table are read for a page."""
 
 TABLE_BYTES: Final = 512 * 2**20
-"""How many bytes of a table, before compression, are read for a page."""
+"""How many bytes of tables, before compression, are read for a page."""
 
 _PASSED = frozenset(("streams", "node_modules", "__pycache__"))
 
@@ -48,7 +50,7 @@ Stamp = tuple[tuple[str, int, int], ...]
 """Path, time of change (ns) and size of each file of a run: what was computed of it holds while they are the same."""
 
 
-class FolderError(MistakeError, ValueError):
+class BenchError(MistakeError, ValueError):
     """A folder or file that the workbench does not open; the sentence says why."""
 
 
@@ -132,7 +134,7 @@ def _is_experiment(file: Path) -> bool:
     """Whether a TOML file has the tables of an experiment; one that is no TOML is taken for one by its lines."""
     try:
         text = read_text(file, TOML_BYTES)
-    except FolderError:
+    except BenchError:
         return False
     try:
         data = tomllib.loads(text)
@@ -142,112 +144,144 @@ def _is_experiment(file: Path) -> bool:
 
 
 def inside(root: Path, place: str) -> Path:
-    """The path of a place below ``root``; FolderError for one that is elsewhere or reached by a link."""
+    """The path of a place below ``root``; BenchError for one that is elsewhere or reached by a link."""
     parts = [part for part in place.split("/") if part]
     if "\0" in place or any(part in (".", "..") for part in parts):
-        raise FolderError(f"{place!r:.100} is no place in the folder of the workbench")
+        raise BenchError(f"{place!r:.100} is no place in the folder of the workbench")
     path = root
     for part in parts:
         path /= part
         if path.is_symlink():
-            raise FolderError(f"{place:.100}: {part:.100} is a link, and is not followed")
+            raise BenchError(f"{place:.100}: {part:.100} is a link, and is not followed")
     return path
 
 
 def refuse_outside(root: Path, path: Path) -> None:
-    """Refuse a path that leads out of ``root``, by its parts or by links; FolderError."""
+    """Refuse a path that leads out of ``root``, by its parts or by links; BenchError."""
     if not path.resolve().is_relative_to(root):
-        raise FolderError(f"{path} lies outside of the folder of the workbench: put a copy into the folder")
+        raise BenchError(f"{path} lies outside of the folder of the workbench: put a copy into the folder")
 
 
 def read_text(file: Path, most: int = JSON_BYTES) -> str:
-    """The text of a plain file of at most so many bytes; FolderError."""
+    """The text of a plain file of at most so many bytes; BenchError."""
     try:
         state = file.lstat()
         if not stat.S_ISREG(state.st_mode):
-            raise FolderError(f"{file.name}: no plain file")
+            raise BenchError(f"{file.name}: no plain file")
         if state.st_size > most:
-            raise FolderError(f"{file.name} has {state.st_size:,} bytes, more than the {most:,} that are read here")
+            raise BenchError(f"{file.name} has {state.st_size:,} bytes, more than the {most:,} that are read here")
         return file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise FolderError(f"{file.name}: cannot be read: {obstacle(error)}") from error
+        raise BenchError(f"{file.name}: cannot be read: {obstacle(error)}") from error
 
 
 def stamp(folder: Path) -> Stamp:
-    """The files of a run folder and of the folders in it; FolderError for links, devices and too many files.
+    """The files of a run folder and of the folders in it; BenchError for links, devices and too many files.
 
     A run's files are opened only after this: a link could lead anywhere, a pipe would never end.
     """
     found = []
-    for number, (entry, place) in enumerate(_entries(folder)):
+    for number, (place, state) in enumerate(_entries(folder)):
         if number >= ENTRIES:
-            raise FolderError(f"it has more than {ENTRIES:,} files: this is no run that Streamgauge recorded")
-        state = entry.stat(follow_symlinks=False)
+            raise BenchError(f"it has more than {ENTRIES:,} files: this is no run that Streamgauge recorded")
         if stat.S_ISLNK(state.st_mode):
-            raise FolderError(f"{place} is a link, and is not followed: put the file itself there")
+            raise BenchError(f"{place} is a link, and is not followed: put the file itself there")
         if not stat.S_ISREG(state.st_mode):
-            raise FolderError(f"{place} is neither a file nor a folder")
+            raise BenchError(f"{place} is neither a file nor a folder")
         found.append((place, state.st_mtime_ns, state.st_size))
     return tuple(sorted(found))
 
 
-def _entries(folder: Path) -> Iterator[tuple[os.DirEntry[str], str]]:
-    """The entries of a run folder that are no folders, those of its folders too, each with its place."""
+def _entries(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """The places in a run folder that are no folders, those in its folders too, each with its state."""
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if not entry.is_dir(follow_symlinks=False):
-                    yield entry, entry.name
+                    yield entry.name, entry.stat(follow_symlinks=False)
                     continue
                 with os.scandir(entry.path) as inner:
                     for below in inner:
                         if not below.is_dir(follow_symlinks=False):
-                            yield below, f"{entry.name}/{below.name}"
+                            yield f"{entry.name}/{below.name}", below.stat(follow_symlinks=False)
     except OSError as error:
-        raise FolderError(f"{folder.name}: cannot be read: {obstacle(error)}") from error
+        raise BenchError(f"{folder.name}: cannot be read: {obstacle(error)}") from error
 
 
 def refuse_large(folder: Path, names: Sequence[str]) -> None:
-    """Refuse tables of a run that have too much to be read for a page; FolderError, TableError for damaged ones."""
+    """Refuse tables of a run that have too much to be read for a page; BenchError, TableError for damaged ones."""
     values = size = 0
     for name in names:
         table = folder / f"{name}.parquet"
         for file in files(table) if table.exists() else ():
-            metadata = _metadata(file)
-            groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-            size += sum(group.total_byte_size for group in groups)
-            values += sum(group.column(at).num_values for group in groups for at in range(group.num_columns))
+            with _parquet(file) as parquet:
+                chunks = list(_chunks(parquet.metadata))
+            values += sum(chunk.num_values for _, chunk in chunks)
+            size += sum(chunk.total_uncompressed_size for _, chunk in chunks)
+            if values <= VALUES and size <= TABLE_BYTES:
+                size += sum(_repeated(file, group, chunk) for group, chunk in chunks if _may_repeat(chunk))
             if values > VALUES or size > TABLE_BYTES:
-                raise FolderError(
-                    f"its tables are too large for this page (more than {VALUES:,} values, up to {name}.parquet): "
-                    "streamgauge report makes a page of any run"
+                raise BenchError(
+                    f"its tables are too large for this page (more than {VALUES:,} values or {TABLE_BYTES >> 20} MiB, "
+                    f"up to {name}.parquet): streamgauge report makes a page of any run"
                 )
 
 
-def _metadata(file: Path) -> pq.FileMetaData:
+def _chunks(metadata: pq.FileMetaData) -> Iterator[tuple[int, pq.ColumnChunkMetaData]]:
+    """The columns of all row groups, each with the number of its group."""
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        for at in range(row_group.num_columns):
+            yield group, row_group.column(at)
+
+
+def _may_repeat(chunk: pq.ColumnChunkMetaData) -> bool:
+    """Whether a column of texts could be too large once each value is written out: a file has equal ones once."""
+    worst = int(chunk.num_values) * int(chunk.total_uncompressed_size)
+    return str(chunk.physical_type) == "BYTE_ARRAY" and worst > TABLE_BYTES
+
+
+def _repeated(file: Path, group: int, chunk: pq.ColumnChunkMetaData) -> int:
+    """The bytes of a column of texts once each value is written out, counted without doing so."""
+    with _parquet(file, read_dictionary=[chunk.path_in_schema]) as parquet:
+        found = parquet.read_row_group(group, columns=[chunk.path_in_schema]).column(0)
+    size = 0
+    for part in found.chunks:
+        while pa.types.is_list(part.type) or pa.types.is_large_list(part.type):
+            part = part.flatten()
+        if pa.types.is_dictionary(part.type):
+            lengths = pc.binary_length(part.dictionary)
+            size += pc.sum(lengths.take(part.indices)).as_py() or 0
+        else:
+            size += part.nbytes
+    return size
+
+
+@contextmanager
+def _parquet(file: Path, **options: Any) -> Iterator[pq.ParquetFile]:
+    """A Parquet file; TableError for one that is cut or of another kind."""
     try:
-        with pq.ParquetFile(file) as parquet:
-            return parquet.metadata
+        with pq.ParquetFile(file, **options) as parquet:
+            yield parquet
     except (pa.ArrowException, OSError) as error:
         raise TableError(f"{file}: not a readable Parquet file: was it cut, or is it of another kind?") from error
 
 
 def column(folder: Path, table: str, name: str) -> pa.ChunkedArray | None:
-    """A column of numbers of a run's table, ``None`` where there is no such table; FolderError, TableError."""
+    """A column of numbers of a run's table; TableError. ``None`` where there is no such table, or too large a one."""
     where = folder / f"{table}.parquet"
     if not where.exists():
         return None
-    refuse_large(folder, [table])
-    chunks = []
+    chunks, values = [], 0
     for file in files(where):
-        try:
-            with pq.ParquetFile(file) as parquet:
-                if name not in parquet.schema_arrow.names:
-                    raise TableError(f"{table}.parquet: column {name} is missing")
-                kind = parquet.schema_arrow.field(name).type
-                if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-                    raise TableError(f"{table}.parquet: column {name} is {kind}: numbers belong there")
-                chunks.append(parquet.read(columns=[name])[name].cast(pa.float64()).combine_chunks())
-        except (pa.ArrowException, OSError) as error:
-            raise TableError(f"{table}.parquet: not readable: was it cut, or is it of another kind?") from error
+        with _parquet(file) as parquet:
+            if name not in parquet.schema_arrow.names:
+                raise TableError(f"{table}.parquet: column {name} is missing")
+            kind = parquet.schema_arrow.field(name).type
+            if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+                raise TableError(f"{table}.parquet: column {name} is {kind}: numbers belong there")
+            values += int(parquet.metadata.num_rows)
+            if values > VALUES:
+                return None
+            chunks.append(parquet.read(columns=[name])[name].cast(pa.float64()).combine_chunks())
     return pa.chunked_array(chunks, pa.float64())

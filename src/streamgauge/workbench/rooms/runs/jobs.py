@@ -22,7 +22,7 @@ from streamgauge.model.verdict import Verdict
 from streamgauge.report.numbers import NOTHING, duration, mebibytes, number, percent
 from streamgauge.report.series import median_delay
 from streamgauge.servers.http.deadlines import DEADLINES
-from streamgauge.suites.experiments.progress import ProgressReader, TrialOutcome
+from streamgauge.suites.experiments.progress import JudgedTrial, ProgressReader
 
 AT_ONCE: Final = 2
 """Jobs at once: engines that run beside each other delay each other."""
@@ -37,7 +37,7 @@ LOOK_S: Final = 0.5
 """The time (s) for which a look at a job stands."""
 
 SHARE: Final = 10
-"""How many times as long as the last verdict so far took there is none: judging takes a tenth of a core at most."""
+"""How many times the CPU time of the last verdict so far there is none: judging takes a tenth of a core at most."""
 
 VERDICT_S: Final = 5.0
 """CPU seconds that a verdict so far may take."""
@@ -68,7 +68,7 @@ _DONE: Final = frozenset((0, 1, 3, 4, 5))
 """Exit codes of commands that did what was asked, whatever the verdict."""
 
 
-class BusyError(MistakeError):
+class JobRefusedError(MistakeError):
     """A job that may not begin now; the sentence says why."""
 
 
@@ -85,10 +85,10 @@ class JobView:
     measures: Sequence[tuple[str, str]] = ()
     note: str = ""
     plots: Sequence[tuple[str, str]] = ()
-    outcomes: Sequence[TrialOutcome] = ()
+    outcomes: Sequence[JudgedTrial] = ()
 
 
-class Job:
+class BenchJob:
     """A command of this package in a child process. Thread-safe."""
 
     def __init__(self, title: str, folder: Path, words: Sequence[str], *, watched: bool) -> None:
@@ -167,7 +167,7 @@ class Job:
             self._so_far = None
         if time.monotonic() < self._next:
             return
-        began = time.monotonic()
+        began = time.thread_time()
         try:
             with DEADLINES.within(VERDICT_S):
                 self._so_far = self.reader.verdict() or self._so_far
@@ -175,7 +175,7 @@ class Job:
             self.reader.wrong = "Judging it while it runs takes too long."
         except (MistakeError, ValueError, OSError) as error:
             self.reader.wrong = f"Not judged while it runs: {error}"
-        self._next = time.monotonic() + SHARE * (time.monotonic() - began)
+        self._next = time.monotonic() + SHARE * (time.thread_time() - began)
 
     def _shown(self) -> JobView:
         reader = self.reader
@@ -237,26 +237,26 @@ class Jobs:
     """The jobs of a workbench by their keys, one that goes on for each key. Thread-safe."""
 
     most: int = AT_ONCE
-    _jobs: dict[str, Job] = field(default_factory=dict)
+    _jobs: dict[str, BenchJob] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
     _closed: bool = False
 
-    def get(self, key: str) -> Job | None:
+    def get(self, key: str) -> BenchJob | None:
         """The job of a key that goes on, or was the last."""
         return self._jobs.get(key)
 
-    def start(self, key: str, make: Callable[[], Job]) -> Job:
-        """Begin a job; BusyError where one of this key goes on, or as many as may."""
+    def start(self, key: str, make: Callable[[], BenchJob]) -> BenchJob:
+        """Begin a job; JobRefusedError where one of this key goes on, or as many as may."""
         with self._lock:
             going = [each for each in self._jobs.values() if each.going]
             before = self._jobs.get(key)
             if self._closed:
-                raise BusyError("the workbench is closing: start it again")
+                raise JobRefusedError("the workbench is closing: start it again")
             if before is not None and before.going:
-                raise BusyError(f"{before.title} runs already: stop it, or wait until it is over")
+                raise JobRefusedError(f"{before.title} runs already: stop it, or wait until it is over")
             if len(going) >= self.most:
                 names = " and ".join(each.title for each in going)
-                raise BusyError(
+                raise JobRefusedError(
                     f"{names} run already, and {self.most} at once are the most: engines that run beside each other "
                     "delay each other"
                 )

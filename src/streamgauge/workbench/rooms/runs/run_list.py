@@ -20,7 +20,7 @@ from streamgauge.formats.run import FORMAT, UNFINISHED, VERSION
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.verdict import Judgement
 from streamgauge.report.numbers import NOTHING, duration, mebibytes, number, percent
-from streamgauge.workbench.rooms.runs.folder import RUNS, FolderError, Stamp, column, inside, read_text, stamp
+from streamgauge.workbench.rooms.runs.folder import RUNS, BenchError, Stamp, column, inside, read_text, stamp
 
 NOT_JUDGED: Final = "not judged"
 DAMAGED: Final = "damaged"
@@ -31,6 +31,9 @@ ICONS: Final = {"right": "right", "right but late": "late", "wrong": "wrong", DA
 
 PAGE: Final = 100
 """Runs on a page of the list."""
+
+LATEST: Final = 250_000_000_000
+"""The latest time of a file (s since 1970) that is written as a date: the year 9892."""
 
 LETTERS: Final = 120
 """Of a text in a cell."""
@@ -90,7 +93,9 @@ class RunLine:
     @property
     def day(self) -> str:
         """When it was recorded: day and minute, in UTC."""
-        return f"{datetime.fromtimestamp(self.recorded, UTC):%Y-%m-%d %H:%M}" if self.recorded else NOTHING
+        if not 0 < self.recorded < LATEST:
+            return NOTHING
+        return f"{datetime.fromtimestamp(self.recorded, UTC):%Y-%m-%d %H:%M}"
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -119,7 +124,7 @@ class RunLines:
         try:
             folder = inside(self._root, place)
             now = stamp(folder)
-        except FolderError as error:
+        except BenchError as error:
             return RunLine(place, DAMAGED, cut(str(error)))
         kept = self._made.get(place)
         if kept is not None and kept[0] == now:
@@ -149,9 +154,9 @@ def _read(folder: Path, place: str, recorded: float) -> RunLine:
     semantics = header.get("semantics")
     state = str(verdict.get("judgement", NOT_JUDGED))
     if state not in STATES:
-        raise FolderError(f"verdict.json: the judgement {state!r:.60} is none")
+        raise BenchError(f"verdict.json: the judgement {state!r:.60} is none")
     delay = column(folder, "windows", "delay") if verdict else None
-    scored = delay is not None and (len(delay) > 0 or state != Judgement.UNKNOWN)
+    scored = state != Judgement.UNKNOWN or (delay is not None and len(delay) > 0)
     return RunLine(
         place,
         state,
@@ -177,20 +182,20 @@ def _verdict(folder: Path) -> Mapping[str, Any]:
 
 
 def read_object(file: Path, form: str) -> Mapping[str, Any]:
-    """The JSON object of a format in a file; FolderError says what else the file is."""
+    """The JSON object of a format in a file; BenchError says what else the file is."""
     try:
-        data = json.loads(read_text(file))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise FolderError(f"{file.name}: not readable JSON: was it changed by hand, or cut?") from error
+        data = json.loads(read_text(file))  # a ValueError of its own for a number of thousands of digits
+    except (ValueError, RecursionError) as error:
+        raise BenchError(f"{file.name}: not readable JSON: was it changed by hand, or cut?") from error
     if not isinstance(data, dict) or data.get("format") != form or data.get("version") != VERSION:
-        raise FolderError(f"{file.name}: expected {form!r}, version {VERSION}: this is another kind of file")
+        raise BenchError(f"{file.name}: expected {form!r}, version {VERSION}: this is another kind of file")
     return data
 
 
 def _table(data: Mapping[str, Any], name: str, file: str) -> Mapping[str, Any]:
     found = data.get(name)
     if not isinstance(found, dict):
-        raise FolderError(f"{file}: field {name} is missing")
+        raise BenchError(f"{file}: field {name} is missing")
     return found
 
 

@@ -17,7 +17,8 @@ from streamgauge.report.document import RunConditions, conditions, document
 from streamgauge.report.plots import plots
 from streamgauge.report.series import series_of
 from streamgauge.servers.http.deadlines import DEADLINES
-from streamgauge.workbench.rooms.runs.folder import FolderError, Stamp, inside, refuse_large, stamp
+from streamgauge.workbench.rooms.runs.experiment_page import experiment_text
+from streamgauge.workbench.rooms.runs.folder import BenchError, Stamp, inside, refuse_large, stamp
 from streamgauge.workbench.rooms.runs.run_list import read_object
 
 SECONDS: Final = 20.0
@@ -52,12 +53,13 @@ class RunView:
     card: cards.Card | None
     about: RunConditions
     commands: Sequence[tuple[str, str]]
+    experiment: str
 
 
 def view(root: Path, place: str, reproduce: Callable[[RunHeader], str]) -> RunView:
     """The page of a run; MistakeError for one that cannot be read. ``reproduce`` gives the command that does it again.
 
-    The command is empty where the folder has no experiment file that makes such a run.
+    The command is empty where the folder has no experiment file that makes such a run: then the page has its text.
     """
     folder = inside(root, place)
     stamp(folder)
@@ -67,7 +69,9 @@ def view(root: Path, place: str, reproduce: Callable[[RunHeader], str]) -> RunVi
         verdict = verdict_of(folder)
         series = series_of([(Run(header, (), (), ()), verdict or _NO_VERDICT)])
         card = cards.cards(series)[0] if verdict else None
-        return RunView(header, verdict, card, conditions(series)[0], commands(place, reproduce(header)))
+        again = reproduce(header)
+        text = "" if again else experiment_text(header)
+        return RunView(header, verdict, card, conditions(series)[0], commands(place, again), text)
 
 
 def verdict_of(folder: Path) -> Verdict | None:
@@ -111,9 +115,7 @@ class Reports:
     def page(self, places: tuple[str, ...], title: str) -> str:
         """The page of judged runs; MistakeError."""
         if len(places) > TOGETHER:
-            raise FolderError(
-                f"these are {len(places):,} runs: streamgauge report makes a page of more than {TOGETHER}"
-            )
+            raise BenchError(f"these are {len(places):,} runs: streamgauge report makes a page of more than {TOGETHER}")
         with self._lock:
             now = [stamp(inside(self._root, place)) for place in places]
             kept = self._kept.get(places)

@@ -10,9 +10,13 @@ from streamgauge.workbench.rooms.servers.connections import ServerHandlers
 from streamgauge.workbench.rooms.servers.fragments import FragmentHandlers
 
 
-def open_room(_bench: Bench) -> Room:
+def open_room(bench: Bench) -> Room:
     """The room."""
     about = "Brokers and fragments servers: channels and their answers as they change, publications, facts over time."
     servers = ServerHandlers()
-    routes = [*servers.routes, *BrokerHandlers(servers.named).routes, *FragmentHandlers(servers.named).routes]
+    routes = [
+        *servers.routes,
+        *BrokerHandlers(servers.named, bench.leaving).routes,
+        *FragmentHandlers(servers.named).routes,
+    ]
     return Room("servers", "Servers", about, 4, routes, servers.named.close)

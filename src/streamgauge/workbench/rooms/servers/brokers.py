@@ -1,9 +1,11 @@
 """The pages of a broker: channels with their counts, publishing by a form, a channel's answer and how it changes."""
 
+import asyncio
 import json
 from asyncio import Semaphore, gather
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
+from threading import Event
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -12,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from streamgauge.servers.broker.client import AsyncClient, BrokerError, ChannelStatus, Told
+from streamgauge.servers.broker.client import AsyncClient, BrokerError, ChannelStatus, Standing, Told
 from streamgauge.servers.http import events
 from streamgauge.servers.http.replies import clipped
 from streamgauge.workbench.addresses import HostRefusedError
@@ -28,6 +30,9 @@ CHANNELS: Final = 50
 """Channels on a page."""
 
 AT_ONCE: Final = 8
+TURN_S: Final = 0.5
+"""How often a feed looks whether the workbench is about to stop."""
+
 FEEDS: Final = 50
 """Pages that may follow channels at once."""
 
@@ -49,10 +54,10 @@ REFUSED: Final = (BrokerError, HostRefusedError, ValueError, KeyError, TypeError
 
 
 class BrokerHandlers:
-    """The handlers, one per route."""
+    """The handlers, one per route; ``leaving`` is set when the workbench is told to stop."""
 
-    def __init__(self, servers: NamedServers) -> None:
-        self._servers, self._feeds = servers, 0
+    def __init__(self, servers: NamedServers, leaving: Event) -> None:
+        self._servers, self._leaving, self._feeds = servers, leaving, 0
 
     @property
     def routes(self) -> list[BaseRoute]:
@@ -99,17 +104,17 @@ class BrokerHandlers:
         server = self._servers.of(request, "broker")
         name = request.path_params["name"]
         try:
-            status, standing = await gather(server.broker.channel(name), server.broker.rows(name))
+            status = await server.broker.channel(name)
         except REFUSED as error:
             raise HTTPException(502, told(error)) from error
+        standing, away = Standing(status.notification, status.columns, ()), ""
+        try:
+            standing = await server.broker.rows(name)
+        except REFUSED as error:
+            away = told(error)
         prefixes = tuple(declared_prefixes(status.query).items())
         rows = [[shown_term(term, prefixes) for term in row] for row in standing.rows[:ROWS]]
-        values: dict[str, Any] = {
-            "columns": standing.columns,
-            "rows": rows,
-            "count": len(standing.rows),
-            "last": standing.number,
-        }
+        values: dict[str, Any] = {"standing": standing, "rows": rows, "away": away}
         return page(request, "servers_channel.html.j2", f"{name} · Servers", server=server, channel=status, **values)
 
     async def delete(self, request: Request) -> Response:
@@ -132,13 +137,27 @@ class BrokerHandlers:
             raise HTTPException(429, f"{FEEDS} pages follow channels already: close one")
         return events.Events(self._counted(notification_feed(server.broker, name, after)))
 
-    async def _counted(self, feed: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def _counted(self, feed: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+        """The events of a feed, with a sign of life now and then, until the workbench is about to stop."""
         self._feeds += 1
+        coming, silent = asyncio.ensure_future(anext(feed, None)), 0.0
         try:
-            async for event in feed:
-                yield event
+            while not self._leaving.is_set():
+                await asyncio.wait((coming,), timeout=TURN_S)
+                silent += TURN_S
+                if coming.done():
+                    if (event := coming.result()) is None:
+                        return
+                    coming, silent = asyncio.ensure_future(anext(feed, None)), 0.0
+                    yield event
+                elif silent >= events.BEAT_S:
+                    silent = 0.0
+                    yield events.BEAT
         finally:
             self._feeds -= 1
+            coming.cancel()
+            await asyncio.gather(coming, return_exceptions=True)
+            await feed.aclose()
 
     async def _page(
         self, request: Request, server: NamedServer, given: Mapping[str, str], errors: Mapping[str, str], status: int
@@ -148,8 +167,8 @@ class BrokerHandlers:
         away, more = "", False
         try:
             names = await server.broker.channels(after)
-            channels = await _statuses(server.broker, names.names[:CHANNELS])
-            more = names.more or len(names.names) > CHANNELS
+            channels = await _statuses(server.broker, names[:CHANNELS])
+            more = len(names) > CHANNELS
         except REFUSED as error:
             away = told(error)
         number = request.query_params.get("published", "")
@@ -180,7 +199,7 @@ async def _statuses(broker: AsyncClient, names: tuple[str, ...]) -> list[Channel
     return [each for each in await gather(*map(one, names)) if each is not None]
 
 
-async def notification_feed(broker: AsyncClient, channel: str, after: int | None) -> AsyncIterator[bytes]:
+async def notification_feed(broker: AsyncClient, channel: str, after: int | None) -> AsyncGenerator[bytes, None]:
     """Events of a channel's notifications after a number: ``{"columns", "rows", "more"}``.
 
     ``over`` says why there are no more.

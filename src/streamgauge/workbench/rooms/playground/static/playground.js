@@ -40,7 +40,7 @@ function semantics(which) {
 
 function width() {
   const box = drawn.querySelector(".timeline") || drawn
-  return Math.max(280, Math.floor((box.clientWidth || innerWidth - 48)))
+  return Math.max(280, Math.floor((box.clientWidth || innerWidth - 48))) * Number(form.elements.zoom.value)
 }
 
 function state() {
@@ -93,6 +93,7 @@ async function evaluate() {
     told(answer.errors)
     if (!answer.errors.length) drawn.innerHTML = answer.html
     document.getElementById("simplify").hidden = !answer.simple
+    link.hidden = !answer.link
     if (answer.link) {
       link.href = `/playground/?s=${answer.link}`
       history.replaceState(null, "", link.href)
@@ -187,6 +188,7 @@ addEventListener("hashchange", () => {
 drawn.addEventListener("keydown", event => {
   const here = event.target.closest(".lane [tabindex]")
   if (!here) return
+  if (event.key === "Delete" && here.matches("circle.element")) { remove(here); return }
   const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key]
   if (!step) return
   event.preventDefault()
@@ -195,6 +197,25 @@ drawn.addEventListener("keydown", event => {
   const next = all[all.indexOf(here) + step]
   if (next) { here.tabIndex = -1; next.tabIndex = 0; next.focus() }
 })
+
+const SHOWN = 60
+function content(event) {
+  const window = event.target.closest?.(".window")
+  if (!window) return
+  const numbers = window.dataset.members.split(" ").filter(Boolean)
+  const list = document.createElement("ul")
+  for (const number of numbers.slice(0, SHOWN)) {
+    const item = document.createElement("li")
+    item.textContent = drawn.querySelector(`circle[data-number="${number}"]`)?.getAttribute("aria-label") || ""
+    list.append(item)
+  }
+  const heading = document.createElement("p")
+  const more = numbers.length > SHOWN ? `, the first ${SHOWN} elements:` : ":"
+  heading.textContent = window.getAttribute("aria-label") + (numbers.length ? more : "")
+  document.getElementById("held").replaceChildren(heading, list)
+}
+drawn.addEventListener("focusin", content)
+drawn.addEventListener("click", content)
 
 function members(event, inside) {
   const window = event.target.closest?.(".window")
@@ -234,6 +255,49 @@ async function move(circle, by, to) {
   moved?.focus()
 }
 
+// An element's place in the text: from the line's begin, or the bar before it, to the line's end, or the bar behind it.
+function part(text, number) {
+  const [from, to] = answer.places[number]
+  let start = from
+  while (start > 0 && !"|\n".includes(text[start - 1])) start -= 1
+  let end = to
+  while (end < text.length && !"|\n".includes(text[end])) end += 1
+  return { start, end, body: text.slice(to, end) }
+}
+
+// A new element at a time says what the nearest one says.
+async function add(time) {
+  if (!answer?.places.length) { trouble("stream", "elements are added to a stream in the simple notation that has one already"); return }
+  const text = [...form.elements.stream.value]
+  const nearest = answer.elements.reduce((best, each) => Math.abs(each.time - time) < Math.abs(best.time - time) ? each : best)
+  const before = answer.elements.filter(each => each.time <= time).pop()
+  const written = `${time}${part(text, nearest.number).body.join("").trimEnd()}`
+  if (before) text.splice(part(text, before.number).end, 0, `\n${written}`)
+  else text.unshift(`${written}\n`)
+  form.elements.stream.value = text.join("").replace(/\n[ \t]*\|/g, "\n")
+  await evaluate()
+}
+
+async function remove(circle) {
+  const number = Number(circle.dataset.number)
+  if (!answer?.places[number]) return
+  const text = [...form.elements.stream.value]
+  const { start, end } = part(text, number)
+  text.splice(start, end - start + (end < text.length ? 1 : 0))
+  form.elements.stream.value = text.join("")
+  await evaluate()
+  drawn.querySelector("circle.element")?.focus()
+}
+
+drawn.addEventListener("dblclick", event => {
+  const lane = drawn.querySelector(".lane.elements")
+  const box = lane?.getBoundingClientRect()
+  if (!box || event.clientY > box.bottom + 8 || !event.target.closest("svg") || event.target.matches("circle")) return
+  const { svg, first, left, each } = span()
+  const step = unit()
+  add(Math.max(0, Math.round((first + (event.clientX - svg.getBoundingClientRect().left - left) * each) / step) * step))
+})
+
 let drag = null
 drawn.addEventListener("pointerdown", event => {
   if (!event.target.matches("circle.element")) return
@@ -260,6 +324,6 @@ drawn.addEventListener("pointerup", event => {
   move(circle, 0, Math.max(0, Math.round(time / step) * step))
 })
 
-let seen = width()
-new ResizeObserver(() => { if (Math.abs(width() - seen) > 24) { seen = width(); soon() } }).observe(drawn)
+let seen = drawn.clientWidth
+new ResizeObserver(() => { if (Math.abs(drawn.clientWidth - seen) > 24) { seen = drawn.clientWidth; soon() } }).observe(drawn)
 evaluate()

@@ -7,7 +7,7 @@ from typing import Final
 
 from streamgauge.model.phrases import counted
 from streamgauge.workbench.rooms.playground.comparison import SIGNS, ReportChange, interval
-from streamgauge.workbench.rooms.playground.evaluation import Candidate, Evaluation
+from streamgauge.workbench.rooms.playground.evaluation import Candidate, PlaygroundEvaluation
 from streamgauge.workbench.rooms.playground.result import PlaygroundResult
 
 MARGIN: Final = 16
@@ -53,7 +53,7 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class GridLine:
     """A line of the grid with its time in words."""
 
     x: float
@@ -62,7 +62,7 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class ReportTimeline:
     """The timeline: ``first`` and ``last`` (ms) stand at ``left`` and ``right`` (pixels)."""
 
     width: int
@@ -71,7 +71,7 @@ class Drawing:
     last: int
     left: int
     right: int
-    ticks: tuple[Tick, ...]
+    ticks: tuple[GridLine, ...]
     lanes: tuple[Lane, ...] = field(default=())
 
 
@@ -89,7 +89,7 @@ class _Scale:
         return round(self.left + share * (self.right - self.left), 1)
 
 
-def drawing(found: PlaygroundResult) -> Drawing:
+def timeline(found: PlaygroundResult) -> ReportTimeline:
     """The timeline of a result as wide as its state says."""
     sides = [("A", found.a)] + ([("B", found.b)] if found.b is not None else [])
     scale = _Scale(*_span(found, [side for _, side in sides if side is not None]), found.state.width)
@@ -106,7 +106,7 @@ def drawing(found: PlaygroundResult) -> Drawing:
         shown = now if shown is None else shown
         top = _add(lanes, _reports(found, label, side, scale, top), top)
     ticks = tuple(_ticks(scale))
-    return Drawing(found.state.width, top, scale.first, scale.last, scale.left, scale.right, ticks, tuple(lanes))
+    return ReportTimeline(found.state.width, top, scale.first, scale.last, scale.left, scale.right, ticks, tuple(lanes))
 
 
 def _add(lanes: list[Lane], lane: Lane, top: float) -> float:
@@ -114,7 +114,7 @@ def _add(lanes: list[Lane], lane: Lane, top: float) -> float:
     return top + lane.height
 
 
-def _span(found: PlaygroundResult, sides: Sequence[Evaluation]) -> tuple[int, int]:
+def _span(found: PlaygroundResult, sides: Sequence[PlaygroundEvaluation]) -> tuple[int, int]:
     """The first and the last time (ms) of anything that is drawn."""
     times = [element.time for element in found.stream.elements]
     starts = [view.start for side in sides for each in side.candidates for view in each.due.views]
@@ -125,17 +125,17 @@ def _span(found: PlaygroundResult, sides: Sequence[Evaluation]) -> tuple[int, in
 _STEPS: Final = (1, 2, 5)
 
 
-def _ticks(scale: _Scale) -> Iterable[Tick]:
+def _ticks(scale: _Scale) -> Iterable[GridLine]:
     """Lines at round times, about one for each 90 pixels."""
     most = max(2, (scale.right - scale.left) // 90)
     step = next(
-        s * 10**power for power in range(16) for s in _STEPS if (scale.last - scale.first) / (s * 10**power) <= most
+        s * 10**power for power in range(24) for s in _STEPS if (scale.last - scale.first) / (s * 10**power) <= most
     )
     first = -(-scale.first // step) * step
     for time in range(first, scale.last + 1, step):
         x = scale.x(time)
         anchor = "start" if x < MARGIN + 20 else "end" if x > scale.right - 20 else "middle"
-        yield Tick(x, clock(time, step), anchor)
+        yield GridLine(x, clock(time, step), anchor)
 
 
 def clock(time: int, step: int = 1) -> str:
@@ -177,7 +177,7 @@ def _elements(found: PlaygroundResult, scale: _Scale, top: float) -> Lane:
     return Lane("elements", heading, top, height, tuple(shapes))
 
 
-def _scopes(side: Evaluation) -> tuple[tuple[int, int, int, int, int], ...]:
+def _scopes(side: PlaygroundEvaluation) -> tuple[tuple[int, int, int, int, int], ...]:
     """The windows that an evaluation looks at, each once."""
     seen = dict.fromkeys(
         (number, view.start, view.end, view.first, view.last)
@@ -188,7 +188,7 @@ def _scopes(side: Evaluation) -> tuple[tuple[int, int, int, int, int], ...]:
     return tuple(seen)
 
 
-def _members(side: Evaluation) -> dict[tuple[int, int, int], tuple[tuple[int, object], ...]]:
+def _members(side: PlaygroundEvaluation) -> dict[tuple[int, int, int], tuple[tuple[int, object], ...]]:
     """What each window held when it was looked at last: times and triples."""
     return {
         (number, view.start, view.end): tuple((a.time, t) for a in inside for t in a.triples)
@@ -197,7 +197,7 @@ def _members(side: Evaluation) -> dict[tuple[int, int, int], tuple[tuple[int, ob
     }
 
 
-def _windows(found: PlaygroundResult, label: str, side: Evaluation, scale: _Scale, top: float) -> Lane:
+def _windows(found: PlaygroundResult, label: str, side: PlaygroundEvaluation, scale: _Scale, top: float) -> Lane:
     """A bar for each window, overlapping ones below one another."""
     held = _members(side)
     scopes = sorted({scope[:3] for scope in _scopes(side)}, key=lambda each: (each[0], each[1], each[2]))
@@ -231,7 +231,7 @@ def _windows(found: PlaygroundResult, label: str, side: Evaluation, scale: _Scal
     return Lane(f"windows-{label}", heading, top, HEADING + max(1, len(ends)) * (height + 4) + 10, tuple(shapes))
 
 
-def _reports(found: PlaygroundResult, label: str, side: Evaluation, scale: _Scale, top: float) -> Lane:
+def _reports(found: PlaygroundResult, label: str, side: PlaygroundEvaluation, scale: _Scale, top: float) -> Lane:
     """A box for each report with its number of rows, its difference above; a small ring where nothing is sent."""
     changes = {id(getattr(pair, label.lower())): pair.change for pair in found.pairs if getattr(pair, label.lower())}
     places = [scale.x(each.due.instant) for each in side.candidates]

@@ -1,0 +1,67 @@
+"""Open files that are held to the bounds of text while a parser reads them."""
+
+import io
+from collections.abc import Callable
+from typing import IO, Final, TypeAlias
+
+import pyoxigraph as ox
+
+from streamgauge.formats.bounds import JSON_LD, TRIPLE_TERMS, TurtleScan, check_rdf
+
+_WHOLE: Final = (*JSON_LD, ox.RdfFormat.RDF_XML)
+_BLOCK: Final = 2**20
+
+ByteFile: TypeAlias = IO[bytes] | io.RawIOBase
+
+
+class ByteReader(io.RawIOBase):
+    """A raw file of the bytes that ``take`` gives, at most as many as it is asked for; no bytes are the end."""
+
+    def __init__(self, take: Callable[[int], bytes]) -> None:
+        self._take = take
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """The next bytes, at least one before the end."""
+        data = self._take(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def bounded(file: ByteFile, syntax: ox.RdfFormat) -> ByteFile:
+    """The same bytes for a parser; BoundError, here or while they are read, for what is beyond the bounds.
+
+    JSON-LD and RDF/XML are read whole. A file of another syntax that has few triple terms is read as it is.
+    """
+    if syntax in _WHOLE:
+        body = file.read() or b""
+        check_rdf(body, syntax)
+        return io.BytesIO(body)
+    return _bounded_turtle(file) if _may_nest(file) else file
+
+
+def _may_nest(file: ByteFile) -> bool:
+    """Whether a file may have triple terms too deep in each other, or cannot be read twice."""
+    if not isinstance(file, io.BufferedReader) or not file.seekable():
+        return True
+    start, count, before = file.tell(), 0, b""
+    while count <= TRIPLE_TERMS and (block := file.read(_BLOCK)):
+        count += (before + block).count(b"<<")
+        before = block[-1:]
+    file.seek(start)
+    return count > TRIPLE_TERMS
+
+
+def _bounded_turtle(file: ByteFile) -> ByteReader:
+    """A file of Turtle, or of a syntax beside it, that a scan reads before its reader does; BoundError."""
+    scan = TurtleScan()
+
+    def take(size: int) -> bytes:
+        data = file.read(size) or b""
+        scan.feed(data.decode("latin-1"), last=not data)
+        return data
+
+    return ByteReader(take)

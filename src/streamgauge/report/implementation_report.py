@@ -1,0 +1,265 @@
+"""A certificate as W3C's implementation reports are: a page of cases by profiles, EARL in Turtle, and a badge.
+
+EARL is W3C's language for results of tests (https://www.w3.org/TR/EARL10-Schema/).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from html import escape
+from importlib.metadata import version
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+import pyoxigraph as ox
+
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.phrases import counted
+from streamgauge.report.certified import headline
+from streamgauge.report.sections import PageSection, PageStyle, PageTable, TableLine, render
+from streamgauge.suites.conformance.cases import OWN, ConformanceCase
+from streamgauge.suites.conformance.certificate import BAD, DIMENSIONS, Certificate, CertifiedTask, TaskStanding
+
+PLAYGROUND: Final = "../"
+"""The workbench's address, seen from the page, unless another is given."""
+
+
+class AddressError(MistakeError, ValueError):
+    """An address of the workbench that no page can link to; the sentence says which can be given."""
+
+
+_KINDS: Final = {
+    TaskStanding.PASSED: ("\N{CHECK MARK}", "passed"),
+    TaskStanding.REFUSED: ("\N{EN DASH}", "refused"),
+    TaskStanding.DEVIATING: ("\N{INCREMENT}", "deviating"),
+    TaskStanding.FLAKY: ("\N{ALMOST EQUAL TO}", "flaky"),
+    **dict.fromkeys(BAD, ("✗", "bad")),
+}
+"""Sign and style of each standing."""
+_WORDS: Final = {
+    "passed": "passed",
+    "refused": "refused by the engine, which says why",
+    "deviating": "another answer, as the engine's list of deviations says",
+    "flaky": "right now and then, as the list says",
+    "bad": "fails, or is not as the list says",
+}
+
+
+@dataclass(frozen=True)
+class GridCell:
+    """One task: sign, style, what happened, and the address that opens the case under the profile."""
+
+    profile: str
+    sign: str
+    kind: str
+    words: str
+    title: str
+    link: str
+
+
+@dataclass(frozen=True)
+class GridRow:
+    """One case with a cell for each profile, ``None`` where it has no meaning; ``whole`` if nothing deviates."""
+
+    name: str
+    cells: tuple[GridCell | None, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether the case passed under every profile under which the engine takes it."""
+        return all(cell is None or cell.kind in ("passed", "refused") for cell in self.cells)
+
+
+def write(found: Certificate, path: Path, at: datetime, workbench: str = PLAYGROUND) -> list[Path]:
+    """Write the page, and beside it the EARL report (``.ttl``) and the badge (``.svg``) of the same name.
+
+    ``at`` is when the engine was certified. Raises AddressError for a workbench that cannot be linked to, and OSError.
+    """
+    files = [path, path.with_suffix(".ttl"), path.with_suffix(".svg")]
+    texts = (page(found, at, files[1].name, files[2].name, workbench), earl(found, at), badge(found))
+    for file, text in zip(files, texts, strict=True):
+        file.write_text(text, encoding="utf-8")
+    return files
+
+
+def page(found: Certificate, at: datetime, turtle: str, badge_name: str, workbench: str = PLAYGROUND) -> str:
+    """One self-contained HTML file as text; it links to the files of the names ``turtle`` and ``badge_name``."""
+    home = address(workbench)
+    profiles = tuple(dict.fromkeys(each.outcome.asked.profile for each in found.stood))
+    themes = [(theme, list(rows)) for theme, rows in groupby(_rows(found, profiles, home), key=lambda pair: pair[0])]
+    look = PageStyle("Streamgauge certificate", f"Conformance of {found.engine}", f"{headline(found)}.", {}, _no_tally)
+    return render(
+        "certificate.html.j2",
+        look,
+        tuple(_sections(found)),
+        engine=found.engine,
+        good=found.good,
+        counts=[(str(standing), count) for standing, count in sorted(found.counts().items())],
+        made=f"{at:%Y-%m-%d}",
+        version=version("streamgauge"),
+        turtle=quote(turtle),
+        badge=quote(badge_name),
+        profiles=profiles,
+        themes=[(theme, [row for _, row in rows]) for theme, rows in themes],
+        key=[(sign, kind, _WORDS[kind]) for sign, kind in dict.fromkeys(_KINDS.values())],
+    )
+
+
+def address(workbench: str) -> str:
+    """The workbench's address with a slash at its end; AddressError unless it is relative, http or https."""
+    parts = urlsplit(workbench)
+    if parts.scheme not in ("", "http", "https") or (parts.scheme and not parts.netloc) or parts.query:
+        raise AddressError(
+            f"--workbench {workbench}: not an address of a workbench: as in http://127.0.0.1:8700 or ../"
+        )
+    return workbench if workbench.endswith("/") else f"{workbench}/"
+
+
+def _no_tally(_table: PageTable) -> str:
+    return ""
+
+
+def _rows(found: Certificate, profiles: Sequence[str], home: str) -> Iterator[tuple[str, GridRow]]:
+    """The rows with their themes, in the order of the suite."""
+    cases: dict[str, dict[str, CertifiedTask]] = {}
+    for each in found.stood:
+        cases.setdefault(each.outcome.asked.case.name, {})[each.outcome.asked.profile] = each
+    for name, tasks in cases.items():
+        case = next(iter(tasks.values())).outcome.asked.case
+        cells = tuple(_cell(case, tasks[each], home) if each in tasks else None for each in profiles)
+        yield case.theme, GridRow(name, cells)
+
+
+def _cell(case: ConformanceCase, task: CertifiedTask, home: str) -> GridCell:
+    sign, kind = _KINDS[task.standing]
+    profile = task.outcome.asked.profile
+    beside = "" if profile == OWN else f"&profile={quote(profile)}"
+    title = f"{task.standing}: {_why(task)}" if _why(task) else str(task.standing)
+    link = f"{home}playground/?case={quote(case.slug)}{beside}"
+    return GridCell(profile, sign, kind, str(task.standing), title, link)
+
+
+def _why(task: CertifiedTask) -> str:
+    said = task.deviation.name if task.deviation else ""
+    return " ".join(f"{said}. {task.outcome.sentence}".strip(". ").split())[:300]
+
+
+def _sections(found: Certificate) -> Iterator[PageSection]:
+    listed = {each.deviation.name: each.deviation for each in found.stood if each.deviation is not None}
+    counts = {name: sum(each.deviation is not None and each.deviation.name == name for each in found.stood)
+              for name in listed}  # fmt: skip
+    if listed:
+        lines = tuple(
+            TableLine((each.name, each.why or "no reason is written", each.source, f"{counts[each.name]:,}"))
+            for each in listed.values()
+        )
+        table = PageTable("", ("deviation", "why", "source", "tasks"), lines)
+        yield PageSection("deviations", "What it does differently", (), (table,))
+    tally = found.tally()
+    shown = [standing for standing in _KINDS if found.counts()[standing]]
+    tables = tuple(
+        PageTable(
+            dimension,
+            (dimension, *map(str, shown)),
+            tuple(
+                TableLine((value, *(f"{counts[standing]:,}" for standing in shown)))
+                for (of, value), counts in sorted(tally.items())
+                if of == dimension
+            ),
+        )
+        for dimension in DIMENSIONS
+    )
+    yield PageSection("features", "By what the cases ask for", (), tuple(table for table in tables if table.lines))
+
+
+_EARL: Final = "http://www.w3.org/ns/earl#"
+_DCT: Final = "http://purl.org/dc/terms/"
+_RDF_TYPE: Final = ox.NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
+_DATE_TIME: Final = ox.NamedNode("http://www.w3.org/2001/XMLSchema#dateTime")
+_OUTCOMES: Final = {
+    TaskStanding.PASSED: "passed",
+    TaskStanding.REFUSED: "inapplicable",
+    TaskStanding.DEVIATING: "failed",
+    TaskStanding.FLAKY: "cantTell",
+    **dict.fromkeys(BAD, "failed"),
+}
+"""EARL's outcome for each standing: a listed deviation is a failed test with a reason."""
+
+
+def earl(found: Certificate, at: datetime) -> str:
+    """The certificate in EARL as Turtle: an assertion for each task, by Streamgauge, about the engine.
+
+    A test is a case under a semantics, ``urn:streamgauge:case:SLUG:PROFILE``. A deviation that the engine lists is
+    ``earl:failed`` with its reason, a refusal is ``earl:inapplicable``.
+    """
+    triples = ox.serialize(
+        _assertions(found, at),
+        format=ox.RdfFormat.TURTLE,
+        prefixes={"earl": _EARL, "dct": _DCT, "doap": "http://usefulinc.com/ns/doap#"},
+    )
+    assert triples is not None
+    return triples.decode()
+
+
+def _assertions(found: Certificate, at: datetime) -> Iterator[ox.Triple]:
+    engine = ox.NamedNode(f"urn:streamgauge:engine:{quote(found.engine, safe='')}")
+    judge = ox.NamedNode("urn:streamgauge:assertor")
+    yield from _described(engine, ("TestSubject", "Software"), {"title": found.engine})
+    yield ox.Triple(engine, ox.NamedNode("http://usefulinc.com/ns/doap#name"), ox.Literal(found.engine))
+    yield from _described(judge, ("Assertor", "Software"), {"title": f"Streamgauge {version('streamgauge')}"})
+    moment = ox.Literal(at.strftime("%Y-%m-%dT%H:%M:%SZ"), datatype=_DATE_TIME)
+    for number, task in enumerate(found.stood):
+        asked = task.outcome.asked
+        test = ox.NamedNode(f"urn:streamgauge:case:{asked.case.slug}:{quote(asked.profile, safe='')}")
+        words = {"title": asked.name, "description": asked.case.why, "source": asked.case.source}
+        yield from _described(test, ("TestCase",), words)
+        assertion, result = ox.BlankNode(f"a{number}"), ox.BlankNode(f"r{number}")
+        yield from _described(assertion, ("Assertion",), {})
+        for name, value in (
+            ("assertedBy", judge),
+            ("subject", engine),
+            ("test", test),
+            ("mode", ox.NamedNode(f"{_EARL}automatic")),
+            ("result", result),
+        ):
+            yield ox.Triple(assertion, ox.NamedNode(_EARL + name), value)
+        yield from _described(result, ("TestResult",), {"description": _result(task)})
+        yield ox.Triple(result, ox.NamedNode(f"{_EARL}outcome"), ox.NamedNode(_EARL + _OUTCOMES[task.standing]))
+        yield ox.Triple(result, ox.NamedNode(f"{_DCT}date"), moment)
+
+
+def _described(node: ox.NamedNode | ox.BlankNode, kinds: Sequence[str], words: dict[str, str]) -> Iterator[ox.Triple]:
+    for kind in kinds:
+        yield ox.Triple(node, _RDF_TYPE, ox.NamedNode(_EARL + kind))
+    for name, text in words.items():
+        if text:
+            yield ox.Triple(node, ox.NamedNode(_DCT + name), ox.Literal(text))
+
+
+def _result(task: CertifiedTask) -> str:
+    reason = task.deviation.why if task.deviation else ""
+    return ". ".join(part for part in (str(task.standing), _why(task), reason) if part)
+
+
+def badge(found: Certificate) -> str:
+    """The certificate as a small SVG with two words: for a README."""
+    passed, of = found.counts()[TaskStanding.PASSED], len(found.stood)
+    said = f"certified, {passed:,} of {of:,}" if found.good else "not certified"
+    colour = "#0a7d57" if found.good else "#c0341d"
+    name = "conformance"
+    left, right = (round(6.6 * len(text)) + 16 for text in (name, said))
+    told = f"{found.engine}: {said} {counted(of, 'task').partition(' ')[2]} passed" if found.good else said
+    texts = "".join(
+        f'<text x="{x:g}" y="14" text-anchor="middle">{escape(text)}</text>'
+        for x, text in ((left / 2, name), (left + right / 2, said))
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" '
+        f'aria-label="{escape(told)}"><title>{escape(told)}</title>'
+        f'<clipPath id="c"><rect width="{left + right}" height="20" rx="3"/></clipPath><g clip-path="url(#c)">'
+        f'<rect width="{left}" height="20" fill="#3d444d"/>'
+        f'<rect x="{left}" width="{right}" height="20" fill="{colour}"/></g>'
+        f'<g fill="#fff" font-family="Verdana,Geneva,DejaVu Sans,sans-serif" font-size="11">{texts}</g></svg>\n'
+    )

@@ -1,0 +1,363 @@
+"""Timelines as SVG: a stream, and for each report that may be due its scopes, contents and what is sent.
+
+A picture stacks scenes. Each scene has its stream on an axis of time and, for each report that may be due, a line for
+each window: the scope as a bar with its borders, the elements that it holds, a triangle at the instant, and in words
+the content, what is sent and, beside a verdict, what was answered otherwise.
+"""
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from itertools import accumulate
+from math import ceil
+from typing import Final, Protocol
+
+from streamgauge.model.element import StreamElement
+from streamgauge.model.phrases import DATED, counted, date_text
+from streamgauge.model.query import ContinuousQuery, StreamWindow
+from streamgauge.model.report import DueReport, View
+from streamgauge.model.semantics import Counting, Report, Semantics
+from streamgauge.model.terms import Row, Term
+from streamgauge.model.verdict import WindowVerdict
+from streamgauge.report.colours import AXIS, GRID, INK, MUTED, SERIES, STATE
+from streamgauge.report.numbers import duration, seconds
+from streamgauge.report.series import state
+from streamgauge.semantics.arrivals import Arrival, Head, admit, arrivals, origins
+from streamgauge.semantics.definition import due_reports, expected, operator
+from streamgauge.semantics.due import candidates
+
+WIDTH, LEFT, RIGHT, HOLDS, SENDS = 960, 70, 500, 530, 790
+LINE, MORE = 22, 16
+"""Pixels from a line to the next, and to one more line of the same text."""
+LETTERS = {HOLDS: 35, SENDS: 24, 0: 135}
+"""How many letters a line has at most that starts there."""
+LABELLED: Final = 24
+"""How many triples of a stream are written above it, and in its contents, at most; of more, their number."""
+LABEL: Final = 60
+"""Letters of such a label."""
+FOLDED: Final = 6
+"""Lines that a content, or what is sent, has at most."""
+LARGE_MS: Final = 1000
+"""From this span on times are written in s, or as times of the day, at round steps."""
+ROUND: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400)
+"""Steps of such an axis, s; below a second a tenth or a hundredth of the first three."""
+
+STYLE = (
+    "text{font:13px system-ui,sans-serif;fill:var(--ink)}.name{font-weight:600}.muted{fill:var(--muted)}"
+    ".middle{text-anchor:middle}.end{text-anchor:end}line,path{fill:none;stroke:var(--axis)}.grid{stroke:var(--grid)}"
+    ".scope{stroke:var(--scope);stroke-width:2}.held{fill:var(--scope)}.instant{stroke:none;fill:var(--instant)}"
+    ".element{fill:var(--ink)}.lasts{stroke:var(--ink);stroke-width:3}"
+)
+COLOURS = {"ink": INK, "muted": MUTED, "axis": AXIS, "grid": GRID, "scope": SERIES[0], "instant": SERIES[1]}
+
+
+class TimelineScene(Protocol):
+    """A query under its semantics on a stream, up to ``advance`` (ms); a conformance case is one."""
+
+    @property
+    def name(self) -> str:
+        """The heading."""
+        ...
+
+    @property
+    def query(self) -> ContinuousQuery:
+        """The query, which has windows."""
+        ...
+
+    @property
+    def semantics(self) -> Semantics:
+        """Its operational semantics."""
+        ...
+
+    @property
+    def stream(self) -> Sequence[StreamElement]:
+        """The elements, one at least."""
+        ...
+
+    @property
+    def advance(self) -> int:
+        """How far time comes, ms."""
+        ...
+
+
+@dataclass(frozen=True)
+class JudgedReports:
+    """What a verdict says of the reports of a scene, by instant and scope (ms)."""
+
+    windows: Mapping[tuple[int | None, int | None, int | None], WindowVerdict]
+
+    @classmethod
+    def of(cls, windows: Iterable[WindowVerdict]) -> "JudgedReports":
+        """The windows of a verdict."""
+        return cls({(each.instant, each.start, each.end): each for each in windows})
+
+    def otherwise(self, due: DueReport) -> list[str]:
+        """How a report was answered otherwise than expected; nothing where it was not."""
+        window = self.windows.get((due.instant, due.start, due.end))
+        if window is None or window.right:
+            return []
+        missing, surplus = ([_row(row) for row in rows] for rows in (window.missing, window.surplus))
+        said = [f"missing: {', '.join(missing)}"] if missing else []
+        said += [f"surplus: {', '.join(surplus)}"] if surplus else []
+        return _folded("; ".join(said) if window.report is not None and said else state(window), SENDS)
+
+
+def picture(title: str, scenes: Sequence[TimelineScene]) -> str:
+    """The SVG of some scenes, one below the other."""
+    panels: list[TimelinePanel] = []
+    top = 8
+    for scene in scenes:
+        panels.append(TimelinePanel(scene, top))
+        top = panels[-1].bottom + 26
+    return drawn(title, panels, top)
+
+
+def drawn(title: str, panels: Sequence["TimelinePanel"], height: int, style: str = STYLE) -> str:
+    """The SVG of panels, with their colours in both themes."""
+    colours = {**COLOURS, **({"wrong": STATE["wrong"]} if any(panel.judged for panel in panels) else {})}
+    themes = ("".join(f"--{name}:{shade[theme]};" for name, shade in colours.items()) for theme in (0, 1))
+    light, dark = (f":root{{{each}}}" for each in themes)
+    rules = style + (".wrong{fill:var(--wrong)}" if "wrong" in colours else "")
+    sheet = f"<style>{light}@media(prefers-color-scheme:dark){{{dark}}}{rules}</style>"
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" role="img">'
+    marks = [mark for panel in panels for mark in panel.marks()]
+    return "\n".join((head, f"<title>{escape(title)}</title>", sheet, *marks, "</svg>")) + "\n"
+
+
+class TimelinePanel:
+    """One scene below ``top``, in pixels; ``t0`` (ms) is the semantics' own unless given."""
+
+    def __init__(
+        self, scene: TimelineScene, top: int, t0: int | None = None, judged: JudgedReports | None = None
+    ) -> None:
+        self.scene, self.top, self.judged = scene, top, judged
+        query, semantics = scene.query, scene.semantics
+        origin = origins(semantics, query.windows, scene.stream[0].time)[0] if t0 is None else t0
+        admitted, _late = admit(scene.stream, semantics, query.windows, origin)
+        heads = [Head.of(element) for element in admitted]
+        ranked = arrivals(heads, query.windows, semantics.tick)
+        self.candidates = candidates(ranked, query.windows, semantics, origin, scene.advance)
+        self.due = dict(due_reports(admitted, query, semantics, scene.advance, origin))
+        self.sent = {each.due: each.rows for each in expected(scene.stream, query, semantics, scene.advance, origin)}
+        self.last = max(scene.advance, *(each.time for each in scene.stream))
+        self.first = _first(origin, min(each.time for each in scene.stream), self.last)
+        self.large = self.last - self.first >= LARGE_MS
+        self.labels = list(self._labels())
+        levels = max((level for _, level, _ in self.labels), default=0) + 1
+        self.stream = top + 2 * LINE + MORE * (len(self._settings()) - 1) + 14 * levels
+        tops = accumulate((self._height(due) for due in self.candidates), initial=self.stream + 36)
+        *self.tops, below = tops
+        self.bottom = below - 16
+
+    def marks(self) -> Iterator[str]:
+        """The marks from the scene's name to its last report."""
+        yield _text(0, self.top + 14, self.scene.name[0].upper() + self.scene.name[1:], "name")
+        for place, line in enumerate(self._settings()):
+            yield _text(0, self.top + 32 + MORE * place, line, "muted")
+        yield _text(HOLDS, self.stream, "content", "muted")
+        yield _text(SENDS, self.stream, "sent" if self.judged is None else "expected", "muted")
+        yield from self._axis()
+        for element in self.scene.stream:
+            yield from self._element(element)
+        for x, level, text in self.labels:
+            yield _text(x, self.stream - 9 - 14 * level, text, "middle")
+        for due, y in zip(self.candidates, self.tops, strict=True):
+            yield from self._report(due, y)
+
+    def _settings(self) -> list[str]:
+        scene, semantics = self.scene, self.scene.semantics
+        said = [self._window(each) for each in scene.query.windows]
+        said += [str(semantics.borders), " and ".join(sorted(semantics.report))]
+        if Report.WINDOW_CLOSE not in semantics.report:
+            said.append(f"{semantics.tick} tick" if semantics.period is None else f"every {semantics.period}")
+        said += [f"content is a {semantics.content}", str(operator(scene.query, semantics))]
+        return _lines("; ".join(said), 0)
+
+    def _window(self, seen: StreamWindow) -> str:
+        window = seen.window
+        size, slide = (self._length(ms) if window.kind != "count" else f"{ms}" for ms in (window.size, window.slide))
+        both = f"RANGE {size}, SLIDE {slide}"
+        kind = {"time": both, "landmark": f"landmark, SLIDE {slide}", "count": f"{both} triples"}[window.kind]
+        name = self._name(seen)
+        return f"{name}: {kind}" if name else kind
+
+    def _length(self, ms: int) -> str:
+        return duration(ms) if self.large else str(ms)
+
+    def _clock(self, time: int) -> str:
+        """A time as the axis has it: in ms, in s, or as the time of the day (UTC)."""
+        if not self.large:
+            return str(time)
+        if time in DATED:
+            day = date_text(time) or ""
+            return day[11:].removesuffix("Z")
+        return f"{seconds(time)} s"
+
+    def _name(self, seen: StreamWindow) -> str:
+        """The name of one of several windows: its own, or the stream's."""
+        if len(self.scene.query.windows) == 1:
+            return ""
+        return _named(seen.name or seen.stream)
+
+    def _told(self, due: DueReport) -> list[str]:
+        """What the windows hold at a report, in lines, each window's from its own line on."""
+        counting, told = self.scene.semantics.content, list[str]()
+        for place, seen in enumerate(self.scene.query.windows):
+            name, inside = self._name(seen), self.due[due][place]
+            content = _content(inside, counting) if self.labels else _size(inside)
+            told += _folded(f"{name}: {content}" if name else content, HOLDS)
+        return told
+
+    def _sent(self, due: DueReport) -> list[str]:
+        return _folded(_rows(self.sent[due]), SENDS) if due in self.sent else ["nothing"]
+
+    def _otherwise(self, due: DueReport) -> list[str]:
+        return [] if self.judged is None else self.judged.otherwise(due)
+
+    def _height(self, due: DueReport) -> int:
+        if due not in self.due:
+            return LINE
+        bars = LINE * (len(due.views) - 1)
+        lines = max(len(self._told(due)), len(self._sent(due)) + len(self._otherwise(due)))
+        return LINE + max(bars, MORE * (lines - 1))
+
+    def _x(self, time: float) -> float:
+        return round(LEFT + (time - self.first) * (RIGHT - LEFT) / (self.last - self.first), 1)
+
+    @cached_property
+    def _times(self) -> Iterable[int]:
+        """The times at which the axis has a line."""
+        span = self.last - self.first
+        if not self.large:
+            return range(self.first, self.last + 1, ceil(span / 20))
+        steps = [100, 200, 500, *(1000 * each for each in ROUND)]
+        step = next((each for each in steps if span / each <= 7), steps[-1] * ceil(span / 7 / steps[-1]))
+        return range(-(-self.first // step) * step, self.last + 1, step)
+
+    def _axis(self) -> Iterator[str]:
+        yield _text(0, self.stream, "stream")
+        for time in self._times:
+            x = self._x(time)
+            yield f'<line class="grid" x1="{x}" y1="{self.stream + 21}" x2="{x}" y2="{self.bottom - 2}"/>'
+            yield _text(x, self.stream + 16, self._clock(time), "muted middle")
+        yield f'<line x1="{LEFT}" y1="{self.stream}" x2="{RIGHT}" y2="{self.stream}"/>'
+
+    def _element(self, element: StreamElement) -> Iterator[str]:
+        x, y = self._x(element.time), self.stream
+        if element.until is not None:
+            end = self._x(min(element.until, self.last))
+            yield f'<path class="lasts" d="M{x} {y}H{end}m-3 -5q6 5 0 10"/>'
+        yield f'<circle class="element" cx="{x}" cy="{y}" r="4"/>'
+
+    def _labels(self) -> Iterator[tuple[float, int, str]]:
+        """The triples of the stream: where each stands, on which level so that none covers another, and its text."""
+        if sum(len(element.added) for element in self.scene.stream) > LABELLED:
+            return
+        several = len({seen.stream for seen in self.scene.query.windows}) > 1
+        ends: list[float] = []
+        for element in sorted(self.scene.stream, key=_place):
+            origin = f"{_named(element.stream)}: " if several else ""
+            for triple in element.added:
+                text = _shortened(origin + " ".join(map(_short, triple)))
+                half = 3.5 * len(text)
+                x = min(max(self._x(element.time), 48 + half), HOLDS - 8 - half)
+                level = next((at for at, end in enumerate(ends) if end < x - half), len(ends))
+                ends[level : level + 1] = [x + half + 4]
+                yield x, level, text
+
+    def _report(self, due: DueReport, y: int) -> Iterator[str]:
+        instant = self._x(due.instant)
+        said = self._clock(due.instant)
+        at, place = (said, LEFT - 8) if self.large else (f"at {said}", LEFT - 14)
+        yield _text(place, y + 4, at, "end" if due in self.due else "end muted")
+        if due not in self.due:
+            yield _text(HOLDS, y + 4, "not due", "muted")
+            return
+        for place, (view, inside) in enumerate(zip(due.views, self.due[due], strict=True)):
+            if view.first <= view.last:
+                yield f'<path class="scope" d="{self._bar(view, y + LINE * place)}"/>'
+            for time in dict.fromkeys(arrival.time for arrival in inside):
+                yield f'<circle class="held" cx="{self._x(time)}" cy="{y + LINE * place}" r="4"/>'
+        yield f'<path class="instant" d="M{instant} {y - 2}l-4 -8h8z"/>'
+        sent = self._sent(due)
+        for x, lines in ((HOLDS, self._told(due)), (SENDS, sent)):
+            for place, line in enumerate(lines):
+                yield _text(x, y + 4 + MORE * place, line)
+        for place, line in enumerate(self._otherwise(due), len(sent)):
+            yield _text(SENDS, y + 4 + MORE * place, line, "wrong")
+
+    def _bar(self, view: View, y: int) -> str:
+        """A line with a bracket where the border is in the scope, with a round one where it is not."""
+        begun = max(view.start, self.first)
+        start, end = self._x(begun), self._x(min(view.end, self.last))
+        left = "m4 -6h-4v12h4" if view.first <= view.start else "m4 -6q-8 6 0 12"
+        right = "m-4 -6h4v12h-4" if view.last >= view.end else "m-4 -6q8 6 0 12"
+        opening = f"M{start} {y}{left}" if begun == view.start else ""
+        closing = f"M{end} {y}{right}" if view.end <= self.last else ""
+        return f"M{start} {y}H{end}{opening}{closing}"
+
+
+def _first(t0: int, element: int, last: int) -> int:
+    """Where the axis begins: at 0 where that is near, else at t0 or the first element."""
+    begun = min(t0, element)
+    return min(t0, 0) if begun <= max(last - begun, 1) else begun
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LABEL else f"{text[: LABEL - 1]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def _place(element: StreamElement) -> tuple[int, int]:
+    return element.time, element.sequence
+
+
+def _named(iri: str) -> str:
+    """The last part of an IRI, which tells the streams and windows of a query apart."""
+    return re.split("[/#:]", iri)[-1]
+
+
+def _lines(text: str, x: int) -> list[str]:
+    """A text in lines that fit where it stands."""
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in textwrap.wrap(text, LETTERS[x])] or [""]
+
+
+def _folded(text: str, x: int) -> list[str]:
+    """A text in lines, of many only the first."""
+    lines = _lines(text, x)
+    if len(lines) <= FOLDED:
+        return lines
+    return [*lines[: FOLDED - 1], f"\N{HORIZONTAL ELLIPSIS} {len(lines) - FOLDED + 1:,} more lines"]
+
+
+def _text(x: float, y: float, text: str, kind: str = "") -> str:
+    named = f' class="{kind}"' if kind else ""
+    return f'<text{named} x="{x}" y="{y}">{escape(text)}</text>'
+
+
+def _short(term: Term | None) -> str:
+    """A term as people write it: an IRI by its last part, a literal by its text."""
+    if term is None:
+        return "-"
+    if term.startswith("<"):
+        return re.split("[/#]", term[1:-1].removeprefix("urn:"))[-1] or term[1:-1]
+    return term if term.startswith("_:") else term[1 : term.rindex('"')]
+
+
+def _content(inside: Sequence[Arrival], counting: Counting) -> str:
+    held = ["\N{NO-BREAK SPACE}".join(map(_short, triple)) for arrival in inside for triple in arrival.triples]
+    return f"{{{', '.join(held if counting is Counting.BAG else dict.fromkeys(held))}}}"
+
+
+def _size(inside: Sequence[Arrival]) -> str:
+    return counted(sum(len(arrival.triples) for arrival in inside), "triple")
+
+
+def _row(row: Row) -> str:
+    return " ".join(map(_short, row))
+
+
+def _rows(rows: Sequence[Row]) -> str:
+    return ", ".join(sorted(map(_row, rows))) or "an empty answer"

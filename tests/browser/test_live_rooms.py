@@ -1,0 +1,184 @@
+"""The rooms Live and Servers, and the broker's own page, in a real browser: what is done is seen as it comes."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from streamgauge.model.fact import Fact
+from streamgauge.servers.fragments.labels import Label, Style
+from tests.browser.driving import CONTRAST, faults, show, started
+from tests.servers.broker.served import GRAPH, OTHER, serving
+from tests.servers.broker.world import broker, select
+from tests.workbench.servers.test_servers import DAY, NOW, E, fragments
+from tests.workbench.serving import opened
+
+pytestmark = pytest.mark.browser
+
+SIZES = [(1440, "light"), (390, "dark")]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with started(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with opened(tmp_path_factory.mktemp("runs")) as bench:
+        yield bench
+
+
+def until(met: Callable[[], bool], seconds: float = 40.0) -> None:
+    """Wait until something is met on the page, or on the one that comes after it."""
+    from selenium.common.exceptions import WebDriverException
+
+    end = time.monotonic() + seconds
+    while True:
+        with suppress(WebDriverException):  # between two pages
+            if met():
+                return
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def text(browser: Any, selector: str) -> str:
+    return str(browser.find_element("css selector", selector).text)
+
+
+def press(browser: Any, selector: str) -> None:
+    """Press a button by the keyboard."""
+    from selenium.webdriver.common.keys import Keys
+
+    browser.find_element("css selector", selector).send_keys(Keys.ENTER)
+
+
+def check(browser: Any, address: str) -> None:
+    """It fits, can be read, keeps nobody out; desk and phone, day and night."""
+    for width, theme in SIZES:
+        show(browser, address, width, theme)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width, (address, width)
+        ratio, where = browser.execute_script(CONTRAST)
+        assert ratio >= 4.5, (address, theme, where)
+    assert not (found := faults(browser)), (address, found)
+
+
+def reading(at: int, sensor: str, value: int) -> str:
+    number = f'"{value}"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    return json.dumps({"t": at, "add": f"<urn:sensor:{sensor}> <urn:says> {number} ."}) + "\n"
+
+
+def test_a_query_is_registered_watched_held_released_and_ended(browser: Any, bench: Any) -> None:
+    log: Path = bench.folder / "log.jsonl"
+    log.write_text("".join(reading(1000 * at, "ab"[at % 2], at) for at in range(12)))
+    browser.get("about:blank")
+    browser.get_log("browser")
+    show(browser, f"{bench.url}/live/new?example=1")
+    browser.find_element("id", "sources").send_keys("log.jsonl?follow=1")
+    press(browser, "form button.first")
+    until(lambda: text(browser, "#link") == "Live, newest first.")
+    until(lambda: len(browser.find_elements("css selector", "#answers tbody tr")) == 2)
+    with log.open("a") as file:
+        file.write(reading(15_000, "a", 30))
+    until(lambda: text(browser, "#answers tbody tr").split()[:2] == ["2", "15"])
+    until(lambda: len(browser.find_elements("css selector", "#chart .plot.wide .series")) == 2)
+    press(browser, "#hold")
+    until(lambda: text(browser, "#link") == "Held: answers wait.")
+    with log.open("a") as file:
+        file.write(reading(20_000, "a", 31))
+    until(lambda: "1 answer waits" in text(browser, "#state"))
+    assert text(browser, "#answers tbody tr").split()[0] == "2"
+    press(browser, "#hold")
+    until(lambda: text(browser, "#answers tbody tr").split()[0] == "3")
+    address = browser.current_url
+    check(browser, address)
+    check(browser, f"{bench.url}/live/")
+    check(browser, f"{bench.url}/live/new")
+    show(browser, address)
+    press(browser, "#end")
+    until(lambda: "No query is registered." in text(browser, "main"))
+    assert [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+def test_without_script_tables_reload_and_forms_do(browser: Any, bench: Any) -> None:
+    log: Path = bench.folder / "plain.jsonl"
+    log.write_text(reading(0, "a", 1) + reading(11_000, "a", 2))
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        show(browser, f"{bench.url}/live/new?example=1")
+        browser.find_element("id", "sources").send_keys("plain.jsonl?follow=1")
+        press(browser, "form button.first")
+        until(lambda: "<urn:sensor:a>" in browser.page_source.replace("&lt;", "<").replace("&gt;", ">"))
+        with log.open("a") as file:
+            file.write(reading(16_000, "a", 7))
+        until(lambda: '<td class="n">2</td>' in browser.page_source)
+        press(browser, "#hold")
+        until(lambda: "Release the answers" in browser.page_source)
+        press(browser, "#end")
+        until(lambda: "No query is registered." in browser.page_source)
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_a_channel_is_watched_as_it_changes_and_facts_over_time(browser: Any, bench: Any) -> None:
+    browser.get("about:blank")
+    browser.get_log("browser")
+    facts = [
+        Fact((f"<{E}1>", f"<{E}delay>", '"5"'), NOW - DAY, NOW + DAY),
+        Fact((f"<{E}1>", f"<{E}name>", '"Brugge"@nl')),
+    ]
+    with serving(broker()) as (url, made), fragments(Style("graphs", Label.INTERVAL), facts) as data:
+        made.create_channel("people", select("?x a :Student"))
+        show(browser, f"{bench.url}/servers/")
+        browser.find_element("id", "address").send_keys(url)
+        press(browser, "button.first")
+        browser.find_element("link text", "people").click()
+        until(lambda: text(browser, "#link") == "Listening, newest first.")
+        address = browser.current_url
+        httpx.post(f"{url}/publish", content=GRAPH, headers={"content-type": "text/turtle"}).raise_for_status()
+        until(lambda: text(browser, "#changes tbody tr").split() == ["1", "0", "s", "+", ":s1"])
+        until(lambda: text(browser, "#answer").split() == ["x", ":s1"])
+        check(browser, address)
+        check(browser, address.partition("channels")[0])
+        show(browser, f"{bench.url}/servers/")
+        check(browser, f"{bench.url}/servers/")
+        browser.find_element("css selector", "option[value=fragments]").click()
+        browser.find_element("id", "address").send_keys(data)
+        press(browser, "button.first")
+        browser.find_element("partial link text", "/trains").click()
+        until(lambda: len(browser.find_elements("css selector", "svg.lane .holds")) == 1)
+        assert "train:delay" in text(browser, ".facts")
+        check(browser, browser.current_url)
+    assert [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+def test_the_brokers_own_page_makes_channels_publishes_and_shows_what_changes(browser: Any) -> None:
+    browser.get("about:blank")
+    browser.get_log("browser")
+    with serving(broker()) as (url, _):
+        show(browser, f"{url}/")
+        until(lambda: "There is no channel" in text(browser, "main"))
+        press(browser, "#create button")
+        until(lambda: text(browser, "#link") == "subscribed")
+        press(browser, "#publish button.first")
+        until(lambda: text(browser, "#said") == "Publication 1 took effect.")
+        until(lambda: text(browser, "#rows tbody") == "<urn:a> <urn:knows> <urn:b>")
+        assert text(browser, "#changes tbody tr").split()[-4:] == ["+", "<urn:a>", "<urn:knows>", "<urn:b>"]
+        press(browser, "#publish button[value=delete]")
+        until(lambda: text(browser, "#count") == "0 rows")
+        assert text(browser, "#changes tbody tr").split()[3] == "\N{MINUS SIGN}"
+        httpx.post(f"{url}/publish", content=OTHER, headers={"content-type": "text/turtle"}).raise_for_status()
+        until(lambda: "urn:t:s2" in text(browser, "#changes"))
+        check(browser, f"{url}/")
+        httpx.delete(f"{url}/channels/all").raise_for_status()
+        complaints = [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+        assert complaints == []
+        browser.find_element("id", "graph").send_keys("<")
+        press(browser, "#publish button.first")
+        until(lambda: "not text/turtle" in text(browser, "#said"))

@@ -1,0 +1,112 @@
+"""OPTIONAL, MINUS and EXISTS over variables that may be unbound, and over keys with many rows: changes one by one.
+
+Few terms, so that a key has many rows on both sides; the definition is the algebra over what is there.
+"""
+
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.incremental import Evaluator
+from streamgauge.incremental.budget import EvaluationBudget
+from streamgauge.incremental.evaluator import KeptAnswer
+from streamgauge.incremental.window_joins import WindowJoins
+from streamgauge.model import algebra as al
+from streamgauge.query import parse_sparql
+from streamgauge.query.printer import sparql
+from streamgauge.sparql.algebra import answer
+from streamgauge.sparql.bgp import Dataset, IndexedGraph
+from tests.examples import examples
+from tests.incremental.test_evaluator import play
+
+TERMS = [f"<urn:{name}>" for name in "abc"]
+LINKS = [f"<urn:{name}>" for name in "pqr"]
+TRIPLES = st.tuples(st.sampled_from(TERMS), st.sampled_from(LINKS), st.sampled_from(TERMS))
+HISTORIES = st.lists(
+    st.tuples(st.lists(TRIPLES, max_size=9), st.integers(0, 9), st.randoms(use_true_random=False)),
+    min_size=1,
+    max_size=5,
+)
+BLOCKS = st.builds(
+    lambda subject, link, end: f"{subject} {link} {end} .",
+    st.sampled_from(["?x", "?y", "?z", "?w"]),
+    st.sampled_from(LINKS),
+    st.sampled_from(["?x", "?y", "?z", "?w", "<urn:a>"]),
+)
+CONDITIONS = st.sampled_from(["", "", "FILTER(?x != ?z)", "FILTER(?y = <urn:a> || !BOUND(?w))", "FILTER(BOUND(?z))"])
+
+
+def _part(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.one_of(
+        inner,
+        st.builds("OPTIONAL {{ {} {} }}".format, inner, CONDITIONS),
+        st.builds("OPTIONAL {{ {} {} }}".format, inner, CONDITIONS),
+        st.builds("MINUS {{ {} }}".format, inner),
+        st.builds("FILTER EXISTS {{ {} {} }}".format, inner, CONDITIONS),
+        st.builds("FILTER NOT EXISTS {{ {} }}".format, inner),
+        st.builds("{{ {} }} UNION {{ {} }}".format, inner, inner),
+        st.builds("{{ {} OPTIONAL {{ {} }} }}".format, inner, inner),
+    )
+
+
+GROUPS = st.lists(_part(st.one_of(BLOCKS, BLOCKS, _part(BLOCKS))), min_size=2, max_size=4).map(" ".join)
+
+
+def defined(form: al.Select, triples: set[tuple[str, str, str]]) -> Counter[tuple[str | None, ...]]:
+    return Counter(answer(form, Dataset(IndexedGraph(triples))))
+
+
+@pytest.mark.slow
+@examples(40, prove=4000)
+@given(GROUPS, HISTORIES)
+def test_changes_are_those_of_the_definition(group, history):
+    form = parse_sparql(f"SELECT * {{ ?x <urn:p> ?y . {group} }}")
+    evaluator, total = Evaluator(form), Counter()
+    for there, delta in play(evaluator, history):
+        total.update(delta)
+        assert all(delta.values())
+        assert defined(form, there) == evaluator.solutions(), sparql(form)
+        assert {row: count for row, count in total.items() if count} == evaluator.solutions()
+    assert not any(evaluator.remembered().values()), evaluator.remembered()
+
+
+HUB = ("OPTIONAL", "FILTER EXISTS", "FILTER NOT EXISTS", "MINUS")
+SHAPES = [
+    *(f"?x <urn:p> ?k {each} {{ ?o <urn:q> ?k }}" for each in HUB),
+    *(f"?x <urn:p> ?k {each} {{ ?o <urn:q> ?k FILTER(?o != ?x) }}" for each in HUB[:3]),
+    "?x <urn:p> ?k OPTIONAL { ?x <urn:q> ?o } OPTIONAL { ?o <urn:q> ?u } OPTIONAL { ?o <urn:p> ?v }",
+    "?x <urn:p> ?k OPTIONAL { ?x <urn:q> ?o } MINUS { ?o <urn:q> ?k }",
+    "?x <urn:p> ?k OPTIONAL { ?x <urn:q> ?o } { ?o <urn:q> ?u } UNION { ?u <urn:q> ?k }",
+]
+
+
+def played(pattern: str, rows: int) -> int:
+    """The rows and pairs that 60 changes of a hub of so many rows look at; the last answer is right."""
+    form, random = parse_sparql(f"SELECT * {{ {pattern} }}"), Random(7)
+    pool, effort = WindowJoins(()), EvaluationBudget()
+    kept = KeptAnswer(form, pool.leaf, effort=effort)
+    enter, leave = pool.feeds(None)
+    there = [_at_hub(f"s{n}") for n in range(rows)]
+    others = [(f"<urn:o{n}>", "<urn:q>", "<urn:hub>") for n in range(2)]
+    enter([*others, *(triple for pair in there for triple in pair)])
+    kept.settle()
+    before = effort.left
+    for n in range(60):
+        leave(there.pop(random.randrange(rows)))
+        there.append(_at_hub(f"n{n}"))
+        enter(there[-1])
+        kept.settle()
+    assert defined(form, {*others, *(triple for pair in there for triple in pair)}) == kept.solutions()
+    return before - effort.left
+
+
+def _at_hub(name: str) -> tuple[tuple[str, str, str], ...]:
+    return (f"<urn:{name}>", "<urn:p>", "<urn:hub>"), (f"<urn:{name}>", "<urn:q>", f"<urn:t{name}>")
+
+
+@pytest.mark.parametrize("pattern", SHAPES)
+def test_a_change_of_one_row_of_a_hub_costs_the_same_however_many_rows_there_are(pattern):
+    assert played(pattern, 240) <= 2 * played(pattern, 40) + 100

@@ -1,0 +1,64 @@
+"""The timeline: shapes stand where their times are, and say in words what they show."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from streamgauge.workbench.rooms.playground.examples import FIRST
+from streamgauge.workbench.rooms.playground.result import result
+from streamgauge.workbench.rooms.playground.state import PlaygroundState
+from streamgauge.workbench.rooms.playground.timeline import timeline
+
+
+def lanes(state):
+    found = timeline(result(state))
+    return found, {lane.name: lane for lane in found.lanes}
+
+
+def test_shapes_stand_where_their_times_are():
+    found, by_name = lanes(FIRST)
+    each = (found.right - found.left) / (found.last - found.first)
+    times = [0, 2500, 5000, 8000, 10_000, 14_000, 15_000, 21_000]
+    assert (found.first, found.last) == (0, 25_000)
+    assert [shape.x for shape in by_name["elements"].shapes] == [round(found.left + time * each, 1) for time in times]
+    window = by_name["windows-B"].shapes[1]
+    assert (window.x, window.borders) == (round(found.left + 5000 * each, 1), "(]")
+    assert window.x + window.width == pytest.approx(found.left + 15_000 * each, abs=0.2)
+    assert window.members == (3, 4, 5, 6)
+    assert "(5,000, 15,000] ms holds 5 triples" in window.title
+    reports = by_name["reports-A"].shapes
+    assert [shape.text for shape in reports] == ["3", "4", "3", "2"]
+    assert {(shape.sign, shape.kind) for shape in reports} == {("≠", "report changes")}
+
+
+def test_lanes_do_not_overlap_and_overlapping_windows_have_rows_of_their_own():
+    found, by_name = lanes(FIRST)
+    tops = [(lane.top, lane.top + lane.height) for lane in found.lanes]
+    assert all(end <= start for (_, end), (start, _) in pairwise(tops))
+    assert found.height >= tops[-1][1]
+    windows = by_name["windows-A"].shapes
+    for at, one in enumerate(windows):
+        for other in windows[at + 1 :]:
+            apart = one.x + one.width <= other.x + 0.2 or other.x + other.width <= one.x + 0.2
+            assert apart or one.y != other.y
+
+
+def test_windows_of_b_are_drawn_where_they_are_others():
+    _, by_name = lanes(replace(FIRST, b={"profile": "rspql", "notify_empty": False}))
+    assert "windows-B" not in by_name
+    assert "reports-B" in by_name
+
+
+def test_a_candidate_that_sends_nothing_says_why():
+    state = replace(FIRST, stream="0: a degrees 30.\n", b=None, a={"profile": "rspql", "notify_empty": False})
+    _, by_name = lanes(state)
+    titles = [shape.title for shape in by_name["reports-A"].shapes if shape.kind == "silent"]
+    assert titles
+    assert all("the answer is empty, and empty answers are not sent" in title for title in titles)
+
+
+def test_a_stream_without_elements_is_drawn():
+    found, by_name = lanes(PlaygroundState(FIRST.query, advance=10_000, a={"profile": "rspql"}))
+    assert by_name["elements"].shapes == ()
+    assert (found.first, found.last) == (0, 10_000)
