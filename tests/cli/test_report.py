@@ -24,6 +24,7 @@ def judged(tmp_path, command):
     return tmp_path / "run"
 
 
+@pytest.mark.slow
 def test_markdown_is_printed_and_junit_written(judged, command, tmp_path):
     code, out, _ = command("report", judged, "--format", "markdown", "--title", "Mine")
     assert code == 0
@@ -36,6 +37,7 @@ def test_markdown_is_printed_and_junit_written(judged, command, tmp_path):
     assert int(suite.get("failures")) == 1
 
 
+@pytest.mark.slow
 def test_figures_are_counted_and_a_file_in_their_place_is_refused(judged, command, tmp_path, monkeypatch):
     monkeypatch.setattr("streamgauge.cli.experiments.write_figures", lambda runs, folder: [folder] * len(runs))
     code, out, err = command("report", judged, "--format", "markdown", "--figures", tmp_path / "figures")

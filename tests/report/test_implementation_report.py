@@ -41,6 +41,7 @@ def page() -> str:
     return implementation_report.page(made(engine=EVIL), AT, "c.ttl", "c.svg")
 
 
+@pytest.mark.slow
 def test_the_grid_has_a_cell_for_each_task_and_is_sound(page: str) -> None:
     outline = read(page)
     found = made()
@@ -57,6 +58,7 @@ def test_the_grid_has_a_cell_for_each_task_and_is_sound(page: str) -> None:
     assert kinds["bad"] == counts[TaskStanding.FAILING] > 0
 
 
+@pytest.mark.slow
 def test_every_case_opens_in_the_playground_under_every_profile() -> None:
     tasks = list(asked(load(), None, Scale()))
     assert len({each.case.slug for each in tasks}) == len({each.case.name for each in tasks})
@@ -71,6 +73,7 @@ def test_every_case_opens_in_the_playground_under_every_profile() -> None:
         assert example(tasks[0].case.slug, profile).query
 
 
+@pytest.mark.slow
 def test_the_earl_report_says_the_same(tmp_path: Path) -> None:
     found = made()
     files = implementation_report.write(found, tmp_path / "mine.html", AT)

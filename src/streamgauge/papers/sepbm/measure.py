@@ -1,6 +1,6 @@
 """SEP-BM measured here and shown: configurations, planned runs, verdicts, each in its folder; the claims; the page."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -11,7 +11,7 @@ from streamgauge.formats.files import made_folder
 from streamgauge.formats.run import read_json, write_json
 from streamgauge.formats.streams import read_triples
 from streamgauge.model.phrases import counted
-from streamgauge.papers.reproduction import ComparedClaim, Reproduction, Tell, claims_table, paper
+from streamgauge.papers.reproduction import ComparedClaim, Reproduction, Tell, claims_table, paper, said_once
 from streamgauge.reasoning import read_rules
 from streamgauge.report.charts import ChartDrawing
 from streamgauge.report.numbers import NOTHING, number, rate
@@ -397,18 +397,7 @@ def document(extent: SepbmExtent, measured: SepbmOutcomes) -> Reproduction:
     }
     size = "1 university" if extent.universities == 1 else f"{extent.universities:,} universities"
     title = f"SEP-BM with {size}, {counted(extent.publications, 'publication')}, rule {extent.rule}"
-    return PAPER.reproduction(title, _noted_once(sections), data, extent.strategies)
-
-
-def _noted_once(sections: Iterable[PageSection]) -> Iterator[PageSection]:
-    """The sections with the note about times where it is needed first."""
-    noted = False
-    for section in sections:
-        again = noted and NOTE in section.sentences
-        noted = noted or NOTE in section.sentences
-        yield (
-            replace(section, sentences=tuple(each for each in section.sentences if each != NOTE)) if again else section
-        )
+    return PAPER.reproduction(title, said_once(sections), data, extent.strategies)
 
 
 def _published(measured: SepbmOutcomes) -> Iterator[PageSection]:
