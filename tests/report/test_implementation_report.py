@@ -96,6 +96,12 @@ def test_the_badge_says_whether_and_how_many() -> None:
     assert f"certified, {len(good.stood):,} of {len(good.stood):,}" in said[1]
 
 
+@pytest.mark.parametrize("name", ["page.ttl", "page", "absent/page.html"])
+def test_a_page_that_cannot_be_written_is_refused_before_anything_is_run(tmp_path: Path, name: str) -> None:
+    with pytest.raises(AddressError, match="--out"):
+        implementation_report.places(tmp_path / name)
+
+
 @pytest.mark.parametrize("given", ["javascript:alert(1)", "data:text/html,x", "http:", "http://a/?x=1"])
 def test_an_address_that_is_no_workbench_is_refused(given: str) -> None:
     with pytest.raises(AddressError, match="--workbench"):

@@ -1,6 +1,6 @@
 """SEP-BM measured here and shown: configurations, planned runs, verdicts, each in its folder; the claims; the page."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -397,7 +397,18 @@ def document(extent: SepbmExtent, measured: SepbmOutcomes) -> Reproduction:
     }
     size = "1 university" if extent.universities == 1 else f"{extent.universities:,} universities"
     title = f"SEP-BM with {size}, {counted(extent.publications, 'publication')}, rule {extent.rule}"
-    return PAPER.reproduction(title, sections, data, extent.strategies)
+    return PAPER.reproduction(title, _noted_once(sections), data, extent.strategies)
+
+
+def _noted_once(sections: Iterable[PageSection]) -> Iterator[PageSection]:
+    """The sections with the note about times where it is needed first."""
+    noted = False
+    for section in sections:
+        again = noted and NOTE in section.sentences
+        noted = noted or NOTE in section.sentences
+        yield (
+            replace(section, sentences=tuple(each for each in section.sentences if each != NOTE)) if again else section
+        )
 
 
 def _published(measured: SepbmOutcomes) -> Iterator[PageSection]:
@@ -436,7 +447,7 @@ def _figures(drawing: ChartDrawing, extent: SepbmExtent, measured: SepbmOutcomes
             *plotted(drawing, "Figures 5 and 7: throughput by channel", rates, THROUGHPUT, names),
         ]
         tables = tuple(
-            PageTable(strategy, COLUMNS, tuple(line(name, each) for name, each in scores.items()))
+            PageTable(strategy, ("channel", *COLUMNS[1:]), tuple(line(name, each) for name, each in scores.items()))
             for strategy, scores in alone.items()
             if scores
         )
@@ -453,9 +464,13 @@ def _figures(drawing: ChartDrawing, extent: SepbmExtent, measured: SepbmOutcomes
 def _beyond(drawing: ChartDrawing, extent: SepbmExtent, measured: SepbmOutcomes) -> Iterator[PageSection]:
     """Sections beyond the paper: publishers, channels, systems."""
     for part, heading, said in (
-        ("publishers", "Several publishers at once", "Each waits for completion of its own publications."),
+        ("publishers", "Several publishers at once", "Each publisher waits until its own publication is complete."),
         ("channels", "Many channels", "Like the queries, with other constants of the data."),
-        ("systems", "Our broker beside a polled store, an RSP engine and columns", "The same changes for all."),
+        (
+            "systems",
+            "Our broker beside a polled store, an RSP engine and columns",
+            "All systems are given the same changes.",
+        ),
     ):
         found = _outcomes(extent, measured, part)
         if found:
