@@ -119,11 +119,6 @@ def _cases(folder: Path) -> Iterator[tuple[str, list[ConformanceCase]]]:
         yield theme, cases
 
 
-def slug(title: str) -> str:
-    """The name of a case in the addresses of the playground."""
-    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
-
-
 PLAYGROUND: Final = "http://127.0.0.1:8700/playground/"
 """Where the workbench of the reader's own machine is."""
 
@@ -141,7 +136,7 @@ def _case(folder: Path, name: str, case: ConformanceCase) -> str:
     title = case.name[0].upper() + case.name[1:]
     parts = [f"\n## {escape(title, quote=False)}\n", f"{_sentence(case.why)} Source: {_sentence(case.source)}\n"]
     parts.append(f"![{escape(_in_words(case))}]({name}.svg)\n")
-    parts.append(f"[Open in the playground]({PLAYGROUND}?case={slug(case.name)})\n")
+    parts.append(f"[Open in the playground]({PLAYGROUND}?case={case.slug})\n")
     if (asked := sparql(case.query.form)) != ALL:
         parts.append(f"```sparql\n{asked}\n```\n")
     if case.query.static:
@@ -165,7 +160,7 @@ def _in_words(case: ConformanceCase) -> str:
 def _case_list(themes: list[tuple[str, list[ConformanceCase]]]) -> str:
     names = {theme: "; ".join(_sentence(case.name).rstrip(".") for case in cases) for theme, cases in themes}
     rows = "\n".join(f"| [{theme}]({CASES}/{theme}.md) | {len(cases)} | {names[theme]} |" for theme, cases in themes)
-    pages = "\n".join(f"{CASES}/{theme}" for theme, _ in themes)
+    pages = "\n".join(f"{theme} <{CASES}/{theme}>" for theme, _ in themes)
     return (
         f"\n## All cases as pictures\n\n| theme | cases | |\n|---|---|---|\n{rows}\n\n"
         f"```{{toctree}}\n:hidden:\n\n{pages}\n```\n"

@@ -17,7 +17,6 @@ import pytest
 from streamgauge.cli import docs
 from streamgauge.model.mistake import MistakeError
 from streamgauge.suites.conformance.cases import load
-from streamgauge.workbench.rooms.playground.examples import slug
 
 pytestmark = pytest.mark.server  # Sphinx runs as a program
 
@@ -76,7 +75,7 @@ def test_every_page_is_there_with_its_pictures(site, pages):
         assert all("due" in alt for alt in page.pictures.values())
         assert all(case.name[1:] in page.words for case in cases)
         opened = [link.partition("?case=")[2] for link in page.links if "/playground/?case=" in link]
-        assert opened == [slug(case.name) for case in cases]
+        assert opened == [case.slug for case in cases]
     assert len(pages["semantics.html"].pictures) == 5
 
 
