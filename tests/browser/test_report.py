@@ -146,7 +146,7 @@ def _press(browser: Any, element: Any, key: str = "\ue007") -> None:
 
 def test_a_red_border_opens_its_row_and_a_name_its_window(browser: Any, address: str) -> None:
     show(browser, address)
-    bar = browser.find_element("css selector", '.plot.wide a[aria-label$="window 7 (35, 40] s, wrong"]')
+    bar = browser.find_element("css selector", '.plot.wide a[aria-label*="window 7 (35, 40] s, wrong"]')
     target = browser.find_element("id", bar.get_dom_attribute("href").partition("#")[2])
     assert not target.is_displayed()
     _press(browser, bar)

@@ -54,7 +54,7 @@ def test_plots_lead_to_rows_and_late_reports_stand_out() -> None:
     page = report.page([stored(), late()], "Hot stations")
     outline = read(page)
     links = {attrs["href"][1:] for tag, attrs in outline.tags if tag == "a" and attrs["href"].startswith("#w")}
-    plotted = re.findall(r'<a href="#(w[\d-]+)" aria-label="[^"]*, (wrong|missed|late)"', page)
+    plotted = re.findall(r'<a href="#(w[\d-]+)" aria-label="[^"]*, (wrong|missed|late)[:"]', page)
     assert {state for _, state in plotted} == {"wrong", "missed", "late"}
     assert links <= set(outline.ids)
     assert page.count('stroke-width="1.8"') == 2  # the rings of the delay plot, wide and narrow

@@ -69,8 +69,8 @@ def _cleaned(element: Element, titles: bool) -> None:
 
 
 def _link_name(link: Element) -> str:
-    """The words of the mark that a link is about, up to the colon."""
-    return next((label.partition(": ")[0] for mark in link.iter() if (label := mark.get("aria-label"))), "")
+    """The words of the mark that a link is about: those of its title, which is its visible text."""
+    return next((label for mark in link.iter() if (label := mark.get("aria-label"))), "")
 
 
 def _shortened(element: Element) -> None:

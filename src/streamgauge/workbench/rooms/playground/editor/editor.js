@@ -144,7 +144,7 @@ export function openEditor(area, changed) {
         lineNumbers(), highlightSpecialChars(), history(), drawSelection(), bracketMatching(), closeBrackets(), indentUnit.of("  "),
         new LanguageSupport(language), syntaxHighlighting(colours), autocompletion({ override: [completions(known)] }),
         keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
-        EditorView.lineWrapping, EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false" }),
+        EditorView.lineWrapping, EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false", tabindex: "0" }),
         EditorView.updateListener.of(update => { if (update.docChanged) { area.value = view.state.doc.toString(); changed() } }),
       ],
     }),
