@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from streamgauge import report
+from streamgauge.report import implementation_report
 from tests.browser.driving import CONTRAST, asked, complaints, faults, offline, show
 from tests.report import build
+from tests.report.test_implementation_report import AT, made
 
 pytestmark = pytest.mark.browser
 
@@ -175,3 +177,15 @@ def test_axe_finds_nothing_serious(browser: Any, tmp_path: Path) -> None:
     show(browser, (tmp_path / "one.html").as_uri())
     browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
     assert faults(browser) == []
+
+
+def test_a_certificate_is_readable_on_a_phone_and_can_be_filtered(browser: Any, tmp_path: Path) -> None:
+    implementation_report.write(made(12), tmp_path / "certificate.html", AT)
+    show(browser, (tmp_path / "certificate.html").as_uri(), 390)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    rows = browser.find_elements("css selector", "tr.whole")
+    _press(browser, browser.find_element("css selector", ".only input"), " ")
+    assert not [row for row in rows if row.is_displayed()]
+    assert browser.find_element("css selector", "a.bad").is_displayed()
+    assert faults(browser) == []
+    assert browser.get_log("browser") == []

@@ -68,7 +68,15 @@ def test_doctor_lists_every_engine_extra_and_tool(command):
     said = command("doctor", "--json")
     found = {(each["kind"], each["name"]): each for each in json.loads(said.out)}
     assert {name for kind, name in found if kind == "engine"} == set(engines.names())
-    assert {name for kind, name in found if kind == "extra"} == {"columns", "gtfs", "kafka", "mcp", "mqtt", "names"}
+    assert {name for kind, name in found if kind == "extra"} == {
+        "columns",
+        "docs",
+        "gtfs",
+        "kafka",
+        "mcp",
+        "mqtt",
+        "names",
+    }
     assert {name for kind, name in found if kind == "tool"} == {"javac", "mvn", "git", "node", "nginx", "chromium"}
     assert all(each["found"] or each["advice"] for each in found.values())
     assert found["engine", "live"]["found"] == "ready"

@@ -63,6 +63,7 @@ def texts(draw):
     return " | ".join(f"{time}: {each}" for time, each in zip(times, triples, strict=True))
 
 
+@pytest.mark.slow
 @examples(60, prove=2000)
 @given(texts(), st.sampled_from(WAYS), st.sampled_from(TIES))
 def test_every_answer_is_a_legal_one(text, way, sparql):
@@ -76,6 +77,7 @@ def test_every_answer_is_a_legal_one(text, way, sparql):
     assert verdict.judgement is Judgement.RIGHT, (verdict.reason, verdict.windows)
 
 
+@pytest.mark.slow
 @examples(40, prove=1000)
 @given(texts(), st.sampled_from(WAYS), st.sampled_from(ONE), st.sampled_from(R2S))
 def test_where_one_answer_is_legal_it_is_the_definition_s(text, way, sparql, sends):

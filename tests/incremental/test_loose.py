@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from streamgauge.incremental import Evaluator
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.evaluator import KeptAnswer
+from streamgauge.incremental.operators import LooseIndex
 from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.model import algebra as al
 from streamgauge.query import parse_sparql
@@ -110,3 +111,23 @@ def _at_hub(name: str) -> tuple[tuple[str, str, str], ...]:
 @pytest.mark.parametrize("pattern", SHAPES)
 def test_a_change_of_one_row_of_a_hub_costs_the_same_however_many_rows_there_are(pattern):
     assert played(pattern, 240) <= 2 * played(pattern, 40) + 100
+
+
+def test_an_index_of_loose_columns_says_all_that_it_holds():
+    """Rows (k, a, b) by k; a and b may be unbound on either side."""
+    index = LooseIndex(lambda row: row[:1], (1, 2), (1, 2))
+    index.add({("k", "1", "2"): 1, ("k", "1", None): 2, ("k", None, None): 3, ("l", "1", "2"): 4})
+
+    def met(*row):
+        return sorted(count for bag in index.meeting(row[:1], row) for count in bag.values())
+
+    assert met("k", "1", "2") == [1, 2, 3]
+    assert met("k", "9", "2") == [3]
+    assert met("k", None, "2") == met("k", None, None) == [1, 2, 3]
+    assert met("k", "1", "9") == [2, 3]
+    assert sum(len(bag) for part in index.parts() for bag in part.values()) > 2 * len(index)
+    index.add({("k", "1", "2"): -1, ("k", None, None): -3, ("k", "1", None): 1})
+    assert met("k", None, "2") == [3]
+    assert (index.count(("k", "1", None)), index.count(("k", "1", "2")), len(index)) == (3, 0, 2)
+    index.add({("k", "1", None): -3, ("l", "1", "2"): -4})
+    assert (met("k", None, None), len(index), list(index.parts())) == ([], 0, [{}])

@@ -49,6 +49,7 @@ def test_figures_are_files_with_the_numbers_of_the_table(tmp_path: Path) -> None
         assert [int(line[2]) for line in lines] == [window.index for window in placed]
 
 
+@pytest.mark.slow
 def test_the_table_behind_a_plot_is_its_csv_where_it_is_whole() -> None:
     run, verdict = build.wrong()
     short = replace(verdict, windows=verdict.windows[:9])
@@ -60,6 +61,7 @@ def test_the_table_behind_a_plot_is_its_csv_where_it_is_whole() -> None:
             assert numbers.note == ""
 
 
+@pytest.mark.slow
 def test_every_plot_has_numbers_with_units_and_a_name_of_its_own() -> None:
     runs = [build.wrong(), *build.repetitions(2), build.fitted()]
     found = [figure for plot in plots() for figure in plot.figures(ChartDrawing(drawn=False), series_of(runs))]

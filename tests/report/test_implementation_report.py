@@ -41,6 +41,7 @@ def page() -> str:
     return implementation_report.page(made(engine=EVIL), AT, "c.ttl", "c.svg")
 
 
+@pytest.mark.slow
 def test_the_grid_has_a_cell_for_each_task_and_is_sound(page: str) -> None:
     outline = read(page)
     found = made()
@@ -57,6 +58,7 @@ def test_the_grid_has_a_cell_for_each_task_and_is_sound(page: str) -> None:
     assert kinds["bad"] == counts[TaskStanding.FAILING] > 0
 
 
+@pytest.mark.slow
 def test_every_case_opens_in_the_playground_under_every_profile() -> None:
     tasks = list(asked(load(), None, Scale()))
     assert len({each.case.slug for each in tasks}) == len({each.case.name for each in tasks})
@@ -71,6 +73,7 @@ def test_every_case_opens_in_the_playground_under_every_profile() -> None:
         assert example(tasks[0].case.slug, profile).query
 
 
+@pytest.mark.slow
 def test_the_earl_report_says_the_same(tmp_path: Path) -> None:
     found = made()
     files = implementation_report.write(found, tmp_path / "mine.html", AT)
@@ -94,6 +97,12 @@ def test_the_badge_says_whether_and_how_many() -> None:
     said = ["".join(ElementTree.fromstring(implementation_report.badge(each)).itertext()) for each in (bad, good)]
     assert "not certified" in said[0]
     assert f"certified, {len(good.stood):,} of {len(good.stood):,}" in said[1]
+
+
+@pytest.mark.parametrize("name", ["page.ttl", "page", "absent/page.html"])
+def test_a_page_that_cannot_be_written_is_refused_before_anything_is_run(tmp_path: Path, name: str) -> None:
+    with pytest.raises(AddressError, match="--out"):
+        implementation_report.places(tmp_path / name)
 
 
 @pytest.mark.parametrize("given", ["javascript:alert(1)", "data:text/html,x", "http:", "http://a/?x=1"])

@@ -182,7 +182,7 @@ def test_a_run_of_thirty_thousand_reports_stays_small_and_quick() -> None:
     assert time.process_time() - began < 60
     assert len(page.encode()) < 5_000_000
     assert "200 of 30,000 reports listed: 200 of the 2,000 that are not right" in read(page).text
-    assert "Of 30,000 windows, neighbours are drawn together: the line is their median" in page
+    assert "Of 30,000 reports, neighbours are drawn together: the line is their median" in page
     labels = re.findall(r"<text[^>]*>([^<]*)</text>", page)
     assert {"1,000", "2,000", "25", "stream time, min"} <= set(labels)
     assert not [label for label in labels if re.search(r"\d[ek]", label)]

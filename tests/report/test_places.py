@@ -13,6 +13,7 @@ TICK = re.compile(r'<text x="(-?[\d.]+)"[^>]*>(q\d+)</text>')
 MARK = re.compile(r'<(?:use|path)[^>]*?(?: x="([\d.]+)"|translate\(([\d.]+),)[^>]*>\s*<title>(q\d+):')
 
 
+@pytest.mark.slow
 def test_points_stand_over_their_names() -> None:
     found = {0: {"q01": 1.0, "q03": 3.0, "q04": 4.0}, 1: {"q01": 0.02, "q04": 50.0}}
     (figure,) = plotted(ChartDrawing(), "Times", found, NOTIFICATION, ["q01", "q02", "q03", "q04"])
@@ -27,6 +28,7 @@ def test_points_stand_over_their_names() -> None:
     assert {"10 µs", "1 ms", "100 ms"} <= set(re.findall(r">([\d.]+ [µm]?s)<", wide))
 
 
+@pytest.mark.slow
 def test_a_table_has_a_title_or_no_fold() -> None:
     text = page(Compared("SEP-BM", {"incremental": ran("incremental", ("q01",), {"q01": 1.0})}))
     assert '<span class="what"></span>' not in text

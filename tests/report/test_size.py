@@ -104,6 +104,7 @@ def test_ten_million_elements_in_100_000_windows_make_a_page_below_5_megabytes()
     assert "200 of 100,000 reports listed: 200 of the 5,000 that are not right" in read(page).text
 
 
+@pytest.mark.slow
 def test_a_long_run_lists_what_is_not_right_and_some_of_the_others() -> None:
     (one,) = series_of([build.large(1000, 30)])
     found = windows.listed(one.runs[0][1], windows.listing_limit([one]))

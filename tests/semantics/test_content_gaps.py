@@ -18,6 +18,7 @@ SQUARE_AND_CUBE = "SELECT ?w { ?s :p ?v BIND(?v * ?v AS ?u) BIND(?u * ?v AS ?w) 
 SIXTH = "SELECT ?w { ?s :p ?v BIND(?v * ?v * ?v AS ?u) BIND(?u * ?u AS ?w) }"
 NINETEENTH = f"SELECT ({' * '.join(19 * ['?v'])} AS ?w) {{ ?s :p ?v }}"
 EIGHTEENTH = f"SELECT ({' * '.join(18 * ['?v'])} AS ?w) {{ ?s :p ?v }}"
+TWENTY_DOUBLES = f"SELECT (?v * 1e0{18 * ' * ?v'} AS ?w) {{ ?s :p ?v }}"
 SUM_AND_TENTH = "SELECT (SUM(?v) + 0.1 AS ?t) { ?s :p ?v }"
 SUM = "SELECT (SUM(?v) AS ?t) { ?s :p ?v }"
 AVG = "SELECT (AVG(?v) AS ?t) { ?s :p ?v }"
@@ -66,6 +67,8 @@ ASKED: list[tuple[str, str, bool]] = [
     (MORE, "0.0000000000000000001", False),
     (SUM, f"{2.0**32 - 1}e0", True),
     (SUM, "1e10", False),
+    (TWENTY_DOUBLES, f"{2**49}e0", True),
+    (TWENTY_DOUBLES, f"{2**50}e0", False),
     # other kinds, where values matter
     (MORE, '"x"@en', False),
     (PLAIN, '"x"@en', True),
@@ -128,6 +131,7 @@ SEQUENCES: list[tuple[str, list[tuple[str, str | None]]]] = [
     (PLAIN, [("05 06", "5>05 6>06"), ("005", "5>005"), ("006 7", "6>006"), ("05 07", "5>05 7>07"), ("05 005", None)]),
     (PLAIN, [("05", "5>05"), ("005", "5>005"), ("05 6", "5>05"), ("05 005", None), ("7", ""), ("005", "5>005")]),
     (MORE, [(ZONED, ""), (LOCAL, ""), (f"{ZONED} {LOCAL}", None), (LOCAL, "")]),
+    (MORE, [(LOCAL, ""), (ZONED, ""), (LOCAL, "")]),
     (SUM, [("0.5", ""), ("1.5e0", "1.5>1.5e0"), ("1.5e0 0.5", None), ("1.5e0", "1.5>1.5e0")]),
     (MORE, [("7", ""), ('"x"@en', None), ("7", "")]),
     (MORE, [('"!"@en 07', None), ("07", "7>07")]),

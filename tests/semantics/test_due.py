@@ -213,3 +213,9 @@ def test_a_clock_of_just_as_many_instants_as_one_run_may_have(monkeypatch):
     due_instants.refuse_clock(windows, CLOSE, 0, 109)
     with pytest.raises(RefusedError, match="there are 11 instants, more than 10"):
         due_instants.refuse_clock(windows, CLOSE, 0, 110)
+
+
+@pytest.mark.parametrize("due", Due)
+def test_each_triple_that_closes_a_window_of_triples_is_a_report(due):
+    found = reports([1, 1, 1, 1, 1], Window(2, 2, "count"), replace(CLOSE, due=due))
+    assert [(each.instant, each.views[0].seen) for each in found] == [(1, 2), (1, 4)]

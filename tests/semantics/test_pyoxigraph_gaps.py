@@ -299,3 +299,17 @@ def test_a_value_that_is_another_each_time_is_given_over_a_store():
     ((now,), _) = snapshot(parse_sparql("SELECT (NOW() AS ?t) { ?s ?p ?v }")).rows_of(store)
     assert now is not None
     assert now.endswith("#dateTime>")
+
+
+def test_the_graphs_of_a_store_are_its_own_whoever_answers():
+    store = ox.Store()
+    for name in ("w1", "w2"):
+        store.extend(ox.Quad(*map(parse_term, triple), ox.NamedNode(f"urn:{name}")) for triple in held("1 2"))
+    store.add_graph(ox.NamedNode("urn:w3"))
+    asked = snapshot(parse_sparql("SELECT ?g (COUNT(?o) AS ?n) { GRAPH ?g { OPTIONAL { ?s ?p ?o } } } GROUP BY ?g"))
+    assert asked.gap is not None
+    assert {row[0]: row[1].split('"')[1] for row in asked.rows_of(store)} == {
+        "<urn:w1>": "2",
+        "<urn:w2>": "2",
+        "<urn:w3>": "0",
+    }

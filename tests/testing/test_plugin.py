@@ -171,6 +171,7 @@ def test_a_program_that_is_set_up_wrongly_is_started_once(certified, pytester):
         (["--streamgauge-program", "no-such-program"], "'no-such-program' cannot be started"),
         (["--streamgauge-engine", "live", "--streamgauge-case", "no such"], "no case is named like 'no such'"),
         (["--streamgauge-engine", "live", "--streamgauge-semantics", "x"], "--streamgauge-semantics: "),
+        (["--streamgauge-engine", "live", "--streamgauge-deviations", __file__], "test_plugin.py: "),
         (
             ["--streamgauge-engine", "live", "--streamgauge-deviations", "x"],
             "--streamgauge-deviations x: there is no",
@@ -179,8 +180,11 @@ def test_a_program_that_is_set_up_wrongly_is_started_once(certified, pytester):
 )
 def test_what_is_asked_wrongly_is_said(run, words, sentence):
     done = run(*SUITE, *words)
-    assert done.ret != 0
-    assert sentence in done.stdout.str() + done.stderr.str()
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    assert done.stdout.str() == ""
+    (line,) = filter(None, done.stderr.str().splitlines())
+    assert line.startswith("ERROR: ")
+    assert sentence in line
 
 
 def test_without_an_engine_nothing_is_certified(run):

@@ -71,6 +71,9 @@ class ClosureChoice(StrEnum):
 Facts = Annotated[
     list[Path] | None, typer.Argument(metavar="DATA...", help="RDF files: the facts, unless a journal has some.")
 ]
+Derived = Annotated[
+    ClosureChoice, typer.Option(case_sensitive=False, help="What is derived: of named classes, or all.")
+]
 WebhookHosts = Annotated[
     list[str] | None, typer.Option(metavar="HOST", help="A webhook may be at this host, be it private.")
 ]
@@ -93,9 +96,7 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 4200,
     journal: Annotated[Path | None, typer.Option(help="The file that keeps everything; in memory without it.")] = None,
     ontology: Annotated[list[Path] | None, typer.Option(help="An ontology, as an RDF file.")] = None,
-    closure: Annotated[
-        ClosureChoice, typer.Option(case_sensitive=False, help="What is derived: of named classes, or all.")
-    ] = ClosureChoice.NAMED,
+    closure: Derived = ClosureChoice.NAMED,
     lenient: Lenient = False,
     same_as: SameAs = False,
     subsumption: Subsumption = False,
@@ -139,15 +140,8 @@ def serve(
         lag=max_lag,
         connections=max_connections,
     )
-    rules = read_ontologies(
-        ontology or (),
-        closure.value,
-        say,
-        lenient=lenient,
-        same_as=same_as,
-        subsumption=subsumption,
-        beyond=beyond_rl,
-    )
+    ways = {"lenient": lenient, "same_as": same_as, "subsumption": subsumption, "beyond": beyond_rl}
+    rules = read_ontologies(ontology or (), closure.value, say, **ways)
     kept = None if journal is None else SqliteJournal(journal)
     broker = _begun(begin(strategy, rules), kept, limits, data or (), rules)
     app, place = application(broker, access, hooks, origins), journal or "in memory"

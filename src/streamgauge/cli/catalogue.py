@@ -93,7 +93,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "capacity": ("capacity select.toml --max-delay 1s", "capacity select.toml --load workload.stations --to 64"),
     "generate": ("generate weather --stations 50 --duration 30s --out weather",),
     "workloads": ("workloads",),
-    "report": ("report runs/select --out report.html",),
+    "report": ("report runs/select --out report.html", "report runs/select --format markdown"),
     "ui": ("ui", "ui runs --port 8700"),
     "engine serve": ("engine serve live --port 8765",),
     "fragments serve": ("fragments serve departures.nq --port 4000",),

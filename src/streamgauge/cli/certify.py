@@ -114,9 +114,14 @@ def _page_writer(out: Path | None, workbench: str) -> Callable[[Certificate], st
     """A function that writes the page and says so; AddressError before anything is run."""
     if out is None:
         return lambda _found: ""
-    from streamgauge.report.implementation_report import address, write  # the plotting libraries take a second to load
+    from streamgauge.report.implementation_report import (
+        address,
+        places,
+        write,
+    )  # the plotting libraries take a second to load
 
     address(workbench)
+    places(out)
 
     def written(found: Certificate) -> str:
         return f"certificate: {', '.join(map(str, write(found, out, datetime.now(UTC), workbench)))}\n"

@@ -123,6 +123,10 @@ class Index:
         bag = self.bags.get(key)
         return (bag,) if bag else ()
 
+    def parts(self) -> Iterator[Mapping[Key, Bag]]:
+        """The tables of bags that it has; each holds all of its rows, or some of them again."""
+        yield self.bags
+
     def count(self, row: Row) -> int:
         """How many copies of a row there are."""
         bag = self.bags.get(self.key(row))
@@ -163,6 +167,12 @@ class LooseIndex(Index):
         """Remove all rows."""
         super().clear()
         self._tables.clear()
+
+    def parts(self) -> Iterator[Mapping[Key, Bag]]:
+        """The table by key, and those of rows that bind the same of the loose columns."""
+        yield from super().parts()
+        for tables in self._tables.values():
+            yield from tables.values()
 
     def meeting(self, key: Key, row: Row) -> Sequence[Bag]:
         """The rows, in bags, that agree with a row of the other side, which has this key."""

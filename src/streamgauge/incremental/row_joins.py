@@ -293,6 +293,8 @@ class PerRow(Matching):
             for bag in self._lefts.meeting(self._rights.key(other), other):
                 self._pairs(pairs, bag, {other: count})
         self._rights.add(right)
+        if not pairs:
+            return
         turned: tuple[Bag, Bag] = {}, {}
         moved: Bag = {}
         for row, whole, times in self._passed(pairs):
@@ -304,12 +306,14 @@ class PerRow(Matching):
             add(self._meets, row, times)
             if before is not (row in self._meets):
                 turned[not before][row] = self._lefts.count(row)
-        for met in (False, True):
-            self._turn(change, turned[met], met)
+        for met, rows in enumerate(turned):
+            if rows:
+                self._turn(change, rows, bool(met))
 
     def _meet(self, left: Bag, change: Bag) -> None:
         pairs: list[Pair] = []
-        fresh = {row for row in left if not self._lefts.count(row)}
+        count_of = self._lefts.count
+        fresh = {row for row in left if not count_of(row)}
         for row in left if self._output.pair is not None else fresh:
             for bag in self._rights.meeting(self._lefts.key(row), row):
                 self._pairs(pairs, {row: 1}, bag)
@@ -318,11 +322,13 @@ class PerRow(Matching):
                 add(self._meets, row, times)
             if self._output.pair is not None:
                 add(change, whole, left[row] * times)
-        add_all(change, self._output.met({row: count for row, count in left.items() if row in self._meets}))
-        add_all(change, self._output.alone({row: count for row, count in left.items() if row not in self._meets}))
+        met = {row: count for row, count in left.items() if row in self._meets}
+        add_all(change, self._output.met(met))
+        if len(met) < len(left):
+            add_all(change, self._output.alone({row: count for row, count in left.items() if row not in met}))
         self._lefts.add(left)
-        for row in left:
-            if row in self._meets and not self._lefts.count(row):
+        for row in met:
+            if not count_of(row):
                 del self._meets[row]
 
     def _pairs(self, pairs: list[Pair], lefts: Bag, rights: Bag) -> None:

@@ -15,7 +15,7 @@ again at once. Steps are kept for the data and the code that they were made of.
 import shutil
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
 from itertools import pairwise
@@ -88,6 +88,14 @@ def page(found: Reproduction) -> str:
 def write(found: Reproduction, path: Path) -> None:
     """Write the page (UTF-8), replacing what is there; OSError when that fails."""
     path.write_text(page(found), encoding="utf-8")
+
+
+def said_once(sections: Iterable[PageSection]) -> Iterator[PageSection]:
+    """The sections without the sentences that an earlier one has."""
+    said: set[str] = set()
+    for section in sections:
+        yield replace(section, sentences=tuple(each for each in section.sentences if each not in said))
+        said.update(section.sentences)
 
 
 def tally(table: PageTable) -> str:

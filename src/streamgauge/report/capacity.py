@@ -82,10 +82,10 @@ def bound_of(carried: Carried, one: Capacity) -> str:
 def rule(carried: Carried) -> str:
     """By which rule a value is carried."""
     return (
-        "A value is carried when every window is right, within every window 99% of the answers come at most "
+        "A value is carried when every window is right, 99% of the answers of each window come at most "
         f"{duration(carried.limit.delay)} after they were due, and the harness hands 99% of the elements over at most "
-        f"{duration(carried.limit.feeder)} late, over at least {duration(carried.limit.lasting)}. The border is found "
-        f"to {percent(carried.precision)}."
+        f"{duration(carried.limit.feeder)} late, for at least {duration(carried.limit.lasting)}. The limit is found to "
+        f"within {percent(carried.precision)}."
     )
 
 
@@ -254,7 +254,7 @@ def _figures(carried: Carried) -> Iterator[Figure]:
     yield _figure(drawing, carried, (text, _LIMITS), (right, axis, series), lower)
 
 
-_LIMITS = "The line upwards: the easiest value that is not carried, or the hardest one tried."
+_LIMITS = "An upright line marks the easiest value that is not carried or, where all are, the hardest one tried."
 
 
 def _limits(carried: Carried, index: int, one: Capacity) -> Iterator[RuleLine]:

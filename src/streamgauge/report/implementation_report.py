@@ -27,7 +27,7 @@ PLAYGROUND: Final = "../"
 
 
 class AddressError(MistakeError, ValueError):
-    """An address of the workbench that no page can link to; the sentence says which can be given."""
+    """A page that cannot be written, or an address of a workbench that no page can link to; the sentence says why."""
 
 
 _KINDS: Final = {
@@ -77,11 +77,20 @@ def write(found: Certificate, path: Path, at: datetime, workbench: str = PLAYGRO
 
     ``at`` is when the engine was certified. Raises AddressError for a workbench that cannot be linked to, and OSError.
     """
-    files = [path, path.with_suffix(".ttl"), path.with_suffix(".svg")]
+    files = places(path)
     texts = (page(found, at, files[1].name, files[2].name, workbench), earl(found, at), badge(found))
     for file, text in zip(files, texts, strict=True):
         file.write_text(text, encoding="utf-8")
     return files
+
+
+def places(path: Path) -> list[Path]:
+    """The files that are written for a page; AddressError where the page has another ending, or no folder."""
+    if path.suffix not in (".html", ".htm"):
+        raise AddressError(f"--out {path}: name a page, as in certificate.html; .ttl and .svg are written beside")
+    if not path.parent.is_dir():
+        raise AddressError(f"--out {path}: there is no folder {path.parent}: make it, or name another")
+    return [path, path.with_suffix(".ttl"), path.with_suffix(".svg")]
 
 
 def page(found: Certificate, at: datetime, turtle: str, badge_name: str, workbench: str = PLAYGROUND) -> str:
@@ -96,7 +105,7 @@ def page(found: Certificate, at: datetime, turtle: str, badge_name: str, workben
         tuple(_sections(found)),
         engine=found.engine,
         good=found.good,
-        counts=[(str(standing), count) for standing, count in sorted(found.counts().items())],
+        counts=[(str(standing), found.counts()[standing]) for standing in _KINDS if found.counts()[standing]],
         made=f"{at:%Y-%m-%d}",
         version=version("streamgauge"),
         turtle=quote(turtle),

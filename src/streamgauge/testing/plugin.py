@@ -11,12 +11,15 @@ import pytest
 
 if TYPE_CHECKING:
     from streamgauge.suites.conformance.cases import ConformanceTask
+    from streamgauge.suites.conformance.runner import Subject
     from streamgauge.testing.servers import ServedBroker
     from streamgauge.testing.sessions import RecordedSession
     from streamgauge.testing.streams import StreamBuilder
     from streamgauge.testing.tasks import ConformanceSession
 
 _TASK: Final = "streamgauge_task"
+_NOBODY: Final = "name an engine: --streamgauge-engine NAME, or --streamgauge-program COMMAND"
+_ASKED: "Final[pytest.StashKey[tuple[Subject, tuple[ConformanceTask, ...]]]]" = pytest.StashKey()
 OPTIONS: Final = (
     ("engine", "NAME", "an engine that goes through the conformance suite"),
     ("program", "COMMAND", "a program on the pipe in place of an engine: 'node mine.js'"),
@@ -34,30 +37,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group.addoption(f"--streamgauge-{name}", metavar=metavar, help=about)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Look at the engine that the command line names before anything is collected: UsageError has one sentence."""
+    if config.getoption("--streamgauge-engine") is None and config.getoption("--streamgauge-program") is None:
+        return
+    from streamgauge.testing.tasks import subject_of, tasks_of
+
+    subject = subject_of(config)
+    config.stash[_ASKED] = (subject, tasks_of(config, subject))
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test that takes ``streamgauge_task`` is one test for each task of the engine that the command line names."""
     if _TASK not in metafunc.fixturenames:
         return
-    from streamgauge.testing.tasks import subject_of, tasks_of
-
-    subject = subject_of(metafunc.config)
-    if subject is None:
-        why = "name an engine: --streamgauge-engine NAME, or --streamgauge-program COMMAND"
-        metafunc.parametrize(_TASK, [pytest.param(None, marks=pytest.mark.skip(reason=why), id="no engine")])
+    if (asked := metafunc.config.stash.get(_ASKED, None)) is None:
+        metafunc.parametrize(_TASK, [pytest.param(None, marks=pytest.mark.skip(reason=_NOBODY), id="no engine")])
         return
-    found = tasks_of(metafunc.config, subject)
-    metafunc.parametrize(_TASK, found, ids=[task.name for task in found])
+    metafunc.parametrize(_TASK, asked[1], ids=[task.name for task in asked[1]])
 
 
 @pytest.fixture(scope="session")
 def streamgauge_conformance(request: pytest.FixtureRequest) -> "Iterator[ConformanceSession]":
     """The engine or program of the command line, given task after task."""
-    from streamgauge.testing.tasks import conformance_session, subject_of
+    from streamgauge.testing.tasks import conformance_session
 
-    subject = subject_of(request.config)
-    if subject is None:
-        pytest.skip("name an engine: --streamgauge-engine NAME, or --streamgauge-program COMMAND")
-    with conformance_session(subject) as session:
+    if (asked := request.config.stash.get(_ASKED, None)) is None:
+        pytest.skip(_NOBODY)
+    with conformance_session(asked[0]) as session:
         yield session
 
 

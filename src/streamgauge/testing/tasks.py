@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.engines import EngineUnavailableError
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.verdict import Verdict
 from streamgauge.report.failure import failure_lines
@@ -37,21 +36,21 @@ ENGINE, PROGRAM, DEVIATIONS = "--streamgauge-engine", "--streamgauge-program", "
 CASES, SEMANTICS = "--streamgauge-case", "--streamgauge-semantics"
 
 
-def subject_of(config: pytest.Config) -> Subject | None:
-    """The engine or program of the command line, ``None`` when neither is named; UsageError for what cannot be run."""
+def subject_of(config: pytest.Config) -> Subject:
+    """The engine or program that the command line names; UsageError for what cannot be run."""
     name, program = config.getoption(ENGINE), config.getoption(PROGRAM)
     if name is not None and program is not None:
         raise pytest.UsageError(f"{ENGINE} and {PROGRAM}: name one of both")
-    if name is None and program is None:
-        return None
-    try:
-        found = engine(name) if name is not None else program_subject(program, PROGRAM)
-    except (MistakeError, EngineUnavailableError) as error:
-        raise pytest.UsageError(str(error)) from error
     listed = config.getoption(DEVIATIONS)
     if listed is not None and not Path(listed).exists():
         raise pytest.UsageError(f"{DEVIATIONS} {listed}: there is no such file: streamgauge certify --update writes it")
-    return found if listed is None else replace(found, deviations=Path(listed))
+    try:
+        found = engine(name) if name is not None else program_subject(program, PROGRAM)
+        found = found if listed is None else replace(found, deviations=Path(listed))
+        read_deviations(found.deviations)
+    except MistakeError as error:
+        raise pytest.UsageError(str(error)) from error
+    return found
 
 
 def tasks_of(config: pytest.Config, subject: Subject) -> tuple[ConformanceTask, ...]:

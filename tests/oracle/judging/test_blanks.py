@@ -132,3 +132,10 @@ def test_how_long_is_searched_is_bounded_not_whether(monkeypatch):
     for choices, whole in ((1, True), (0, False)):
         monkeypatch.setattr(compare, "CHOICES", choices)
         assert (overlap(ring, said, frozenset()).common == 7) is whole
+
+
+def test_numbers_that_are_close_one_after_the_other_are_one_beside_blank_nodes():
+    double = "^^<http://www.w3.org/2001/XMLSchema#double>"
+    terms = [f'"{text}"{double}' for text in ("1", "1.0000000009", "1.0000000018", "1.0000000027", "2")]
+    found = compare._alike_numbers([(term,) for term in terms], frozenset({0}))[0]
+    assert [found.get(term, term) for term in terms] == [*([terms[0]] * 4), terms[4]]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import R2S
+from streamgauge.model.semantics import R2S, EmptyAggregate
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging import gracious as searching
@@ -139,3 +139,23 @@ def test_dstream_compares_with_the_instant_before():
     verdict = graced(replace(run, answers=late))
     assert verdict.windows[1].fitted is not None
     assert verdict.windows[0].fitted == (1.0, 1.0)
+
+
+def averaged(text, second, semantics=RSPQL):
+    """The second window of a run of averages, whose answer is this one."""
+    run = right_run(semantics, text=text, sparql="SELECT (AVG(?v) AS ?m) { ?s <urn:v> ?v }")
+    answers = (run.answers[0], replace(run.answers[1], added=second), *run.answers[2:])
+    return graced(replace(run, answers=answers), text).windows[1]
+
+
+def test_a_computed_number_fits_by_its_value():
+    text = " | ".join(f"{t}: s{t} v {t}." for t in range(20))
+    found = averaged(text, (('"7.5E0"^^<http://www.w3.org/2001/XMLSchema#double>',),))
+    assert (found.fitted, found.borders) == ((1.0, 1.0), (5, 11))
+
+
+def test_nothing_fits_where_the_semantics_sends_no_row_for_it():
+    text = "0: a v 1. | 6: z w 9. | 8: b v 2. | 12: c v 3. | 19: d v 4."
+    found = averaged(text, (), replace(RSPQL, empty_aggregate=EmptyAggregate.NO_ROW))
+    assert found.fitted == (1.0, 1.0)
+    assert averaged(text, ()).fitted == (0.0, 0.0)

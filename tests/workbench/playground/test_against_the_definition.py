@@ -14,7 +14,7 @@ from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 from streamgauge.suites.conformance.cases import load
 from streamgauge.workbench.rooms.playground.comparison import ReportChange, compared
 from streamgauge.workbench.rooms.playground.evaluation import RowMemory, evaluated
-from streamgauge.workbench.rooms.playground.examples import FIRST, case_state, example
+from streamgauge.workbench.rooms.playground.examples import FIRST, case_state, example, examples
 from streamgauge.workbench.rooms.playground.fields import CONTROLS
 from streamgauge.workbench.rooms.playground.result import result
 
@@ -135,6 +135,12 @@ def test_every_case_opens_as_it_is():
         assert replace(found.query, name=None) == case.query
         assert replace(found.a.declared, name="") == replace(case.semantics, name="")
         assert [(each.due.instant, each.rows) for each in found.a.reports] == due(case, case.semantics)
+
+
+def test_every_case_has_an_address_of_its_own():
+    names = [each.name for each in examples()]
+    assert len(set(names)) == len(names) == len(CASES) + 9
+    assert {case.slug for case in CASES} < set(names)
 
 
 def test_a_case_opens_beside_a_profile():

@@ -3,6 +3,7 @@
 import base64
 import json
 import zlib
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.semantics import Borders, Report, Tick
 from streamgauge.workbench.rooms.playground.examples import FIRST, ExampleError, drawn, example
 from streamgauge.workbench.rooms.playground.fields import CONTROLS
+from streamgauge.workbench.rooms.playground.recordings import diagnosis
 from streamgauge.workbench.rooms.playground.result import result
 from streamgauge.workbench.rooms.playground.state import (
     MOST_BYTES,
@@ -169,6 +171,9 @@ def test_a_query_that_would_join_for_hours_is_stopped(monkeypatch):
     stream = "\n".join(f"{n}: s{n} p o{n}." for n in range(60))
     found = result(PlaygroundState(f"REGISTER QUERY q AS {text}", stream, advance=90))
     assert "takes longer than it may" in found.troubles[0].sentence
+    monkeypatch.setattr("streamgauge.workbench.rooms.playground.result.SECONDS", 8.0)
+    tried = replace(found.state, advance=1, recording='{"vars": ["n"], "add": [], "instant": 90}')
+    assert "joins may be too large" in diagnosis(result(tried)).trouble
 
 
 @pytest.mark.slow

@@ -118,6 +118,8 @@ def test_the_page_of_a_run_leads_to_its_report(client):
     assert 'href="/runs/report/runs/hot/wrong"' in page
     assert "REGISTER RSTREAM" in page
     assert "streamgauge check runs/hot/wrong" in page
+    assert "streamgauge explain runs/hot/wrong" in page
+    assert "streamgauge explain" not in client.get("/runs/run/runs/hot/right").text
     answer = client.get("/runs/report/runs/hot/wrong")
     assert "Streamgauge report" in answer.text
     assert "script-src" not in answer.headers["content-security-policy"]

@@ -7,18 +7,18 @@ have). From ``Landmark.begin`` on it takes part in each change.
 Memory is estimated by the sizes of tables, without going through them (``fact_bytes``, ``answer_bytes``).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from sys import getsizeof
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from streamgauge.incremental.budget import BOUNDLESS, ChangeBudget, EvaluationBudget, TooMuchError
 from streamgauge.incremental.evaluator import KeptAnswer
 from streamgauge.incremental.facts.facts import Facts
 from streamgauge.incremental.facts.graphs import GraphEntry, NamedGraphs, PatternEntry, Quad
 from streamgauge.incremental.facts.shapes import ShapePool
-from streamgauge.incremental.operators import Index, Take
+from streamgauge.incremental.operators import Bag, Index, Take
 from streamgauge.incremental.plan import BgpRequest
 from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.model.algebra import QueryForm
@@ -302,12 +302,15 @@ def answer_bytes(asked: Iterable[StandingQuery]) -> int:
     for each in asked:
         tables = (each.kept.solutions(), *each.kept.tables())
         for table in tables:
-            found += _index_bytes(table) if isinstance(table, Index) else getsizeof(table) + ROW * len(table)
+            if isinstance(table, Index):
+                found += sum(map(_index_bytes, table.parts()))
+            else:
+                found += getsizeof(table) + ROW * len(table)
     return found
 
 
-def _index_bytes(index: Index) -> int:
-    """By some of its bags."""
-    some = list(islice(index.bags.values(), SOME))
+def _index_bytes(bags: Mapping[Any, Bag]) -> int:
+    """By some of the bags."""
+    some = list(islice(bags.values(), SOME))
     each = sum(getsizeof(bag) + ROW * len(bag) for bag in some) // (len(some) or 1)
-    return getsizeof(index.bags) + each * len(index.bags)
+    return getsizeof(bags) + each * len(bags)

@@ -88,7 +88,7 @@ def computes(tree: a.Expression, bound: frozenset[a.Var]) -> bool:
 class _Trace:
     """The choices made while one content is evaluated; ``limited`` by implementations of limited integers."""
 
-    limited: bool = False
+    limited: bool
     doubt: bool = False
     unknown: list[str] = field(default_factory=list)
 

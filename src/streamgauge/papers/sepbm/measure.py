@@ -11,7 +11,7 @@ from streamgauge.formats.files import made_folder
 from streamgauge.formats.run import read_json, write_json
 from streamgauge.formats.streams import read_triples
 from streamgauge.model.phrases import counted
-from streamgauge.papers.reproduction import ComparedClaim, Reproduction, Tell, claims_table, paper
+from streamgauge.papers.reproduction import ComparedClaim, Reproduction, Tell, claims_table, paper, said_once
 from streamgauge.reasoning import read_rules
 from streamgauge.report.charts import ChartDrawing
 from streamgauge.report.numbers import NOTHING, number, rate
@@ -397,7 +397,7 @@ def document(extent: SepbmExtent, measured: SepbmOutcomes) -> Reproduction:
     }
     size = "1 university" if extent.universities == 1 else f"{extent.universities:,} universities"
     title = f"SEP-BM with {size}, {counted(extent.publications, 'publication')}, rule {extent.rule}"
-    return PAPER.reproduction(title, sections, data, extent.strategies)
+    return PAPER.reproduction(title, said_once(sections), data, extent.strategies)
 
 
 def _published(measured: SepbmOutcomes) -> Iterator[PageSection]:
@@ -436,7 +436,7 @@ def _figures(drawing: ChartDrawing, extent: SepbmExtent, measured: SepbmOutcomes
             *plotted(drawing, "Figures 5 and 7: throughput by channel", rates, THROUGHPUT, names),
         ]
         tables = tuple(
-            PageTable(strategy, COLUMNS, tuple(line(name, each) for name, each in scores.items()))
+            PageTable(strategy, ("channel", *COLUMNS[1:]), tuple(line(name, each) for name, each in scores.items()))
             for strategy, scores in alone.items()
             if scores
         )
@@ -453,9 +453,13 @@ def _figures(drawing: ChartDrawing, extent: SepbmExtent, measured: SepbmOutcomes
 def _beyond(drawing: ChartDrawing, extent: SepbmExtent, measured: SepbmOutcomes) -> Iterator[PageSection]:
     """Sections beyond the paper: publishers, channels, systems."""
     for part, heading, said in (
-        ("publishers", "Several publishers at once", "Each waits for completion of its own publications."),
+        ("publishers", "Several publishers at once", "Each publisher waits until its own publication is complete."),
         ("channels", "Many channels", "Like the queries, with other constants of the data."),
-        ("systems", "Our broker beside a polled store, an RSP engine and columns", "The same changes for all."),
+        (
+            "systems",
+            "Our broker beside a polled store, an RSP engine and columns",
+            "All systems are given the same changes.",
+        ),
     ):
         found = _outcomes(extent, measured, part)
         if found:

@@ -88,7 +88,9 @@ def of_kind(drawing: ChartDrawing, series: Sequence[Series], kind: WindowMeasure
     content = {one.index: runs.of_windows(one, kind.value) for one in series}
     every = partial(_every_window, series, (kind.value,))
     columns = (*_PLACED, _column(kind))
-    yield from _line_plot(drawing, series, content, LinePlot(kind, kind.message, STREAM_TIME, columns, every, "window"))
+    yield from _line_plot(
+        drawing, series, content, LinePlot(kind, kind.message, STREAM_TIME, columns, every, unit_over(series))
+    )
 
 
 _PLACED = ("series", "repetition", "window", "stream time, s")
@@ -218,7 +220,7 @@ def result_sizes(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Fi
     if off:
         text = f"Result size differs from the expected one in {off:,} of {counted(len(windows), unit)}"
     longest = max(len(verdict.windows) for one in drawn for _, verdict in one.runs)
-    note = "Solid: received; dashed: expected. " + thinning([*drawn, *drawn], longest, "window")
+    note = "Solid: received; dashed: expected. " + thinning([*drawn, *drawn], longest, unit)
     columns = (*_PLACED, "received, rows", "expected, rows")
     every = partial(_every_window, drawn, (_actual, _expected))
     brief = _brief(drawn, actual, ("stream time, s", "received, rows"), number)

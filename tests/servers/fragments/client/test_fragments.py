@@ -39,14 +39,18 @@ DATA = [
 
 
 def ask(
-    handler: Callable[[httpx.Request], httpx.Response], pattern: QuadPattern, seeds: tuple[Binding, ...] = (), **options
+    handler: Callable[[httpx.Request], httpx.Response],
+    pattern: QuadPattern,
+    seeds: tuple[Binding, ...] = (),
+    start: str = START,
+    **options,
 ) -> FetchedQuads:
     """What a source has of a pattern."""
 
     async def run() -> FetchedQuads:
         client = web(handler, **options)
         with client.round():
-            source = await open_source(START, client)
+            source = await open_source(start, client)
             assert isinstance(source, FragmentsSource)
             return await source.fetch(pattern, seeds)
 
@@ -307,6 +311,20 @@ def test_seeds_take_the_fewest_requests(bindings: bool, requests: int) -> None:
     found = ask(server, QuadPattern(S, "<urn:routeLabel>", Y), seeds)
     assert {quad[0] for quad in found.quads} == {seed[S] for seed in seeds}
     assert len(server.asked) == 2 + requests
+
+
+def test_the_form_with_bindings_is_found_from_a_page_that_does_not_have_it() -> None:
+    """Our own server has that form on the pages of the data set, not on those of a pattern."""
+
+    def entry_only(address: str, lines: list[str]) -> list[str]:
+        return lines if "?" not in address else [line for line in lines if "values" not in line]
+
+    server = FakeServer(trains(2000), size=40, bindings=True, alter=entry_only)
+    seeds = tuple({S: f"<urn:d{number}>"} for number in range(0, 400, 10))
+    found = ask(server, QuadPattern(S, "<urn:routeLabel>", Y), seeds, start=f"{START}?predicate=urn:delay")
+    assert {quad[0] for quad in found.quads} == {seed[S] for seed in seeds}
+    assert server.asked[1] == START
+    assert len(server.asked) == 1 + 2 + 2
 
 
 def test_many_seeds_read_the_whole_fragment() -> None:

@@ -1,10 +1,13 @@
 """Every MUST and SHOULD of Triple and Quad Pattern Fragments, on served pages; and what clients trip over."""
 
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.servers.fragments.pages import FragmentShape
+from streamgauge.servers.fragments.pages.formats import Layout, page_triples
 from streamgauge.servers.fragments.pages.http import application
 from tests.servers.fragments.pages.served import (
     BASE,
@@ -126,6 +129,23 @@ def test_pages_have_as_many_quads_as_asked(kind, limit):
         assert page.total == usual[0].total
     form = f"<{BASE}/data#bindings>"
     assert [o.split('"')[1] for o in asked[0].values(form, "urn:streamgauge:maximumLimit")] == ["50"]
+
+
+@pytest.mark.parametrize("kind", SYNTAX)
+def test_the_second_form_stands_where_clients_begin_and_not_on_pages_of_a_pattern(kind):
+    made = server()
+    whole, part = (read(made.ask(address("data", **asked), accept=kind)) for asked in ({}, {"subject": "urn:x:s"}))
+    assert [len(forms(page)) for page in (whole, part)] == [2, 1]
+    assert forms(whole)[0] == forms(part)[0]
+    changes = [page.values(f"<{BASE}/data#dataset>", "urn:streamgauge:changes") for page in (whole, part)]
+    assert (len(changes[0]), changes[1]) == (1, [])
+
+
+@pytest.mark.parametrize("shape", list(FragmentShape))
+def test_a_page_says_each_triple_of_its_metadata_once(shape):
+    for options in product((True, False), repeat=4):
+        said = page_triples(Layout(BASE, "data", shape, 10, 50, *options))
+        assert len(said) == len(set(said))
 
 
 @pytest.mark.parametrize("total", [0, 1, 9, 10, 11, 20])

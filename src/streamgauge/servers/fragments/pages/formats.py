@@ -5,6 +5,7 @@ written once for each layout of a page, with holes for the parts that differ. Th
 set's subsets come before the fragment's, as the last that names the page tells the primary topic.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from enum import Enum
 from functools import lru_cache
 from itertools import groupby
 from typing import Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, quote_plus
 
 import pyoxigraph as ox
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -70,7 +71,10 @@ class Syntax(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """All that the triples of a page depend on, beside what fills their holes; ``whole``: page and fragment are one."""
+    """All that the triples of a page depend on, beside what fills their holes.
+
+    ``whole``: page and fragment are one; ``entry``: no term is asked for, as where clients begin.
+    """
 
     base: str
     name: str
@@ -80,6 +84,7 @@ class Layout:
     whole: bool
     previous: bool
     next: bool
+    entry: bool
 
     @property
     def dataset(self) -> str:
@@ -117,10 +122,20 @@ def dataset_triples(base: str, name: str) -> list[Triple]:
 
 
 def form_triples(layout: Layout) -> list[Triple]:
-    """The forms of a data set: one of its places alone, which clients look for, and one with bindings and a limit."""
+    """The forms of a data set: one of its places alone, which clients look for, and one with bindings and a limit.
+
+    The second form and the template of changes stand where clients begin, on the pages of the data set itself.
+    """
     dataset, places = f"<{layout.dataset}#dataset>", PLACES[layout.shape]
     more = (*places, "values", "limit")
     default = [(dataset, "sd:defaultGraph", DEFAULT_IRI)] if layout.shape is FragmentShape.QUADS else []
+    if not layout.entry:
+        return _terms(
+            *default,
+            (dataset, "hydra:search", f"<{layout.dataset}#form>"),
+            *_form(layout, "form", places),
+            *(triple for name in places for triple in _mapping(layout, name)),
+        )
     return _terms(
         *default,
         (dataset, "hydra:search", f"<{layout.dataset}#form>"),
@@ -130,7 +145,6 @@ def form_triples(layout: Layout) -> list[Triple]:
         *_form(layout, "bindings", more),
         (f"<{layout.dataset}#bindings>", MOST_VALUES, f'"{MOST_BINDINGS}"{_INTEGER}'),
         (f"<{layout.dataset}#bindings>", MOST_QUADS, f'"{layout.largest}"{_INTEGER}'),
-        (dataset, CHANGES, f'"{layout.dataset}{{?{",".join((*places, "since"))}}}"'),
         *(triple for name in more for triple in _mapping(layout, name)),
     )
 
@@ -248,6 +262,7 @@ class PageView:
             self.asked.page == self.asked.fragment,
             self.previous is not None,
             self.next is not None,
+            not any(isinstance(node, str) for node in self.asked.wanted[: len(PLACES[self.dataset.shape])]),
         )
 
     @property
@@ -325,18 +340,21 @@ def _rows(view: PageView, places: Sequence[str]) -> Iterator[str]:
     """The row of each quad, as HTML, and when what it says holds; cells are made once for each term."""
     timed, address = view.then is None and len(view.page.quads) <= TIMED, view.layout.dataset
     known: dict[Term, list[Bounds]] = {}
+    now = view.dataset.clock()
     for quad, stored in zip(view.quads(), view.page.quads, strict=True):
         cells = "".join([_cell(address, place, term) for place, term in zip(places, quad, strict=False)])
-        yield f"<tr>{cells}{_when(view, stored, known) if timed else ''}</tr>\n"
+        yield f"<tr>{cells}{_when(view.dataset, stored, known, now) if timed else ''}</tr>\n"
 
 
-def _when(view: PageView, quad: Quad, known: dict[Term, list[Bounds]]) -> str:
-    """The cell that says when a quad's fact holds, as its annotations say; else when the quad ends."""
-    timed = _annotated(view.dataset, quad, known)
-    if not timed and (end := view.dataset.store.nearest(quad, view.dataset.clock())) is not None:
+def _when(dataset: DataSet, quad: Quad, known: dict[Term, list[Bounds]], now: int) -> str:
+    """The cell that says when a quad's fact holds, as its annotations say; else when the quad ends after ``now``."""
+    timed = _annotated(dataset, quad, known)
+    if not timed and (end := dataset.store.nearest(quad, now)) is not None:
         timed = [(None, end)]
+    if not timed:
+        return f'<td data-label="holds">{_ALWAYS}</td>'
     times = " ".join([f"<span>{escape(_interval(*each))}</span>" for each in timed])
-    return f'<td data-label="holds">{times or _ALWAYS}</td>'
+    return f'<td data-label="holds">{times}</td>'
 
 
 _ALWAYS: Final = '<span class="note">always</span>'
@@ -380,12 +398,33 @@ def _cell(dataset: str, place: str, term: Term) -> str:
     if term == DEFAULT:
         return f'<td data-label="{place}"><span class="note">default</span></td>'
     text = form_value(term)
-    start = max(text.rfind("/"), text.rfind("#")) + 1 if term.startswith("<") else 0
-    end = text.rfind('"') + 1 if term.startswith('"') else len(text)
-    before, name, after = (escape(part) for part in (text[:start], text[start:end], text[end:]))
-    link = escape(f"{dataset}?{urlencode({place: text})}")
-    named = f'<a href="{link}" title="{escape(text)}"><i>{before}</i>{name}<i>{after}</i></a>'
+    start = max(text.rfind("/"), text.rfind("#")) + 1 if term[0] == "<" else 0
+    end = text.rfind('"') + 1 if term[0] == '"' else len(text)
+    (before, coded_before), (after, coded_after) = _shared(text[:start]), _shared(text[end:])
+    own = text[start:end]
+    coded = own if _UNRESERVED.fullmatch(own) else quote_plus(own)
+    name = str(escape(own)) if _MARKUP.search(own) else own
+    named = (
+        f'<a href="{_question(dataset, place)}{coded_before}{coded}{coded_after}" title="{before}{name}{after}">'
+        f"<i>{before}</i>{name}<i>{after}</i></a>"
+    )
     return f'<td data-label="{place}">{named}</td>'
+
+
+_UNRESERVED: Final = re.compile(r"[A-Za-z0-9_.~-]*")
+_MARKUP: Final = re.compile("[&<>'\"]")
+
+
+@lru_cache(maxsize=5_000)
+def _shared(part: str) -> tuple[str, str]:
+    """A namespace or datatype, which many terms have: as HTML, and coded for a query."""
+    return str(escape(part)), quote_plus(part)
+
+
+@lru_cache(maxsize=100)
+def _question(dataset: str, place: str) -> str:
+    """The address of a fragment, as HTML, up to the term that is asked for in a place."""
+    return str(escape(f"{dataset}?{place}="))
 
 
 def _spoken(time: int) -> str:
@@ -460,5 +499,5 @@ def dataset_list(base: str, datasets: Sequence[DataSet], form: PageFormat) -> st
 
 def _dataset_triples(base: str, dataset: DataSet) -> list[Triple]:
     sizes = dataset.page_size, dataset.largest
-    layout = Layout(base, dataset.name, dataset.shape, *sizes, whole=True, previous=False, next=False)
+    layout = Layout(base, dataset.name, dataset.shape, *sizes, whole=True, previous=False, next=False, entry=True)
     return dataset_triples(base, dataset.name) + form_triples(layout)

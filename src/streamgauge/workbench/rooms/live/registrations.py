@@ -257,9 +257,14 @@ class LiveRegistrations:
                         meter.add(self._sample(running))
 
 
+OWN: Final = "live"
+_ELSEWHERE: Final = ("broker", "fragments")
+"""Engines that are servers of this project behind the contract: the room Servers is for those."""
+
+
 def able_engines() -> tuple[str, ...]:
     """The engines that can be asked here: ours, and those that are programs and prepared."""
-    return ("live", *(name for name in engines.names() if name != "live" and _prepared(name)))
+    return (OWN, *(name for name in engines.names() if name not in (OWN, *_ELSEWHERE) and _prepared(name)))
 
 
 def _prepared(name: str) -> bool:

@@ -12,7 +12,7 @@ from itertools import groupby, zip_longest
 from typing import Final, TypeAlias
 
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import R2S, Borders, Semantics
+from streamgauge.model.semantics import R2S, Borders, Report, Semantics, Tick
 from streamgauge.model.terms import Row
 from streamgauge.semantics.arrivals import Arrival
 from streamgauge.semantics.definition import operator
@@ -169,7 +169,19 @@ def _absence(instant: int, there: PlaygroundEvaluation) -> str:
         return f"{instant:,} ms is before t0 = {there.t0:,} ms"
     if not there.semantics.partial_head and instant < there.t0 + _shortest(there.query):
         return f"no full window has come by {instant:,} ms, and partial head windows do not report"
-    return f"no report may be due at {instant:,} ms: no window closes then, and nothing else makes it look"
+    return f"no report may be due at {instant:,} ms: {_idle(there.semantics)}"
+
+
+def _idle(semantics: Semantics) -> str:
+    """Why the content is not looked at, at an instant that is no candidate."""
+    if Report.EXPIRATION in semantics.report:
+        return "nothing that was held ends then"
+    if Report.WINDOW_CLOSE in semantics.report:
+        both = " at the end of a period" if Report.PERIODIC in semantics.report else ""
+        return f"no window closes then{both}"
+    if Report.PERIODIC in semantics.report:
+        return "no period ends then"
+    return "the clock does not tick then" if semantics.tick is Tick.TIME else "no element makes it look then"
 
 
 def _shortest(query: ContinuousQuery) -> int:

@@ -309,7 +309,7 @@ def _effects(control: FieldControl, before: Any, after: Any) -> Sequence[str]:
             return [control.does]
         case "several":
             came = [control.values[str(each)] for each in sorted(after - before)]
-            went = [f"no longer: {control.values[str(each)]}" for each in sorted(before - after)]
+            went = [f"it no longer holds that {control.values[str(each)]}" for each in sorted(before - after)]
             return [*came, *went]
         case _:
             return [control.values[in_words(after)]]

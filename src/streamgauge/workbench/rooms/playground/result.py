@@ -141,7 +141,7 @@ def _again(
     return evaluated(query, semantics, elements, horizon, memory)
 
 
-def _needs_stopping(query: ContinuousQuery, elements: Sequence[StreamElement]) -> bool:
+def needs_stopping(query: ContinuousQuery, elements: Sequence[StreamElement]) -> bool:
     """Whether joining may take so long that only an evaluation that can be stopped is allowed."""
     triples = [*query.static, *(triple for element in elements for triple in element.added)]
     return most_solutions(query.form, triples) > SMALL
@@ -163,7 +163,7 @@ def _texts(query: str, dialect: str, stream: str, syntax: str, static: str, late
     typed = memory = None
     with _noted(troubles, "stream"):
         typed = read_text(stream, syntax, names, lateness)
-        memory = RowMemory(read, stoppable=_needs_stopping(read, typed.elements))
+        memory = RowMemory(read, stoppable=needs_stopping(read, typed.elements))
     return _ReadTexts(names, dialect, read, typed, memory, tuple(troubles))
 
 

@@ -111,7 +111,6 @@ def _asked(runs: tuple[Judged, Judged]) -> Iterator[DifferentValue]:
         "pace": (pace(first.factor), pace(second.factor)),
         "stream advanced to": (moment(first.advanced_to), moment(second.advanced_to)),
         "repetition": (str(first.repetition), str(second.repetition)),
-        "failure": (first.failure or "", second.failure or ""),
     }
     for name, (one, other) in plain.items():
         if one != other:
@@ -158,6 +157,10 @@ def _measures(first: Judged, second: Judged, lines: tuple[RunLine, RunLine]) -> 
     """Verdict and measures of both, the change beside them."""
     one, other = first[1], second[1]
     yield DifferentValue("Verdict", one.judgement.value, other.judgement.value)
+    failures = [run.header.failure for run, _ in (first, second)]
+    if any(failures):
+        words = [cut(failure, 300) if failure else NOTHING for failure in failures]
+        yield DifferentValue("Failure of the engine", words[0], words[1])
     for name, shares in (("Precision", _pair(lines, "precision")), ("Recall", _pair(lines, "recall"))):
         yield DifferentValue(name, percent(shares[0]), percent(shares[1]), _points(*shares))
     yield _count("Windows", len(one.windows), len(other.windows))
@@ -195,7 +198,7 @@ def _times(first: float | None, second: float | None) -> str:
         return ""
     share = second / first
     if share >= 2:
-        return f"{number(share)} times"
+        return f"{number(share) if share < 100 else f'{share:,.0f}'} times"
     return "" if round(share, 3) == 1 else _signed(f"{100 * (share - 1):+.1f}%")
 
 

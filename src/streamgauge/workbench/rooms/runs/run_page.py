@@ -71,7 +71,7 @@ def view(root: Path, place: str, reproduce: Callable[[RunHeader], str]) -> RunVi
         card = cards.cards(series)[0] if verdict else None
         again = reproduce(header)
         text = "" if again else experiment_text(header)
-        return RunView(header, verdict, card, conditions(series)[0], commands(place, again), text)
+        return RunView(header, verdict, card, conditions(series)[0], commands(place, again, verdict), text)
 
 
 def verdict_of(folder: Path) -> Verdict | None:
@@ -82,13 +82,14 @@ def verdict_of(folder: Path) -> Verdict | None:
     return read_verdict(folder)
 
 
-def commands(place: str, again: str) -> list[tuple[str, str]]:
+def commands(place: str, again: str, verdict: Verdict | None) -> list[tuple[str, str]]:
     """Commands about a run, to be called in the folder of the workbench: the purpose of each, and its line."""
     path = shlex.quote(place or ".")
+    wrong = verdict is not None and verdict.judgement is Judgement.WRONG
     return [
         *([("Record and judge such a run again", again)] if again else []),
         ("Judge it again", f"streamgauge check {path}"),
-        ("Find out why it is wrong", f"streamgauge explain {path}"),
+        *([("Find out why it is wrong", f"streamgauge explain {path}")] if wrong else []),
         ("Write its report", f"streamgauge report {path} --out report.html"),
     ]
 

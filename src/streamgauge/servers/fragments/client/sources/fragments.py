@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
@@ -171,6 +171,19 @@ _UNKNOWN: Final = 100
 """Pages that a fragment without a count is taken to have, when it has more than one."""
 
 
+async def _entry(pages: PageReader, leaf: PageResponse, address: str) -> PageResponse:
+    """The page of the data set where a page that a client begins with has one form only: others may stand there."""
+    page = leaf.page
+    if len(page.forms) > 1 or page.changes is not None:
+        return leaf
+    with suppress(FormTemplateError, SourceError):
+        whole = pages.reach.link(address, expand(page.forms[0].template, {}))
+        if whole != address:
+            found = await pages.leaf(whole)
+            return found if found.page.forms else leaf
+    return leaf
+
+
 async def recognise(first: FirstResponse) -> LinkedDataSource | None:
     """A source whose first response has a form that asks by subject, predicate and object.
 
@@ -189,11 +202,10 @@ async def recognise(first: FirstResponse) -> LinkedDataSource | None:
     pages = PageReader(first.web, first.reach)
     with first.web.round():
         leaf = await pages.of(first.response, first.address)
-    forms = (
-        fragment_addresses(leaf.page.forms, leaf.page.default, first.web.limits.address) if leaf.page.forms else None
-    )
-    if forms is None:
-        return None
+        if not leaf.page.forms:
+            return None
+        leaf = await _entry(pages, leaf, first.address)
+    forms = fragment_addresses(leaf.page.forms, leaf.page.default, first.web.limits.address)
     binding = "" if forms.binding is None else forms.binding.template
     try:
         for template in (forms.plain.template, binding, leaf.page.changes or ""):
