@@ -88,6 +88,8 @@ class ByChanges:
 
     def __init__(self, stream: tuple[StreamElement, ...]) -> None:
         self._stream, self._definition = stream, definition(stream)
+        offered = (name for name in dir(self._definition) if not name.startswith("_"))
+        self.__dict__ |= {name: getattr(self._definition, name) for name in offered}
 
     def __call__(self, query: ContinuousQuery, semantics: Semantics, until: int, t0: int) -> tuple[ExpectedReport, ...]:
         own, said = replace(semantics, t0=t0), list[Answer]()
@@ -101,10 +103,6 @@ class ByChanges:
         due = self._definition(query, semantics, until, t0)
         assert [each.instant for each in said] == [each.due.instant for each in due]
         return tuple(replace(one, rows=other.added) for one, other in zip(due, said, strict=True))
-
-    def __getattr__(self, name: str) -> Any:
-        """Whatever else the definition offers about the stream."""
-        return getattr(self._definition, name)
 
 
 EVALUATORS: dict[str, Callable[[tuple[StreamElement, ...]], Expect]] = {
