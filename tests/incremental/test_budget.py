@@ -1,10 +1,12 @@
 """Queries and publications that would cost too much are stopped; what they do not touch goes on as it was."""
 
+import gc
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamgauge.incremental.budget import TooMuchError
+from streamgauge.incremental.budget import TooMuchError, gc_young
 from streamgauge.incremental.drivers.landmark import Landmark
 from streamgauge.query import parse_sparql
 from streamgauge.reasoning import read_rules
@@ -169,6 +171,25 @@ def test_a_bound_is_for_each_change_and_not_for_all_of_them():
     for n in range(300):
         list(driver.change([(iri(f"s{n}"), iri("p"), number(n)), (iri(f"s{n}"), iri("next"), iri("s"))], ()))
     assert (len(kept.kept.solutions()), driver.failed()) == (300, {})
+
+
+def test_no_full_collection_runs_while_much_is_made_and_let_go():
+    full, before = list[int](), gc.get_threshold()
+
+    def note(phase, info):
+        if phase == "start" and info["generation"] == 2:
+            full.append(1)
+
+    gc.callbacks.append(note)
+    try:
+        with gc_young():
+            gc.set_threshold(50, 2, gc.get_threshold()[2])
+            assert len([[n] for n in range(20_000)]) == 20_000
+            gc.set_threshold(*before[:2], gc.get_threshold()[2])
+    finally:
+        gc.callbacks.remove(note)
+    assert not full
+    assert gc.get_threshold() == before
 
 
 def closed(closure):

@@ -34,6 +34,18 @@ def gc_frozen() -> Iterator[None]:
             gc.set_threshold(*thresholds)
 
 
+@contextmanager
+def gc_young() -> Iterator[None]:
+    """No full collection of garbage runs in the block, which makes many objects that it lets go of; one thread only."""
+    with _ONE:
+        thresholds = gc.get_threshold()
+        gc.set_threshold(*thresholds[:2], _NEVER)
+        try:
+            yield
+        finally:
+            gc.set_threshold(*thresholds)
+
+
 class TooMuchError(RuntimeError):
     """An evaluation that was stopped; the sentence says after how much."""
 

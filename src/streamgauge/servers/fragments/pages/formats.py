@@ -130,12 +130,8 @@ def form_triples(layout: Layout) -> list[Triple]:
     more = (*places, "values", "limit")
     default = [(dataset, "sd:defaultGraph", DEFAULT_IRI)] if layout.shape is FragmentShape.QUADS else []
     if not layout.entry:
-        return _terms(
-            *default,
-            (dataset, "hydra:search", f"<{layout.dataset}#form>"),
-            *_form(layout, "form", places),
-            *(triple for name in places for triple in _mapping(layout, name)),
-        )
+        search = (dataset, "hydra:search", f"<{layout.dataset}#form>"), *_form(layout, "form", places)
+        return _terms(*default, *search, *(triple for name in places for triple in _mapping(layout, name)))
     return _terms(
         *default,
         (dataset, "hydra:search", f"<{layout.dataset}#form>"),

@@ -16,6 +16,7 @@ from itertools import count
 from time import thread_time
 from typing import Final
 
+from streamgauge.incremental.budget import gc_young
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.store import FullError, KeyedChange, QuadChanges
 from streamgauge.servers.fragments.writes import SWEPT, FactDraft, Operation, PlannedChange, WriteResult
@@ -89,7 +90,7 @@ class WriteQueue:
     def _planned(self, dataset: DataSet, operations: Sequence[Operation]) -> "_PlannedWrite":
         """Draft the change, and have the store work it out."""
         began = thread_time()
-        with DEADLINES.within(self._seconds, GROWTH):
+        with gc_young(), DEADLINES.within(self._seconds, GROWTH):
             draft = _drafted(dataset, operations)
             planned = draft.planned(f"w{next(_SERIALS):x}")
         change = None if planned is None else _prepared(dataset, planned)
