@@ -71,7 +71,7 @@ class SqliteJournal(Journal):
         refuse_vanished(path)
         with _log_preserved(path):
             try:
-                self._database = sqlite3.connect(path, patience, isolation_level=None, check_same_thread=False)
+                self._database = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
             except sqlite3.Error as error:
                 raise JournalError(f"{path}: no journal can be kept here: {self._unopened(error)}") from error
             try:
