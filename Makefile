@@ -5,7 +5,7 @@ RUN := $(VENV)/bin
 # Bytecode is kept: without it each of a thousand programs that the tests start compiles the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup demo test quick coverage mutants check prove proofs drawn bench clean
+.PHONY: setup demo test quick coverage mutants check prove proofs drawn bench docs clean
 
 setup: $(VENV)/.ready
 
@@ -42,9 +42,13 @@ coverage: setup
 mutants: setup
 	$(RUN)/python -m tests.mutants $(ASK)
 
+# The documentation as a site in dist/site; `streamgauge docs` serves it.
+docs: setup
+	$(RUN)/python docs/site
+
 check: setup
-	$(RUN)/ruff format --check src tests benchmarks
-	$(RUN)/ruff check src tests benchmarks
+	$(RUN)/ruff format --check src tests benchmarks docs/site
+	$(RUN)/ruff check src tests benchmarks docs/site
 	$(RUN)/mypy
 	$(RUN)/lint-imports
 
