@@ -12,7 +12,7 @@ import pytest
 
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.labels import Label, Style
-from tests.browser.driving import CONTRAST, faults, show, started
+from tests.browser.driving import CONTRAST, complaints, faults, show, started
 from tests.servers.broker.served import GRAPH, OTHER, serving
 from tests.servers.broker.world import broker, select
 from tests.workbench.servers.test_servers import DAY, NOW, E, fragments
@@ -50,6 +50,12 @@ def until(met: Callable[[], bool], seconds: float = 40.0) -> None:
 
 def text(browser: Any, selector: str) -> str:
     return str(browser.find_element("css selector", selector).text)
+
+
+def follow(browser: Any, words: str) -> None:
+    """Follow a link, once the page that has it is there."""
+    until(lambda: browser.find_elements("partial link text", words) != [])
+    browser.find_element("partial link text", words).click()
 
 
 def press(browser: Any, selector: str) -> None:
@@ -103,7 +109,7 @@ def test_a_query_is_registered_watched_held_released_and_ended(browser: Any, ben
     show(browser, address)
     press(browser, "#end")
     until(lambda: "No query is registered." in text(browser, "main"))
-    assert [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+    assert [entry["message"] for entry in complaints(browser) if entry["level"] == "SEVERE"] == []
 
 
 def test_without_script_tables_reload_and_forms_do(browser: Any, bench: Any) -> None:
@@ -138,7 +144,7 @@ def test_a_channel_is_watched_as_it_changes_and_facts_over_time(browser: Any, be
         show(browser, f"{bench.url}/servers/")
         browser.find_element("id", "address").send_keys(url)
         press(browser, "button.first")
-        browser.find_element("link text", "people").click()
+        follow(browser, "people")
         until(lambda: text(browser, "#link") == "Listening, newest first.")
         address = browser.current_url
         httpx.post(f"{url}/publish", content=GRAPH, headers={"content-type": "text/turtle"}).raise_for_status()
@@ -151,11 +157,11 @@ def test_a_channel_is_watched_as_it_changes_and_facts_over_time(browser: Any, be
         browser.find_element("css selector", "option[value=fragments]").click()
         browser.find_element("id", "address").send_keys(data)
         press(browser, "button.first")
-        browser.find_element("partial link text", "/trains").click()
+        follow(browser, "/trains")
         until(lambda: len(browser.find_elements("css selector", "svg.lane .holds")) == 1)
         assert "train:delay" in text(browser, ".facts")
         check(browser, browser.current_url)
-    assert [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+    assert [entry["message"] for entry in complaints(browser) if entry["level"] == "SEVERE"] == []
 
 
 def test_the_brokers_own_page_makes_channels_publishes_and_shows_what_changes(browser: Any) -> None:
@@ -177,8 +183,8 @@ def test_the_brokers_own_page_makes_channels_publishes_and_shows_what_changes(br
         until(lambda: "urn:t:s2" in text(browser, "#changes"))
         check(browser, f"{url}/")
         httpx.delete(f"{url}/channels/all").raise_for_status()
-        complaints = [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
-        assert complaints == []
+        said = [entry["message"] for entry in complaints(browser) if entry["level"] == "SEVERE"]
+        assert said == []
         browser.find_element("id", "graph").send_keys("<")
         press(browser, "#publish button.first")
         until(lambda: "not text/turtle" in text(browser, "#said"))

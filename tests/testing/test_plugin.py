@@ -20,13 +20,31 @@ LOADED = [import_module(f"streamgauge.testing.{name}") for name in ("assertions"
 SUITE = ("--pyargs", "streamgauge.testing.conformance")
 
 
+class LoadedModules:
+    """A plugin of a run within this one: imports are kept, as a library loaded twice does not know its own errors."""
+
+    def __init__(self, folder):
+        self._folder, self._modules = str(folder), {}
+
+    def pytest_unconfigure(self):
+        self._modules = dict(sys.modules)
+
+    def keep(self):
+        for name, module in self._modules.items():
+            if not str(getattr(module, "__file__", None) or self._folder).startswith(self._folder):
+                sys.modules.setdefault(name, module)
+
+
 @pytest.fixture
 def run(pytester):
     """Run pytest in this process with the plugin."""
 
     def call(*words):
         own = () if INSTALLED else ("-p", "streamgauge.testing.plugin")
-        return pytester.runpytest_inprocess(*own, *ALONE, *map(str, words))
+        loaded = LoadedModules(pytester.path)
+        done = pytester.runpytest_inprocess(*own, *ALONE, *map(str, words), plugins=[loaded])
+        loaded.keep()
+        return done
 
     return call
 
@@ -93,7 +111,10 @@ def test_fixtures_start_and_stop_servers(run, pytester):
             for address in ADDRESSES:
                 with pytest.raises(httpx.ConnectError):
                     httpx.get(address)
-            assert not [each for each in threading.enumerate() if each.name.startswith("streamgauge-")]
+            for each in threading.enumerate():
+                if each.name.startswith("streamgauge-"):
+                    each.join(60)  # who looks after deadlines goes on for half a second
+                    assert not each.is_alive()
     """)
     run("-W", "error").assert_outcomes(passed=3)
 
