@@ -65,6 +65,7 @@ def test_a_query_is_registered_watched_and_ended(browser: Any, service: SimpleNa
     assert said == []
 
 
+@pytest.mark.heavy("the first page of a browser, and windows in real time")
 def test_the_example_is_registered_published_on_and_answered(browser: Any, service: SimpleNamespace) -> None:
     browser.get("about:blank")
     browser.get_log("browser")

@@ -87,6 +87,7 @@ def judged_when_asked(browser: Any, bench: Any) -> None:
     assert [entry for entry in complaints(browser) if entry["level"] == "SEVERE"] == []
 
 
+@pytest.mark.heavy("an experiment is started, stopped and resumed in real time")
 def test_an_experiment_is_started_watched_stopped_resumed_and_compared(browser: Any, bench: Any) -> None:
     show(browser, f"{bench.url}/runs/")
     browser.find_element("link text", "heat").click()

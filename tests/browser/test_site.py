@@ -46,6 +46,7 @@ def address() -> Iterator[str]:
     thread.join(30)
 
 
+@pytest.mark.heavy("axe-core on pages of the site, after Sphinx has built them")
 def test_pages_are_for_everybody(browser: Any, address: str) -> None:
     browser.get_log("performance")
     for page, width, theme in VIEWS:
