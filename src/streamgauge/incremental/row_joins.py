@@ -6,8 +6,9 @@ under OPTIONAL a row with each that it meets. Where all rows of a key meet, the 
 meets (``PerRow``). Either way a change costs the pairs that it makes or breaks, not all of its key.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Final, TypeAlias
 
 from streamgauge.incremental.budget import EvaluationBudget
@@ -238,7 +239,7 @@ class PerKey(Matching):
 
     def _meet(self, left: Bag, change: Bag) -> None:
         rights, key_of, rest_of = self._rights.bags, self._lefts.key, self._rest
-        pairs, made = self._output.pair is not None, 0
+        pairs, made, most = self._output.pair is not None, 0, self._effort.left // self._effort.weight
         met: Bag = {}
         alone: Bag = {}
         for row, count in left.items() if rights else ():
@@ -249,6 +250,8 @@ class PerKey(Matching):
             met[row] = count
             if pairs:
                 made += len(bag)
+                if made > most:
+                    break
                 for other, times in bag.items():
                     add(change, row + rest_of(other), count * times)
         self._effort.spend(made * self._effort.weight)
@@ -266,6 +269,9 @@ class PerKey(Matching):
 
 Pair: TypeAlias = tuple[Row, Row, int]
 """A row on the left, one on the right (or that of both, where pairs are given), and how often the latter is there."""
+
+BATCH: Final = 10_000
+"""Pairs that are held at once: more would be let go of at once too, which holds all other threads up."""
 
 Test: TypeAlias = Callable[[Sequence[Pair]], Sequence[bool]]
 """Which pairs of rows that agree meet."""
@@ -288,19 +294,13 @@ class PerRow(Matching):
         self._meets: Bag = {}
 
     def _met_by(self, right: Bag, change: Bag) -> None:
-        pairs: list[Pair] = []
-        for other, count in right.items():
-            for bag in self._lefts.meeting(self._rights.key(other), other):
-                self._pairs(pairs, bag, {other: count})
-        self._rights.add(right)
-        if not pairs:
-            return
         turned: tuple[Bag, Bag] = {}, {}
         moved: Bag = {}
-        for row, whole, times in self._passed(pairs):
+        for row, whole, times in self._passed(self._met_on_the_left(right)):
             add(moved, row, times)
             if self._output.pair is not None:
                 add(change, whole, self._lefts.count(row) * times)
+        self._rights.add(right)
         for row, times in moved.items():
             before = row in self._meets
             add(self._meets, row, times)
@@ -310,14 +310,15 @@ class PerRow(Matching):
             if rows:
                 self._turn(change, rows, bool(met))
 
+    def _met_on_the_left(self, right: Bag) -> Iterator[tuple[Iterable[Row], Bag]]:
+        for other, count in right.items():
+            for bag in self._lefts.meeting(self._rights.key(other), other):
+                yield bag, {other: count}
+
     def _meet(self, left: Bag, change: Bag) -> None:
-        pairs: list[Pair] = []
         count_of = self._lefts.count
         fresh = {row for row in left if not count_of(row)}
-        for row in left if self._output.pair is not None else fresh:
-            for bag in self._rights.meeting(self._lefts.key(row), row):
-                self._pairs(pairs, {row: 1}, bag)
-        for row, whole, times in self._passed(pairs):
+        for row, whole, times in self._passed(self._met_on_the_right(left if self._output.pair else fresh)):
             if row in fresh:
                 add(self._meets, row, times)
             if self._output.pair is not None:
@@ -331,19 +332,27 @@ class PerRow(Matching):
             if not count_of(row):
                 del self._meets[row]
 
-    def _pairs(self, pairs: list[Pair], lefts: Bag, rights: Bag) -> None:
-        pair = self._output.pair
-        self._effort.spend(len(lefts) * len(rights) * (1 if pair is None else self._effort.weight))
-        pairs += [
-            (row, other if pair is None else pair(row, other), times)
-            for row in lefts
-            for other, times in rights.items()
-        ]
+    def _met_on_the_right(self, rows: Iterable[Row]) -> Iterator[tuple[Iterable[Row], Bag]]:
+        for row in rows:
+            for bag in self._rights.meeting(self._lefts.key(row), row):
+                yield (row,), bag
 
-    def _passed(self, pairs: list[Pair]) -> Sequence[Pair]:
+    def _passed(self, meetings: Iterable[tuple[Iterable[Row], Bag]]) -> Iterator[Pair]:
+        """The pairs of rows on the left and right that pass the test, which has about ``BATCH`` of them at once."""
+        pair, pairs = self._output.pair, list[Pair]()
+        for lefts, rights in meetings:
+            for row in lefts:
+                self._effort.spend(len(rights) * (1 if pair is None else self._effort.weight))
+                pairs += [(row, other if pair is None else pair(row, other), times) for other, times in rights.items()]
+                if len(pairs) >= BATCH:
+                    yield from self._tested(pairs)
+                    pairs = []
+        yield from self._tested(pairs)
+
+    def _tested(self, pairs: Sequence[Pair]) -> Iterable[Pair]:
         if self._test is None or not pairs:
             return pairs
-        return [pair for pair, passes in zip(pairs, self._test(pairs), strict=True) if passes]
+        return compress(pairs, self._test(pairs))
 
 
 def optional(
