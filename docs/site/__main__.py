@@ -33,7 +33,7 @@ def inputs() -> Iterator[Path]:
 
 
 def digest() -> str:
-    """What a site is made from, in 64 letters."""
+    """The digest of all inputs of a site, 64 hexadecimal letters."""
     found = sha256(" ".join(version(name) for name in ("sphinx", "myst-parser", "furo", "pygments")).encode())
     for file in inputs():
         found.update(f"{file.relative_to(ROOT)}\0".encode() + sha256(file.read_bytes()).digest())

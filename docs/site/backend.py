@@ -17,7 +17,7 @@ DRAWS = ("google-re2", "pyoxigraph", "regex", "vl-convert-python")
 
 
 def get_requires_for_build_wheel(config_settings: dict[str, Any] | None = None) -> list[str]:
-    """What a wheel is built with: hatchling's needs, Sphinx with its parts, and what draws the pictures."""
+    """The packages that build a wheel: hatchling's needs, Sphinx with its parts, those that draw the pictures."""
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
     draws = [each for each in project["dependencies"] if re.split("[<>=~! ]", each)[0] in DRAWS]
     return [*_requires(config_settings), *project["optional-dependencies"]["docs"], *draws]

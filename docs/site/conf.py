@@ -43,7 +43,7 @@ PICTURE = re.compile(r'<p>(<img alt="[^"]*" src="[^"]*\.svg" />)</p>')
 
 
 def reachable(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _doctree: object) -> None:
-    """What scrolls is reached by the keyboard, and headings of the navigation say their level."""
+    """Regions that scroll are reached by the keyboard, and headings of the navigation say their level."""
     body = PICTURE.sub(r'<div class="picture" tabindex="0">\1</div>', context.get("body", ""))
     body = body.replace("<pre>", '<pre tabindex="0">')
     context["body"] = body.replace('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper')

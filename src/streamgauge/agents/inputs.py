@@ -99,7 +99,7 @@ def task_of(
     advance_to: int | str | None,
     answers: Sequence[GivenAnswer] = (),
 ) -> ToolTask:
-    """What a tool is asked; ToolInputError for what is too large, MistakeError for what cannot be read."""
+    """The task of a tool; ToolInputError names an input that is too large, MistakeError one that cannot be read."""
     text = query_text(query)
     _at_most(len(static or ""), STATIC, "static", "characters")
     prefixes = "".join(f"PREFIX {name}: <{iri}>\n" for name, iri in declared_prefixes(text).items())

@@ -1,4 +1,4 @@
-"""What a Python string may hold that is no character of Unicode, and that UTF-8 cannot write.
+"""Halves of surrogate pairs: a Python string may hold them, but they are no characters, and UTF-8 cannot write them.
 
 JSON's escapes and SPARQL's can name half of a surrogate pair; pyoxigraph takes a string with one for an open file, as
 it does with all that it cannot read as text. SPARQL's can also name numbers behind the last character.

@@ -114,8 +114,8 @@ class RunError(MistakeError, ValueError):
 class RunWriter:
     """Writes a run while it is observed: header first, tables in part files, header again at the end.
 
-    Whatever was flushed stays readable; RunError when the disk is full. What is left in memory is flushed
-    every 50,000 records, by ``flush`` and by ``finish``. An earlier run in the folder is replaced. Threads may
+    Whatever was flushed stays readable; RunError when the disk is full. Records in memory are flushed
+    every 50,000 of them, by ``flush`` and by ``finish``. An earlier run in the folder is replaced. Threads may
     share a writer.
     """
 

@@ -185,7 +185,7 @@ def _line(line: Element) -> str:
 
 
 def _hoisted(group: Element) -> None:
-    """What all children of a group share is said once, on the group; hidden marks become a class."""
+    """Attributes that all children of a group share are written once, on the group; hidden marks become a class."""
     for child in group:
         if child.tag in ("g", "a"):
             _hoisted(child)

@@ -85,7 +85,7 @@ class TimelineScene(Protocol):
 
 @dataclass(frozen=True)
 class JudgedReports:
-    """What a verdict says of the reports of a scene, by instant and scope (ms)."""
+    """A verdict's judgements of the reports of a scene, by instant and scope (ms)."""
 
     windows: Mapping[tuple[int | None, int | None, int | None], WindowVerdict]
 
@@ -203,7 +203,7 @@ class TimelinePanel:
         return _named(seen.name or seen.stream)
 
     def _told(self, due: DueReport) -> list[str]:
-        """What the windows hold at a report, in lines, each window's from its own line on."""
+        """The contents of the windows at a report, in lines; each window begins a line."""
         counting, told = self.scene.semantics.content, list[str]()
         for place, seen in enumerate(self.scene.query.windows):
             name, inside = self._name(seen), self.due[due][place]

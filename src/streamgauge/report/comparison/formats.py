@@ -99,7 +99,7 @@ def _carried(value: float | None, unit: str) -> str:
 
 
 def _told(found: Comparison) -> list[MeasuredChange]:
-    """What changed; everything where nothing did."""
+    """The measures that changed; all of them where none did."""
     return [change for change in found.changes if change.trend is not Trend.SAME] or list(found.changes)
 
 

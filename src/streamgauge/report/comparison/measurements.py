@@ -174,7 +174,7 @@ def _repeated(named: Iterable[tuple[str, Path]]) -> Iterator[RunMeasurement]:
 
 @dataclass(frozen=True, slots=True)
 class _Observed:
-    """What is measured of one run: its header as written, its verdict and its peak memory (bytes)."""
+    """The measures of one run: its header as written, its verdict and its peak memory (bytes)."""
 
     header: dict[str, Any]
     verdict: Verdict

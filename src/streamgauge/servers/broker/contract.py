@@ -250,7 +250,7 @@ class Journal:
         return []
 
     def entries(self) -> Iterator[UnacknowledgedEntry]:
-        """Those that are kept, in the order of their numbers in each log."""
+        """The entries that are kept, in the order of their numbers in each log."""
         return iter(())
 
     def numbers(self) -> tuple[int, dict[int, int]]:

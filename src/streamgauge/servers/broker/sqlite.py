@@ -204,7 +204,7 @@ class SqliteJournal(Journal):
         return [Subscriber(*row) for row in self._database.execute(query)]
 
     def entries(self) -> Iterator[UnacknowledgedEntry]:
-        """Those that are kept."""
+        """The entries that are kept."""
         found = self._database.execute("SELECT log, number, body FROM entry ORDER BY log, number")
         return (UnacknowledgedEntry(log, number, _entry(body)) for log, number, body in found)
 
