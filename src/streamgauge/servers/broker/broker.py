@@ -290,7 +290,7 @@ class Broker(Registry):
     def _told(
         self, fresh: list[tuple[Publication, RetryKey | None]], found: Iterable[AnswerChange]
     ) -> Mapping[int, str]:
-        """Tell changes as they are found, or, where they are to survive, once they do; the refused changes with reasons."""
+        """Tell changes as they are found, or once they survive; give the refused changes with their reasons."""
         forgotten, self._forgotten = self._forgotten, []
         failures = self._keep(fresh, found, forgotten) if self._durable else self._tell(found)
         return failures.refused
