@@ -9,6 +9,7 @@ from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.builder import Builder, MakeLeaf, picked
 from streamgauge.incremental.operators import Bag, Delta, Index, Stateful, add_all, difference
 from streamgauge.incremental.query_forms import Ranking, apart, columns, shape, wanted
+from streamgauge.incremental.release import bags_in, let_go
 from streamgauge.incremental.rewrite import UnsupportedError, push_graphs
 from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.model import algebra as al
@@ -39,7 +40,7 @@ class OperatorTree:
         inner, plain = wanted(kept), _spread(kept, names)
         builder = Builder(leaf, inner, effort=effort or EvaluationBudget(), narrow=names is None)
         pattern = builder.normal.pattern(plain.pattern)
-        self._pull = builder.pull
+        self._pull, self._effort = builder.pull, builder.effort
         self._root = picked(builder.build(pattern, frozenset(inner)), inner)
         self.variables = columns(form)
         nothing = _nothing(pattern, empty, builder.groups, len(self.variables))
@@ -50,11 +51,16 @@ class OperatorTree:
         self._states: list[Stateful] = [*builder.states, *(() if ranking is None else (ranking,))]
 
     def pull(self) -> Bag:
-        """The change of the answer since the last pull."""
+        """The change of the answer since the last pull; rows that a stopped pull was making are let go of in pieces."""
         self._pull.number += 1
-        change = self._root.pull()
-        for each in self._shapes:
-            change = each.change(change)
+        try:
+            change = self._root.pull()
+            for each in self._shapes:
+                change = each.change(change)
+        except BaseException as error:
+            if self._effort.bounded:
+                let_go(bags_in(error))
+            raise
         return change
 
     def forget(self) -> None:
@@ -197,6 +203,11 @@ class KeptAnswer:
     def tables(self) -> Iterator[dict[Any, Any] | Index]:
         """The tables in which operators remember rows; not to be changed."""
         return self._tree.tables()
+
+    def let_go(self) -> None:
+        """Let go of all rows, in pieces; nothing may be asked any more."""
+        let_go((self._first, self._shown))
+        let_go(self._tree.tables())
 
     def remembered(self) -> dict[str, int]:
         """How many rows each operator holds for triples (after a ``settle``); all are 0 when none is there."""

@@ -361,6 +361,10 @@ class Shared(Stateful):
         """How many rows wait for a reader."""
         return sum(len(tap.pending) for tap in self._taps)
 
+    def tables(self) -> Iterator[Any]:
+        """The rows that wait for each reader; not to be changed."""
+        return (tap.pending for tap in self._taps)
+
     def forget(self) -> None:
         """Begin again from nothing."""
         for tap in self._taps:
