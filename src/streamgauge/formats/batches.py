@@ -46,7 +46,7 @@ FEW: Final = 16
 _BEGIN: Final = bytes(SCHEMA.serialize())
 
 
-class TermNumbers(dict[Term, int]):
+class NumberedTerms(dict[Term, int]):
     """The number of each term, given at its first look-up; ``terms`` has them in this order."""
 
     def __init__(self) -> None:
@@ -105,14 +105,14 @@ class BatchWriter:
     """Elements and advances as Arrow IPC streams, one behind the other; a stream numbers about ``most`` terms."""
 
     def __init__(self, most: int = TERMS) -> None:
-        self._most, self._numbers = most, TermNumbers()
+        self._most, self._numbers = most, NumberedTerms()
         self._terms: list[Term] | None = None
         self._sent = 0
 
     def encode(self, given: Sequence[Input]) -> bytes:
         """One batch for elements and advances, in their order."""
         if len(self._numbers) > self._most:
-            self._numbers = TermNumbers()
+            self._numbers = NumberedTerms()
         elements = [None if isinstance(each, Advance) else each for each in given]
         columns = [
             pa.array([each.time for each in given], pa.int64()),
@@ -141,7 +141,7 @@ class BatchWriter:
     def end(self) -> bytes:
         """The end of the stream, nothing where none has begun; what follows begins another with no term."""
         begun, self._terms = self._terms is not None, None
-        self._numbers = TermNumbers()
+        self._numbers = NumberedTerms()
         return END if begun else b""
 
     def _triples(self, each: Sequence[Sequence[Triple]]) -> pa.ListArray:

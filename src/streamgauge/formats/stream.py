@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge.formats import tables
-from streamgauge.formats.batches import TERMS, ElementBatch, Numbers, TermNumbers
+from streamgauge.formats.batches import TERMS, ElementBatch, Numbers, NumberedTerms
 from streamgauge.formats.lines import encode_element
 from streamgauge.model.element import StreamElement
 
@@ -71,7 +71,7 @@ def elements(source: pa.Table | str | Path) -> Iterator[StreamElement]:
 
 def element_batches(source: pa.Table | str | Path) -> Iterator[ElementBatch | StreamElement]:
     """The same in columns, ``ROWS`` triples or an element more in each; elements that are not alike one by one."""
-    last, numbers = -1, TermNumbers()
+    last, numbers = -1, NumberedTerms()
     for where, batch in whole(source):
         starts = _borders(batch, last)
         if starts is None:
@@ -79,7 +79,7 @@ def element_batches(source: pa.Table | str | Path) -> Iterator[ElementBatch | St
         else:
             for begin, end in _pieces(starts):
                 if len(numbers) > TERMS:
-                    numbers = TermNumbers()
+                    numbers = NumberedTerms()
                 yield _numbered(batch, starts[begin : end + 1], numbers)
         last = batch.column("sequence")[-1].as_py()
 
@@ -93,7 +93,7 @@ def _pieces(starts: Any) -> Iterator[tuple[int, int]]:
         begin = end
 
 
-def _numbered(batch: pa.RecordBatch, starts: Any, numbers: TermNumbers) -> ElementBatch:
+def _numbered(batch: pa.RecordBatch, starts: Any, numbers: NumberedTerms) -> ElementBatch:
     """The elements of one stream that begin at these rows (and the end) in columns."""
     rows = batch.slice(int(starts[0]), int(starts[-1] - starts[0]))
     stream: str = rows.column("stream")[0].as_py()
@@ -104,7 +104,7 @@ def _numbered(batch: pa.RecordBatch, starts: Any, numbers: TermNumbers) -> Eleme
     return ElementBatch(numbers.terms, stream, times, sequences, starts - starts[0], added.reshape(-1))
 
 
-def _term_numbers(column: pa.Array, numbers: TermNumbers) -> Numbers:
+def _term_numbers(column: pa.Array, numbers: NumberedTerms) -> Numbers:
     encoded = column.dictionary_encode()
     found: Numbers = numbers.of(encoded.dictionary.to_pylist())[encoded.indices.to_numpy()]
     return found
