@@ -163,6 +163,10 @@ class KeptAnswer:
         self._shown: Bag = {}
         self._least = self._tree.held()
 
+    def begin(self) -> None:
+        """Take in what is there before the first change, such as static data: the first ``settle`` finds it done."""
+        add_all(self._first, self._tree.pull())
+
     def settle(self) -> Delta:
         """The change of the answer since the last ``settle``, over ``variables``."""
         change = self._change()

@@ -19,7 +19,7 @@ def let_go(tables: Iterable[object]) -> None:
     """Empty tables, which nobody reads any more: dicts of rows, or of dicts of rows, and indexes."""
     for table in tables:
         if isinstance(table, Index):
-            let_go(table.parts())
+            let_go((table.single, *table.parts()))
         elif isinstance(table, dict):
             _empty(table)
 
@@ -27,9 +27,9 @@ def let_go(tables: Iterable[object]) -> None:
 def _empty(table: dict[Any, Any]) -> None:
     """Take the rows into a list, from whose end pieces are freed: far less work than to take them one by one."""
     values: list[Any] = []
-    if any(isinstance(value, dict) for value in islice(table.values(), 1)):
+    if not all(isinstance(value, int) for value in islice(table.values(), 1)):
         values += table.values()
-        let_go([value for value in values if len(value) > PIECE])
+        let_go([value for value in values if isinstance(value, dict) and len(value) > PIECE])
     rows = list(table)
     table.clear()
     while rows:

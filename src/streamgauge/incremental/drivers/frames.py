@@ -142,9 +142,11 @@ def evaluators(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tupl
         contents = SnapshotContents()
         return contents, [Snapshots(query.form, contents, empty, names, ranked=True) for query in queries]
     pool = WindowJoins(first.static)
-    kept: list[QueryEvaluator] = [KeptAnswer(query.form, pool.leaf, empty, names, ranked=True) for query in queries]
+    kept = [KeptAnswer(query.form, pool.leaf, empty, names, ranked=True) for query in queries]
     pool.feeds(None)
-    return pool, kept
+    for each in kept:
+        each.begin()
+    return pool, list(kept)
 
 
 def looks_rarely(query: ContinuousQuery, semantics: Semantics) -> bool:
