@@ -7,6 +7,7 @@ from typing import Any
 from streamgauge.incremental.aggregates import Grouped
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.builder import Builder, MakeLeaf, picked
+from streamgauge.incremental.common_groups import CommonGroups
 from streamgauge.incremental.operators import Bag, Delta, Index, Stateful, add_all, difference
 from streamgauge.incremental.query_forms import Ranking, apart, columns, shape, wanted
 from streamgauge.incremental.release import bags_in, let_go
@@ -24,6 +25,7 @@ class OperatorTree:
 
     Without ``names`` (``None``) graphs may come and go: leaves are over each of them.
     ``ranked``: LIMIT and OFFSET of the query as a whole are kept, with ties in the order that ``ranking`` says.
+    ``common``: the aggregations of all queries that are pulled together.
     Raises UnsupportedError for what is not kept incrementally.
     """
 
@@ -35,10 +37,13 @@ class OperatorTree:
         leaf: MakeLeaf,
         effort: EvaluationBudget | None = None,
         ranked: bool = False,
+        common: CommonGroups | None = None,
     ) -> None:
         kept, cut = apart(form if names is None else _stamped(form)) if ranked and _is_cut(form) else (form, None)
         inner, plain = wanted(kept), _spread(kept, names)
-        builder = Builder(leaf, inner, effort=effort or EvaluationBudget(), narrow=names is None)
+        builder = Builder(leaf, inner, effort=effort or EvaluationBudget(), narrow=names is None, common=common)
+        if common is not None:
+            builder.pull = common.pull
         pattern = builder.normal.pattern(plain.pattern)
         self._pull, self._effort = builder.pull, builder.effort
         self._root = picked(builder.build(pattern, frozenset(inner)), inner)
@@ -52,7 +57,7 @@ class OperatorTree:
 
     def pull(self) -> Bag:
         """The change of the answer since the last pull; rows that a stopped pull was making are let go of in pieces."""
-        self._pull.number += 1
+        self._pull.begin()
         try:
             change = self._root.pull()
             for each in self._shapes:
@@ -156,8 +161,9 @@ class KeptAnswer:
         names: Sequence[Term] | None = (),
         effort: EvaluationBudget | None = None,
         ranked: bool = False,
+        common: CommonGroups | None = None,
     ) -> None:
-        self._tree = OperatorTree(form, names, empty_aggregate, leaf, effort, ranked)
+        self._tree = OperatorTree(form, names, empty_aggregate, leaf, effort, ranked, common)
         self.variables = self._tree.variables
         self._first = self._tree.pull()
         self._shown: Bag = {}

@@ -395,9 +395,14 @@ def row_picker(variables: Sequence[str], wanted: Sequence[str]) -> Callable[[Ite
 
 @dataclass
 class Pull:
-    """The pull of a whole query that is under way, by its number."""
+    """The pull of a whole query that is under way, by its number; of several queries while they are ``together``."""
 
     number: int = 0
+    together: bool = False
+
+    def begin(self) -> None:
+        """A query is pulled."""
+        self.number += not self.together
 
 
 class Shared(Stateful):
