@@ -16,6 +16,9 @@ from streamgauge.query import parse_sparql
 from streamgauge.semantics.profiles import PROFILES
 
 STREAM = "urn:s"
+PAUSE = 400
+"""Milliseconds without an element after the 20th and after the last: windows are empty meanwhile."""
+
 NUMBERS = ["-3", "-0.5", "0", "1", "1.0", "1.5e0", "2", '"NaN"^^<http://www.w3.org/2001/XMLSchema#double>', "'2'", "7"]
 TEXTS = [
     "SELECT ?g (AVG(?v) AS ?a) { ?s <urn:g> ?g ; <urn:v> ?v } GROUP BY ?g HAVING(AVG(?v) > %s)",
@@ -34,7 +37,7 @@ def elements(seed: int):
     for number in range(40):
         subject, drawn = f"<urn:s{number % 9}>", draw.choice(values)
         added = ((subject, "<urn:g>", f"<urn:g{number % 3}>"), (subject, "<urn:v>", drawn))
-        yield StreamElement(STREAM, 25 * number, number, added)
+        yield StreamElement(STREAM, 25 * number + PAUSE * (number // 20), number, added)
 
 
 def said(asked: list[ContinuousQuery], semantics: Semantics, seed: int):
@@ -42,7 +45,7 @@ def said(asked: list[ContinuousQuery], semantics: Semantics, seed: int):
     session = live.start_all([(each, semantics, found.append) for each, found in zip(asked, answers, strict=True)])
     for element in elements(seed):
         session.push(element)
-    session.advance(1000)
+    session.advance(1000 + 2 * PAUSE)
     session.close()
     return [[(a.instant, sorted(a.added, key=str), sorted(a.removed, key=str)) for a in found] for found in answers]
 
