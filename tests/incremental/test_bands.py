@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.incremental import Evaluator, ordered_rows
+from streamgauge.incremental import Evaluator, band_join, ordered_rows
 from streamgauge.incremental.bands import band, place
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import conjuncts
@@ -135,6 +135,7 @@ def test_changes_are_those_of_the_definition(query, condition, names, few, histo
     form = parse_sparql(f"SELECT {names} {{ {query.format(condition)} }}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ordered_rows, "FEW", few)
+        patch.setattr(band_join, "FEW", few)
         patch.setattr(ordered_rows, "SCANS", few)
         evaluator, total = Evaluator(form), Counter()
         for there, delta in play(evaluator, history):

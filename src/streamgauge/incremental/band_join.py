@@ -14,9 +14,9 @@ from streamgauge.incremental.bands import LEFT, RIGHT, Band
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Test, test
 from streamgauge.incremental.operators import Bag, Key, Operator, Stateful, add, picker
-from streamgauge.incremental.ordered_rows import OrderedIndex, Probe, band_indexes
+from streamgauge.incremental.ordered_rows import FEW, OrderedIndex, Probe, band_indexes
 from streamgauge.incremental.row_joins import Merge
-from streamgauge.model.terms import Row
+from streamgauge.model.terms import Row, Term
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +60,36 @@ class BandJoin(Stateful):
 
     def _meet(self, change: Bag, rows: Bag, own: _Side, other: _Side) -> None:
         """Add what a change of one side gives with the rows that are on the other."""
-        if not rows or not other.index.bags:
-            return
+        bags, key_of, value, keep = other.index.bags, own.index.key, own.index.own, own.keep
         groups: dict[tuple[Key, Row], list[Probe]] = {}
-        for row, count in rows.items():
-            key, term = own.index.key(row), own.index.own(row)
-            if term is not None and key in other.index.bags:
-                groups.setdefault((key, own.keep(row)), []).append((term, count))
-        weight, keep, left = self._effort.weight, other.keep, own.left
+        for row, count in rows.items() if bags else ():
+            key = key_of(row)
+            bag, term = bags.get(key), value(row)
+            if bag is None or term is None:
+                continue
+            if len(bag) <= FEW:
+                self._test(change, (term, keep(row), count), bag, other)
+            else:
+                groups.setdefault((key, keep(row)), []).append((term, count))
         for (key, kept), probes in groups.items():
             for bag, copies in self._met(key, probes, other):
-                self._effort.spend(len(bag) * weight)
+                self._effort.spend(len(bag) * self._effort.weight)
                 for row, count in bag.items():
-                    add(change, kept + keep(row) if left else keep(row) + kept, count * copies)
+                    add(change, self._row(kept, row, other), count * copies)
+
+    def _row(self, kept: Row, row: Row, other: _Side) -> Row:
+        return other.keep(row) + kept if other.left else kept + other.keep(row)
+
+    def _test(self, change: Bag, probe: tuple[Term, Row, int], rows: Bag, other: _Side) -> None:
+        """Test a row, by its value and its columns of the output, with a few of the other side."""
+        term, kept, copies = probe
+        self._effort.spend(len(rows))
+        holds, value, left = self._holds, other.index.own, other.left
+        for row, count in rows.items():
+            own = value(row)
+            if holds(own, term) if left else holds(term, own):
+                self._effort.spend(self._effort.weight)
+                add(change, self._row(kept, row, other), count * copies)
 
     def _met(self, key: Key, probes: list[Probe], other: _Side) -> Iterator[tuple[Bag, int]]:
         """Rows of the other side, and how many copies of the rows that meet them there are."""
