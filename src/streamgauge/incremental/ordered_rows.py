@@ -15,6 +15,8 @@ from streamgauge.sparql.expression import row_condition
 
 FEW: Final = 32
 """Rows of a key that are tested one by one."""
+KNOWN: Final = 1000
+"""Results of searches that are remembered for the values of one order."""
 SCANS: Final = 4
 """How often more rows of a key are tested one by one before they are put in order."""
 
@@ -25,12 +27,16 @@ Probe: TypeAlias = tuple[Term, int]
 
 
 class ValueRun:
-    """Rows by a value of one kind, in its order; ``terms`` has a term for each value."""
+    """Rows by a value of one kind, in its order; ``terms`` has a term for each value.
+
+    ``spans`` has the places between which values pass beside terms of the other side, until the order changes.
+    """
 
     def __init__(self) -> None:
         self.order = SortedList()
         self.bags: dict[Any, Bag] = {}
         self.terms: dict[Any, Term] = {}
+        self.spans: dict[Term, tuple[int, int]] = {}
 
     def add(self, value: Any, term: Term, row: Row, count: int) -> None:
         """Add copies of a row (of either sign)."""
@@ -38,10 +44,12 @@ class ValueRun:
         if bag is None:
             self.bags[value], self.terms[value] = {row: count}, term
             self.order.add(value)
+            self.spans.clear()
             return
         add(bag, row, count)
         if not bag:
             self.order.remove(value)
+            self.spans.clear()
             del self.bags[value], self.terms[value]
 
     def between(self, start: int, end: int) -> Iterator[Bag]:
@@ -61,6 +69,14 @@ class BandSearch:
 
     def span(self, run: ValueRun, probe: Term) -> tuple[int, int]:
         """The places of a run from and up to which values pass beside a value of the other side."""
+        found = run.spans.get(probe)
+        if found is None:
+            if len(run.spans) >= KNOWN:
+                run.spans.clear()
+            found = run.spans[probe] = self._searched(run, probe)
+        return found
+
+    def _searched(self, run: ValueRun, probe: Term) -> tuple[int, int]:
         start, end = 0, len(run.order)
         order, terms, left = run.order, run.terms, self._left
         for holds, rising in self._limits:
@@ -155,9 +171,9 @@ class OrderedIndex(Index):
                 self._ordered[key].add(row, count, self.own(row))
 
     def ordered(self, key: Key, looks: int) -> OrderedRows | None:
-        """The rows of a key in order, for so many looks; ``None`` where they are to be tested one by one."""
+        """The many rows of a key in order, for so many looks; ``None`` where they are to be tested one by one."""
         found = self._ordered.get(key)
-        if found is not None or len(self.bags.get(key, ())) <= FEW:
+        if found is not None:
             return found
         scans = self._scans[key] = self._scans.get(key, 0) + looks
         if scans <= SCANS:
@@ -173,10 +189,13 @@ class OrderedIndex(Index):
 
     def meeting(self, key: Key, row: Row) -> Sequence[Bag]:
         """The rows, in bags, that may meet a row of the other side, which has this key."""
-        ordered = self.ordered(key, 1)
-        probe = None if ordered is None else self._other(row)
+        bag = self.bags.get(key)
+        if not bag:
+            return ()
+        ordered = None if len(bag) <= FEW else self.ordered(key, 1)
+        probe = self._other(row) if ordered is not None else None
         if ordered is None or (probe is not None and not self.has_place(probe)):
-            return super().meeting(key, row)
+            return (bag,)
         return () if probe is None else ordered.meeting(probe)
 
 
