@@ -60,12 +60,12 @@ class BandJoin(Stateful):
 
     def _meet(self, change: Bag, rows: Bag, own: _Side, other: _Side) -> None:
         """Add what a change of one side gives with the rows that are on the other."""
-        bags, key_of, value, keep = other.index.bags, own.index.key, own.index.own, own.keep
+        rows_of, key_of, value, keep = other.index.get, own.index.key, own.index.own, own.keep
         groups: dict[tuple[Key, Row], list[Probe]] = {}
-        for row, count in rows.items() if bags else ():
+        for row, count in rows.items() if other.index else ():
             key = key_of(row)
-            bag, term = bags.get(key), value(row)
-            if bag is None or term is None:
+            bag, term = rows_of(key), value(row)
+            if not bag or term is None:
                 continue
             if len(bag) <= FEW:
                 self._test(change, (term, keep(row), count), bag, other)
@@ -95,13 +95,13 @@ class BandJoin(Stateful):
         """Rows of the other side, and how many copies of the rows that meet them there are."""
         ordered = other.index.ordered(key, len(probes))
         if ordered is None:
-            yield from self._tested(other.index.bags[key], probes, other)
+            yield from self._tested(other.index.get(key), probes, other)
             return
         searched = [each for each in probes if other.index.has_place(each[0])]
         yield from ordered.net(searched)
         if len(searched) < len(probes):
             odd = [each for each in probes if not other.index.has_place(each[0])]
-            yield from self._tested(other.index.bags[key], odd, other)
+            yield from self._tested(other.index.get(key), odd, other)
         if ordered.odd and searched:
             yield from self._tested(ordered.odd, searched, other)
 

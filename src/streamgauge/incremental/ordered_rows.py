@@ -179,7 +179,7 @@ class OrderedIndex(Index):
         if scans <= SCANS:
             return None
         found = self._ordered[key] = OrderedRows(self._search, self._direct)
-        for row, count in self.bags[key].items():
+        for row, count in self.get(key).items():
             found.add(row, count, self.own(row))
         return found
 
@@ -189,7 +189,7 @@ class OrderedIndex(Index):
 
     def meeting(self, key: Key, row: Row) -> Sequence[Bag]:
         """The rows, in bags, that may meet a row of the other side, which has this key."""
-        bag = self.bags.get(key)
+        bag = self.get(key)
         if not bag:
             return ()
         ordered = None if len(bag) <= FEW else self.ordered(key, 1)
