@@ -90,11 +90,11 @@ class JoinRows(TwoSided):
         left, right = self._left.pull(), self._right.pull()
         if self._crosses:
             self._spend(len(left) * len(self._rights) + len(right) * (len(self._lefts) + len(left)))
-        for row, count in left.items():
+        for row, count in left.items() if self._rights else ():
             for rights in self._rights.meeting(self._lefts.key(row), row):
                 self._pairs(change, {row: count}, rights)
         self._lefts.add(left)
-        for row, count in right.items():
+        for row, count in right.items() if self._lefts else ():
             for lefts in self._lefts.meeting(self._rights.key(row), row):
                 self._pairs(change, lefts, {row: count})
         self._rights.add(right)
