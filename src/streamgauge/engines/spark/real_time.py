@@ -6,8 +6,8 @@ from the same state, under the same keys.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +20,9 @@ from streamgauge.engines.spark.connector import connector
 from streamgauge.engines.spark.micro_batches import set_all
 from streamgauge.engines.spark.pipeline import MICRO_BATCHES, REAL_TIME, Job, claim, resolved_source
 from streamgauge.formats.jvm import JvmError
+from streamgauge.formats.lines import decode_answer
 from streamgauge.model.algebra import Group
+from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError
 from streamgauge.query.traversal import every_pattern
 from streamgauge.sources import kafka
@@ -31,7 +33,7 @@ SHORTEST: Final = 1_000
 """The shortest time between two checkpoints, ms."""
 
 _KNOWN: Final = {"from", "brokers", "sasl", "ca", "stream", "form", "bad"}
-_SETTINGS: Final = {
+SETTINGS: Final = {
     "spark.sql.ansi.enabled": "false",
     "spark.sql.decimalOperations.allowPrecisionLoss": "false",
     "spark.sql.shuffle.partitions": "1",
@@ -161,7 +163,7 @@ def run(spark: SparkSession, job: Job, tell: Callable[[Checkpointed], None]) -> 
 def started(spark: SparkSession, job: Job, trigger: Mapping[str, str] | None = None) -> StreamingQuery:
     """The running query; another ``trigger`` runs the same plan in micro-batches (``processingTime``)."""
     own = spark.newSession()
-    set_all(own, _SETTINGS)
+    set_all(own, SETTINGS)
     source, sink = parse_address(resolved_source(job)), parse_address(job.sink)
     begin = "earliest" if source.options.get("from") == "earliest" else "latest"
     messages = own.readStream.format("kafka").options(**_reached(source, kafka.KafkaSourceOptions))
@@ -204,6 +206,23 @@ def _checkpoints(running: StreamingQuery) -> Iterator[Checkpointed]:
                 yield Checkpointed(known, progress.numInputRows, late)
         if ended:
             return
+
+
+def answered(messages: Iterable[tuple[str, bytes]]) -> list[Answer]:
+    """The answers in messages (key, line), in the order of the elements: the rows of one element are one answer.
+
+    Of messages with the same key, which a crash may leave, the last one counts.
+    """
+    rows: dict[tuple[int, int, int], dict[int, Answer]] = {}
+    for key, line in messages:
+        _name, partition, place, _instant, row = key.rsplit(" ", 4)
+        offset, _, item = place.partition(".")
+        rows.setdefault((int(partition), int(offset), int(item)), {})[int(row)] = decode_answer(line)
+    found = []
+    for _, own in sorted(rows.items()):
+        first, *others = (own[place] for place in sorted(own))
+        found.append(replace(first, added=(*first.added, *(row for each in others for row in each.added))))
+    return found
 
 
 def reason(error: Exception) -> str:
