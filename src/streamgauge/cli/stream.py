@@ -25,7 +25,7 @@ from streamgauge.cli.options import (
 )
 from streamgauge.cli.spark import spark
 from streamgauge.model.phrases import counted
-from streamgauge.model.semantics import Origin, Semantics
+from streamgauge.model.semantics import Counting, Origin, Semantics
 from streamgauge.oracle.expected.reports import beside
 from streamgauge.query import detect, fill, parse
 from streamgauge.semantics.profiles import profile
@@ -134,6 +134,8 @@ def _summary(job: Job, sent: int, rows: int, late: int) -> str:
 def _semantics(name: str, t0: int | None, lateness: int) -> Semantics:
     """The profile with the lateness bound, and with its first window where it was asked to start."""
     given = profile(name)
+    if given.content is Counting.UPDATES:
+        return _updates(name, t0)
     if t0 is not None:
         return replace(given, lateness=lateness, origin=Origin.FIXED, t0=t0)
     return replace(given, lateness=lateness, origin=Origin.FIRST)
