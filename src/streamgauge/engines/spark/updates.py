@@ -103,7 +103,7 @@ def _refuse_group(group: al.Group) -> str | None:
 
 
 @dataclass
-class Solutions:
+class SolutionFields:
     """Solutions while they are compiled: a struct, whose fields ``terms`` and ``numbers`` name by variable."""
 
     computed: frozenset[str]
@@ -136,7 +136,7 @@ def plan(messages: DataFrame, query: ContinuousQuery, semantics: Semantics, name
     above, group, matched = apart(query.form.pattern)
     trees = [tree for part in (*above, *_parts(matched), *((group,) if group else ())) for tree in expressions(part)]
     computed = frozenset(part.name for tree in trees for part in every_expression(tree) if isinstance(part, al.Var))
-    solutions = Solutions(computed)
+    solutions = SolutionFields(computed)
     window = query.windows[0].window
     found = elements(messages, query.streams[0], semantics.t0).withColumn(
         "start", _active(fn.col("t"), window, semantics)
@@ -208,7 +208,7 @@ def _active(time: Column, window: Window, semantics: Semantics) -> Column:
     return slides * window.slide + semantics.t0
 
 
-def _matched(pattern: al.Pattern, triples: Column, solutions: Solutions) -> Column:
+def _matched(pattern: al.Pattern, triples: Column, solutions: SolutionFields) -> Column:
     """An array of the solutions over a message's triples."""
     match pattern:
         case al.BGP(patterns=patterns):
@@ -223,8 +223,8 @@ def _matched(pattern: al.Pattern, triples: Column, solutions: Solutions) -> Colu
     raise AssertionError(pattern)
 
 
-def _extended(found: Column, name: str, given: al.Expression, solutions: Solutions) -> Column:
-    before = Solutions(solutions.computed, dict(solutions.terms), dict(solutions.numbers))
+def _extended(found: Column, name: str, given: al.Expression, solutions: SolutionFields) -> Column:
+    before = SolutionFields(solutions.computed, dict(solutions.terms), dict(solutions.numbers))
     made: list[Column] = []
 
     def extended(row: Column) -> Column:
@@ -235,7 +235,10 @@ def _extended(found: Column, name: str, given: al.Expression, solutions: Solutio
 
 
 def _bound(
-    name: str, given: al.Expression, columns: tuple[Mapping[str, Column], Mapping[str, Column]], solutions: Solutions
+    name: str,
+    given: al.Expression,
+    columns: tuple[Mapping[str, Column], Mapping[str, Column]],
+    solutions: SolutionFields,
 ) -> list[Column]:
     terms, values = columns
     match given:
@@ -248,17 +251,17 @@ def _bound(
 
 
 def _joined(
-    found: Column | None, patterns: tuple[al.TriplePattern, ...], triples: Column, solutions: Solutions
+    found: Column | None, patterns: tuple[al.TriplePattern, ...], triples: Column, solutions: SolutionFields
 ) -> Column:
     for each in patterns:
-        before = Solutions(solutions.computed, dict(solutions.terms), dict(solutions.numbers))
+        before = SolutionFields(solutions.computed, dict(solutions.terms), dict(solutions.numbers))
         found = _step(found, each, triples, before, solutions)
     assert found is not None
     return found
 
 
 def _step(
-    found: Column | None, pattern: al.TriplePattern, triples: Column, before: Solutions, solutions: Solutions
+    found: Column | None, pattern: al.TriplePattern, triples: Column, before: SolutionFields, solutions: SolutionFields
 ) -> Column:
     """The solutions joined with the matches of a triple pattern; ``solutions`` gets the new variables."""
 
@@ -313,7 +316,7 @@ _PLACE: Final = ("partition", "offset", "line")
 
 
 def _grouped(
-    found: DataFrame, group: al.Group, solutions: Solutions, window: Window, semantics: Semantics
+    found: DataFrame, group: al.Group, solutions: SolutionFields, window: Window, semantics: Semantics
 ) -> DataFrame:
     """A row for each group of a message in the active window, aggregated over all messages of the window."""
     names = [var.name for var, _ in group.keys]
@@ -344,7 +347,7 @@ def _grouped(
     return told.select(*_PLACE, "t", start.alias("start"), "place", fn.struct(*fields).alias("row"))
 
 
-def _marked(names: list[str], solutions: Solutions) -> Column:
+def _marked(names: list[str], solutions: SolutionFields) -> Column:
     """The solutions of a message with their place, and whether no later one is of the same group."""
     found = fn.col("found")
 
@@ -368,7 +371,7 @@ def _holding(time: Column, window: Window, semantics: Semantics) -> Column:
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningAggregate:
     """One aggregate: the input columns of a solution, the columns of the state, and the number that they give."""
 
     inputs: tuple[Column, ...]
@@ -376,13 +379,13 @@ class Running:
     result: Column
 
 
-def _inputs(plans: list[Running]) -> list[Column]:
+def _inputs(plans: list[RunningAggregate]) -> list[Column]:
     return [each for running in plans for each in running.inputs]
 
 
 def _aggregate(
     name: str, aggregate: al.Aggregate, terms: Mapping[str, Column], values: Mapping[str, Column]
-) -> Running:
+) -> RunningAggregate:
     """An aggregate of numbers; an error in one solution is an error of the group (18.5.1)."""
     argument = aggregate.argument
     whole = fn.lit(None).cast("decimal(38,18)")
@@ -390,7 +393,7 @@ def _aggregate(
         given = fn.lit(1) if argument is None else terms[argument.name] if isinstance(argument, al.Var) else whole
         count = fn.col(name)
         result = number(fn.lit(0), count.cast(numbers.EXACT), count.cast("double"))
-        return Running((given.alias(name),), (fn.count(name).alias(name),), result)
+        return RunningAggregate((given.alias(name),), (fn.count(name).alias(name),), result)
     assert argument is not None
     given = value(argument, values)
     inputs = [given[part].alias(f"{name}{part[0]}") for part in ("kind", "exact", "real")]
@@ -404,12 +407,12 @@ def _aggregate(
         exact = fn.when(rank <= 1, exact / fn.col(f"{name}c").cast("decimal(10,0)"))
         real = real / fn.col(f"{name}c")
     found = fn.when(fn.col(f"{name}c") == fn.col("rows"), number(rank, exact, real))
-    return Running(tuple(inputs), grouped, found)
+    return RunningAggregate(tuple(inputs), grouped, found)
 
 
 def _extreme(
     name: str, function: str, argument: al.Expression, terms: Mapping[str, Column], parts: tuple[Column, ...]
-) -> Running:
+) -> RunningAggregate:
     """MIN or MAX of numbers; the job fails at a literal that is none, which has an order of its own."""
     kind_in, exact_in, real_in, _, count = parts
     term = terms[argument.name] if isinstance(argument, al.Var) else fn.lit(None).cast("string")
@@ -422,10 +425,10 @@ def _extreme(
     chosen = (fn.min if function == "MIN" else fn.max)(f"{name}s").alias(f"{name}s")
     best = fn.col(f"{name}s")
     result = fn.when(fn.col(f"{name}c") == fn.col("rows"), number(best["kind"], best["exact"], best["real"]))
-    return Running((kind_in, given), (count, chosen), result)
+    return RunningAggregate((kind_in, given), (count, chosen), result)
 
 
-def _above(rows: DataFrame, above: tuple[al.Pattern, ...], solutions: Solutions) -> DataFrame:
+def _above(rows: DataFrame, above: tuple[al.Pattern, ...], solutions: SolutionFields) -> DataFrame:
     """The operators above an aggregation, from the innermost on."""
     for each in reversed(above):
         if isinstance(each, al.Filter):
@@ -437,7 +440,7 @@ def _above(rows: DataFrame, above: tuple[al.Pattern, ...], solutions: Solutions)
     return rows
 
 
-def _written(rows: DataFrame, query: ContinuousQuery, name: str, solutions: Solutions) -> DataFrame:
+def _written(rows: DataFrame, query: ContinuousQuery, name: str, solutions: SolutionFields) -> DataFrame:
     """A message for each row: its key, and the answer as a line of JSON (``formats/lines``)."""
     assert isinstance(query.form, al.Select)
     terms = solutions.of(fn.col("row"))[0]
