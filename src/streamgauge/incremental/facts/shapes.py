@@ -475,10 +475,13 @@ class _All(Finish):
 
 def _counted(module: Module, used: set[str]) -> dict[str, str]:
     """The loops whose variables are of no further use are taken away; how often each would have run, by its local."""
-    used, counted = set(used), dict[str, str]()
-    for at, each in reversed(list(enumerate(module.operations))):
-        if isinstance(each, Scan) and each.targets not in used and f"{each.targets}{each.source}".isidentifier():
+    counted: dict[str, str] = {}
+    places = [at for at, each in enumerate(module.operations) if isinstance(each, Scan) and each.targets not in used]
+    for at in reversed(places):
+        each = module.operations[at]
+        assert isinstance(each, Scan)
+        later = {word for other in module.operations[at + 1 :] for word in words_of(other)}
+        if f"{each.targets}{each.source}".isidentifier() and each.targets not in later:
             module.operations[at] = Test(each.source)
             counted[each.targets] = f"len({each.source})"
-        used.update(words_of(each))
     return counted
