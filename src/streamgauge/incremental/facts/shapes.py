@@ -26,7 +26,6 @@ from streamgauge.incremental.ir import (
     Test,
     row_of,
     tuple_of,
-    words_of,
 )
 from streamgauge.incremental.operators import Bag
 from streamgauge.incremental.plan import BgpRequest
@@ -475,13 +474,11 @@ class _All(Finish):
 
 def _counted(module: Module, used: set[str]) -> dict[str, str]:
     """The loops whose variables are of no further use are taken away; how often each would have run, by its local."""
-    counted: dict[str, str] = {}
-    places = [at for at, each in enumerate(module.operations) if isinstance(each, Scan) and each.targets not in used]
-    for at in reversed(places):
-        each = module.operations[at]
-        assert isinstance(each, Scan)
-        later = {word for other in module.operations[at + 1 :] for word in words_of(other)}
-        if f"{each.targets}{each.source}".isidentifier() and each.targets not in later:
+    counted, later = dict[str, str](), ""
+    for at, each in reversed(list(enumerate(module.operations))):
+        free = isinstance(each, Scan) and each.targets not in used and each.targets not in later
+        if isinstance(each, Scan) and free and f"{each.targets}{each.source}".isidentifier():
             module.operations[at] = Test(each.source)
             counted[each.targets] = f"len({each.source})"
+        later += repr(each)
     return counted
