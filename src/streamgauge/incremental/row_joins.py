@@ -247,7 +247,8 @@ class PerKey(Matching):
         alone: Bag = left
         if self._rights:
             single, bags = self._rights.single, self._rights.bags
-            there = [key in single or key in bags for key in self._lefts.keys_of(left)]
+            keys = self._lefts.keys_of(left)
+            there = [key in single or key in bags for key in keys] if bags else map(single.__contains__, keys)
             met = dict(compress(left.items(), there))
             alone = {} if len(met) == len(left) else {row: count for row, count in left.items() if row not in met}
             if met and self._output.pair is not None:
