@@ -33,10 +33,10 @@ def diagnose(run: Run, elements: Sequence[StreamElement], progress: Progress = l
     """The models with the shortest descriptions that give exactly the recorded answers, or the closest one.
 
     Raises RefusedError when the run is too large, or its query has no meaning under the declared semantics;
-    PatienceError when ``progress`` does and no model was found by then.
+    PatienceError when ``progress`` does.
     """
     found = explained(run, elements, progress)
-    if found.ended and not found.found:
+    if found.ended:
         raise PatienceError(found.ended)
     return found.diagnosis
 
