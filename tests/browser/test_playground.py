@@ -14,7 +14,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 from streamgauge.query import dialects, print_query
 from streamgauge.suites.conformance.cases import load
 from streamgauge.workbench.rooms.playground.examples import FIRST
-from tests.browser.driving import CONTRAST, complaints, faults, show, started
+from tests.browser.driving import CONTRAST, complaints, faults, keep, show, started
 from tests.workbench.serving import opened
 
 pytestmark = pytest.mark.browser
@@ -239,12 +239,18 @@ def test_it_is_readable_in_both_sizes_and_themes(browser: Any, bench: Any, width
         ratio, where = browser.execute_script(CONTRAST)
         assert ratio >= 4.5, (theme, where)
         assert not (found := faults(browser)), found
+        if width == 390:
+            tops = """return ['.inputs', '.timeline', '.fields', '.reports']
+                .map(each => document.querySelector(each).getBoundingClientRect().top)"""
+            assert (found := browser.execute_script(tops)) == sorted(found)
+            keep(browser, "playground-csrbench" if "csrbench" in path else "playground")
 
 
 def test_the_list_of_examples_is_searched(browser: Any, bench: Any) -> None:
     show(browser, f"{bench.url}/playground/examples")
     browser.find_element(By.ID, "search").send_keys("tumbling HALF-open")
     assert texts(browser, "li:not([hidden]) > a") == ["tumbling windows are half-open"]
+    keep(browser, "playground-examples")
     browser.find_element(By.CSS_SELECTOR, "li:not([hidden]) > a").click()
     WebDriverWait(browser, 30, 0.05).until(lambda found: redrawn(found) > 0)
     assert "5: b p c." in field(browser, "stream").get_attribute("value")
@@ -259,3 +265,4 @@ def test_a_recording_is_diagnosed_on_the_page(browser: Any, bench: Any) -> None:
     assert "does not answer as rspql should" in texts(browser, "#diagnosis h3")[0]
     assert len(texts(browser, "#diagnosis .judged.wrong")) == len(lines)
     assert FIRST.advance == lines[-1]["instant"]
+    keep(browser, "playground-diagnosis")

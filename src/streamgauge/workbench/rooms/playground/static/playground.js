@@ -40,7 +40,7 @@ function semantics(which) {
 
 function width() {
   const box = drawn.querySelector(".timeline") || drawn
-  return Math.max(280, Math.floor((box.clientWidth || innerWidth - 48))) * Number(form.elements.zoom.value)
+  return Math.max(280, Math.floor((box.clientWidth || form.clientWidth))) * Number(form.elements.zoom.value)
 }
 
 function state() {
@@ -341,6 +341,6 @@ drawn.addEventListener("pointerup", event => {
   move(circle, 0, Math.max(0, Math.round(time / step) * step))
 })
 
-let seen = drawn.clientWidth
-new ResizeObserver(() => { if (Math.abs(drawn.clientWidth - seen) > 24) { seen = drawn.clientWidth; soon() } }).observe(drawn)
+let seen = form.clientWidth
+new ResizeObserver(() => { if (Math.abs(form.clientWidth - seen) > 24) { seen = form.clientWidth; soon() } }).observe(form)
 evaluate()
