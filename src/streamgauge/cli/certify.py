@@ -70,6 +70,9 @@ def certify_command(
     out: Annotated[
         Path | None, typer.Option(metavar="PAGE", help="Write a page too, with EARL (.ttl) and a badge (.svg) beside.")
     ] = None,
+    runs: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Keep a run folder for each task: check and report take them.")
+    ] = None,
     workbench: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Where the page's cells open cases: a workbench (streamgauge ui).")
     ] = "../",
@@ -92,6 +95,9 @@ def certify_command(
     except SetUpError as error:
         typer.echo(f"streamgauge: {error}", err=True)
         raise typer.Exit(Exit.ENGINE_FAILURE) from error
+    if runs is not None:
+        for outcome in outcomes:
+            outcome.keep(runs)
     if update and subject.deviations is not None:
         known = _updated(known, outcomes, case is None and profile is None, console)
         write_deviations(subject.deviations, known)
