@@ -1,10 +1,9 @@
-"""The tools for agents: verdicts with a witness, due answers, translations, reasons; bounded inputs, sentences."""
+"""The tools for agents: verdicts with a witness, due answers, translations, reasons; bounded tools, sentences."""
 
 import pytest
 
-from streamgauge.agents import inputs, tools
-from streamgauge.agents.inputs import GivenAnswer, GivenElement
-from streamgauge.agents.tools import expect, explain, translate, verify
+from streamgauge.agents import tools
+from streamgauge.agents.tools import GivenAnswer, GivenElement, expect, explain, translate, verify
 from streamgauge.model.mistake import MistakeError
 
 QUERY = """PREFIX : <urn:> SELECT ?s ?v FROM NAMED WINDOW :w ON :in [RANGE PT5S STEP PT5S]
@@ -117,9 +116,9 @@ def test_what_cannot_be_asked_is_said_in_a_sentence(ask, sentence):
 
 
 def test_many_triples_and_rows_are_refused(monkeypatch):
-    monkeypatch.setattr(inputs, "TRIPLES", 3)
+    monkeypatch.setattr(tools, "TRIPLES", 3)
     with pytest.raises(MistakeError, match="stream: 4 triples, 3 at most"):
         expect(QUERY, STREAM)
-    monkeypatch.setattr(inputs, "ROWS", 3)
+    monkeypatch.setattr(tools, "ROWS", 3)
     with pytest.raises(MistakeError, match="answers: 4 rows, 3 at most"):
         verify(QUERY, [], RIGHT)
