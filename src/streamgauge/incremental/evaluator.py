@@ -179,8 +179,8 @@ class KeptAnswer:
         add_all(self._shown, change)
         return change
 
-    def begin(self) -> None:
-        """As ``settle``, whose first change becomes the answer itself."""
+    def catch_up(self) -> None:
+        """As ``settle``, and the first change becomes the answer itself: nothing is copied."""
         change = self._change()
         if self._shown:
             add_all(self._shown, change)
