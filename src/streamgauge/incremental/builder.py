@@ -7,6 +7,8 @@ from typing import TypeAlias, TypeVar
 
 from streamgauge.incremental import row_joins as matching
 from streamgauge.incremental.aggregates import Grouped
+from streamgauge.incremental.band_join import BandJoin
+from streamgauge.incremental.bands import band
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.common_groups import CommonGroup, CommonGroups, threshold
 from streamgauge.incremental.conditions import Batch, conjuncts, reads_patterns
@@ -26,7 +28,7 @@ from streamgauge.incremental.operators import (
     Unique,
 )
 from streamgauge.incremental.paths import START, GraphNodes, PathSolutions, Reachability
-from streamgauge.incremental.plan import BgpRequest, firm, pushable, semijoined
+from streamgauge.incremental.plan import BgpRequest, disconnected, firm, pushable, semijoined
 from streamgauge.incremental.rewrite import (
     HIDDEN,
     Normaliser,
@@ -125,6 +127,7 @@ class Builder:
 
     def _join(self, parts: Sequence[al.Pattern], conditions: Sequence[al.Expression], needed: Needed) -> Operator:
         """The join of the parts under conditions, each of them tested in the first leaf that can."""
+        parts = [piece for part in parts for piece in self._pieces(part, conditions)]
         early: dict[int, list[al.Expression]] = {at: [] for at in range(len(parts))}
         late: list[al.Expression] = []
         for condition in conditions:
@@ -132,7 +135,8 @@ class Builder:
             (late if place is None else early[place]).append(condition)
         scopes = [scope(part) for part in parts] if len(parts) > 1 else []
         shared = {name for at, one in enumerate(scopes) for two in scopes[:at] for name in one & two}
-        wanted = needed.union(shared, self._hidden, *map(reads, late))
+        kept = needed.union(shared, self._hidden)
+        wanted = kept.union(*map(reads, late))
         leaves = all(isinstance(part, al.BGP | al.Graph | al.Values) for part in parts)
         built = self.domain.tap() if self.domain is not None and leaves else None
         for at, part in enumerate(parts):
@@ -141,9 +145,28 @@ class Builder:
                 built = self._path(built, found, found.repeated, _nodes_in(parts[:at], found.graph))
             else:
                 right = self._operand(part, early[at], wanted)
-                built = right if built is None else self._with(JoinRows(built, right, self.effort))
+                built = right if built is None else self._joined(built, right, late, kept)
         assert built is not None
         return self._kept(built, late, [each for part in parts for each in firm(part)]) if late else built
+
+    def _pieces(self, part: al.Pattern, conditions: Sequence[al.Expression]) -> Sequence[al.Pattern]:
+        """Triple patterns that only a comparison of values connects, apart: they are joined by the order of these."""
+        found = leaf(part)
+        if self.narrow or self.domain is not None or found is None or isinstance(found.graph, al.Var):
+            return (part,)
+        pieces = disconnected(found.bgp)
+        scopes = [block_names(piece) for piece in pieces]
+        if not any(band(conditions, one, two)[0] for at, one in enumerate(scopes) for two in scopes[:at]):
+            return (part,)
+        return [piece if found.graph is None else al.Graph(found.graph, piece) for piece in pieces]
+
+    def _joined(self, left: Operator, right: Operator, late: list[al.Expression], kept: Needed) -> Operator:
+        """The join of two sides; conditions that compare values of both are taken out of ``late``."""
+        found, rest = band(late, left.variables, right.variables) if late else (None, late)
+        if found is None or Merge(left, right).loose:
+            return self._with(JoinRows(left, right, self.effort))
+        late[:] = rest
+        return self._with(BandJoin(left, right, found, kept.union(*map(reads, late)), self.effort))
 
     def _semijoined(self, right: al.Pattern, left: Sequence[al.TriplePattern], counted: bool = True) -> al.Pattern:
         """The right side as far as the left one can meet it."""

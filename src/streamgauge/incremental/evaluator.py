@@ -179,10 +179,18 @@ class KeptAnswer:
         add_all(self._shown, change)
         return change
 
+    def catch_up(self) -> None:
+        """As ``settle``, and the first change becomes the answer itself: nothing is copied."""
+        change = self._change()
+        if self._shown:
+            add_all(self._shown, change)
+        else:
+            self._shown = change
+
     def turn(self) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
         """The change of the answer as a set since the last ``settle`` or ``turn``: rows that came, rows that left."""
         shown, added, removed = self._shown, [], []
-        for row, count in self._change().items():
+        for row, count in (self._change() if self._first else self._tree.pull()).items():
             before = shown.get(row, 0)
             if now := before + count:
                 shown[row] = now

@@ -95,7 +95,7 @@ class StandingQuery:
     def settle(self) -> None:
         """Evaluate what its patterns found; TooMuchError. Nothing is touched that others have."""
         self._spend()
-        self.kept.settle()
+        self.kept.catch_up()
 
     def turn(self) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
         """The change of the answer as a set; TooMuchError when it would cost too much, and from then on."""

@@ -44,13 +44,21 @@ class PendingRows:
     """
 
     def __init__(self) -> None:
+        self._there: Bag = {}
         self._found: Bag = {}
         self._first: Bag | None = None
         self._closed = False
 
     def hand_over(self) -> None:
         """Solutions found by now are taken first, and nothing after them until ``open``."""
-        self._first, self._closed = self._gathered(), True
+        there, self._there, self._closed = self._there, {}, True
+        add_all(there, self._gathered())
+        self._first = there
+
+    def mix(self) -> None:
+        """Solutions found by now are taken together with their changes."""
+        there, self._there = self._there, {}
+        add_all(self._found, there)
 
     def open(self) -> None:
         """Changes since ``hand_over`` are taken too."""
@@ -106,11 +114,12 @@ class PatternEntry(PendingRows):
         self._enter(running, Taker(self._found, self._owner), constants)
         if running.looks(constants) <= TURN:
             most = min(TURN, effort.left)
-            left = running.find(Taker(self._found, self._owner), constants, most)
+            there = Bag()
+            left = running.find(Taker(there, self._owner), constants, most)
             if left >= 0:
-                effort.spend(most - left + len(self._found) * effort.weight)
+                self._there = there
+                effort.spend(most - left + len(there) * effort.weight)
                 return
-            self._found.clear()
             effort.spend(most if most == TURN else most + 1)
         yield from self._parts(running, effort)
 
@@ -383,6 +392,7 @@ class GraphEntry(PendingRows):
         inner = self._inner[graph.name] = PatternEntry(self._asked, _InGraph(self, graph.name), graph.pool)
         if self._asked.bgp.patterns:
             yield from inner.steps(effort)
+            inner.mix()
             self._dirty[graph.name, inner] = None
         else:
             self._add(graph.name, {(): 1})
