@@ -19,7 +19,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Row, Triple
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
-from streamgauge.oracle.diagnosis.diagnose import explained, worked
+from streamgauge.oracle.diagnosis.diagnose import Explained, explained, worked
 from streamgauge.query import detect, parse, print_query
 from streamgauge.query.text import declared_prefixes
 from streamgauge.report.cards import diagnosed
@@ -28,7 +28,7 @@ from streamgauge.report.series import state
 from streamgauge.report.text import explained_json
 from streamgauge.semantics.arrivals import near
 from streamgauge.semantics.due import clock_steps
-from streamgauge.verification import PATIENCE_S, PatienceError, VerifiedRun, impatient, verified
+from streamgauge.verification import PATIENCE_S, VerifiedRun, impatient, verified
 from streamgauge.watching.inputs import Terms, understand
 from streamgauge.workloads.parameters import duration
 
@@ -273,19 +273,29 @@ def explain(
     """Say why answers are wrong: the semantics, or the fault, under which an engine gives exactly these answers.
 
     Returns every model that fits, the simplest first, with the proof, and one window worked through: its rows as
-    expected, as recorded, and as the simplest model says.
+    expected, as recorded, and as the simplest model says. A search of more than 20 s of CPU ends with the models found
+    by then, and is not ``complete``.
     """
     task = task_of(query, stream, semantics, static, advance_to, answers)
     found = _verified(task, answers, explain=False)
     if found.verdict.judgement is not Judgement.WRONG:
         return {"judgement": found.verdict.judgement.value, "sentences": [], "reason": found.verdict.reason}
-    try:
-        why = explained(found.run, found.stream, impatient(PATIENCE_S))
-    except PatienceError as error:
-        raise ToolInputError(f"stream: {error}: shorten it to the windows that are wrong") from error
+    why = explained(found.run, found.stream, impatient(PATIENCE_S))
     verdict = replace(found.verdict, diagnosis=why.diagnosis)
     told = explained_json(found.run.header, verdict, worked(why))
-    return {"judgement": verdict.judgement.value, "sentences": list(diagnosed(why.diagnosis)), **told}
+    return {"judgement": verdict.judgement.value, "sentences": _sentences(why), "complete": not why.ended, **told}
+
+
+def _sentences(why: Explained) -> list[str]:
+    """The diagnosis in sentences, and that the search ended before every model was tried, where it did."""
+    if not why.ended:
+        return list(diagnosed(why.diagnosis))
+    if why.found:
+        return [
+            *diagnosed(why.diagnosis),
+            f"The search ended after {PATIENCE_S:g} s of CPU time: other models may fit as well.",
+        ]
+    return [f"stream: {why.ended}: shorten it to the windows that are wrong."]
 
 
 def _verified(task: ToolTask, answers: Answers, *, explain: bool) -> VerifiedRun:
