@@ -1,8 +1,8 @@
 """Real-time mode: each message of a topic is answered when it comes, without waiting for a batch.
 
-Spark runs the tasks of a query for as long as a batch lasts (five minutes unless told otherwise) and hands every row on at
-once. The end of a batch is a checkpoint: after a crash the messages since then are answered again, in the same order
-from the same state, under the same keys.
+Spark runs the tasks of a query for as long as a batch lasts (five minutes unless told otherwise) and hands every row
+on at once. The end of a batch is a checkpoint: after a crash the messages since then are answered again, in the same
+order from the same state, under the same keys.
 """
 
 import re
