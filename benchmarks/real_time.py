@@ -122,7 +122,9 @@ def main() -> None:
         kafka = Kafka(JARS, Path(root))
         kafka.start()
         try:
-            spark = session("local[3]", memory="1500m", shuffle=1, jars=connector())
+            spark = session(
+                "local[3]", memory="1500m", shuffle=1, also=real_time.LatencyChoice(None, connector()).settings
+            )
             middle = {}
             for name, mode, trigger in MODES:
                 before = cpu()

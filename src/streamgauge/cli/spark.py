@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -19,13 +18,13 @@ class SparkUnavailableError(MistakeError, RuntimeError):
 
 
 @lru_cache(maxsize=1)
-def spark(master: str | None = None, jars: tuple[Path, ...] = ()) -> SparkSession:
-    """The session for ``master`` (``local[*]`` when none is named), made once; ``jars`` are beside Spark's own."""
+def spark(master: str | None = None, also: tuple[tuple[str, str], ...] = ()) -> SparkSession:
+    """The session for ``master`` (``local[*]`` when none is named), made once; ``also`` are further settings."""
     from streamgauge.spark.requirements import SparkStartError
     from streamgauge.spark.session import session
 
     try:
-        return session(master, jars=jars)
+        return session(master, also=dict(also))
     except SparkStartError as error:
         raise SparkUnavailableError(str(error)) from error
 

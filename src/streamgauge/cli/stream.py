@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 LATENCIES: Final = ("micro-batches", "real-time")
 EVERY: Final = 5_000
-EVERY_REAL_TIME: Final = 60_000
+EVERY_REAL_TIME: Final = 300_000
 """Time between two batches, and between two checkpoints in real-time mode, unless told otherwise, ms."""
 
 
@@ -67,7 +67,7 @@ def stream(
         str, typer.Option(metavar="DURATION", callback=checked_duration, help="How late elements may come: 2s.")
     ] = "0s",
     batch: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Time between two batches: 5s; real-time checkpoints: 60s.")
+        str | None, typer.Option(metavar="DURATION", help="Time between two batches: 5s; real-time 5m.")
     ] = None,
     files: Annotated[int, typer.Option(min=1, help="Files that one batch takes at most.")] = 5,
     messages: Annotated[int, typer.Option(min=1, help="Messages of a Kafka topic that one batch takes.")] = 200_000,
@@ -107,7 +107,9 @@ def _chosen(job: Job, wished: Job, master: str | None, console: Console) -> Job:
         return replace(job, latency=choice.latency, reason=choice.reason)
     wished = replace(wished, latency=choice.latency, reason=choice.reason)
     place = master or f"local[{max(os.cpu_count() or 1, choice.tasks)}]"
-    count = real_time.run(spark(place, choice.jars), wished, lambda done: console.print(checkpoint_line(done)))
+    count = real_time.run(
+        spark(place, tuple(choice.settings.items())), wished, lambda done: console.print(checkpoint_line(done))
+    )
     console.print(f"{counted(count, 'message')} checkpointed, answered to {wished.sink}")
     return wished
 

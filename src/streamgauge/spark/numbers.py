@@ -16,6 +16,7 @@ from streamgauge.model.terms import XSD, Term, is_iri
 from streamgauge.spark.scalars import kind_of
 
 EXACT: Final = "decimal(38,18)"
+_STRUCT: Final = f"struct<kind:int,exact:{EXACT},real:double>"
 _FACTOR: Final = "decimal(28,9)"
 _DIVISOR: Final = "decimal(19,9)"
 _WHOLE: Final = (
@@ -197,7 +198,8 @@ def _compared(expression: Call, terms: Terms, numbers: Numbers) -> Column:
     if len(sides) < 2:
         return found
     words = [
-        side.startswith('"') & numbers[name].isNull() for side, name in zip(sides, _names(left, right), strict=True)
+        side.startswith('"') & value(Var(name), numbers).isNull()
+        for side, name in zip(sides, _names(left, right), strict=True)
     ]
     return fn.when(words[0] & words[1], _fails("the order of two literals that are no numbers")).otherwise(found)
 
@@ -214,7 +216,7 @@ def value(expression: Expression, numbers: Numbers) -> Column:
     """The number of an arithmetic expression."""
     match expression:
         case Var(name=name):
-            return numbers[name]
+            return numbers.get(name, fn.lit(None).cast(_STRUCT))
         case str():
             return constant(expression)
         case Call("+" | "-" as sign, (argument,)):

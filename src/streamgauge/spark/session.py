@@ -17,7 +17,7 @@ import sys
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib.metadata import version as installed
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -262,12 +262,12 @@ def session(
     memory: str = HEAP,
     shuffle: int = 4,
     app: str = "streamgauge",
-    jars: Sequence[Path] = (),
+    also: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """The Spark session: ``master`` (default ``local[*]``), or Spark Connect when ``SPARK_REMOTE`` is set.
 
-    ``SPARK_DRIVER_MEMORY`` goes before ``memory``; ``jars`` are libraries beside Spark's own, which a session that is
-    there already does not take. SparkStartError (JavaMissingError) has the sentence to print when
+    ``SPARK_DRIVER_MEMORY`` goes before ``memory``; ``also`` are further settings, of which a session that is
+    there already does not take those of its JVM. SparkStartError (JavaMissingError) has the sentence to print when
     Java or memory will not do, the master is not there, or its workers cannot do a task.
     """
     remote = os.environ.get("SPARK_REMOTE")
@@ -280,8 +280,7 @@ def session(
         ask(connected, remote)
         return connected
     new = SparkSession.getActiveSession() is None
-    if jars:
-        settings["spark.jars"] = ",".join(map(str, jars))
+    settings |= also or {}
     if new:
         settings |= _driver(memory)
         reach(chosen)

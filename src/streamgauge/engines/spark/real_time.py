@@ -1,8 +1,8 @@
 """Real-time mode: each message of a topic is answered when it comes, without waiting for a batch.
 
-Spark runs the tasks of a query for as long as a batch lasts (a minute unless told otherwise) and hands every row on at
-once. The end of a batch is a checkpoint: after a crash the messages since then are answered again, in the same order
-from the same state, under the same keys.
+Spark runs the tasks of a query for as long as a batch lasts (five minutes unless told otherwise) and hands every row
+on at once. The end of a batch is a checkpoint: after a crash the messages since then are answered again, in the same
+order from the same state, under the same keys.
 """
 
 import re
@@ -102,6 +102,11 @@ class LatencyChoice:
     refused: str | None
     jars: tuple[Path, ...] = ()
     tasks: int = 0
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings of Spark's JVM: the connector, and rows that go on to the state within a millisecond."""
+        return {"spark.jars": ",".join(map(str, self.jars)), "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1"}
 
     @property
     def latency(self) -> str:

@@ -379,6 +379,10 @@ class RunningAggregate:
     result: Column
 
 
+def _term(name: str, terms: Mapping[str, Column]) -> Column:
+    return terms.get(name, fn.lit(None).cast("string"))
+
+
 def _inputs(plans: list[RunningAggregate]) -> list[Column]:
     return [each for running in plans for each in running.inputs]
 
@@ -390,7 +394,9 @@ def _aggregate(
     argument = aggregate.argument
     whole = fn.lit(None).cast("decimal(38,18)")
     if aggregate.function == "COUNT":
-        given = fn.lit(1) if argument is None else terms[argument.name] if isinstance(argument, al.Var) else whole
+        given = (
+            fn.lit(1) if argument is None else _term(argument.name, terms) if isinstance(argument, al.Var) else whole
+        )
         count = fn.col(name)
         result = number(fn.lit(0), count.cast(numbers.EXACT), count.cast("double"))
         return RunningAggregate((given.alias(name),), (fn.count(name).alias(name),), result)
@@ -415,7 +421,7 @@ def _extreme(
 ) -> RunningAggregate:
     """MIN or MAX of numbers; the job fails at a literal that is none, which has an order of its own."""
     kind_in, exact_in, real_in, _, count = parts
-    term = terms[argument.name] if isinstance(argument, al.Var) else fn.lit(None).cast("string")
+    term = _term(argument.name, terms) if isinstance(argument, al.Var) else fn.lit(None).cast("string")
     odd = term.isNotNull() & kind_in.isNull()
     fails = fn.raise_error(fn.lit(f"{NOT_HERE} MIN and MAX of what is no number: use micro-batches")).cast("double")
     ranked = fn.struct(
