@@ -115,7 +115,7 @@ def test_too_much_to_compare():
 def test_a_failure_is_an_answer(caplog):
     made = Server()
     data = made.dataset("data", [])
-    data.store.page = lambda *_: 1 / 0
+    data.store.first_page = lambda *_: 1 / 0
     response = made.ask(address("data"))
     assert (response.status_code, response.headers["access-control-allow-origin"]) == (500, "*")
     assert "ZeroDivisionError" in caplog.text

@@ -287,24 +287,47 @@ class Store:
             if prefix is None:
                 return []
             number = order_for(match)
-            found = rows(self._orders[number].read(prefix, offset, limit))
-            s, p, o, g = PLACES[number]
-            term = self._terms.texts
-            return [(term[row[s]], term[row[p]], term[row[o]], term[row[g]]) for row in found]
+            return self._sequenced(self._orders[number].read(prefix, offset, limit), number)
+
+    def first_page(self, match: Match, limit: int, now: int) -> tuple[list[Quad], int, int | None]:
+        """The first quads that match, as ``page`` has them; how many match; and the end of one as ``nearest`` says."""
+        with self._lock:
+            prefix = self._prefix(match)
+            if prefix is None:
+                return [], 0, None
+            number = order_for(match)
+            order = self._orders[number]
+            keys = order.read(prefix, 0, limit)
+            many = len(keys) // KEY
+            total = many if many < limit else order.count(prefix)
+            quads = self._sequenced(keys, number)
+            if not (total and self._endings):
+                return quads, total, None
+            if total > many or total > self._endings.few:
+                return quads, total, self._remembered_nearest(match, now)
+            ends = [self._endings.end(quad_key(key, number)) for key in _cut(keys)]
+            return quads, total, min([end for end in ends if end is not None and end > now], default=None)
+
+    def _sequenced(self, keys: bytes, number: int) -> list[Quad]:
+        """The quads of keys in the sequence of that number."""
+        s, p, o, g = PLACES[number]
+        term = self._terms.texts
+        return [(term[row[s]], term[row[p]], term[row[o]], term[row[g]]) for row in rows(keys)]
 
     def nearest(self, match: Match, now: int) -> int | None:
         """The earliest end after ``now`` among the matching quads, or a time before it when that is costly to find."""
         with self._lock:
-            if not self._endings:
-                return None
-            known = self._nearest.get(match)
-            if known is not None and known[0] <= now and (known[1] is None or now < known[1]):
-                return known[1]
-            if len(self._nearest) >= _REMEMBERED:
-                self._nearest.clear()
-            end = self._find_nearest(match, now)
-            self._nearest[match] = now, end
-            return end
+            return self._remembered_nearest(match, now) if self._endings else None
+
+    def _remembered_nearest(self, match: Match, now: int) -> int | None:
+        known = self._nearest.get(match)
+        if known is not None and known[0] <= now and (known[1] is None or now < known[1]):
+            return known[1]
+        if len(self._nearest) >= _REMEMBERED:
+            self._nearest.clear()
+        end = self._find_nearest(match, now)
+        self._nearest[match] = now, end
+        return end
 
     def expired(self, now: int, limit: int) -> list[Quad]:
         """Quads that ended at or before ``now``, those that ended first."""

@@ -29,6 +29,7 @@ from streamgauge.servers.fragments.store import DamagedStoreError, FullError
 from streamgauge.servers.fragments.store.indexed import Store
 from streamgauge.servers.fragments.writes import FactDraft
 from streamgauge.servers.fragments.writes.queue import sweep_beside
+from streamgauge.servers.http.server import PromptAnswer
 from streamgauge.sources import Source, SourceError
 
 BLOCK: Final = 2**20
@@ -329,6 +330,7 @@ class BackgroundApp:
         self, app: ASGIApp, datasets: Sequence[DataSet], feedings: Sequence[FeedRunner], history: int | None
     ) -> None:
         self._app, self._datasets, self._feedings, self._history = app, datasets, feedings, history
+        self.prompt: PromptAnswer | None = getattr(app, "prompt", None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand on; begin and end with the process."""

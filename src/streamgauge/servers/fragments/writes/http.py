@@ -323,9 +323,9 @@ def _tags(dataset: DataSet, base: str, fragment: FragmentRequest, page: Page, co
         yield f'"{dataset.version.decode()}"'
     for form in FORMATS:
         if page.total and form.name in formats:
-            body = form.write(PageView(dataset, base, fragment, page)).encode()
+            _, identity = form.write(PageView(dataset, base, fragment, page))
             for coding in ("", *(name[:1] for name in CODINGS)):
-                yield tag(body, form.name + coding).decode()
+                yield tag(identity, form.name + coding).decode()
 
 
 METHODS: Final = ("POST", "PUT", "PATCH", "DELETE")
