@@ -3,17 +3,24 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.annotations import method
 from streamgauge.servers.fragments.labels import Label, Style
-from streamgauge.servers.fragments.pages.dataset import DataSet
+from streamgauge.servers.fragments.pages.dataset import DataSet, TooManyError
 from streamgauge.servers.fragments.pages.http import FragmentsApp, application
 from streamgauge.servers.fragments.store.indexed import MemoryStore
 from streamgauge.servers.fragments.writes import add
-from streamgauge.servers.fragments.writes.http import WritesHandler
+from streamgauge.servers.fragments.writes.http import (
+    TRIPLES,
+    TripleAllowance,
+    WriteRequest,
+    WritesHandler,
+    read_request,
+)
 from streamgauge.servers.http.headers import of_host
 from tests.servers.fragments.pages.reached import client, streamed
 
@@ -134,6 +141,17 @@ def test_a_list_of_operations_is_one_change() -> None:
     assert write(served(data), "PATCH", "", json.dumps(operations), JSON).status_code == 200
     assert facts(data) == {Fact(SOON, None, NOW + 500), Fact((T % "d1", T % "pl", '"2"'))}
     assert data.store.version == version + 1
+
+
+def test_a_body_has_so_many_triples_and_no_more() -> None:
+    """All operations of a list together; 100,000 where nothing else is said."""
+    assert TRIPLES == 100_000
+    operations = json.dumps([{"add": turtle(LATE, SOON)}, {"add": turtle(PLATFORM)}])
+    for kind, verb, body in ((JSON, "PATCH", operations), (TURTLE, "POST", turtle(LATE, SOON, PLATFORM))):
+        request = WriteRequest(verb, {}, kind, body.encode(), Style(), "http://data.test", NOW, "f", TripleAllowance(2))
+        with pytest.raises(TooManyError, match="the body has more than 2 triples"):
+            read_request(request)
+        assert read_request(replace(request, triples=TripleAllowance(3)))
 
 
 def test_nothing_of_a_list_is_done_when_one_fails() -> None:

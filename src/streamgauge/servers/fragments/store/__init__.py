@@ -54,6 +54,10 @@ class KeyValueStore(Protocol):
         """From now on what was committed is read."""
         ...
 
+    def fill(self, records: Sequence[tuple[bytes, bytes]]) -> None:
+        """Write records of keys that are not there, in the order of keys, and show them. FullError."""
+        ...
+
     def close(self) -> None:
         """Close: nothing is read or written any more."""
         ...
@@ -92,6 +96,10 @@ class MemoryKeyValues:
                 else:
                     self._values[key] = value
         self._written.clear()
+
+    def fill(self, records: Sequence[tuple[bytes, bytes]]) -> None:
+        """Hold and show records of keys that are not there."""
+        self._values.update(records)
 
     def close(self) -> None:
         """Forget everything."""

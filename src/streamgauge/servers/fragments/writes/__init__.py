@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as altered
-from itertools import count
+from itertools import count, product
 from typing import Final
 
 from streamgauge.model.fact import Fact
@@ -71,6 +71,7 @@ class FactDraft:
         self._before: dict[Triple, list[LocatedFact]] = {}
         self._after: dict[Triple, list[Fact]] = {}
         self._places: dict[tuple[int, Term], dict[Triple, None]] = {}
+        self._fetched = set[TripleMatch]()
 
     def add(self, facts: Iterable[Fact]) -> None:
         """Facts hold, beside what holds already; a new expiration takes the place of that of the same triple."""
@@ -180,6 +181,8 @@ class FactDraft:
     def _matching(self, wanted: TripleMatch) -> list[Triple]:
         """The wanted triples that have facts now, or had when this began."""
         self._open = self._open or None in wanted
+        if not self._fetched.isdisjoint(_wider(wanted)):
+            return self._known(wanted)
         found: dict[Triple, list[LocatedFact]] = {}
         for number, each in enumerate(located_facts(self._store, wanted, self._style)):
             if number >= self._most:
@@ -188,6 +191,7 @@ class FactDraft:
         for triple, facts in found.items():
             if triple not in self._after:
                 self._know(triple, facts)
+        self._fetched.add(wanted)
         return self._known(wanted)
 
     def _known(self, wanted: TripleMatch) -> list[Triple]:
@@ -228,6 +232,12 @@ class FactDraft:
                         end = each.fact.final
                         staying[quad] = _later(end, staying[quad]) if quad in staying else end
         return staying
+
+
+def _wider(wanted: TripleMatch) -> Iterator[TripleMatch]:
+    """The matches that all wanted triples are among, itself included."""
+    s, p, o = ((term, None) if term is not None else (None,) for term in wanted)
+    return product(s, p, o)
 
 
 class _Names:

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qsl
 
@@ -36,6 +36,7 @@ from streamgauge.servers.fragments.pages.dataset import (
     VALIDITY_PARAMETERS,
     DataSet,
     Page,
+    TooManyError,
     TripleMatch,
     read_time,
     validity,
@@ -97,6 +98,23 @@ OPERATIONS: Final = 1_000
 """Operations that one request may have."""
 
 
+TRIPLES: Final = 100_000
+"""Triples that the body of one request may have, all of its operations together."""
+
+
+class TripleAllowance:
+    """How many triples a body may still have."""
+
+    def __init__(self, most: int = TRIPLES) -> None:
+        self._most = self._left = most
+
+    def take(self) -> None:
+        """One triple more; TooManyError when it is one too many."""
+        self._left -= 1
+        if self._left < 0:
+            raise TooManyError(f"the body has more than {self._most} triples: send them in several requests")
+
+
 class WriteRequestError(ValueError):
     """A write that cannot be understood; the sentence says what to send."""
 
@@ -107,7 +125,10 @@ class WriteMediaTypeError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """A write as it came; ``base`` is the server's address, ``fresh`` the beginning of new blank nodes' names."""
+    """A write as it came; ``base`` is the server's address, ``fresh`` the beginning of new blank nodes' names.
+
+    ``triples`` are those that its body may still have.
+    """
 
     method: str
     parameters: Mapping[str, str]
@@ -117,12 +138,14 @@ class WriteRequest:
     base: str
     now: int
     fresh: str
+    triples: TripleAllowance = field(default_factory=TripleAllowance)
 
 
 def read_request(request: WriteRequest) -> list[Operation]:
     """The operations of a write.
 
-    WriteRequestError, WriteMediaTypeError, TermError, ValidityError, QueryError, LabelError say what is wrong.
+    WriteRequestError, WriteMediaTypeError, TooManyError, TermError, ValidityError, QueryError and LabelError say why
+    there are none.
     """
     unknown = request.parameters.keys() - _KNOWN[request.method]
     if unknown:
@@ -250,8 +273,11 @@ def _quads(request: WriteRequest) -> Iterator[Quad]:
         check_rdf(request.body, syntax, SERVED)
         with document_turn(request.body, syntax):
             for quad in ox.parse(request.body, format=syntax):
+                request.triples.take()
                 s, p, o, graph = named_quad(quad, relabel)
                 yield unskolemised(s, base), p, unskolemised(o, base), unskolemised(graph, base)
+    except TooManyError:
+        raise
     except (SyntaxError, ValueError) as error:
         raise WriteRequestError(f"not {request.media_type}: {error}"[:300]) from None
 
