@@ -13,10 +13,8 @@ from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.pages.dataset import DataSet, TooManyError
 from streamgauge.servers.fragments.pages.http import FragmentsApp, application
 from streamgauge.servers.fragments.store.indexed import MemoryStore
-from streamgauge.servers.fragments.writes import add
+from streamgauge.servers.fragments.writes import TRIPLES, TripleAllowance, add
 from streamgauge.servers.fragments.writes.http import (
-    TRIPLES,
-    TripleAllowance,
     WriteRequest,
     WritesHandler,
     read_request,

@@ -199,6 +199,16 @@ def rows(keys: bytes) -> Iterator[KeyRow]:
     return cast(Iterator[KeyRow], _ROW.iter_unpack(keys))
 
 
+def cut_keys(keys: bytes) -> Iterator[bytes]:
+    """Keys that come one after the other."""
+    return (keys[at : at + KEY] for at in range(0, len(keys), KEY))
+
+
+def key_matches(key: bytes, places: Sequence[tuple[int, bytes]]) -> bool:
+    """Whether a key has these numbers at these places, in bytes."""
+    return all(key[at : at + WIDTH] == number for at, number in places)
+
+
 TIME: Final = 8
 """Bytes of a time."""
 

@@ -294,6 +294,23 @@ def _members(gone: Iterable[LocatedFact]) -> Iterator[tuple[Match, Quad]]:
             yield from ((each.member, quad) for quad in each.own if fits(quad, each.member))
 
 
+TRIPLES: Final = 100_000
+"""Triples that the body of one request may have, all of its operations together."""
+
+
+class TripleAllowance:
+    """How many triples a body may still have."""
+
+    def __init__(self, most: int = TRIPLES) -> None:
+        self._most = self._left = most
+
+    def take(self) -> None:
+        """One triple more; TooManyError when it is one too many."""
+        self._left -= 1
+        if self._left < 0:
+            raise TooManyError(f"the body has more than {self._most} triples: send them in several requests")
+
+
 LOOKS: Final = 50_000
 """Facts that WHERE of an update looks at, and those that its templates make."""
 

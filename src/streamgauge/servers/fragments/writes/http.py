@@ -46,6 +46,7 @@ from streamgauge.servers.fragments.pages.representations import REFUSALS, clock_
 from streamgauge.servers.fragments.store import FullError
 from streamgauge.servers.fragments.writes import (
     Operation,
+    TripleAllowance,
     WriteResult,
     addition,
     expiration,
@@ -96,23 +97,6 @@ _SHAPE: Final = '[{"add": TURTLE, "until": TIME}, {"remove" | "expire": PATTERN}
 
 OPERATIONS: Final = 1_000
 """Operations that one request may have."""
-
-
-TRIPLES: Final = 100_000
-"""Triples that the body of one request may have, all of its operations together."""
-
-
-class TripleAllowance:
-    """How many triples a body may still have."""
-
-    def __init__(self, most: int = TRIPLES) -> None:
-        self._most = self._left = most
-
-    def take(self) -> None:
-        """One triple more; TooManyError when it is one too many."""
-        self._left -= 1
-        if self._left < 0:
-            raise TooManyError(f"the body has more than {self._most} triples: send them in several requests")
 
 
 class WriteRequestError(ValueError):
