@@ -261,7 +261,7 @@ class BlocksOnSqlite:
         self._base.execute("COMMIT")
 
     def show(self) -> None:
-        """It is shown already."""
+        """Do nothing: a committed change is seen by readers."""
 
     def fill(self, records: Sequence[tuple[bytes, bytes]]) -> None:
         """One transaction."""
