@@ -35,7 +35,7 @@ from streamgauge.engines import EngineError, dialect, evaluator, load, names, pr
 from streamgauge.formats.lines import encode_advance, encode_element
 from streamgauge.formats.pipe import encode_task
 from streamgauge.formats.run import RunError, read_run, write_run
-from streamgauge.formats.stream import elements, read_written
+from streamgauge.formats.stream import StoredStream, elements
 from streamgauge.harness import made_once
 from streamgauge.harness.host import serve
 from streamgauge.harness.resources import machine, versions
@@ -186,7 +186,7 @@ def measure(case: EngineCase, stream: Path, seconds: int, out: Path) -> Run | st
     except EngineError as error:
         return f"absent: {error}"
     task = task_of(header, dialect(load(case.engine)))
-    run = record(header, command, read_written(stream), RunLimits(LIMIT_S), task=task)
+    run = record(header, command, StoredStream(stream), RunLimits(LIMIT_S), task=task)
     write_run(folder, run)
     link(stream, folder / "stream")
     return run

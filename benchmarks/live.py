@@ -40,7 +40,7 @@ from benchmarks.results import ResultTable
 from streamgauge.engines import live, load
 from streamgauge.formats.canonical import Canonical
 from streamgauge.formats.lines import decode_input, encode_element
-from streamgauge.formats.stream import elements
+from streamgauge.formats.stream import ahead, elements
 from streamgauge.harness.systems.pipe import RunLimits, program, record
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
@@ -55,7 +55,6 @@ from streamgauge.servers.queries.limits import QueryLimits
 from streamgauge.servers.queries.registry import Queries
 from streamgauge.servers.queries.requests import QueryRegistration
 from streamgauge.suites.experiments.capacity import feeder_p99
-from streamgauge.suites.experiments.plan import ahead
 from streamgauge.workloads.weather import STREAM
 
 WINDOWS_S = (1, 5, 20, 60)
@@ -237,7 +236,7 @@ def delay(given: argparse.Namespace, table: ResultTable) -> None:
             wall = (max(answer.received for answer in fast.answers) - fast.header.started) / 1e9
             carried = 7 * len(fed) / wall
             factor = carried / 2 / (7 * number)
-            with ahead(iter(fed), factor) as slowly:
+            with ahead(iter(fed)) as slowly:
                 paced = record(_header(semantics, fed, factor), program("live"), slowly, RunLimits())
             times = [percentile(_delays(paced), share) or 0.0 for share in (50, 99, 100)]
             late = (f"{each:,.1f}" for each in (*times, feeder_p99(paced)))

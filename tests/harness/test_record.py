@@ -137,12 +137,31 @@ def test_only_the_end_is_told_where_telling_would_change_the_answer(pace):
 def test_a_feeder_that_is_late_says_so():
     clock = FakeClock()
 
-    def slow(_line: bytes) -> None:
+    def late():
         clock.now += 5_000_000
+        yield from ELEMENTS
 
-    fed = feed_fast(ELEMENTS, RunPace(None, 0, 50), slow, clock)
+    fed = feed_fast(late(), RunPace(None, 0, 50), lambda _line: None, clock)
     run = replace(right_run(RSPQL), fed=tuple(fed))
     assert feeder_lateness(run) == (5.0, 5.0)
+
+
+@pytest.mark.parametrize("factor", [None, 1.0])
+def test_an_element_is_handed_over_before_an_answer_to_it_can_come(factor):
+    """Stamps are of the moment before the write, however long that takes."""
+    clock, begun = FakeClock(), list[int]()
+
+    def slow(line: bytes) -> None:
+        begun.extend([clock.now] * line.count(b"\n"))
+        clock.now += 5_000_000
+
+    pace = RunPace(factor, 0, 50)
+    if factor is None:
+        fed = feed_fast(ELEMENTS, pace, slow, clock)
+        assert fed[0].handed == begun[0]
+    else:
+        fed = PacedFeeder(pace, slow, clock, clock.sleep).feed(ELEMENTS, clock())
+    assert all(each.handed <= when for each, when in zip(fed, begun, strict=True))
 
 
 BURNER = """

@@ -2,7 +2,8 @@
 
 The task is one line before elements and advances:
 ``{"query": text, "dialect": name, "semantics": {...}, "static": [[s, p, o], ...], "options": {...}}``;
-``"static_file": path`` names an N-Triples file in the place of ``static``, for engines that say that they read one.
+``"static_file": path`` names an N-Triples file in the place of ``static``, for engines that say that they read one;
+``"elements": ["lines", "arrow"]`` says in which forms elements can come, and ``ready`` which of them it is to be.
 Exit codes of a child are negative for a signal; a shell or a container in between gives 128 + signal.
 """
 
@@ -18,7 +19,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Literal, TypeAlias, cast
+from typing import IO, Final, Literal, TypeAlias, cast, get_args
 
 from streamgauge.formats.fields import FieldError, decode, encode
 from streamgauge.formats.lines import Late, LineError, decode_output, encode_advance, encode_element
@@ -166,6 +167,9 @@ class StaticFile(Collection[Triple]):
 READY = b'{"ready":true}\n'
 """The line of a program that has read its task, or all preloaded input, and can go on."""
 
+READY_FOR_ARROW = b'{"ready":true,"elements":"arrow"}\n'
+"""The same line of a program that takes elements and advances as Arrow IPC streams (``formats.batches``)."""
+
 GO = b'{"go":true}\n'
 """Ends the input to be preloaded, and then starts its evaluation."""
 
@@ -176,15 +180,23 @@ CLOSED = b'{"closed":true}\n'
 """The line of a program that has sent every answer to its task and can take another."""
 
 Said: TypeAlias = Literal["ready", "closed", "refused"]
+Form: TypeAlias = Literal["lines", "arrow"]
+"""How elements and advances go to a program: as JSON lines, or as batches of Arrow IPC streams."""
+
+FORMS: Final[tuple[Form, ...]] = get_args(Form)
 _WORD = re.compile(rb'\s*\{\s*"(ready|closed|refused)"\s*:')
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramWord:
-    """A word that a program says beside its answers; ``sentence`` says why it refuses its task."""
+    """A word that a program says beside its answers.
+
+    ``sentence`` says why it refuses its task, ``form`` how it takes elements.
+    """
 
     said: Said
     sentence: str = ""
+    form: Form = "lines"
 
 
 class TaskRefusedError(ValueError):
@@ -198,12 +210,14 @@ def word(line: bytes) -> ProgramWord | None:
         return None
     said = cast(Said, found[1].decode())
     try:
-        value = json.loads(line)[said]
+        data = json.loads(line)
+        value = data[said]
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     if said == "refused":
         return ProgramWord(said, value) if isinstance(value, str) and value else None
-    return ProgramWord(said) if value is True else None
+    form = data.get("elements", "lines")
+    return ProgramWord(said, form=form) if value is True and form in FORMS else None
 
 
 def encode_refused(sentence: str) -> bytes:
@@ -216,6 +230,7 @@ class Task:
     """A continuous query as text of a dialect, the semantics asked for, static triples and the engine's own options.
 
     The option ``preload`` makes the program take all input before it begins, so that only evaluation is timed.
+    ``forms`` are those in which elements can come.
     """
 
     query: str
@@ -223,6 +238,7 @@ class Task:
     semantics: Semantics
     static: Collection[Triple] = ()
     options: Mapping[str, object] = field(default_factory=dict)
+    forms: tuple[Form, ...] = ("lines",)
 
     @property
     def preload(self) -> bool:
@@ -243,6 +259,7 @@ def encode_task(task: Task) -> bytes:
         "semantics": encode(task.semantics),
         **static,
         "options": dict(task.options),
+        **({"elements": task.forms} if task.forms != ("lines",) else {}),
     }
     return json.dumps(data, separators=(",", ":")).encode() + b"\n"
 
@@ -265,7 +282,8 @@ def decode_task(line: bytes | str) -> Task:
     static: Collection[Triple] = tuple(_triple(item, number) for number, item in enumerate(data.get("static") or ()))
     if (file := data.get("static_file")) is not None:
         static = _file(file)
-    return Task(data["query"], data["dialect"], semantics, static, data.get("options") or {})
+    forms = tuple(each for each in FORMS if each in (data.get("elements") or ("lines",)))
+    return Task(data["query"], data["dialect"], semantics, static, data.get("options") or {}, forms)
 
 
 def _file(path: object) -> StaticFile:

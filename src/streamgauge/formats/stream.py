@@ -4,12 +4,14 @@
 have a column ``until``, when its elements end.
 """
 
+import gc
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain, islice, pairwise
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge.formats import tables
+from streamgauge.formats.batches import TERMS, ElementBatch, NumberedTerms, Numbers
 from streamgauge.formats.lines import encode_element
 from streamgauge.model.element import StreamElement
 
@@ -44,7 +47,9 @@ _CHUNK = 20_000
 _PRINTED = 0x20
 """Characters below this one have to be escaped (RFC 8259, 7)."""
 
-_ROWS = 8192
+ROWS = 8192
+"""Rows that are handled together, about."""
+
 _PLAIN = re.compile("[ -~]*")
 
 StreamError = tables.TableError
@@ -57,11 +62,52 @@ def elements(source: pa.Table | str | Path) -> Iterator[StreamElement]:
     StreamError names the file and column when a column is missing, mistyped or holds nulls, and the sequence
     number where rows are out of order.
     """
-    last = -1
+    for each in element_batches(source):
+        if isinstance(each, ElementBatch):
+            yield from each.elements()
+        else:
+            yield each
+
+
+def element_batches(source: pa.Table | str | Path) -> Iterator[ElementBatch | StreamElement]:
+    """The same in columns, ``ROWS`` triples or an element more in each; elements that are not alike one by one."""
+    last, numbers = -1, NumberedTerms()
     for where, batch in whole(source):
-        for element in elements_of(batch, last, where):
-            last = element.sequence
-            yield element
+        starts = _borders(batch, last)
+        if starts is None:
+            yield from elements_of(batch, last, where)
+        else:
+            for begin, end in _pieces(starts):
+                if len(numbers) > TERMS:
+                    numbers = NumberedTerms()
+                yield _numbered(batch, starts[begin : end + 1], numbers)
+        last = batch.column("sequence")[-1].as_py()
+
+
+def _pieces(starts: Any) -> Iterator[tuple[int, int]]:
+    """Elements from one place to another that have about ``ROWS`` rows together."""
+    begin, count = 0, len(starts) - 1
+    while begin < count:
+        end = min(count, max(begin + 1, int(np.searchsorted(starts, starts[begin] + ROWS))))
+        yield begin, end
+        begin = end
+
+
+def _numbered(batch: pa.RecordBatch, starts: Any, numbers: NumberedTerms) -> ElementBatch:
+    """The elements of one stream that begin at these rows (and the end) in columns."""
+    rows = batch.slice(int(starts[0]), int(starts[-1] - starts[0]))
+    stream: str = rows.column("stream")[0].as_py()
+    numbers[f"<{stream}>"]
+    added = np.stack([_term_numbers(rows.column(at), numbers) for at in ("subject", "predicate", "object")], axis=1)
+    first = starts[:-1] - starts[0]
+    times, sequences = (rows.column(name).to_numpy()[first] for name in ("time", "sequence"))
+    return ElementBatch(numbers.terms, stream, times, sequences, starts - starts[0], added.reshape(-1))
+
+
+def _term_numbers(column: pa.Array, numbers: NumberedTerms) -> Numbers:
+    encoded = column.dictionary_encode()
+    found: Numbers = numbers.of(encoded.dictionary.to_pylist())[encoded.indices.to_numpy()]
+    return found
 
 
 def whole(source: pa.Table | str | Path) -> Iterator[tuple[str | Path, pa.RecordBatch]]:
@@ -225,6 +271,61 @@ def written(stream: Iterable[StreamElement | Written]) -> Iterator[Written]:
         yield each if isinstance(each, Written) else _line(each)
 
 
+class Followed(Protocol):
+    """An element or several, in whatever form: the sequence number and the time (ms) of the last."""
+
+    @property
+    def sequence(self) -> int:
+        """The sequence number."""
+
+    @property
+    def time(self) -> int:
+        """The time, ms."""
+
+
+class StoredStream:
+    """A stream table, to be read in one of three ways; iteration gives lines. StreamError as ``elements`` has it.
+
+    ``follow`` is given the elements as they are handed over, and gives them on.
+    """
+
+    def __init__(self, source: pa.Table | str | Path) -> None:
+        self._source = source
+        self.follow: Callable[[Iterator[Any]], Iterator[Any]] = iter
+
+    def __iter__(self) -> Iterator[Written]:
+        return read_written(self._source)
+
+    def elements(self) -> Iterator[StreamElement]:
+        """The elements."""
+        return elements(self._source)
+
+    def batches(self) -> Iterator[ElementBatch | StreamElement]:
+        """The elements in columns."""
+        return element_batches(self._source)
+
+
+Item = TypeVar("Item")
+
+AHEAD: Final = 300_000
+"""How many elements are read before a paced run begins: reading would hold up the feeder for 0.1 s at a time."""
+
+
+@contextmanager
+def ahead(stream: Iterator[Item], stored: bool = True) -> Iterator[Iterator[Item]]:
+    """The same elements, the first of a stored stream in memory and out of the garbage collector's way."""
+    if not stored:
+        yield stream
+        return
+    held = list(islice(stream, AHEAD))
+    gc.collect()
+    gc.freeze()
+    try:
+        yield chain(held, stream)
+    finally:
+        gc.unfreeze()
+
+
 def read_written(source: pa.Table | str | Path) -> Iterator[Written]:
     """The lines of a stream table, as ``written(elements(source))``; StreamError as ``elements`` has it."""
     last = -1
@@ -269,7 +370,7 @@ def _texts(batch: pa.RecordBatch, starts: Any) -> Iterator[bytes]:
     """The N-Triples of each element as the inside of a JSON string, some elements at a time."""
     terms = [_escaped(batch.column(name)) for name in ("subject", "predicate", "object")]
     lines = pc.binary_join_element_wise(*terms, ".\\n", " ")
-    step = max(1, _ROWS * (len(starts) - 1) // max(1, len(batch)))
+    step = max(1, ROWS * (len(starts) - 1) // max(1, len(batch)))
     for at in range(0, len(starts) - 1, step):
         borders = starts[at : at + step + 1]
         rows = lines.slice(int(borders[0]), int(borders[-1] - borders[0]))

@@ -1,13 +1,18 @@
-"""A process of its own for an engine written in Python: JSON lines in, JSON lines out (docs/pipe.md)."""
+"""A process of its own for an engine written in Python: elements in, JSON lines out (docs/pipe.md).
+
+An engine whose session takes batches (``push_batch``) is given Arrow where the task offers it, others JSON lines; the
+word ``--lines`` behind the engine's name has it given JSON lines too.
+"""
 
 import gc
 import io
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from itertools import takewhile
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from streamgauge.engines import load
 from streamgauge.formats.lines import (
@@ -19,15 +24,21 @@ from streamgauge.formats.lines import (
     encode_answers,
     encode_late,
 )
-from streamgauge.formats.pipe import CLOSE, CLOSED, GO, READY, Task, decode_task, encode_refused
+from streamgauge.formats.pipe import CLOSE, CLOSED, GO, READY, READY_FOR_ARROW, Task, decode_task, encode_refused
 from streamgauge.model.answer import Answer
+from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine, Session
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.query import parse
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError, StreamNameError
 
+if TYPE_CHECKING:
+    from streamgauge.formats.batches import ElementBatch
+
 AT_ONCE = 1 << 16
 """Bytes of input that are taken together at most: their answers are written together."""
+
+LINES_ONLY = "--lines"
 
 _HELD_AT_ONCE = 64
 _parse = lru_cache(maxsize=64)(parse)
@@ -38,19 +49,24 @@ def main() -> int:
     """Run the engine named on the command line until standard input ends; what it cannot take is said in a sentence."""
     try:
         with io.FileIO(sys.stdin.fileno(), closefd=False) as given:
-            return serve(sys.argv[1], io.BufferedReader(given, AT_ONCE), sys.stdout.buffer)
+            lines = LINES_ONLY in sys.argv[2:]
+            return serve(sys.argv[1], io.BufferedReader(given, AT_ONCE), sys.stdout.buffer, arrow=not lines)
     except (RefusedError, OutOfOrderError, StreamNameError, LineError) as error:
         print(error, file=sys.stderr)
         return 1
 
 
-def serve(name: str, lines: io.BufferedReader, out: BinaryIO) -> int:
-    """Answer tasks one after another: each a task line, elements and advances, then ``close`` or the end of input."""
+def serve(name: str, lines: io.BufferedReader, out: BinaryIO, arrow: bool = True) -> int:
+    """Answer tasks one after another: each a task line, elements and advances, then ``close`` or the end of input.
+
+    Without ``arrow`` elements are taken as lines only.
+    """
     engine = load(name)
     gc.collect()
     gc.freeze()
     while line := lines.readline():
         task = decode_task(line)
+        task = task if arrow else replace(task, forms=("lines",))
         query = _parse(task.query, task.dialect)
         query = query.with_static(task.static) if task.static else query
         if reason := engine.refuse(query, task.semantics):
@@ -84,16 +100,17 @@ class _AnswerWriter:
             self._out.write(text)
             self._out.flush()
 
-    def ready(self) -> None:
-        self._out.write(READY)
+    def ready(self, line: bytes = READY) -> None:
+        self._out.write(line)
         self._out.flush()
 
 
 def _answer(engine: Engine, query: ContinuousQuery, task: Task, lines: io.BufferedReader, out: _AnswerWriter) -> bool:
     """Answer one task; whether another may follow. What was answered before an error is written."""
     session = engine.start(query, task.semantics, out.emit)
-    out.ready()
-    given = _TaskInput(lines)
+    arrow = "arrow" in task.forms and hasattr(session, "push_batch")
+    out.ready(READY_FOR_ARROW if arrow else READY)
+    given = _BatchInput(lines) if arrow else _TaskInput(lines)
     coming = given.preloaded(out) if task.preload else iter(given)
     gc.collect()
     gc.freeze()
@@ -102,8 +119,10 @@ def _answer(engine: Engine, query: ContinuousQuery, task: Task, lines: io.Buffer
             for item in together:
                 if isinstance(item, Advance):
                     session.advance(item.time)
-                else:
+                elif isinstance(item, StreamElement):
                     session.push(item)
+                else:
+                    session.push_batch(item)  # type: ignore[attr-defined]
             if out.waiting:
                 out.flush(session)
         session.close()
@@ -112,13 +131,17 @@ def _answer(engine: Engine, query: ContinuousQuery, task: Task, lines: io.Buffer
     return given.closed
 
 
+Together: TypeAlias = "Iterable[Input | ElementBatch]"
+"""Input that has come at once."""
+
+
 class _TaskInput:
     """The input of one task, what has come at once together; ``closed`` when it ended with ``close``."""
 
     def __init__(self, lines: io.BufferedReader) -> None:
         self._lines, self.closed = lines, False
 
-    def __iter__(self) -> Iterator[Iterable[Input]]:
+    def __iter__(self) -> Iterator[Together]:
         while chunk := self._whole_lines():
             if chunk == CLOSE:
                 self.closed = True
@@ -133,7 +156,7 @@ class _TaskInput:
             end = found.start() or found.end()
         return self._lines.read(end) if end else self._lines.readline()
 
-    def preloaded(self, out: _AnswerWriter) -> Iterator[Iterable[Input]]:
+    def preloaded(self, out: _AnswerWriter) -> Iterator[Together]:
         """Everything up to ``go`` taken in before evaluation begins at a second ``go``; then the rest."""
         held = [decode_input(line) for line in takewhile(GO.__ne__, self._lines)]
         gc.collect()
@@ -142,6 +165,39 @@ class _TaskInput:
         self._lines.readline()
         for at in range(0, len(held), _HELD_AT_ONCE):
             yield held[at : at + _HELD_AT_ONCE]
+        yield from self
+
+
+class _BatchInput:
+    """The same as Arrow streams, between which the words of the pipe are lines."""
+
+    def __init__(self, lines: io.BufferedReader) -> None:
+        self._lines, self.closed = lines, False
+
+    def __iter__(self) -> Iterator[Together]:
+        yield from self._up_to(CLOSE)
+
+    def _up_to(self, word: bytes) -> Iterator[Together]:
+        """Each batch up to a word, or to the end of input; LineError for another word."""
+        from streamgauge.formats.batches import read_batches
+
+        while first := self._lines.peek(1)[:1]:
+            if first != b"{":
+                yield from read_batches(self._lines)
+            elif (line := self._lines.readline()) == word:
+                self.closed = word == CLOSE
+                return
+            else:
+                raise LineError(f"expected an Arrow stream or {word.decode().strip()}, and it is {line[:80]!r}")
+
+    def preloaded(self, out: _AnswerWriter) -> Iterator[Together]:
+        """As of lines."""
+        held = list(self._up_to(GO))
+        gc.collect()
+        gc.freeze()
+        out.ready()
+        self._lines.readline()
+        yield from held
         yield from self
 
 

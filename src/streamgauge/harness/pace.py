@@ -3,15 +3,13 @@
 import threading
 import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from streamgauge.formats.lines import encode_advance
-from streamgauge.formats.stream import Written, written
+from streamgauge.harness.forms import Coming, LineForm, Stream, StreamForm
 from streamgauge.harness.systems import Clock
-from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Fed
 from streamgauge.model.semantics import Due
 from streamgauge.oracle.judging.metrics import ADVANCE
@@ -24,9 +22,6 @@ LOOK_S = 0.1
 
 SPIN_S = 200e-6
 """How long before a planned time the clock is looked at instead of sleeping."""
-
-CHUNK = 2**15
-"""Bytes that are written in one go without a pace, half of what a pipe holds."""
 
 Sleep = Callable[[float], object]
 Write = Callable[[bytes], object]
@@ -153,70 +148,78 @@ class StoppedError(Exception):
         self.fed = fed
 
 
-def feed_fast(stream: Iterable[StreamElement | Written], pace: RunPace, write: Write, clock: Clock) -> list[Fed]:
+def feed_fast(
+    stream: Stream, pace: RunPace, write: Write, clock: Clock, form: "StreamForm[Any] | None" = None
+) -> list[Fed]:
     """Hand over everything as fast as the engine takes it (writing blocks), then advance; one record each.
 
-    What is written in one go was handed over when all of it was.
+    What is written in one go is handed over when its writing begins, and was planned for when it could be made.
     """
+    form = form or LineForm()
     fed: list[Fed] = []
+    portions = form.portions(stream)
     try:
-        for together in _chunks(written(stream)):
-            before = clock()
-            write(b"".join([each.line for each in together]))
+        while True:
+            planned = clock()
+            if (portion := next(portions, None)) is None:
+                break
             handed = clock()
-            fed.extend([Fed(each.sequence, each.time, before, handed, each.size) for each in together])
-        before = clock()
-        write(encode_advance(pace.advance_to))
+            rows = zip(portion.sequences, portion.times, portion.sizes, strict=True)
+            fed.extend([Fed(sequence, time, planned, handed, size) for sequence, time, size in rows])
+            write(portion.data)
+        fed.append(Fed(ADVANCE, pace.advance_to, planned, clock()))
+        write(form.encoded([form.advance(pace.advance_to)]) + form.end())
     except OSError as error:
         raise StoppedError(fed) from error
-    fed.append(Fed(ADVANCE, pace.advance_to, before, clock()))
     return fed
 
 
-def _chunks(stream: Iterable[Written]) -> Iterator[list[Written]]:
-    """As many elements as are written in one go."""
-    together: list[Written] = []
-    room = CHUNK
-    for each in stream:
-        together.append(each)
-        room -= len(each.line)
-        if room <= 0:
-            yield together
-            together, room = [], CHUNK
-    if together:
-        yield together
-
-
 class PacedFeeder:
-    """Hands over each element when its time has come, whatever the engine does: writing has a thread of its own."""
+    """Hands over each element when its time has come, whatever the engine does: writing has a thread of its own.
 
-    def __init__(self, pace: RunPace, write: Write, clock: Clock, sleep: Sleep = time.sleep) -> None:
+    That thread writes what waits for it, as much at once as the form allows.
+    """
+
+    def __init__(
+        self,
+        pace: RunPace,
+        write: Write,
+        clock: Clock,
+        sleep: Sleep = time.sleep,
+        form: "StreamForm[Any] | None" = None,
+    ) -> None:
         self._pace, self._write, self._clock = pace, write, clock
+        self._form = form or LineForm()
         self._begin, self._every = pace.begin, 1e6 / (pace.factor or 1.0)
         self._schedule = Schedule(0, self._every, clock, sleep)
-        self._queue: SimpleQueue[bytes | None] = SimpleQueue()
+        self._queue: SimpleQueue[Any] = SimpleQueue()
         self._stopped = threading.Event()
         self._fed: list[Fed] = []
         self._start, self._told = 0, pace.begin - 1
         self._until = self._told
 
-    def feed(self, stream: Iterable[StreamElement | Written], start: int) -> list[Fed]:
+    def feed(self, stream: Stream, start: int) -> list[Fed]:
         """Hand over the stream, whose time ``begin`` is the monotonic ``start`` (ns); ends with the last advance."""
+        with self._form.one_by_one(stream) as coming:
+            return self.hand_over(coming, start)
+
+    def hand_over(self, coming: Iterable[Coming[Any]], start: int) -> list[Fed]:
+        """The same for elements that have been read."""
         self._schedule.start = self._start = start
         writer = threading.Thread(target=self._drain, name="feed-writer", daemon=True)
         writer.start()
         last = self._told = self._pace.begin - 1
-        for sequence, at, size, line in written(stream):
+        for sequence, at, size, item in coming:
             if at > last:
                 self._tell(last)
                 self._wait(at)
                 last = at
-            self._put(line, sequence, at, size)
+            self._put(item, sequence, at, size)
         until = self._pace.advance_to
         if last < until:
             self._tell(last)
         self._wait(until)
-        self._put(encode_advance(until), ADVANCE, until)
+        self._put(self._form.advance(until), ADVANCE, until)
         self._queue.put(None)
         writer.join()
         return self._fed
@@ -236,18 +239,27 @@ class PacedFeeder:
         if come > self._told:
             self._told = come
             if self._pace.tells:
-                self._put(encode_advance(come), ADVANCE, come)
+                self._put(self._form.advance(come), ADVANCE, come)
 
-    def _put(self, line: bytes, sequence: int, at: int, size: int = 0) -> None:
-        """Hand a line to the writer, which is planned for the wall time of ``at`` (ms)."""
+    def _put(self, item: Any, sequence: int, at: int, size: int = 0) -> None:
+        """Hand an element or advance to the writer, which is planned for the wall time of ``at`` (ms)."""
         planned = self._start + round((at - self._begin) * self._every)
-        self._queue.put(line)
         self._fed.append(Fed(sequence, at, planned, self._clock(), size))
+        self._queue.put(item)
 
     def _drain(self) -> None:
-        while (line := self._queue.get()) is not None:
+        form, more = self._form, True
+        while more:
+            items = [self._queue.get()]
+            while len(items) < form.most and items[-1] is not None and not self._queue.empty():
+                items.append(self._queue.get())
+            if items[-1] is None:
+                items.pop()
+                more = False
+            data = (form.encoded(items) if items else b"") + (b"" if more else form.end())
             try:
-                self._write(line)
+                if data:
+                    self._write(data)
             except OSError:
                 self._stopped.set()
                 return

@@ -18,6 +18,7 @@ from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import Loaded, Snapshot
 from streamgauge.semantics.pyoxigraph_gaps import undefined, volatile
 from streamgauge.semantics.refusal import RefusedError, meaningless
+from streamgauge.semantics.updates import updates
 
 SIGN: Final = "±"
 """The last column of rows that come and go in one answer; no variable of SPARQL has this name."""
@@ -104,8 +105,9 @@ def answered(found: Held, asked: Sequence[Asked]) -> list[tuple[ExpectedReport, 
     sizes = {due: sum(triples(contents, counting).values()) for due, contents in found}
     snapshots = [Snapshot(query, semantics.content, semantics.empty_aggregate) for query, semantics in asked]
     answers: list[list[tuple[Row, ...]]] = [[] for _ in asked]
+    loaded: Loaded | None = None
     for _, contents in found:
-        loaded = Loaded(contents)
+        loaded = Loaded(contents, loaded)
         for snapshot, rows in zip(snapshots, answers, strict=True):
             rows.append(snapshot.rows(contents, loaded))
     return [
@@ -168,6 +170,10 @@ def due_reports(
         contents = tuple(
             content(arrived, times, window.stream, view) for window, view in zip(query.windows, due.views, strict=True)
         )
+        if semantics.content is Counting.UPDATES:
+            if updates(contents, due.instant):
+                found.append((due, contents))
+            continue
         now = triples(contents, semantics.content)
         if _reports(before, now, semantics):
             found.append((due, contents))

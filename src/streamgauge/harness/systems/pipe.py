@@ -17,11 +17,13 @@ from typing import IO, Final, Self, TypeAlias
 
 from streamgauge.engines import command as command_of
 from streamgauge.engines import load
-from streamgauge.formats.lines import Late, LineError, decode_output, encode_advance
+from streamgauge.formats.lines import Late, LineError, decode_output
 from streamgauge.formats.pipe import (
     CLOSE,
+    FORMS,
     GO,
     START_LIMIT,
+    Form,
     Task,
     TaskRefusedError,
     advice,
@@ -29,13 +31,12 @@ from streamgauge.formats.pipe import (
     start_limit,
     word,
 )
-from streamgauge.formats.stream import Written
+from streamgauge.harness.forms import BatchForm, LineForm, Stream, form_of
 from streamgauge.harness.pace import PacedFeeder, RunPace, StoppedError, Write, feed_fast
 from streamgauge.harness.process import ChildProcess, write_all
 from streamgauge.harness.resources import ResourceSampler, reaped, spent
 from streamgauge.harness.systems import Clock, RunLimits, SystemUnderTest
 from streamgauge.model.answer import Answer
-from streamgauge.model.element import StreamElement
 from streamgauge.model.phrases import counted
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.query import print_query
@@ -47,8 +48,6 @@ PRELOAD_LIMIT_S: Final = 600.0
 
 Line = tuple[int, bytes]
 """A line of a program and when it came, monotonic ns."""
-
-Stream = Iterable[StreamElement | Written]
 
 
 def program(name: str) -> list[str]:
@@ -90,26 +89,40 @@ def record(
     return replace(run, header=replace(run.header, cpu=cpu))
 
 
-def feed(header: RunHeader, stream: Stream, write: Write, clock: Clock, started: int) -> list[Fed]:
-    """Hand the stream over at the run's pace, as fast as it is taken when it has none or the input is preloaded."""
+def feed(
+    header: RunHeader, stream: Stream, write: Write, clock: Clock, form: LineForm | BatchForm, start: Callable[[], int]
+) -> list[Fed]:
+    """Hand the stream over at the run's pace, as fast as it is taken when it has none or the input is preloaded.
+
+    ``start`` is called when the first element can be handed over, and says when that was (ns).
+    """
+    pace = _pace(header)
+    if pace.factor is None:
+        start()
+        return feed_fast(stream, pace, write, clock, form)
+    with form.one_by_one(stream) as coming:
+        return PacedFeeder(pace, write, clock, form=form).hand_over(coming, start())
+
+
+def _pace(header: RunHeader) -> RunPace:
     semantics = header.semantics
-    pace = RunPace(header.factor, header.begin, header.advanced_to, semantics.due, semantics.lateness)
-    if header.factor is None or header.options.get("preload") is True:
-        return feed_fast(stream, pace, write, clock)
-    return PacedFeeder(pace, write, clock).feed(stream, started)
+    factor = None if header.options.get("preload") is True else header.factor
+    return RunPace(factor, header.begin, header.advanced_to, semantics.due, semantics.lateness)
 
 
 @dataclass
 class Observation:
     """The state of one task as the threads see it; failures are sentences, the first one counts.
 
-    ``ready`` counts how often the program said so, ``closed`` is set when it said so or its output is ``over``;
-    ``early`` says that its output was over before its input, ``stopped`` that it took no more input (a sentence: a
-    failure unless its exit code or an answer that is none says more), ``left`` counts the processes that it left
-    running; ``spent`` is what its process tree had used (CPU s) when the feed began, at ``started`` (ns).
+    ``ready`` counts how often the program said so, ``form`` is the one in which it takes elements, ``closed`` is
+    set when it said so or its output is ``over``; ``early`` says that its output was over before its input,
+    ``stopped`` that it took no more input (a sentence: a failure unless its exit code or an answer that is none
+    says more), ``left`` counts the processes that it left running; ``spent`` is what its process tree had used (CPU
+    s) when the feed began, at ``started`` (ns).
     """
 
     lines: list[Line] = field(default_factory=list)
+    form: LineForm | BatchForm = field(default_factory=LineForm)
     ready: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     closed: threading.Event = field(default_factory=threading.Event)
     over: bool = False
@@ -135,6 +148,8 @@ class Observation:
             self.closed.set()
         else:
             self.refused = said.sentence
+            if said.form == "arrow":
+                self.form = form_of(said.form)
             self.ready.release()
         self.written += len(line)
         if self.written > limits.output:
@@ -164,7 +179,7 @@ class Observation:
                 answers.append(replace(said, received=received))
         return tuple(answers), late
 
-    def run(self, header: RunHeader, started: int, fed: Iterable[Fed], sampler: ResourceSampler | None = None) -> Run:
+    def run(self, header: RunHeader, fed: Iterable[Fed], sampler: ResourceSampler | None = None) -> Run:
         """The run, with the failure of a program that ended well if no other was found before."""
         answers, late = self.answers()
         if self.stopped:
@@ -174,7 +189,7 @@ class Observation:
             self.fail(f"the engine closed its output before the end of its input, after {so_far}")
         if self.left:
             self.fail(f"the engine left {self.left} of its processes running when it ended; they were ended")
-        found = replace(header, started=started, failure=self.failure, late=late)
+        found = replace(header, started=self.started, failure=self.failure, late=late)
         if sampler is None:
             return Run(found, answers, tuple(fed))
         return Run(replace(found, cpu=self.spent), answers, tuple(fed), tuple(sampler.samples["system"]))
@@ -187,13 +202,20 @@ Watch: TypeAlias = Callable[[Observation, ResourceSampler], object]
 class PipeProgram:
     """A program on the pipe as a system under test; a context manager that leaves no process behind.
 
-    Elements are lines of the pipe, answers are lines as they come, decoded when the run is over.
+    Elements go over in the form that the program asks for of ``forms``, answers are lines as they come, decoded when
+    the run is over.
     """
 
     evaluator: str | None = None
 
-    def __init__(self, command: Sequence[str], limits: RunLimits, clock: Clock = time.monotonic_ns) -> None:
-        self._command, self._limits, self._clock = command, limits, clock
+    def __init__(
+        self,
+        command: Sequence[str],
+        limits: RunLimits,
+        clock: Clock = time.monotonic_ns,
+        forms: tuple[Form, ...] = FORMS,
+    ) -> None:
+        self._command, self._limits, self._clock, self._forms = command, limits, clock, forms
         self._child: ChildProcess | None = None
         self._reader: threading.Thread | None = None
         self._seen = Observation()
@@ -212,7 +234,7 @@ class PipeProgram:
 
     def start(self, task: Task) -> None:
         """Give the program its task and wait until it is ready; one that never is ends. TaskRefusedError, OSError."""
-        self.feed(encode_task(task))
+        self.feed(encode_task(replace(task, forms=self._forms)))
         self._await_ready(start_limit(START_LIMIT_S))
         if self._seen.refused:
             raise TaskRefusedError(self._seen.refused)
@@ -226,12 +248,13 @@ class PipeProgram:
         self._receive = None
 
     def feed(self, element: bytes) -> None:
-        """Write lines; OSError when the program reads no more."""
+        """Write input; OSError when the program reads no more."""
         write_all(self._stdin, element)
 
     def advance(self, time: int) -> None:
         """Tell the program how far time has come, ms."""
-        self.feed(encode_advance(time))
+        form = self._seen.form
+        self.feed(form.encoded([form.advance(time)]))  # type: ignore[list-item]
 
     def settle(self) -> None:
         """End the task and wait until all its answers are out, or the program has ended."""
@@ -260,7 +283,7 @@ class PipeProgram:
         with ResourceSampler({"system": (child.pid,)}, clock=self._clock) as sampler, self._watched(child, seen):
             if watch is not None:
                 watch(seen, sampler)
-            started, fed = self._hand_over(header, stream, task, child)
+            fed = self._hand_over(header, stream, task, child)
             bury.join()
             assert self._reader is not None
             self._reader.join()
@@ -269,7 +292,7 @@ class PipeProgram:
                 f"the engine ended with {child.how()} after {counted(len(seen.lines), 'answer')}; {last_words(child)}"
             )
             seen.fail(seen.stopped or ended)
-        return seen.run(header, started, fed, sampler)
+        return seen.run(header, fed, sampler)
 
     def record(self, header: RunHeader, stream: Stream, task: Task) -> Run:
         """One run of many; a crash, hang or flood is in its ``failure``, TaskRefusedError has the program's sentence.
@@ -287,13 +310,13 @@ class PipeProgram:
     def _record(self, header: RunHeader, stream: Stream, task: Task) -> Run:
         """One run; nothing fed and no failure when the program has ended, as it may, after the task before."""
         child = self._begin()
-        seen, started, fed, ready = self._seen, self._clock(), list[Fed](), False
+        seen, fed, ready = self._seen, list[Fed](), False
         try:
             with self._watched(child, seen):
                 self.start(task)
-                started, ready = self._clock(), not seen.over
+                seen.started, ready = self._clock(), not seen.over
                 if ready:
-                    fed = feed(header, stream, self.feed, self._clock, started)
+                    fed = feed(header, stream, self.feed, self._clock, seen.form, partial(self._begun, child))
                     self.settle()
         except (OSError, StoppedError) as error:
             fed = error.fed if isinstance(error, StoppedError) else fed
@@ -302,21 +325,18 @@ class PipeProgram:
                 seen.stopped = _stopped(child)
         finally:
             self._look_after(child, seen)
-        return seen.run(header, started, fed)
+        return seen.run(header, fed)
 
-    def _hand_over(self, header: RunHeader, stream: Stream, task: Task, child: ChildProcess) -> tuple[int, list[Fed]]:
-        """Give the program its task and, when it is ready, the stream, then end its input: when, and what was fed."""
-        seen, started, fed = self._seen, self._clock(), list[Fed]()
+    def _hand_over(self, header: RunHeader, stream: Stream, task: Task, child: ChildProcess) -> list[Fed]:
+        """Give the program its task and, when it is ready, the stream, then end its input: what was fed."""
+        seen, fed = self._seen, list[Fed]()
         try:
             self.start(task)
-            seen.spent = spent(child.pid)
-            seen.started = started = self._clock()
-            fed = feed(header, stream, self.feed, self._clock, started)
+            fed = feed(header, stream, self.feed, self._clock, seen.form, partial(self._begun, child))
             if task.preload:
                 self.feed(GO)
                 self._await_ready(PRELOAD_LIMIT_S)
-                seen.spent = spent(child.pid)
-                seen.started = started = self._clock()
+                self._begun(child)
                 self.feed(GO)
             seen.early = seen.over
         except TaskRefusedError as refused:
@@ -328,11 +348,17 @@ class PipeProgram:
             seen.stopped = _stopped(child)
         finally:
             child.close_input()
-        return started, fed
+        return fed
+
+    def _begun(self, child: ChildProcess) -> int:
+        """The run begins: when that was (ns)."""
+        self._seen.spent = spent(child.pid)
+        self._seen.started = self._clock()
+        return self._seen.started
 
     def _begin(self) -> ChildProcess:
         """A new observation of the program, which is started when it does not run."""
-        self._seen = Observation()
+        self._seen = Observation(started=self._clock())
         if self._child is None:
             self._child = ChildProcess(self._command)
             self._reader = threading.Thread(target=self._read, args=(self._child,), name="engine-lines", daemon=True)

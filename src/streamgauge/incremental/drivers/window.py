@@ -8,7 +8,7 @@ solutions. Queries with the same windows, semantics and static data share one dr
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from streamgauge.incremental.drivers.frames import (
     CountFrame,
@@ -29,6 +29,9 @@ from streamgauge.model.semantics import R2S, Borders, Counting, Grain, Origin, R
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError
+
+if TYPE_CHECKING:
+    from streamgauge.formats.batches import ElementBatch
 
 
 class Admission:
@@ -206,6 +209,11 @@ class WindowDriver:
             return
         heappush(self._held, (time, element.sequence, element))
         self._come_with_watermark(self._greatest - bound)
+
+    def push_batch(self, batch: "ElementBatch") -> None:
+        """Elements have come, in their order."""
+        for element in batch.elements():
+            self.push(element)
 
     def _admits(self, element: StreamElement) -> bool:
         """Whether an element is of the query's streams; the first one begins the windows."""
@@ -416,6 +424,11 @@ class DriverGroup:
         for driver in self._drivers:
             driver.push(element)
         self.late += self._missed() != before
+
+    def push_batch(self, batch: "ElementBatch") -> None:
+        """Elements have come, in their order."""
+        for element in batch.elements():
+            self.push(element)
 
     def advance(self, time: int) -> None:
         """Nothing earlier than ``time`` (ms) will come."""

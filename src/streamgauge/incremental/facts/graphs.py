@@ -23,6 +23,7 @@ from streamgauge.incremental.facts.facts import Facts
 from streamgauge.incremental.facts.shapes import PatternOwner, ShapeJoins, ShapePool, Taker, original
 from streamgauge.incremental.operators import Bag, add, add_all
 from streamgauge.incremental.plan import BgpRequest
+from streamgauge.incremental.release import let_go
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
 
@@ -69,6 +70,10 @@ class PendingRows:
             change, self._first = self._first, None
             return change
         return {} if self._closed else self._gathered()
+
+    def let_go(self) -> None:
+        """Let go of all rows, in pieces, once no change is told any more."""
+        let_go((self._found, self._first))
 
     def _gathered(self) -> Bag:
         """All that was found until now, which is found no more."""

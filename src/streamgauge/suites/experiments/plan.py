@@ -3,16 +3,13 @@
 Example: 6 runs of 30 s of stream in real time, 60,000 triples each: 6 * (1.5 + 30 + 60,000 / 30,000) = 201 s.
 """
 
-import gc
 import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from itertools import chain, islice
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -188,27 +185,6 @@ def as_taken(engine: str, static: StaticFile) -> Collection[Triple]:
             f"give it at most {LINE_LIMIT}"
         )
     return tuple(static)
-
-
-Item = TypeVar("Item")
-
-AHEAD: Final = 300_000
-"""How many elements are read before a paced run begins: reading would hold up the feeder for 0.1 s at a time."""
-
-
-@contextmanager
-def ahead(stream: Iterator[Item], factor: float | None) -> Iterator[Iterator[Item]]:
-    """The same elements, the first of them in memory and out of the garbage collector's way when the run is paced."""
-    if factor is None:
-        yield stream
-        return
-    held = list(islice(stream, AHEAD))
-    gc.collect()
-    gc.freeze()
-    try:
-        yield chain(held, stream)
-    finally:
-        gc.unfreeze()
 
 
 def link(source: Path, target: Path) -> None:

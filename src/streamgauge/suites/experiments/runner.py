@@ -1,17 +1,17 @@
 """Runs of an experiment: streams made once, each run recorded, judged and kept; finished runs are not done again."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from streamgauge.engines import dialect, evaluator
 from streamgauge.engines import load as load_engine
 from streamgauge.formats.run import RunError, read_run, read_verdict, write_run, write_verdict
-from streamgauge.formats.stream import Written, read_written
+from streamgauge.formats.stream import Followed, StoredStream
 from streamgauge.formats.streams.format import Note, logged
 from streamgauge.harness import PlannedQuery, RunStore, Trial, made_once
 from streamgauge.harness.resources import machine, versions
@@ -28,7 +28,6 @@ from streamgauge.suites.experiments import Experiment, ExperimentError
 from streamgauge.suites.experiments.plan import (
     RunEstimate,
     StreamFacts,
-    ahead,
     as_taken,
     link,
     parameters_of,
@@ -59,19 +58,26 @@ FEEDING: Final = 0.9
 """The share of a run that feeding has; its last answers and the verdict have the rest."""
 
 
+AnyFollowed = TypeVar("AnyFollowed", bound=Followed)
+
+
 class FeedProgress:
     """A stream that is being fed, and where it is; ``begin`` and ``end`` of its time in ms.
 
     The feeder's thread only notes the element that it takes, so that no word delays an element.
     """
 
-    def __init__(self, stream: Iterator[Written], begin: int, end: int) -> None:
+    def __init__(self, stream: Iterable[Followed], begin: int, end: int) -> None:
         self._stream, self._begin, self._end = stream, begin, end
-        self._last: Written | None = None
+        self._last: Followed | None = None
         self._over = False
 
-    def __iter__(self) -> Iterator[Written]:
-        for each in self._stream:
+    def __iter__(self) -> Iterator[Followed]:
+        return self.follow(iter(self._stream))
+
+    def follow(self, items: Iterator[AnyFollowed]) -> Iterator[AnyFollowed]:
+        """The elements of the stream in whatever form, each noted as it is taken."""
+        for each in items:
             self._last = each
             yield each
         self._over = True
@@ -104,7 +110,7 @@ def _seconds(ms: int) -> str:
 
 
 @contextmanager
-def progress_told(fed: FeedProgress, tell: Tell, every: float = EVERY_S) -> Iterator[Iterator[Written]]:
+def progress_told(fed: FeedProgress, tell: Tell, every: float = EVERY_S) -> Iterator[Iterator[Followed]]:
     """The stream, of which another thread tells where it is, every so many seconds."""
     ended = threading.Event()
     thread = threading.Thread(target=_tell, args=(fed, tell, every, ended), daemon=True, name="fed")
@@ -258,11 +264,12 @@ def _do(experiment: Experiment, trial: Trial, stream: Path, facts: StreamFacts, 
     if header.factor is not None:
         seconds = (header.advanced_to - header.begin) / 1000 / header.factor
         context.tell(f"{trial.name}: the stream is fed for {seconds:,.0f} s", 0.0)
-    with ahead(read_written(stream), header.factor) as elements:
-        so_far = FeedProgress(elements, header.begin, header.advanced_to)
-        told, watch = _progress(trial, header, stream, so_far, context)
-        with progress_told(so_far, told) as fed:
-            run = record(header, program(trial.system), fed, limits, task=task, watch=watch)
+    stored = StoredStream(stream)
+    so_far = FeedProgress(stored, header.begin, header.advanced_to)
+    stored.follow = so_far.follow
+    told, watch = _progress(trial, header, stream, so_far, context)
+    with progress_told(so_far, told):
+        run = record(header, program(trial.system), stored, limits, task=task, watch=watch)
     with context.store.stage(trial.name) as place:
         write_run(place, run)
         link(stream, place / STREAM)

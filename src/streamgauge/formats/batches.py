@@ -1,0 +1,252 @@
+"""Elements in columns, their terms as numbers, and how they go over the pipe: Arrow IPC streams (docs/pipe.md).
+
+Terms are numbered as they first come, and each is sent once a stream. Arrow's own dictionaries would do that too, by
+deltas; but a writer compares each with the one before, and a reader joins them: 1.8 and 0.3 us a triple where a column
+of new terms costs 0.1 and 0.04 (measured with 110,000 terms).
+"""
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from streamgauge.formats.lines import Advance, Input, LineError
+from streamgauge.model.element import StreamElement
+from streamgauge.model.terms import Term, Triple
+
+Numbers: TypeAlias = npt.NDArray[np.int32]
+Times: TypeAlias = npt.NDArray[np.int64]
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("time", pa.int64(), nullable=False),
+        pa.field("sequence", pa.int64()),
+        pa.field("stream", pa.int32()),
+        pa.field("until", pa.int64()),
+        pa.field("added", pa.list_(pa.int32()), nullable=False),
+        pa.field("removed", pa.list_(pa.int32()), nullable=False),
+        pa.field("terms", pa.list_(pa.string()), nullable=False),
+    ]
+)
+"""A row is an element, or an advance (no ``sequence``); ``terms`` are new, numbered on from those before."""
+
+END: Final = b"\xff\xff\xff\xff\0\0\0\0"
+"""The end of an Arrow IPC stream."""
+
+TERMS: Final = 1 << 18
+"""How many terms a stream numbers, at least, before another stream begins with none: a bound on memory."""
+
+FEW: Final = 16
+"""Elements that are taken one by one rather than in columns."""
+
+_BEGIN: Final = bytes(SCHEMA.serialize())
+
+
+class NumberedTerms(dict[Term, int]):
+    """The number of each term, given at its first look-up; ``terms`` has them in this order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.terms: list[Term] = []
+
+    def __missing__(self, term: Term) -> int:
+        number = self[term] = len(self.terms)
+        self.terms.append(term)
+        return number
+
+    def of(self, terms: Sequence[Term]) -> Numbers:
+        """The numbers of terms."""
+        return np.fromiter(map(self.__getitem__, terms), np.int32, len(terms))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ElementBatch:
+    """Elements of one stream, none of which removes triples or ends.
+
+    ``times`` (ms) and ``sequences`` have a value for each; the triples of element n are those from ``borders[n]`` to
+    ``borders[n + 1]``, each three numbers in ``added``. ``terms`` has the term of each number; later batches may add to
+    the same list.
+    """
+
+    terms: list[Term]
+    stream: str
+    times: Times
+    sequences: Times
+    borders: Times
+    added: Numbers
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def elements(self) -> Iterator[StreamElement]:
+        """The elements with their terms as texts."""
+        triples = triples_of(self.terms, self.added)
+        borders, stream = self.borders.tolist(), self.stream
+        rows = zip(self.times.tolist(), self.sequences.tolist(), borders, borders[1:], strict=False)
+        for time, sequence, begin, end in rows:
+            yield StreamElement(stream, time, sequence, tuple(triples[begin:end]))
+
+
+Taken: TypeAlias = ElementBatch | Input
+"""Input of an engine that takes batches."""
+
+
+def triples_of(terms: Sequence[Term], numbers: Numbers) -> list[Triple]:
+    """The triples of numbers, three for each."""
+    texts = list(map(terms.__getitem__, numbers.tolist()))
+    return list(zip(texts[0::3], texts[1::3], texts[2::3], strict=True))
+
+
+class BatchWriter:
+    """Elements and advances as Arrow IPC streams, one behind the other; a stream numbers about ``most`` terms."""
+
+    def __init__(self, most: int = TERMS) -> None:
+        self._most, self._numbers = most, NumberedTerms()
+        self._terms: list[Term] | None = None
+        self._sent = 0
+
+    def encode(self, given: Sequence[Input]) -> bytes:
+        """One batch for elements and advances, in their order."""
+        if len(self._numbers) > self._most:
+            self._numbers = NumberedTerms()
+        elements = [None if isinstance(each, Advance) else each for each in given]
+        columns = [
+            pa.array([each.time for each in given], pa.int64()),
+            pa.array([each and each.sequence for each in elements], pa.int64()),
+            pa.array([each and self._numbers[f"<{each.stream}>"] for each in elements], pa.int32()),
+            pa.array([each and each.until for each in elements], pa.int64()),
+            self._triples([each.added if each else () for each in elements]),
+            self._triples([each.removed if each else () for each in elements]),
+        ]
+        return self._batch(self._numbers.terms, columns)
+
+    def encode_batch(self, batch: ElementBatch) -> bytes:
+        """One batch for elements in columns, which keep their numbers."""
+        nothing = np.zeros(len(batch) + 1, np.int32)
+        numbers = [batch.terms.index(f"<{batch.stream}>")] * len(batch)
+        columns = [
+            pa.array(batch.times),
+            pa.array(batch.sequences),
+            pa.array(numbers, pa.int32()),
+            pa.nulls(len(batch), pa.int64()),
+            _listed(3 * batch.borders, batch.added),
+            _listed(nothing, np.empty(0, np.int32)),
+        ]
+        return self._batch(batch.terms, columns)
+
+    def end(self) -> bytes:
+        """The end of the stream, nothing where none has begun; what follows begins another with no term."""
+        begun, self._terms = self._terms is not None, None
+        self._numbers = NumberedTerms()
+        return END if begun else b""
+
+    def _triples(self, each: Sequence[Sequence[Triple]]) -> pa.ListArray:
+        terms = [term for triples in each for triple in triples for term in triple]
+        borders = np.cumsum([0, *[3 * len(triples) for triples in each]])
+        return _listed(borders, self._numbers.of(terms))
+
+    def _batch(self, terms: list[Term], columns: list[pa.Array]) -> bytes:
+        """A batch with the terms that are new; other terms than before begin a stream."""
+        begin = b""
+        if terms is not self._terms:
+            begin = _BEGIN if self._terms is None else END + _BEGIN
+            self._terms, self._sent = terms, 0
+        fresh, self._sent = terms[self._sent :], len(terms)
+        borders = np.full(len(columns[0]) + 1, len(fresh), np.int32)
+        borders[0] = 0
+        columns.append(pa.ListArray.from_arrays(pa.array(borders), pa.array(fresh, pa.string())))
+        return begin + bytes(pa.RecordBatch.from_arrays(columns, schema=SCHEMA).serialize())
+
+
+def _listed(borders: npt.NDArray[np.integer], numbers: Numbers) -> pa.ListArray:
+    return pa.ListArray.from_arrays(pa.array(borders, pa.int32()), pa.array(numbers, pa.int32()))
+
+
+class _Unclosed(io.RawIOBase):
+    """A file that outlives its reader."""
+
+    def __init__(self, file: io.BufferedReader) -> None:
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        return self._file.read(size)
+
+
+def read_batches(file: io.BufferedReader) -> Iterator[list[Taken]]:
+    """The batches of one Arrow IPC stream as they come; nothing behind its end is read. LineError."""
+    terms: list[Term] = []
+    try:
+        reader = pa.ipc.open_stream(pa.PythonFile(_Unclosed(file), "r"))
+        if reader.schema != SCHEMA:
+            raise LineError(f"an Arrow stream of elements has the columns {', '.join(SCHEMA.names)} (docs/pipe.md)")
+        for batch in reader:
+            yield _taken(batch, terms)
+    except pa.ArrowException as error:
+        raise LineError(f"not an Arrow stream that can be read: {error}") from error
+
+
+def _taken(batch: pa.RecordBatch, terms: list[Term]) -> list[Taken]:
+    """The elements and advances of a batch, whose new terms are added."""
+    terms.extend(batch.column("terms").flatten().to_pylist())
+    for name in ("stream", "added", "removed"):
+        column = batch.column(name)
+        _check(column.drop_null() if name == "stream" else column.flatten(), len(terms))
+    if len(batch) >= FEW and _is_plain(batch):
+        return [_columns(batch, terms)]
+    return _one_by_one(batch, terms)
+
+
+def _check(numbers: pa.Array, known: int) -> None:
+    """LineError for a number that no term has."""
+    found = numbers.to_numpy(zero_copy_only=False)
+    if len(found) and not 0 <= found.min() <= found.max() < known:
+        raise LineError(f"a batch has the number of a term that has not come: {known} have")
+
+
+def _is_plain(batch: pa.RecordBatch) -> bool:
+    """Whether the rows are elements of one stream, none of which removes triples or ends."""
+    if batch.column("sequence").null_count or batch.column("until").null_count != len(batch):
+        return False
+    streams = batch.column("stream").to_numpy(zero_copy_only=False)
+    return not len(batch.column("removed").flatten()) and bool((streams == streams[0]).all())
+
+
+def _columns(batch: pa.RecordBatch, terms: list[Term]) -> ElementBatch:
+    added = batch.column("added")
+    borders = added.offsets.to_numpy()
+    if (borders % 3).any():
+        raise LineError("a triple is three numbers: the column added has another count of them")
+    return ElementBatch(
+        terms,
+        terms[batch.column("stream")[0].as_py()][1:-1],
+        batch.column("time").to_numpy(),
+        batch.column("sequence").to_numpy(),
+        (borders - borders[0]).astype(np.int64) // 3,
+        added.flatten().to_numpy(),
+    )
+
+
+def _one_by_one(batch: pa.RecordBatch, terms: list[Term]) -> list[Taken]:
+    found: list[Taken] = []
+    columns = [batch.column(at).to_pylist() for at in range(6)]
+    for time, sequence, stream, until, added, removed in zip(*columns, strict=True):
+        if sequence is None:
+            found.append(Advance(time))
+        elif stream is None or len(added) % 3 or len(removed) % 3:
+            raise LineError("an element has a stream, and three numbers for each triple")
+        else:
+            came, went = (tuple(_triples(terms, numbers)) for numbers in (added, removed))
+            found.append(StreamElement(terms[stream][1:-1], time, sequence, came, went, until))
+    return found
+
+
+def _triples(terms: Sequence[Term], numbers: Sequence[int]) -> Iterator[Triple]:
+    texts = iter([terms[number] for number in numbers])
+    return zip(texts, texts, texts, strict=True)

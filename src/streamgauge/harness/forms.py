@@ -1,0 +1,196 @@
+"""The forms in which a stream goes to a program on the pipe: JSON lines, or batches of Arrow IPC streams."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from streamgauge.formats.batches import BatchWriter, ElementBatch
+from streamgauge.formats.lines import Advance, Input, decode_input, encode_advance
+from streamgauge.formats.pipe import Form
+from streamgauge.formats.stream import ROWS, StoredStream, Written, ahead, written
+from streamgauge.model.element import StreamElement
+
+CHUNK: Final = 2**15
+"""Bytes of lines that are written in one go without a pace, half of what a pipe holds."""
+
+Stream: TypeAlias = Iterable[StreamElement | Written] | StoredStream
+
+Item = TypeVar("Item")
+AnyItem = TypeVar("AnyItem")
+
+
+class Coming(NamedTuple, Generic[Item]):
+    """One element that is to be handed over: its sequence number, time (ms), triples added, and itself."""
+
+    sequence: int
+    time: int
+    size: int
+    item: Item
+
+
+class Portion(NamedTuple):
+    """What is written in one go without a pace: sequence numbers, times (ms) and sizes of its elements."""
+
+    sequences: Sequence[int]
+    times: Sequence[int]
+    sizes: Sequence[int]
+    data: bytes
+
+    @property
+    def sequence(self) -> int:
+        """The sequence number of the last element."""
+        return self.sequences[-1]
+
+    @property
+    def time(self) -> int:
+        """The time of the last element, ms."""
+        return self.times[-1]
+
+
+class StreamForm(Protocol[Item]):
+    """How elements and advances are written; ``most`` items go in one write."""
+
+    most: int
+
+    def one_by_one(self, stream: Stream) -> AbstractContextManager[Iterator[Coming[Item]]]:
+        """The elements, each by itself; many of a stored stream are read before the first is given."""
+        ...
+
+    def portions(self, stream: Stream) -> Iterator[Portion]:
+        """The elements, many at once."""
+        ...
+
+    def advance(self, time: int) -> Item:
+        """How far time has come, ms."""
+        ...
+
+    def encoded(self, items: Sequence[Item]) -> bytes:
+        """Elements and advances as they are written."""
+        ...
+
+    def end(self) -> bytes:
+        """The end of all elements and advances."""
+        ...
+
+
+class LineForm:
+    """JSON lines."""
+
+    most = 1
+
+    @contextmanager
+    def one_by_one(self, stream: Stream) -> Iterator[Iterator[Coming[bytes]]]:
+        """The elements, each by itself; many of a stored stream are read before the first is given."""
+        with ahead(written(stream), stored=isinstance(stream, StoredStream)) as lines:
+            yield _followed(stream, (Coming(*each) for each in lines))
+
+    def portions(self, stream: Stream) -> Iterator[Portion]:
+        """As many elements as are written in one go."""
+        return _followed(stream, self._portions(stream))
+
+    def _portions(self, stream: Stream) -> Iterator[Portion]:
+        together: list[Written] = []
+        room = CHUNK
+        for each in written(stream):
+            together.append(each)
+            room -= len(each.line)
+            if room <= 0:
+                yield _portion(together)
+                together, room = [], CHUNK
+        if together:
+            yield _portion(together)
+
+    def advance(self, time: int) -> bytes:
+        """How far time has come, ms."""
+        return encode_advance(time)
+
+    def encoded(self, items: Sequence[bytes]) -> bytes:
+        """Lines as they are."""
+        return b"".join(items)
+
+    def end(self) -> bytes:
+        """Lines end by themselves."""
+        return b""
+
+
+def _portion(together: Sequence[Written]) -> Portion:
+    sequences, times, sizes, lines = zip(*together, strict=True)
+    return Portion(sequences, times, sizes, b"".join(lines))
+
+
+class BatchForm:
+    """Batches of Arrow IPC streams; what is due at once goes together."""
+
+    most = ROWS
+
+    def __init__(self) -> None:
+        self._writer = BatchWriter()
+
+    @contextmanager
+    def one_by_one(self, stream: Stream) -> Iterator[Iterator[Coming[Input]]]:
+        """The elements, each by itself; many of a stored stream are read before the first is given."""
+        stored = isinstance(stream, StoredStream)
+        with ahead(_elements(stream), stored=stored) as elements:
+            yield _followed(stream, (Coming(each.sequence, each.time, len(each.added), each) for each in elements))
+
+    def portions(self, stream: Stream) -> Iterator[Portion]:
+        """``ROWS`` triples or an element more at once; a stored stream stays in columns."""
+        return _followed(stream, self._portions(stream))
+
+    def _portions(self, stream: Stream) -> Iterator[Portion]:
+        together: list[StreamElement] = []
+        room = ROWS
+        for each in stream.batches() if isinstance(stream, StoredStream) else _elements(stream):
+            if isinstance(each, ElementBatch):
+                yield from self._of(together)
+                together, room = [], ROWS
+                yield self._columns(each)
+                continue
+            together.append(each)
+            room -= len(each.added)
+            if room <= 0:
+                yield from self._of(together)
+                together, room = [], ROWS
+        yield from self._of(together)
+
+    def _of(self, together: Sequence[StreamElement]) -> Iterator[Portion]:
+        if together:
+            sequences, times = [each.sequence for each in together], [each.time for each in together]
+            yield Portion(sequences, times, [len(each.added) for each in together], self._writer.encode(together))
+
+    def _columns(self, batch: ElementBatch) -> Portion:
+        sizes = batch.borders[1:] - batch.borders[:-1]
+        columns = (batch.sequences.tolist(), batch.times.tolist(), sizes.tolist())
+        return Portion(*columns, self._writer.encode_batch(batch))
+
+    def advance(self, time: int) -> Input:
+        """How far time has come, ms."""
+        return Advance(time)
+
+    def encoded(self, items: Sequence[Input]) -> bytes:
+        """One batch."""
+        return self._writer.encode(items)
+
+    def end(self) -> bytes:
+        """The end of the Arrow stream."""
+        return self._writer.end()
+
+
+def _followed(stream: Stream, handed: Iterator[AnyItem]) -> Iterator[AnyItem]:
+    """What is handed over, noted by a stored stream's follower."""
+    return stream.follow(handed) if isinstance(stream, StoredStream) else handed
+
+
+def _elements(stream: Stream) -> Iterator[StreamElement]:
+    if isinstance(stream, StoredStream):
+        yield from stream.elements()
+        return
+    for each in stream:
+        element = decode_input(each.line) if isinstance(each, Written) else each
+        assert isinstance(element, StreamElement)
+        yield element
+
+
+def form_of(name: Form) -> LineForm | BatchForm:
+    """A new form by its name on the pipe."""
+    return BatchForm() if name == "arrow" else LineForm()

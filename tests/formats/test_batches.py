@@ -1,0 +1,107 @@
+"""Elements in columns: what is written as Arrow is read as it was, whatever terms, batches and streams."""
+
+import io
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.formats.batches import END, FEW, SCHEMA, BatchWriter, ElementBatch, read_batches
+from streamgauge.formats.lines import Advance, LineError
+from streamgauge.formats.stream import StoredStream, to_table
+from streamgauge.model.element import StreamElement
+
+TERMS = st.sampled_from(["<urn:a>", "<urn:é>", '"x y"', '"a \\"b\\" \\\\ c"@en', '"\\n"', "_:b", '"\U0001f600"'])
+TRIPLES = st.lists(st.tuples(TERMS, st.just("<urn:p>"), TERMS), max_size=4).map(tuple)
+STREAMS = st.sampled_from(["urn:one"]) | st.sampled_from(["urn:one", "urn:zweié"])
+ENDS = st.sampled_from([None, None, None, 1, 9])
+
+
+@st.composite
+def inputs(draw, most=9):
+    """Elements and advances of one or several streams, a few that end or remove triples."""
+    found = []
+    name = draw(STREAMS)
+    for number in range(draw(st.integers(0, most))):
+        if draw(st.integers(0, 9)) == 0:
+            found.append(Advance(number))
+            continue
+        until, removed = (draw(ENDS), draw(TRIPLES)) if draw(st.integers(0, 5)) == 0 else (None, ())
+        name = draw(st.sampled_from([name, "urn:other"])) if draw(st.integers(0, 9)) == 0 else name
+        end = None if until is None else number + until
+        found.append(StreamElement(name, number, 3 * number, draw(TRIPLES), removed, end))
+    return found
+
+
+def read(data: bytes) -> list[list[object]]:
+    """The batches of all streams, and that nothing is left of them."""
+    file, found = io.BufferedReader(io.BytesIO(data)), []
+    while file.peek(1):
+        found += read_batches(file)
+    return found
+
+
+def texts(batch) -> list[object]:
+    return [one for each in batch for one in (each.elements() if isinstance(each, ElementBatch) else [each])]
+
+
+@pytest.mark.slow
+@given(st.lists(inputs(FEW + 9), max_size=4), st.integers(0, 9))
+def test_what_is_written_is_read_batch_by_batch_however_few_terms_a_stream_may_number(batches, most):
+    writer = BatchWriter(most)
+    data = b"".join(map(writer.encode, batches)) + writer.end()
+    assert [texts(batch) for batch in read(data)] == batches
+
+
+@pytest.mark.slow
+@given(st.integers(1, 40), st.integers(1, 7))
+def test_a_stored_stream_goes_over_in_columns(count, rows):
+    stream = [
+        StreamElement("urn:s", at // 3, at, tuple((f"<urn:{at}>", "<urn:p>", f'"{k}"') for k in range(1 + at % 2)))
+        for at in range(count)
+    ]
+    table = to_table(stream)
+    stored = StoredStream(pa.Table.from_batches(table.to_batches(max_chunksize=rows), schema=table.schema))
+    assert list(stored.elements()) == stream
+    writer = BatchWriter()
+    pieces = list(stored.batches())
+    assert all(isinstance(each, ElementBatch) for each in pieces)
+    data = b"".join([writer.encode_batch(each) for each in pieces]) + writer.end()
+    assert [one for batch in read(data) for one in texts(batch)] == stream
+
+
+def test_terms_are_sent_once_and_nothing_behind_the_end_is_read():
+    writer = BatchWriter()
+    element = StreamElement("urn:s", 0, 0, (("<urn:long-name-of-a-thing>", "<urn:p>", '"c"'),))
+    data = b"".join(writer.encode([element]) for _ in range(3)) + writer.end()
+    assert data.count(b"long-name") == 1
+    assert data.endswith(END)
+    file = io.BufferedReader(io.BytesIO(data + b'{"close":true}\n'))
+    assert len(list(read_batches(file))) == 3
+    assert file.read() == b'{"close":true}\n'
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"added": [[0, 1, 9]]}, "number of a term that has not come: 2 have"),
+        ({"added": [[0, 1, -1]]}, "number of a term that has not come"),
+        ({"added": [[0, 1]]}, "three numbers for each triple"),
+        ({"stream": [None]}, "an element has a stream"),
+    ],
+)
+def test_a_batch_that_is_none_is_refused_in_a_sentence(changed, sentence):
+    row = {"time": [0], "sequence": [0], "stream": [0], "until": [None], "added": [[]], "removed": [[]]}
+    batch = pa.RecordBatch.from_pydict({**row, "terms": [["<urn:s>", "<urn:a>"]], **changed}, schema=SCHEMA)
+    with pytest.raises(LineError, match=sentence):
+        read(bytes(SCHEMA.serialize()) + bytes(batch.serialize()) + END)
+
+
+NO_COLUMNS = bytes(pa.schema([]).serialize()) + END
+
+
+@pytest.mark.parametrize("data", [b"\xff\xff\xff\xff", b"\x00" * 8 + b"nonsense", NO_COLUMNS])
+def test_bytes_that_are_no_stream_of_elements_are_refused(data):
+    with pytest.raises(LineError, match="Arrow stream"):
+        read(data)
