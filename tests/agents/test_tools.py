@@ -1,12 +1,11 @@
-"""The tools for agents: verdicts with a witness, due answers, translations, reasons; bounded inputs, sentences."""
+"""The tools for agents: verdicts with a witness, due answers, translations, reasons; bounded tools, sentences."""
 
 import re
 
 import pytest
 
-from streamgauge.agents import inputs, tools
-from streamgauge.agents.inputs import GivenAnswer, GivenElement, task_of
-from streamgauge.agents.tools import _verified, expect, explain, translate, verify
+from streamgauge.agents import tools
+from streamgauge.agents.tools import GivenAnswer, GivenElement, _verified, expect, explain, task_of, translate, verify
 from streamgauge.model.mistake import MistakeError
 from streamgauge.oracle.diagnosis.diagnose import PatienceError, explained
 
@@ -149,9 +148,9 @@ def test_what_cannot_be_asked_is_said_in_a_sentence(ask, sentence):
 
 
 def test_many_triples_and_rows_are_refused(monkeypatch):
-    monkeypatch.setattr(inputs, "TRIPLES", 3)
+    monkeypatch.setattr(tools, "TRIPLES", 3)
     with pytest.raises(MistakeError, match="stream: 4 triples, 3 at most"):
         expect(QUERY, STREAM)
-    monkeypatch.setattr(inputs, "ROWS", 3)
+    monkeypatch.setattr(tools, "ROWS", 3)
     with pytest.raises(MistakeError, match="answers: 4 rows, 3 at most"):
         verify(QUERY, [], RIGHT)

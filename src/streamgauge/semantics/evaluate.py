@@ -20,6 +20,8 @@ from streamgauge.semantics.pyoxigraph_gaps import shape_gap, volatile
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.stored_query import restated, without_blank_nodes
 from streamgauge.semantics.stored_terms import ContentGaps, Forms, literals_of
+from streamgauge.semantics.updates import element_graph
+from streamgauge.semantics.updates import restated as restated_updates
 from streamgauge.sparql.algebra import FALSE, TRUE, UndefinedError, answer
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
 from streamgauge.sparql.expression import UnsupportedFunctionError
@@ -98,14 +100,18 @@ class Snapshot:
         self._exact = stamped(query.form)
         self._volatile = volatile(self._exact) is not None
         bag = counting is Counting.BAG
+        updated = counting is Counting.UPDATES
         self.gap = None if self._volatile else shape_gap(self._exact, self._graph_names(), bag)
+        if updated:
+            self._exact, self.gap = restated_updates(self._exact), "elements that are matched by themselves"
         """The part of the query for which pyoxigraph is never asked, ``None`` when it is the content that decides."""
         self._contents = ContentGaps(self._exact)
         self._read: dict[_PlacedTriple, ox.Quad] = {}
         self._static_literals = literals_of(query.static)
         group = _global_group(self._exact) if empty_aggregate is not EmptyAggregate.SPARQL else None
         self._matches = a.Ask(group.pattern) if group else None
-        self._prepare()
+        if not updated:
+            self._prepare()
 
     def _prepare(self) -> None:
         """Write the texts for pyoxigraph; RefusedError for paths over a content that is a bag."""
@@ -233,6 +239,8 @@ class Snapshot:
 
     def _dataset(self, contents: Contents) -> Dataset:
         """The same graphs for the algebra; a content that is a bag has every occurrence in the default graph."""
+        if self._counting is Counting.UPDATES:
+            return Dataset(IndexedGraph(()), by_element(contents))
         bag = self._counting is Counting.BAG
         graphs: dict[Term | None, list[Triple]] = {None: list(self._static)}
         for name, inside in zip(self._names, contents, strict=True):
@@ -243,6 +251,13 @@ class Snapshot:
                 graphs.setdefault(own, []).append(fact)
         default = IndexedGraph(graphs.pop(None), occurrences=bag)
         return Dataset(default, {name: IndexedGraph(held) for name, held in graphs.items() if name is not None})
+
+
+def by_element(contents: Contents) -> dict[Term, IndexedGraph]:
+    """A graph for each element of the content, the last one being the newest (``updates``)."""
+    (inside,) = contents
+    newest = len(inside) - 1
+    return {element_graph(number, newest): IndexedGraph(each.triples) for number, each in enumerate(inside)}
 
 
 def _written(terms: Iterable[_StoredTerm | None], texts: Sequence[Callable[[str, str], str]]) -> Row:
