@@ -261,7 +261,7 @@ class BlocksOnSqlite:
         self._base.execute("COMMIT")
 
     def show(self) -> None:
-        """It is shown already."""
+        """Do nothing: a committed change is seen by readers."""
 
     def close(self) -> None:
         """Let it go."""

@@ -212,6 +212,9 @@ def test_a_query_over_a_stream_that_never_comes_names_both():
 def test_every_profile(name):
     text = " | ".join(f"{t}: s{t % 3} p o{t}. s{t % 3} q o{t % 2}." for t in range(0, 40, 3))
     query = ContinuousQuery(SIMPLE, (StreamWindow(STREAM, Window(10, 5)),))
+    if PROFILES[name].content is Counting.UPDATES:
+        assert "live keeps graphs" in (refuse(query, PROFILES[name]) or "")
+        return
     agree(query, replace(PROFILES[name], time_unit=2, clock=Clock.APPLICATION), stream(text), 45)
 
 
