@@ -74,7 +74,7 @@ def test_what_passes_beside_a_value_is_an_interval_of_each_kind(condition):
     assert not rest
     holds = row_condition(tree, ("v", "w"))
     for left in (True, False):
-        ordered = OrderedRows(BandSearch(found, left), found.direct)
+        ordered = OrderedRows(BandSearch(found, left))
         for term in VALUES:
             ordered.add((term,), 1, term)
         for probe in (each for each in VALUES if place(each, found.direct) is not None):

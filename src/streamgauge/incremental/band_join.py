@@ -14,7 +14,7 @@ from streamgauge.incremental.bands import LEFT, RIGHT, Band
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Test, test, variables_of
 from streamgauge.incremental.operators import Bag, Key, Operator, Stateful, add, picker
-from streamgauge.incremental.ordered_rows import FEW, OrderedIndex, Probe, band_indexes
+from streamgauge.incremental.ordered_rows import FEW, OrderedIndex, Probe
 from streamgauge.incremental.row_joins import Merge
 from streamgauge.model.algebra import Expression
 from streamgauge.model.terms import Row, Term
@@ -47,7 +47,7 @@ class BandJoin(Stateful):
         self.variables = (*ours, *theirs)
         self.certain = (left.certain | right.certain) & frozenset(self.variables)
         self._left, self._right, self._effort = left, right, effort
-        self._lefts, self._rights = band_indexes(left, right, (merge.left_key, merge.right_key), band)
+        self._lefts, self._rights = merge.ordered(band)
         self._sides = (
             _Side(self._lefts, picker(left.variables, ours), True),
             _Side(self._rights, picker(right.variables, theirs), False),
