@@ -10,6 +10,7 @@ from streamgauge.incremental.aggregates import Grouped
 from streamgauge.incremental.band_join import BandJoin
 from streamgauge.incremental.bands import band
 from streamgauge.incremental.budget import EvaluationBudget
+from streamgauge.incremental.common_groups import CommonGroup, CommonGroups
 from streamgauge.incremental.conditions import Batch, conjuncts, is_fast, reads_patterns, variables_of
 from streamgauge.incremental.operators import (
     Both,
@@ -60,7 +61,7 @@ class Builder:
 
     ``make_leaf`` makes its leaves; ``groups`` are its aggregations by their normal patterns, ``states`` all that
     remembers rows, ``effort`` what they may do, ``pull`` numbers the pulls of the tree; ``narrow``: right sides are
-    ``semijoins``. Beside a ``domain`` every operator carries its columns.
+    ``semijoins``; ``common``: aggregations of other queries too. Beside a ``domain`` every operator has its columns.
     """
 
     make_leaf: MakeLeaf
@@ -73,6 +74,7 @@ class Builder:
     normal: Normaliser = field(default_factory=Normaliser)
     fresh: Iterator[int] = field(default_factory=count)
     pull: Pull = field(default_factory=Pull)
+    common: CommonGroups | None = None
 
     def build(self, pattern: al.Pattern, needed: Needed) -> Operator:
         """The operator of a normal pattern, whose columns hold at least the needed ones that it binds."""
@@ -372,6 +374,17 @@ class Builder:
         return self._with(JoinRows(self.domain.tap(), built, self.effort))
 
     def _group(self, group: al.Group) -> Operator:
+        """An aggregation, that of another query where there is the same."""
+        if self.common is None or self.domain is not None:
+            return self._own_group(group)
+        known = self.common.known.get(group)
+        if known is None:
+            known = self.common.known[group] = self._with(CommonGroup(self._own_group(group), self.pull))
+        else:
+            self.groups.append((group, known.grouped))
+        return known.tap()
+
+    def _own_group(self, group: al.Group) -> Grouped:
         arguments = [aggregate.argument for _, aggregate in group.aggregates if aggregate.argument is not None]
         read = frozenset[str]().union(*map(reads, (*arguments, *(key for _, key in group.keys))))
         whole = any(aggregate.argument is None and aggregate.distinct for _, aggregate in group.aggregates)
@@ -385,7 +398,7 @@ class Builder:
                 inner = Compute(inner, variable.name, _batch(plain, inner.variables, self.effort), self.effort)
         return self._grouped(group, inner)
 
-    def _grouped(self, group: al.Group, inner: Operator) -> Operator:
+    def _grouped(self, group: al.Group, inner: Operator) -> Grouped:
         arguments: list[al.Expression | None] = []
         for _, aggregate in group.aggregates:
             plain = aggregate.argument

@@ -103,11 +103,11 @@ class JoinRows(TwoSided):
         left, right = self._left.pull(), self._right.pull()
         if self._crosses:
             self._spend(len(left) * len(self._rights) + len(right) * (len(self._lefts) + len(left)))
-        for row, count in left.items():
+        for row, count in left.items() if self._rights else ():
             for rights in self._rights.meeting(self._lefts.key(row), row):
                 self._pairs(change, {row: count}, rights)
         self._lefts.add(left)
-        for row, count in right.items():
+        for row, count in right.items() if self._lefts else ():
             for lefts in self._lefts.meeting(self._rights.key(row), row):
                 self._pairs(change, lefts, {row: count})
         self._rights.add(right)
@@ -260,7 +260,8 @@ class PerKey(Matching):
         alone: Bag = left
         if self._rights:
             single, bags = self._rights.single, self._rights.bags
-            there = [key in single or key in bags for key in self._lefts.keys_of(left)]
+            keys = self._lefts.keys_of(left)
+            there = [key in single or key in bags for key in keys] if bags else map(single.__contains__, keys)
             met = dict(compress(left.items(), there))
             alone = {} if len(met) == len(left) else {row: count for row, count in left.items() if row not in met}
             if met and self._output.pair is not None:

@@ -11,6 +11,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias
 
+from streamgauge.incremental.common_groups import CommonGroups
 from streamgauge.incremental.drivers.content import BufferedContent, Latest, WindowContent, change_detector
 from streamgauge.incremental.evaluator import KeptAnswer
 from streamgauge.incremental.plan import JoinPool
@@ -142,9 +143,12 @@ def evaluators(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tupl
         contents = SnapshotContents()
         return contents, [Snapshots(query.form, contents, empty, names, ranked=True) for query in queries]
     pool = WindowJoins(first.static)
-    kept: list[QueryEvaluator] = [KeptAnswer(query.form, pool.leaf, empty, names, ranked=True) for query in queries]
+    common = CommonGroups(pool.pull) if len(queries) > 1 else None
+    kept = [KeptAnswer(query.form, pool.leaf, empty, names, ranked=True, common=common) for query in queries]
     pool.feeds(None)
-    return pool, kept
+    for each in kept:
+        each.begin()
+    return pool, list(kept)
 
 
 def looks_rarely(query: ContinuousQuery, semantics: Semantics) -> bool:
