@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from streamgauge.incremental.bands import LEFT, RIGHT, Band
 from streamgauge.incremental.budget import EvaluationBudget
-from streamgauge.incremental.conditions import Test, test
+from streamgauge.incremental.conditions import Test, test, variables_of
 from streamgauge.incremental.operators import Bag, Key, Operator, Stateful, add, picker
-from streamgauge.incremental.ordered_rows import FEW, OrderedIndex, Probe, band_indexes
+from streamgauge.incremental.ordered_rows import FEW, OrderedIndex, Probe
 from streamgauge.incremental.row_joins import Merge
+from streamgauge.model.algebra import Expression
 from streamgauge.model.terms import Row, Term
 
 
@@ -29,10 +30,16 @@ class _Side:
 
 
 class BandJoin(Stateful):
-    """The join of rows under a band; only the columns ``kept`` are in the output."""
+    """The join of rows under a band; only the columns ``kept`` are in the output, on which further conditions hold."""
 
     def __init__(
-        self, left: Operator, right: Operator, band: Band, kept: Collection[str], effort: EvaluationBudget
+        self,
+        left: Operator,
+        right: Operator,
+        band: Band,
+        kept: Collection[str],
+        effort: EvaluationBudget,
+        conditions: Sequence[Expression] = (),
     ) -> None:
         merge = Merge(left, right)
         ours = tuple(name for name in left.variables if name in kept)
@@ -40,12 +47,16 @@ class BandJoin(Stateful):
         self.variables = (*ours, *theirs)
         self.certain = (left.certain | right.certain) & frozenset(self.variables)
         self._left, self._right, self._effort = left, right, effort
-        self._lefts, self._rights = band_indexes(left, right, (merge.left_key, merge.right_key), band)
+        self._lefts, self._rights = merge.ordered(band)
         self._sides = (
             _Side(self._lefts, picker(left.variables, ours), True),
             _Side(self._rights, picker(right.variables, theirs), False),
         )
         self._holds: Test = test(band.condition, (LEFT.name, RIGHT.name))
+        self._tests = [
+            (test(each, variables_of(each)), [self.variables.index(name) for name in variables_of(each)])
+            for each in conditions
+        ]
 
     def pull(self) -> Bag:
         """The change of the join."""
@@ -75,7 +86,13 @@ class BandJoin(Stateful):
             for bag, copies in self._met(key, probes, other):
                 self._effort.spend(len(bag) * self._effort.weight)
                 for row, count in bag.items():
-                    add(change, self._row(kept, row, other), count * copies)
+                    self._emit(change, self._row(kept, row, other), count * copies)
+
+    def _emit(self, change: Bag, row: Row, count: int) -> None:
+        for holds, places in self._tests:
+            if not holds(*[row[at] for at in places]):
+                return
+        add(change, row, count)
 
     def _row(self, kept: Row, row: Row, other: _Side) -> Row:
         return other.keep(row) + kept if other.left else kept + other.keep(row)
@@ -89,7 +106,7 @@ class BandJoin(Stateful):
             own = value(row)
             if holds(own, term) if left else holds(term, own):
                 self._effort.spend(self._effort.weight)
-                add(change, self._row(kept, row, other), count * copies)
+                self._emit(change, self._row(kept, row, other), count * copies)
 
     def _met(self, key: Key, probes: list[Probe], other: _Side) -> Iterator[tuple[Bag, int]]:
         """Rows of the other side, and how many copies of the rows that meet them there are."""

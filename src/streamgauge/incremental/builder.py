@@ -11,7 +11,7 @@ from streamgauge.incremental.band_join import BandJoin
 from streamgauge.incremental.bands import band
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.common_groups import CommonGroup, CommonGroups, threshold
-from streamgauge.incremental.conditions import Batch, conjuncts, reads_patterns
+from streamgauge.incremental.conditions import Batch, conjuncts, is_fast, reads_patterns, variables_of
 from streamgauge.incremental.operators import (
     Both,
     Compute,
@@ -165,8 +165,10 @@ class Builder:
         found, rest = band(late, left.variables, right.variables) if late else (None, late)
         if found is None or Merge(left, right).loose:
             return self._with(JoinRows(left, right, self.effort))
-        late[:] = rest
-        return self._with(BandJoin(left, right, found, kept.union(*map(reads, late)), self.effort))
+        names, both = kept.union(*map(reads, rest)), {*left.variables, *right.variables}
+        tested = [each for each in rest if is_fast(each) and both.issuperset(variables_of(each))]
+        late[:] = [each for each in rest if each not in tested]
+        return self._with(BandJoin(left, right, found, names, self.effort, tested))
 
     def _semijoined(self, right: al.Pattern, left: Sequence[al.TriplePattern], counted: bool = True) -> al.Pattern:
         """The right side as far as the left one can meet it."""

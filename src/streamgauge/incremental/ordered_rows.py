@@ -1,15 +1,14 @@
 """Rows by key and, where a key has many, in the order of a value, so that those within a ``Band`` are searched for."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from sortedcontainers import SortedList
 
 from streamgauge.incremental.bands import LEFT, RIGHT, Band, Kind, place
-from streamgauge.incremental.operators import Bag, Index, Key, Operator, add
+from streamgauge.incremental.operators import Bag, Index, Key, add
 from streamgauge.model.terms import Row, Term
 from streamgauge.sparql.expression import row_condition
 
@@ -22,6 +21,7 @@ SCANS: Final = 4
 
 ValueOf: TypeAlias = Callable[[Row], Term | None]
 KeyOf: TypeAlias = Callable[[Row], Row]
+KeysOf: TypeAlias = Callable[[Iterable[Row]], Iterable[Row]]
 Probe: TypeAlias = tuple[Term, int]
 """A value of the other side, and how many copies of a row with it come (or go)."""
 
@@ -62,7 +62,7 @@ class BandSearch:
 
     def __init__(self, band: Band, left: bool) -> None:
         names = (LEFT.name, RIGHT.name)
-        self._left = left
+        self._left, self.direct = left, band.direct
         self._limits = [
             (row_condition(each.condition, names), (each.left if left else each.right) > 0) for each in band.limits
         ]
@@ -95,8 +95,8 @@ class BandSearch:
 class OrderedRows:
     """The rows of one key in order, by the kinds of their values; ``odd`` are those without a place in an order."""
 
-    def __init__(self, search: BandSearch, direct: bool) -> None:
-        self._search, self._direct = search, direct
+    def __init__(self, search: BandSearch) -> None:
+        self._search = search
         self.runs: defaultdict[Kind, ValueRun] = defaultdict(ValueRun)
         self.odd: Bag = {}
 
@@ -104,7 +104,7 @@ class OrderedRows:
         """Add copies of a row with this value; one without a value meets nothing."""
         if term is None:
             return
-        found = place(term, self._direct)
+        found = place(term, self._search.direct)
         if found is None:
             add(self.odd, row, count)
         else:
@@ -138,10 +138,10 @@ class OrderedIndex(Index):
     ``own`` gives the value of a row of this side, ``other`` that of a row of the other side.
     """
 
-    def __init__(self, key: KeyOf, own: ValueOf, other: ValueOf, band: Band, left: bool) -> None:
-        super().__init__(key)
+    def __init__(self, key: KeyOf, keys: KeysOf, own: ValueOf, other: ValueOf, search: BandSearch) -> None:
+        super().__init__(key, keys)
         self.own, self._other = own, other
-        self._search, self._direct = BandSearch(band, left), band.direct
+        self._search = search
         self._ordered: dict[Key, OrderedRows] = {}
         self._scans: dict[Key, int] = {}
 
@@ -178,14 +178,14 @@ class OrderedIndex(Index):
         scans = self._scans[key] = self._scans.get(key, 0) + looks
         if scans <= SCANS:
             return None
-        found = self._ordered[key] = OrderedRows(self._search, self._direct)
+        found = self._ordered[key] = OrderedRows(self._search)
         for row, count in self.get(key).items():
             found.add(row, count, self.own(row))
         return found
 
     def has_place(self, term: Term) -> bool:
         """Whether rows that meet a value of the other side can be searched for."""
-        return place(term, self._direct) is not None
+        return place(term, self._search.direct) is not None
 
     def meeting(self, key: Key, row: Row) -> Sequence[Bag]:
         """The rows, in bags, that may meet a row of the other side, which has this key."""
@@ -197,11 +197,3 @@ class OrderedIndex(Index):
         if ordered is None or (probe is not None and not self.has_place(probe)):
             return (bag,)
         return () if probe is None else ordered.meeting(probe)
-
-
-def band_indexes(
-    left: Operator, right: Operator, keys: tuple[KeyOf, KeyOf], band: Band
-) -> tuple[OrderedIndex, OrderedIndex]:
-    """Indexes of the rows on the left and on the right by the keys of both."""
-    lefts, rights = itemgetter(left.variables.index(band.left)), itemgetter(right.variables.index(band.right))
-    return OrderedIndex(keys[0], lefts, rights, band, True), OrderedIndex(keys[1], rights, lefts, band, False)

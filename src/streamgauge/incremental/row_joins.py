@@ -9,6 +9,7 @@ meets (``PerRow``). Either way a change costs the pairs that it makes or breaks,
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 from streamgauge.incremental.bands import Band, band
@@ -27,7 +28,7 @@ from streamgauge.incremental.operators import (
     picker,
     row_picker,
 )
-from streamgauge.incremental.ordered_rows import band_indexes
+from streamgauge.incremental.ordered_rows import BandSearch, OrderedIndex
 from streamgauge.model.terms import XSD, Row, Term
 
 
@@ -40,6 +41,7 @@ class Merge:
         self.variables = (*left.variables, *(name for name in right.variables if name not in shared))
         self.left_key = picker(left.variables, certain)
         self.right_key = picker(right.variables, certain)
+        self._names = left.variables, right.variables
         self._keys = row_picker(left.variables, certain), row_picker(right.variables, certain)
         self.loose = [
             (left.variables.index(name), right.variables.index(name)) for name in shared if name not in certain
@@ -59,12 +61,23 @@ class Merge:
             left = tuple(row)
         return left + self.rest(right)
 
-    def indexes(self) -> tuple[Index, Index]:
-        """Indexes of the rows on the left and on the right."""
-        if not self.loose:
-            return Index(self.left_key, self._keys[0]), Index(self.right_key, self._keys[1])
-        lefts, rights = zip(*self.loose, strict=True)
-        return LooseIndex(self.left_key, lefts, rights), LooseIndex(self.right_key, rights, lefts)
+    def indexes(self, band: Band | None = None) -> tuple[Index, Index]:
+        """Indexes of the rows on the left and on the right; those of a band where no column is loose."""
+        if self.loose:
+            lefts, rights = zip(*self.loose, strict=True)
+            return LooseIndex(self.left_key, lefts, rights), LooseIndex(self.right_key, rights, lefts)
+        if band is not None:
+            return self.ordered(band)
+        return Index(self.left_key, self._keys[0]), Index(self.right_key, self._keys[1])
+
+    def ordered(self, band: Band) -> tuple[OrderedIndex, OrderedIndex]:
+        """Indexes of the rows on the left and on the right in the order of the values that a band compares."""
+        (lefts, rights), (left_keys, right_keys) = self._names, self._keys
+        left, right = itemgetter(lefts.index(band.left)), itemgetter(rights.index(band.right))
+        return (
+            OrderedIndex(self.left_key, left_keys, left, right, BandSearch(band, True)),
+            OrderedIndex(self.right_key, right_keys, right, left, BandSearch(band, False)),
+        )
 
 
 class TwoSided(Stateful):
@@ -309,7 +322,7 @@ class PerRow(Matching):
     ) -> None:
         super().__init__(sides, merge, output, variables, effort)
         if band is not None:
-            self._lefts, self._rights = band_indexes(*sides, (merge.left_key, merge.right_key), band)
+            self._lefts, self._rights = merge.indexes(band)
         self._test = test
         self._meets: Bag = {}
 
