@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge.formats import tables
-from streamgauge.formats.batches import TERMS, ElementBatch, Numbers, NumberedTerms
+from streamgauge.formats.batches import TERMS, ElementBatch, NumberedTerms, Numbers
 from streamgauge.formats.lines import encode_element
 from streamgauge.model.element import StreamElement
 

@@ -139,7 +139,7 @@ def evaluators(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tupl
     first, empty = queries[0], semantics.empty_aggregate
     names = [f"<{each.name}>" for each in first.windows if each.name is not None]
     if all(looks_rarely(query, semantics) for query in queries):
-        contents = SnapshotContents()
+        contents = SnapshotContents(again=any(each.window.size > each.window.slide for each in first.windows))
         return contents, [Snapshots(query.form, contents, empty, names, ranked=True) for query in queries]
     pool = WindowJoins(first.static)
     kept: list[QueryEvaluator] = [KeptAnswer(query.form, pool.leaf, empty, names, ranked=True) for query in queries]
@@ -223,7 +223,7 @@ class CountFrame:
         span = self.content.span
         return (self._t0, self._t0) if span is None else (span[0], span[1] + self._after)
 
-    def arrive(self, time: int, triples: tuple[Triple, ...], until: int | None) -> None:
+    def arrive(self, time: int, triples: Sequence[Triple], until: int | None) -> None:
         """Triples of its stream have come."""
         for triple in triples:
             self._count += 1
@@ -279,7 +279,7 @@ def frames(queries: Sequence[ContinuousQuery], semantics: Semantics, pool: JoinP
     for each in windows:
         graph = _graph(each)
         content = held(*pool.feeds(graph), change_detector(queries, semantics), latest[each.name], pool.follow(graph))
-        pool.see(graph, content.graphs)
+        pool.see(graph, content.graphs, content.columns)
         made.append(_frame(each, content, semantics, t0))
     return tuple(made)
 
