@@ -1,11 +1,13 @@
 """A pytest plugin: how long each test took is kept, and the slowest are told with the reason they give.
 
 ``--durations-kept FILE`` writes a line of JSON per test, slowest first: ``test``, ``seconds`` (set-up and tear-down
-with it), ``outcome``. A test over ``LONG`` seconds says why beside it: ``@pytest.mark.heavy("the reason")``; one that
-does not is told at the end. The clock of a loaded machine fails no test.
+with it), ``cpu`` (seconds that its process and ended children computed), ``outcome``. A test over ``LONG`` seconds
+says why beside it: ``@pytest.mark.heavy("the reason")``; one that does not is told at the end. The clock of a loaded
+machine fails no test.
 """
 
 import json
+import os
 from collections import defaultdict
 from pathlib import Path
 from typing import Final
@@ -27,6 +29,26 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Durations(config.getoption("--durations-kept")), "durations-kept")
 
 
+COMPUTED: Final = pytest.StashKey[float]()
+"""CPU seconds of the process when a test began."""
+
+
+def computed() -> float:
+    """CPU seconds of this process and of its children that have ended."""
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> None:
+    item.stash[COMPUTED] = computed()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """The CPU time goes along with the test's report, also from another process."""
+    item.user_properties.append(("cpu", round(computed() - item.stash[COMPUTED], 2)))
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A reason goes along with the test's report, also from another process."""
@@ -44,6 +66,7 @@ class Durations:
         self._outcomes: dict[str, str] = {}
         self._reasons: dict[str, str] = {}
         self._computed: dict[str, float] = {}
+        self._cpu: dict[str, float] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._seconds[report.nodeid] += report.duration
@@ -51,6 +74,7 @@ class Durations:
             self._outcomes[report.nodeid] = report.outcome
         self._reasons |= [(report.nodeid, str(said)) for name, said in report.user_properties if name == "heavy"]
         self._computed |= [(report.nodeid, float(took)) for name, took in report.user_properties if name == "computed"]
+        self._cpu |= [(report.nodeid, float(took)) for name, took in report.user_properties if name == "cpu"]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         slowest = sorted(self._seconds.items(), key=lambda each: -each[1])
@@ -71,7 +95,12 @@ class Durations:
     def _write(self, file: Path, slowest: list[tuple[str, float]]) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         lines = (
-            {"test": test, "seconds": round(seconds, 3), "outcome": self._outcomes.get(test)}
+            {
+                "test": test,
+                "seconds": round(seconds, 3),
+                "cpu": self._cpu.get(test),
+                "outcome": self._outcomes.get(test),
+            }
             for test, seconds in slowest
         )
         file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")

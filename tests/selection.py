@@ -8,6 +8,7 @@ files first. ``--quick`` leaves out what needs more than Python or much of it (`
 quick test that starts a program or listens at a port fails, one that computes for more than ``LONG_CPU`` is told.
 """
 
+import gc
 import platform
 import subprocess
 import sys
@@ -33,6 +34,9 @@ SHARED: Final = ("spark", "kafka", "browser", "realtime")
 SESSIONS: Final = 1
 """Spark sessions, each on a worker of its own; a session costs 11 s of CPU to start and 20 s to warm up."""
 
+MARKS: Final = pytest.StashKey[set[str]]()
+"""The names of a test's marks."""
+
 SLOW: Final = ("spark", "kafka", "browser", "server", "realtime", "slow", "heavy")
 """Marks of tests that `make quick` leaves out."""
 
@@ -49,13 +53,27 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark a test with what its fixtures need, and with the group of tests that share a worker."""
-    for name in {NEEDS[name] for name in getattr(item, "fixturenames", ()) if name in NEEDS}:
+    needs = {NEEDS[name] for name in getattr(item, "fixturenames", ()) if name in NEEDS}
+    for name in needs:
         item.add_marker(name)
-    if item.get_closest_marker("xdist_group") is None:
-        shared = next((name for name in SHARED if item.get_closest_marker(name)), None)
+    marks = item.stash[MARKS] = needs | {marker.name for marker in item.iter_markers()}
+    if "xdist_group" not in marks:
+        file = item.nodeid.partition("::")[0]
+        shared = next((name for name in SHARED if name in marks), None)
         if shared == "spark":
-            shared = f"spark-{crc32(item.location[0].encode()) % SESSIONS}"
-        item.add_marker(pytest.mark.xdist_group(shared or item.location[0]))
+            shared = f"spark-{crc32(file.encode()) % SESSIONS}"
+        item.add_marker(pytest.mark.xdist_group(shared or file))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collected tests live as long as the process: no collection of garbage looks at them, now or later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -64,8 +82,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--quick"):
         keep_quick(config, items)
     found = yield
-    heavy = {group(item) for item in items if item.get_closest_marker("heavy")}
-    items.sort(key=lambda item: group(item) not in heavy and group(item).partition("-")[0] not in SHARED)
+    groups = {item: group(item) for item in items}
+    heavy = {groups[item] for item in items if "heavy" in item.stash[MARKS]}
+    items.sort(key=lambda item: groups[item] not in heavy and groups[item].partition("-")[0] not in SHARED)
     return found
 
 
@@ -77,12 +96,10 @@ def group(item: pytest.Item) -> str:
 
 def keep_quick(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests that are not quick."""
-    slow = [name for name in SLOW if name != "slow" or not config.getoption("--slow-too")]
-    left_out = [item for item in items if any(item.get_closest_marker(name) for name in slow)]
-    if left_out:
-        quick = [item for item in items if not any(item.get_closest_marker(name) for name in slow)]
+    slow = {name for name in SLOW if name != "slow" or not config.getoption("--slow-too")}
+    if left_out := [item for item in items if item.stash[MARKS] & slow]:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = quick
+        items[:] = [item for item in items if not item.stash[MARKS] & slow]
 
 
 LONG_CPU: Final = 1.0

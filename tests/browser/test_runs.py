@@ -87,6 +87,17 @@ def judged_when_asked(browser: Any, bench: Any) -> None:
     assert [entry for entry in complaints(browser) if entry["level"] == "SEVERE"] == []
 
 
+def report_is_drawn_when_seen(browser: Any) -> None:
+    """A plot of the report is drawn once it comes into view, and given as a file."""
+    left = "return document.querySelectorAll('.plot.wide.later').length"
+    browser.execute_script("document.querySelector('#delay').scrollIntoView()")
+    wait_for(browser, lambda: browser.execute_script("return !!document.querySelector('#delay svg.plot')"), "a plot")
+    assert browser.execute_script(left) > 0
+    files = browser.find_elements("css selector", "#delay figure:first-child .files a")
+    assert [each.get_dom_attribute("download") for each in files] == ["delay.svg", "delay.png", "delay.csv"]
+    look(browser, "runs-report")
+
+
 @pytest.mark.heavy("an experiment is started, stopped and resumed in real time")
 def test_an_experiment_is_started_watched_stopped_resumed_and_compared(browser: Any, bench: Any) -> None:
     show(browser, f"{bench.url}/runs/")
@@ -110,6 +121,7 @@ def test_an_experiment_is_started_watched_stopped_resumed_and_compared(browser: 
     assert [each.text for each in browser.find_elements("css selector", "td.verdict")] == ["right", "right"]
     browser.find_element("link text", "Open the report of 2 runs").click()
     assert "runs are right" in text_of(browser, ".headline")
+    report_is_drawn_when_seen(browser)
     show(browser, f"{bench.url}/runs/")
     boxes = browser.find_elements("css selector", "input[type=checkbox]")
     for box in boxes:

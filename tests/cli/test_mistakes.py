@@ -24,8 +24,10 @@ FOREIGN = (
 
 
 def marked(mistake):
-    """A parameter; what starts a program, listens or finds a port taken is marked so."""
+    """A parameter; what starts a program, listens, finds a port taken or waits is marked so."""
     marks = [pytest.mark.server] if mistake.get("starts") or "{port}" in mistake["words"] else []
+    if mistake.get("waits"):
+        marks.append(pytest.mark.slow)
     return pytest.param(mistake, id=mistake["what"], marks=marks)
 
 

@@ -201,7 +201,7 @@ def test_an_engine_says_a_sentence_where_its_input_cannot_be(here, monkeypatch, 
     from streamgauge.harness import host
     from streamgauge.semantics.refusal import OutOfOrderError
 
-    def serve(*_given: object) -> int:
+    def serve(*_given: object, **_how: object) -> int:
         raise OutOfOrderError("element 1 goes back from 5 to 3 ms: sort the stream or declare a lateness bound")
 
     monkeypatch.setattr(host, "serve", serve)

@@ -223,6 +223,7 @@ FACT = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.sets(st.sampled_from(AXIOMS), max_size=8), st.lists(FACT), st.lists(FACT), st.lists(FACT), st.integers(0, 6))
 def test_what_is_taken_back_leaves_no_trace(axioms, there, added, removed, most):

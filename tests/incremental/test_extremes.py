@@ -1,5 +1,7 @@
 """MIN and MAX over terms of all kinds that come and go are those from scratch."""
 
+from collections import Counter
+from decimal import Decimal
 from random import Random
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from streamgauge.incremental.aggregates import accumulator
 from streamgauge.model.algebra import Aggregate, Var
 from streamgauge.sparql.aggregates import extreme
+from streamgauge.sparql.comparison import descending
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 NUMBERS = [f'"{n}"^^<{XSD}integer>' for n in (1, 2, 10, "02", -3)]
@@ -44,3 +47,30 @@ def test_a_change_among_many_texts_looks_at_few():
     found.add('"9990"', 1)
     assert found.cost == 1
     assert found.result() == '"9990"'
+
+
+@pytest.mark.parametrize("distinct", [False, True])
+@pytest.mark.parametrize("function", ["COUNT", "MIN", "MAX"])
+@pytest.mark.parametrize("seed", range(3))
+def test_values_taken_together_count_as_those_taken_one_by_one(function, distinct, seed):
+    random = Random(seed)
+    together, single = (accumulator(Aggregate(function, Var("x"), distinct)) for _ in range(2))
+    there: Counter[str | None] = Counter()
+    for step in range(40):
+        terms = NUMBERS if step < 10 else [*NUMBERS, *OTHERS, None]
+        gone = random.sample([*there.elements()], random.randrange(there.total() + 1))
+        come = random.choices(terms, k=random.choice((1, 3, 40)))
+        moves = [*((term, -1) for term in gone), *((term, 1) for term in come)]
+        random.shuffle(moves)
+        moves.sort(key=lambda move: -move[1])  # no term goes that is not there
+        there = there - Counter(gone) + Counter(come)
+        together.add_all([term for term, _ in moves], [sign for _, sign in moves])
+        for term, sign in moves:
+            single.add(term, sign)
+        assert together.result() == single.result(), (step, moves)
+
+
+def test_a_part_of_a_key_that_stands_in_reverse_sorts_in_reverse():
+    texts = ["", "a", "a\0", "ab", "b", "\x7f", "\x80", "\u07ff", "\uffff", "\U0010ffff", "\udc80", "aa"]
+    for parts in (texts, [-1.5, 0, 2, Decimal("2.5")], [(1, "a"), (1, "b"), (2,)]):
+        assert sorted(parts, key=descending) == sorted(parts, reverse=True)

@@ -91,6 +91,7 @@ LARGE = {
 """Groups as large as servers take them (``formats.bounds.SERVED``)."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("standing", [False, True], ids=["windows", "facts"])
 @pytest.mark.parametrize("group", LARGE)
 def test_the_functions_of_a_large_query_are_compiled_in_pieces(

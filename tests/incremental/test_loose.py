@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from streamgauge.incremental import Evaluator
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.evaluator import KeptAnswer
-from streamgauge.incremental.operators import LooseIndex
+from streamgauge.incremental.operators import Index, LooseIndex
 from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.model import algebra as al
 from streamgauge.query import parse_sparql
@@ -131,3 +131,25 @@ def test_an_index_of_loose_columns_says_all_that_it_holds():
     assert (index.count(("k", "1", None)), index.count(("k", "1", "2")), len(index)) == (3, 0, 2)
     index.add({("k", "1", None): -3, ("l", "1", "2"): -4})
     assert (met("k", None, None), len(index), list(index.parts())) == ([], 0, [{}])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_index_has_the_rows_of_each_key(seed):
+    random, index, there = Random(seed), Index(lambda row: row[:1]), Counter()
+    for _ in range(60):
+        change = Counter()
+        for _ in range(random.choice((1, 2, 30))):
+            row = (random.choice("abcdef"), random.choice("xy"))
+            change[row] += 1 if not there[row] + change[row] or random.random() < 0.4 else -1
+        change = {row: count for row, count in change.items() if count}
+        index.add(change)
+        there.update(change)
+        rows = {row: count for row, count in there.items() if count}
+        assert len(index) == len(rows)
+        assert bool(index) is bool(rows)
+        for key in "abcdef":
+            own = {row: count for row, count in rows.items() if row[0] == key}
+            assert index.get((key,)) == own
+            assert ((key,) in index) is bool(own)
+        assert all(index.count(row) == rows.get(row, 0) for row in there)
+        assert not any(len(bag) < 2 for bag in index.bags.values())

@@ -76,6 +76,7 @@ def test_without_a_folder_nothing_is_kept(data):
     assert steps.kept == 0
 
 
+@pytest.mark.slow
 def test_an_interrupted_reproduction_goes_on_and_a_whole_one_is_kept(tmp_path, monkeypatch):
     folder, told = build.csrbench(tmp_path / "data"), []
 

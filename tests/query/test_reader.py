@@ -136,6 +136,7 @@ def test_a_sign_is_part_of_one_number_only():
     assert parse_sparql("SELECT (- -5 AS ?a) { }").pattern.pattern.expression == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "first", [0, *(pytest.param(first, marks=pytest.mark.prove) for first in range(200, 20_000, 1800))]
 )

@@ -86,6 +86,7 @@ def test_a_fixture_closes_by_the_definition_after_every_step(file):
         assert set(kept.facts.match(None, None, None)) == closure(rules, explicit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PEOPLES)
 def test_the_ontologies_that_people_have_load(name):
     ontology = vocabulary(name)
@@ -102,6 +103,7 @@ def test_the_ontologies_that_people_have_load(name):
     assert len(kept.facts) == stated
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in PEOPLES if name != "schema"])
 def test_the_ontologies_that_people_have_close_as_the_peer_closes_them(name):
     compared(vocabulary(name), 4, seed=4, asked=2)

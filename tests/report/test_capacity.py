@@ -87,6 +87,7 @@ def links(tmp_path: Path, *, own: bool) -> Any:
     return page(Carried("c", axis(GREATER), Limit(1000, 250), 0.05, [one], tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("own", "address"), [(True, "pace%3D40/report.html"), (False, "pace%3D40/")])
 def test_each_probe_leads_to_its_runs(tmp_path: Path, own: bool, address: str) -> None:
     text = links(tmp_path, own=own)

@@ -264,6 +264,7 @@ def test_pyoxigraph_and_the_algebra_agree_over_common_literals(form, graphs, ter
     agree(*replaced((form, graphs), terms))
 
 
+@pytest.mark.slow
 @examples(suite=20, prove=5000)
 @given(draw.queries(TRUSTED), GRAPHS, replacements(LITERALS))
 def test_pyoxigraph_and_the_algebra_agree_over_all_kinds_of_literals(form, graphs, terms):

@@ -11,7 +11,7 @@ from streamgauge.query import parse_sparql
 from streamgauge.semantics.arrivals import Arrival, latest
 from streamgauge.semantics.arrivals import triples as held
 from streamgauge.semantics.definition import expected
-from streamgauge.semantics.evaluate import Snapshot
+from streamgauge.semantics.evaluate import Loaded, Snapshot
 from streamgauge.semantics.profiles import RSPQL
 from streamgauge.semantics.refusal import RefusedError
 from tests.notation import STREAM, rows, stream, triples
@@ -64,6 +64,29 @@ def test_an_aggregate_over_nothing_gives_what_the_semantics_says(empty, found, f
     assert answered(sparql, empty_aggregate=empty) == found
     there = sparql.replace("none", "p")
     assert answered(there, "a p 7.", empty_aggregate=empty) == rows("1 7")
+
+
+@pytest.mark.parametrize(
+    ("sparql", "counting"),
+    [
+        ("SELECT ?s ?o { ?s <urn:p> ?o }", Counting.SET),
+        ("SELECT ?s ?o { ?s <urn:p> ?o }", Counting.BAG),
+        ("SELECT (SUM(?o) AS ?sum) { ?s <urn:p> ?o }", Counting.SET),
+        ("SELECT ?s ?t { ?s <urn:p> ?o BIND(TIMESTAMP(?s, <urn:p>, ?o) AS ?t) }", Counting.SET),
+    ],
+)
+def test_a_store_that_is_filled_up_answers_as_a_new_one(sparql, counting):
+    """Contents that grow, lose their first arrival, stay, and hold two forms of one value, with static data beside."""
+    arrived = [
+        Arrival(STREAM, time, None, triples(text))
+        for time, text in enumerate(["a p 1.", "b p 2. a p 1.", "c p 01.", "a p 1. d p 3."])
+    ]
+    snapshot = Snapshot(asked(sparql, (("<urn:z>", "<urn:p>", ONE),)), counting)
+    before = None
+    for first, last in ((0, 0), (0, 1), (0, 2), (0, 4), (1, 4), (1, 4), (3, 4)):
+        contents = (tuple(arrived[first:last]),)
+        before = Loaded(contents, before)
+        assert Counter(snapshot.rows(contents, before)) == Counter(snapshot.rows(contents))
 
 
 def test_every_copy_counts_in_a_bag():

@@ -162,14 +162,18 @@ def test_a_graph_with_occurrences_matches_each():
     assert answer(parse_sparql(text), Dataset(IndexedGraph(data))) == (u("a c"),)
 
 
-def test_a_window_of_ten_thousand_triples_and_five_patterns_takes_well_under_a_second():
-    data = [
-        triple
-        for number in range(2_000)
-        for triple in triples(f"o{number} a k. o{number} p s{number % 50}. o{number} r v{number}. v{number} w {number}")
-    ] + [(f"<urn:v{number}>", "<urn:unit>", "<urn:celsius>") for number in range(2_000)]
-    text = "SELECT * { ?o :p ?s ; :r ?v ; :a :k . ?v :w ?n ; :unit :celsius FILTER(?n >= 1000) }"
-    form = parse_sparql(f"PREFIX : <urn:> {text}")
-    began = time.process_time()
-    assert len(answer(form, Dataset(IndexedGraph(data)))) == 1_000
-    assert time.process_time() - began < 1
+def test_the_cost_of_five_patterns_grows_with_the_window_and_not_with_its_square():
+    """10,000 triples against 1,000: ten times the cost, a hundred times where rows are compared with all rows."""
+
+    def cost(size: int) -> float:
+        text = " ".join(f"o{n} a k. o{n} p s{n % 50}. o{n} r v{n}. v{n} w {n}. v{n} unit celsius." for n in range(size))
+        data = triples(text)
+        form = parse_sparql(
+            "PREFIX : <urn:> SELECT * { ?o :p ?s ; :r ?v ; :a :k . ?v :w ?n ; :unit :celsius"
+            f" FILTER(?n >= {size // 2}) }}"
+        )
+        began = time.process_time()
+        assert len(answer(form, Dataset(IndexedGraph(data)))) == size // 2
+        return time.process_time() - began
+
+    assert min(cost(2000) for _ in range(3)) < 40 * min(cost(200) for _ in range(5))

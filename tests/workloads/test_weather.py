@@ -233,6 +233,7 @@ def test_wrong_parameters_are_named(given, named):
         WEATHER.plan(1, **given)
 
 
+@pytest.mark.slow
 def test_pareto_waits_have_their_mean_and_a_heavy_tail():
     got = seen(made(4, stations=100, arrival="pareto", interval=1000, duration="120s"))
     paths = {station: [time for time, s, _ in got if s == station] for station in range(100)}

@@ -2,19 +2,20 @@
 
 import heapq
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
-from itertools import repeat
+from itertools import compress, repeat
 from typing import Any, Final
 
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
-from streamgauge.incremental.operators import Bag, Operator, Stateful, add, picker
+from streamgauge.incremental.operators import Bag, Operator, Stateful, add, row_picker
 from streamgauge.model.algebra import Aggregate
 from streamgauge.model.terms import Row, Term
 from streamgauge.sparql.aggregates import rounded
 from streamgauge.sparql.arithmetic import quotient
-from streamgauge.sparql.comparison import value_key
+from streamgauge.sparql.comparison import descending, value_key, value_keys
 from streamgauge.sparql.values import (
     DECIMAL,
     DOUBLE,
@@ -31,6 +32,9 @@ from streamgauge.sparql.values import (
 
 _FIXED: Final = 1 << 1100
 """Every xsd:double is a whole number of 2^-1100."""
+
+_MANY: Final = 64
+"""Rows beyond which the rows of a group are taken together."""
 
 _known_units: dict[float, int] = {}
 _MOST_UNITS: Final = 20_000
@@ -55,6 +59,11 @@ class Accumulator:
         """Take in (or back) copies of a value."""
         raise NotImplementedError
 
+    def add_all(self, values: Sequence[Cell], copies: Sequence[int]) -> None:
+        """Take in (or back) copies of many values."""
+        for value, count in zip(values, copies, strict=True):
+            self.add(value, count)
+
     def result(self) -> Cell:
         """The aggregate of what is there, ``None`` when it is unbound."""
         raise NotImplementedError
@@ -70,6 +79,10 @@ class CountAccumulator(Accumulator):
         """Count what is bound."""
         if value is not None:
             self._count += copies
+
+    def add_all(self, values: Sequence[Cell], copies: Sequence[int]) -> None:
+        """Count those that are bound."""
+        self._count += sum(copies if None not in values else compress(copies, (each is not None for each in values)))
 
     def result(self) -> Cell:
         """An xsd:integer."""
@@ -162,24 +175,6 @@ def _units(amount: float) -> int:
     return found
 
 
-class Descending:
-    """A key, or a part of one, that stands in reverse."""
-
-    __slots__ = ("key",)
-
-    def __init__(self, key: Any) -> None:
-        self.key = key
-
-    def __lt__(self, other: "Descending") -> bool:
-        return bool(other.key < self.key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Descending) and bool(other.key == self.key)
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-
 class Extreme(Accumulator):
     """MIN and MAX: a heap whose departed tops are dropped when seen.
 
@@ -203,18 +198,31 @@ class Extreme(Accumulator):
 
     def add(self, value: Cell, copies: int) -> None:
         """Count the value; a new one also enters the heap."""
+        if self._counted(value, copies) and value is not None:
+            self._push(value)
+
+    def add_all(self, values: Sequence[Cell], copies: Sequence[int]) -> None:
+        """Count values; where more are new than the heap has, that is made anew."""
+        moves = zip(values, copies, strict=True)
+        fresh = [value for value, count in moves if self._counted(value, count) and value is not None]
+        if len(fresh) > len(self._heap):
+            self._remake()
+            return
+        for value in fresh:
+            self._push(value)
+
+    def _counted(self, value: Cell, copies: int) -> bool:
+        """Count the value; whether none was there."""
         before = self._counts.get(value, 0)
         if before + copies:
             self._counts[value] = before + copies
         else:
             del self._counts[value]
-        if not before and value is not None:
-            self._push(value)
+        return not before
 
     def _push(self, value: Term) -> None:
-        rank = self._rank(value)
+        rank = self._key(value) if self._mixed else self._amount(value)
         if rank is None:
-            self._mixed = True
             self._remake()
             return
         heapq.heappush(self._heap, (rank, value))
@@ -226,16 +234,28 @@ class Extreme(Accumulator):
     def _remake(self) -> None:
         """The heap of what is there."""
         values = [value for value in self._counts if value is not None]
-        self._heap = [(self._rank(value), value) for value in values]
+        self._heap = list(zip(self._ranks(values), values, strict=True))
         heapq.heapify(self._heap)
         self._entering += len(values) if self._mixed else 0
 
-    def _rank(self, value: Term) -> Any:
-        """Where a term stands in the heap; ``None`` for the first that is no finite number."""
+    def _ranks(self, values: Sequence[Term]) -> Sequence[Any]:
+        """Where terms stand in the heap: by their amounts, unless there is or was one that is no finite number."""
+        if not self._mixed:
+            amounts = list(map(self._amount, values))
+            if None not in amounts:
+                return amounts
+            self._mixed = True
+        keys = value_keys(values)
+        return keys if self._sign > 0 else [tuple(map(descending, key)) for key in keys]
+
+    def _key(self, value: Term) -> tuple[Any, ...]:
+        """Where a term stands beside terms of all kinds."""
+        key = value_key(read(value))
+        return key if self._sign > 0 else tuple(map(descending, key))
+
+    def _amount(self, value: Term) -> Any:
+        """A finite number, negative for MAX; ``None`` for any other term."""
         known = read(value)
-        if self._mixed:
-            key = value_key(known)
-            return key if self._sign > 0 else Descending(key)
         if known.kind > DOUBLE or (known.kind >= FLOAT and not math.isfinite(known.value)):
             return None
         amount: int | Decimal | float = known.value
@@ -325,15 +345,22 @@ class DistinctAccumulator(Accumulator):
 
     def add(self, value: Cell, copies: int) -> None:
         """Pass on first and last copies."""
+        if moved := self._moved(value, copies):
+            self._inner.add(value, moved)
+
+    def add_all(self, values: Sequence[Cell], copies: Sequence[int]) -> None:
+        """Pass on the values whose first copies come or last ones go."""
+        moves = [self._moved(value, count) for value, count in zip(values, copies, strict=True)]
+        self._inner.add_all(list(compress(values, moves)), [move for move in moves if move])
+
+    def _moved(self, value: Cell, copies: int) -> int:
+        """Count a value: 1 where it comes, -1 where it goes, else 0."""
         before = self._counts.get(value, 0)
         if before + copies:
             self._counts[value] = before + copies
-        else:
-            del self._counts[value]
-        if not before:
-            self._inner.add(value, 1)
-        elif not before + copies:
-            self._inner.add(value, -1)
+            return 0 if before else 1
+        del self._counts[value]
+        return -1
 
 
 _MAKE: Final[dict[str, Callable[[Aggregate], Accumulator]]] = {
@@ -372,7 +399,7 @@ class Grouped(Stateful):
         self._inner, self._inputs = inner, inputs
         self._effort = effort if effort.bounded else None
         self._aggregates = [aggregate for _, aggregate in aggregates]
-        self._key = picker(inner.variables, keys)
+        self._keys = row_picker(inner.variables, keys)
         self._groups: dict[Row, _Group] = {}
         self._shown: dict[Row, Row] = {}
         self._global = not keys
@@ -388,14 +415,33 @@ class Grouped(Stateful):
         rows = list(change)
         columns = [batch.values(rows) if batch else rows for batch in self._inputs]
         touched: dict[Row, None] = {(): None} if self._global and not self._shown else {}
-        values: Iterable[tuple[Any, ...]] = zip(*columns, strict=True) if columns else repeat(())
-        for key, copies, cells in zip(map(self._key, rows), change.values(), values, strict=False):
-            touched[key] = None
-            self._group(key).add(cells, copies)
+        if len(rows) > _MANY:
+            touched.update(dict.fromkeys(self._add_all(rows, list(change.values()), columns)))
+        else:
+            self._add(touched, change, columns)
         out: Bag = {}
         for key in touched:
             self._show(out, key)
         return out
+
+    def _add(self, touched: dict[Row, None], change: Bag, columns: Sequence[Sequence[Any]]) -> None:
+        """Rows to their groups, one by one; note the keys."""
+        values: Iterable[tuple[Any, ...]] = zip(*columns, strict=True) if columns else repeat(())
+        for key, copies, cells in zip(self._keys(change), change.values(), values, strict=False):
+            touched[key] = None
+            self._group(key).add(cells, copies)
+
+    def _add_all(self, rows: Sequence[Row], copies: Sequence[int], columns: Sequence[Sequence[Any]]) -> Iterable[Row]:
+        """Rows to their groups, all of a group at once; the keys."""
+        if self._global:
+            self._group(()).add_all(columns, copies)
+            return ((),)
+        places: defaultdict[Row, list[int]] = defaultdict(list)
+        for at, key in enumerate(self._keys(rows)):
+            places[key].append(at)
+        for key, own in places.items():
+            self._group(key).add_all([[column[at] for at in own] for column in columns], [copies[at] for at in own])
+        return places
 
     def _group(self, key: Row) -> "_Group":
         found = self._groups.get(key)
@@ -434,6 +480,12 @@ class _Group:
         self.size += copies
         for accumulate, value in zip(self._accumulators, values, strict=True):
             accumulate.add(value, copies)
+
+    def add_all(self, columns: Sequence[Sequence[Any]], copies: Sequence[int]) -> None:
+        """Rows come and go, of which ``columns`` are the arguments."""
+        self.size += sum(copies)
+        for accumulate, values in zip(self._accumulators, columns, strict=True):
+            accumulate.add_all(values, copies)
 
     def results(self) -> Row:
         return tuple([accumulate.result() for accumulate in self._accumulators])

@@ -83,7 +83,8 @@ class Builder:
                 return self._optional(pattern, needed)
             case al.Minus(left=left, right=right):
                 shared = scope(left) & scope(right)
-                sides = self.build(left, needed | shared), self.build(self._semijoined(right, firm(left)), shared)
+                narrowed = self._semijoined(right, firm(left), False)
+                sides = self.build(left, needed | shared), self.build(narrowed, shared)
                 named = frozenset(name for name in shared if not name.startswith(HIDDEN))
                 return self._with(matching.without(*sides, named, self.domain, self.effort))
             case al.Union(left=left, right=right):
@@ -142,9 +143,9 @@ class Builder:
         assert built is not None
         return self._kept(built, late, [each for part in parts for each in firm(part)]) if late else built
 
-    def _semijoined(self, right: al.Pattern, left: Sequence[al.TriplePattern]) -> al.Pattern:
+    def _semijoined(self, right: al.Pattern, left: Sequence[al.TriplePattern], counted: bool = True) -> al.Pattern:
         """The right side as far as the left one can meet it."""
-        return semijoined(right, left) if self.narrow and self.domain is None else right
+        return semijoined(right, left, counted) if self.narrow and self.domain is None else right
 
     def _operand(self, part: al.Pattern, conditions: Sequence[al.Expression], needed: Needed) -> Operator:
         found = leaf(part)
@@ -257,7 +258,7 @@ class Builder:
         inside = self.normal.pattern(pattern)
         outer = frozenset(built.variables)
         if closed(inside, outer):
-            right = self._alone.build(self._alone._semijoined(inside, left), outer)
+            right = self._alone.build(self._alone._semijoined(inside, left, False), outer & scope(inside))
             return built, picked(right, tuple(name for name in right.variables if name in outer))
         taken = mentions(inside)
         names = tuple(name for name in built.variables if name in taken)

@@ -11,6 +11,7 @@ below it, so without that a pull would be 2 ** n.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -101,53 +102,93 @@ class Stateful:
 
 
 class Index:
-    """Bags of rows by key."""
+    """Rows by key with their counts: the only row of a key in ``single``, a bag where there are several in ``bags``.
 
-    def __init__(self, key: Callable[[Row], Row]) -> None:
-        self.key = key
-        self.bags: defaultdict[Key, Bag] = defaultdict(dict)
+    A key is in one of both. Most keys have one row: a tuple takes a fifth of the memory, and half of the time.
+    ``keys_of`` gives the key of each of many rows.
+    """
+
+    def __init__(self, key: Callable[[Row], Row], keys: Callable[[Iterable[Row]], Iterable[Row]] | None = None) -> None:
+        self.key, self.keys_of = key, keys or partial(map, key)
+        self.single: dict[Key, tuple[Row, int]] = {}
+        self.bags: dict[Key, Bag] = {}
 
     def __len__(self) -> int:
-        return sum(map(len, self.bags.values()))
+        return len(self.single) + sum(map(len, self.bags.values()))
+
+    def __bool__(self) -> bool:
+        return bool(self.single or self.bags)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self.single or key in self.bags
 
     def clear(self) -> None:
         """Remove all rows."""
+        self.single.clear()
         self.bags.clear()
 
     def get(self, key: Key) -> Bag:
-        """The rows with this key."""
+        """The rows with this key, not to be changed."""
+        only = self.single.get(key)
+        if only is not None:
+            return {only[0]: only[1]}
         return self.bags.get(key) or {}
 
     def meeting(self, key: Key, _row: Row) -> Sequence[Bag]:
         """The rows, in bags, that agree with a row of the other side, which has this key."""
-        bag = self.bags.get(key)
+        bag = self.get(key)
         return (bag,) if bag else ()
 
     def parts(self) -> Iterator[Mapping[Key, Bag]]:
-        """The tables of bags that it has; each holds all of its rows, or some of them again."""
+        """The tables of bags that it has beside ``single``; each holds all of the other rows, or some of them again."""
         yield self.bags
 
     def count(self, row: Row) -> int:
         """How many copies of a row there are."""
-        bag = self.bags.get(self.key(row))
+        key = self.key(row)
+        only = self.single.get(key)
+        if only is not None:
+            return only[1] if only[0] == row else 0
+        bag = self.bags.get(key)
         return bag.get(row, 0) if bag else 0
 
     def add(self, change: Bag) -> None:
         """Add a change in place."""
-        bags = self.bags
-        if not bags:
-            for key, row in zip(map(self.key, change), change, strict=True):
-                bags[key][row] = change[row]
+        single = self.single
+        if not single and not self.bags:
+            single.update(zip(self.keys_of(change), change.items(), strict=True))
+            if len(single) < len(change):
+                self._part(change)
             return
-        for key, (row, count) in zip(map(self.key, change), change.items(), strict=True):
-            bag = bags[key]
-            now = bag.get(row, 0) + count
-            if now:
-                bag[row] = now
-                continue
-            bag.pop(row, None)
-            if not bag:
-                del bags[key]
+        for key, moved in zip(self.keys_of(change), change.items(), strict=True):
+            before = single.get(key)
+            if before is None:
+                if key in self.bags:
+                    self._add_to_bag(key, *moved)
+                else:
+                    single[key] = moved
+            elif before[0] != moved[0]:
+                del single[key]
+                self.bags[key] = dict((before, moved))
+            elif now := before[1] + moved[1]:
+                single[key] = moved[0], now
+            else:
+                del single[key]
+
+    def _part(self, rows: Bag) -> None:
+        """Have just these rows, of which some have the same key."""
+        bags: defaultdict[Key, Bag] = defaultdict(dict)
+        for key, (row, count) in zip(self.keys_of(rows), rows.items(), strict=True):
+            bags[key][row] = count
+        self.bags = {key: bag for key, bag in bags.items() if len(bag) > 1}
+        self.single = {key: bag.popitem() for key, bag in bags.items() if len(bag) == 1}
+
+    def _add_to_bag(self, key: Key, row: Row, count: int) -> None:
+        bag = self.bags[key]
+        add(bag, row, count)
+        if len(bag) == 1:
+            self.single[key] = bag.popitem()
+            del self.bags[key]
 
 
 class LooseIndex(Index):
@@ -169,7 +210,7 @@ class LooseIndex(Index):
         self._tables.clear()
 
     def parts(self) -> Iterator[Mapping[Key, Bag]]:
-        """The table by key, and those of rows that bind the same of the loose columns."""
+        """The bags by key, and the tables of rows that bind the same of the loose columns."""
         yield from super().parts()
         for tables in self._tables.values():
             yield from tables.values()
@@ -278,13 +319,13 @@ class Pick:
     def __init__(self, inner: Operator, variables: tuple[str, ...]) -> None:
         self.variables, self.certain = variables, inner.certain & frozenset(variables)
         self._inner = inner
-        self._take = picker(inner.variables, variables)
+        self._take = row_picker(inner.variables, variables)
         self._injective = frozenset(inner.variables) <= frozenset(variables)
 
     def pull(self) -> Bag:
         """The change, column by column."""
         change = self._inner.pull()
-        rows, counts = map(self._take, change), change.values()
+        rows, counts = self._take(change), change.values()
         return dict(zip(rows, counts, strict=True)) if self._injective else collect(zip(rows, counts, strict=True))
 
 
@@ -340,6 +381,16 @@ def picker(variables: Sequence[str], wanted: Sequence[str]) -> Callable[[Row], R
         (only,) = positions
         return lambda row: (row[only],)
     return itemgetter(*positions)
+
+
+def row_picker(variables: Sequence[str], wanted: Sequence[str]) -> Callable[[Iterable[Row]], Iterable[Row]]:
+    """As ``picker``, a function of many rows."""
+    if tuple(wanted) == tuple(variables):
+        return iter
+    if len(wanted) == 1 and wanted[0] in variables:
+        cell = itemgetter(variables.index(wanted[0]))
+        return lambda rows: zip(map(cell, rows))
+    return partial(map, picker(variables, wanted))
 
 
 @dataclass

@@ -5,19 +5,18 @@ and ALP): pairs are a set; a path of length zero joins every node of the graph, 
 path, with itself.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Iterable, Iterator
+from itertools import repeat
+from typing import Any, Final
 
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.operators import Bag, Operator, Stateful, add, collect
+from streamgauge.incremental.reach import Edge, ReachedNodes, SteppedNodes
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term
 
 START, END, NODE = ".start", ".end", ".node"
 _ONCE: Final = "?"
-
-Edges = dict[Term, set[Term]]
-_NOWHERE: Final = frozenset[Term]()
 
 
 class GraphNodes:
@@ -38,8 +37,7 @@ class GraphNodes:
 class Reachability(Stateful):
     """The pairs (start, end) for the starts that ``demand`` holds: along ``edges``, and in place for those of ``same``.
 
-    All three inputs are sets. When edges change, the starts that could reach one are followed again from scratch, so
-    cycles need no care. With the modifier ``?`` one step is made, otherwise any number.
+    All three inputs are sets. With the modifier ``?`` one step is made, otherwise any number.
     """
 
     variables: tuple[str, ...] = (START, END)
@@ -54,97 +52,58 @@ class Reachability(Stateful):
 
     def forget(self) -> None:
         """Begin again from nothing."""
-        self._forward: Edges = {}
-        self._backward: Edges = {}
-        self._starts: set[Term] = set()
+        self._nodes = SteppedNodes(self._effort) if self._once else ReachedNodes(self._effort)
         self._own: set[Term] = set()
-        self._ends: Edges = {}
+        self._placed: set[Term] = set()
 
     @property
     def held(self) -> int:
         """How many edges, starts and ends it remembers."""
-        return sum(map(len, (*self._forward.values(), *self._ends.values(), self._starts, self._own)))
+        return self._nodes.held + len(self._own)
+
+    def tables(self) -> Iterator[Any]:
+        """The tables of edges and ends; not to be changed."""
+        return self._nodes.tables()
 
     def pull(self) -> Bag:
-        """The pairs of the touched starts, new ones less old ones."""
-        touched = self._follow_edges(self._edges.pull())
-        touched |= _update(self._starts, self._demand.pull())
+        """The pairs that came and went."""
+        edges, starts = self._edges.pull(), self._demand.pull()
+        touched = _came(starts) + _went(starts)
         if self._same is not None:
-            touched |= _update(self._own, self._same.pull())
+            own = self._same.pull()
+            self._own.update(_came(own))
+            self._own.difference_update(_went(own))
+            touched += [*_came(own), *_went(own)]
         change: Bag = {}
-        for start in touched:
-            self._refresh(change, start)
+        moves = self._nodes.change(_pairs(edges, 1), _pairs(edges, -1), _came(starts), _went(starts))
+        for start, lost, gained in moves:
+            for ends, count in ((lost, -1), (gained, 1)):
+                if ends:
+                    change.update(dict.fromkeys(zip(repeat(start), ends, strict=False), count))
+            touched.append(start)
+        self._place(touched, change)
         return change
 
-    def _follow_edges(self, change: Bag) -> set[Term]:
-        """Take in changed edges; the starts that could reach one of them, before or after."""
-        gone = []
-        for row, count in change.items():
-            source, target = _pair(row)
-            if count > 0:
-                self._forward.setdefault(source, set()).add(target)
-                self._backward.setdefault(target, set()).add(source)
-            else:
-                gone.append((source, target))
-        sources = {source for source, _ in map(_pair, change)}
-        touched = sources if self._once else sources | _reached(sources, self._backward, self._effort)
-        for source, target in gone:
-            _take(self._forward, source, target)
-            _take(self._backward, target, source)
-        return touched & self._starts
-
-    def _refresh(self, change: Bag, start: Term) -> None:
-        old = self._ends.pop(start, set())
-        new = self._follow(start) if start in self._starts else set()
-        if new:
-            self._ends[start] = new
-        for end in old - new:
-            add(change, (start, end), -1)
-        for end in new - old:
-            add(change, (start, end), 1)
-
-    def _follow(self, start: Term) -> set[Term]:
-        ends = set(self._forward.get(start, ())) if self._once else _reached((start,), self._forward, self._effort)
-        if start in self._own:
-            ends.add(start)
-        return ends
+    def _place(self, touched: Iterable[Term], change: Bag) -> None:
+        """Add the pairs of a node with itself, where a node does not reach itself by an edge."""
+        for node in touched if self._own or self._placed else ():
+            placed = node in self._own and node in self._nodes.starts and node not in self._nodes.ends(node)
+            if placed is not (node in self._placed):
+                (self._placed.add if placed else self._placed.discard)(node)
+                add(change, (node, node), 1 if placed else -1)
 
 
-def _pair(row: tuple[Term | None, ...]) -> tuple[Term, Term]:
-    source, target = row
-    assert source is not None
-    assert target is not None
-    return source, target
+def _pairs(change: Bag, sign: int) -> list[Edge]:
+    """The edges of one sign."""
+    return [(source, target) for (source, target), count in change.items() if count * sign > 0 and source and target]
 
 
-def _update(known: set[Term], change: Bag) -> set[Term]:
-    """Bring a set of nodes up to date; the nodes that came or went."""
-    touched = set()
-    for (node,), count in change.items():
-        assert node is not None
-        (known.add if count > 0 else known.discard)(node)
-        touched.add(node)
-    return touched
+def _came(change: Bag) -> list[Term]:
+    return [node for (node,), count in change.items() if count > 0 and node is not None]
 
 
-def _take(edges: Edges, source: Term, target: Term) -> None:
-    targets = edges[source]
-    targets.discard(target)
-    if not targets:
-        del edges[source]
-
-
-def _reached(starts: Iterable[Term], edges: Mapping[Term, set[Term]], effort: EvaluationBudget) -> set[Term]:
-    """The nodes at the end of one step or more."""
-    found: set[Term] = set()
-    waiting = list(starts)
-    while waiting:
-        ends = edges.get(waiting.pop(), _NOWHERE)
-        effort.spend(1 + len(ends))
-        fresh = ends - found
-        found |= fresh
-        waiting += fresh
-    return found
+def _went(change: Bag) -> list[Term]:
+    return [node for (node,), count in change.items() if count < 0 and node is not None]
 
 
 class PathSolutions:
@@ -159,8 +118,11 @@ class PathSolutions:
     def pull(self) -> Bag:
         """The change over the variables."""
         one, two = self._nodes
+        pairs = self._pairs.pull()
+        if self._at == [0, 1]:
+            return pairs
         found: Bag = {}
-        for pair, count in self._pairs.pull().items():
+        for pair, count in pairs.items():
             start, end = pair
             if (isinstance(one, str) and one != start) or (isinstance(two, str) and two != end):
                 continue

@@ -291,20 +291,35 @@ def firm(pattern: al.Pattern) -> tuple[al.TriplePattern, ...]:
             return ()
 
 
-def semijoined(right: al.Pattern, left: Sequence[al.TriplePattern]) -> al.Pattern:
-    """The right side as far as it agrees with solutions that meet ``left``.
+def semijoined(right: al.Pattern, left: Sequence[al.TriplePattern], counted: bool = True) -> al.Pattern:
+    """The right side as far as it agrees with solutions that meet ``left``; ``counted``: each row as often as before.
 
-    The same pattern where that would not make it smaller: it is no basic graph pattern under simple filters, it names
-    a term itself, or ``left`` names none that is connected with it.
+    The same pattern where that would not make it smaller: it is no basic graph pattern under simple filters over its
+    variables, it names a term itself, or ``left`` names none that is connected with it. Where rows are not counted they
+    have the variables of ``left`` too.
     """
     block = _block(right)
     if block is None or any(map(_is_bound, block.patterns)):
         return right
-    more = _connected(block, left)
+    more = _pruned(_connected(block, left), set(al.pattern_variables(block)))
     if not any(map(_is_bound, more)) or len(block.patterns) + len(more) > MOST:
         return right
     whole = _with_block(right, al.BGP((*block.patterns, *more)))
-    return al.Distinct(al.Project(whole, al.pattern_variables(block)))
+    return al.Distinct(al.Project(whole, al.pattern_variables(block))) if counted else whole
+
+
+def _pruned(more: Sequence[al.TriplePattern], own: set[al.Var]) -> list[al.TriplePattern]:
+    """Without the patterns that name no term and lead to none: they leave out few rows."""
+    kept = list(more)
+    while True:
+        known = [set(al.triple_variables(each)) for each in kept]
+        for at, each in enumerate(kept):
+            others = own.union(*known[:at], *known[at + 1 :]) - own
+            if not _is_bound(each) and not (known[at] & others):
+                del kept[at]
+                break
+        else:
+            return kept
 
 
 def _block(pattern: al.Pattern) -> al.BGP | None:
@@ -313,7 +328,9 @@ def _block(pattern: al.Pattern) -> al.BGP | None:
             plain = all(isinstance(each.predicate, al.Var | str) for each in patterns)
             return pattern if patterns and plain else None
         case al.Filter(condition=condition, pattern=inner) if not reads_patterns(condition):
-            return _block(inner)
+            found = _block(inner)
+            own = {variable.name for variable in al.pattern_variables(inner)}
+            return found if own.issuperset(variables_of(condition)) else None
         case _:
             return None
 

@@ -14,13 +14,11 @@ terms as text, column after column.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from hashlib import blake2b
 from typing import Any, Final, Protocol, TypeAlias
 
 from sortedcontainers import SortedList
 
-from streamgauge.incremental.aggregates import Descending
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
 from streamgauge.incremental.operators import Bag, Stateful, add, collect
@@ -29,7 +27,7 @@ from streamgauge.incremental.row_joins import FALSE, TRUE
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Term, Triple, is_blank, is_iri, is_literal
 from streamgauge.query.traversal import every_expression
-from streamgauge.sparql.comparison import value_key
+from streamgauge.sparql.comparison import descending, value_key
 from streamgauge.sparql.expression import VOLATILE
 from streamgauge.sparql.values import read
 
@@ -333,13 +331,4 @@ def _sign(change: tuple[Row, int]) -> bool:
 def _key(term: str | None, down: bool) -> Place:
     """Where a term stands: equal for terms that SPARQL has equal."""
     key = _UNBOUND if term is None else value_key(read(term))
-    return tuple(map(_reversed, key)) if down else key
-
-
-def _reversed(part: Any) -> Any:
-    """A part of a key that stands in reverse: numbers are negated, which compares faster."""
-    if isinstance(part, Decimal):
-        return part.copy_negate()
-    if isinstance(part, int | float):
-        return -part
-    return Descending(part)
+    return tuple(map(descending, key)) if down else key

@@ -24,6 +24,7 @@ from streamgauge.incremental.operators import (
     add,
     add_all,
     picker,
+    row_picker,
 )
 from streamgauge.model.terms import XSD, Row, Term
 
@@ -37,6 +38,7 @@ class Merge:
         self.variables = (*left.variables, *(name for name in right.variables if name not in shared))
         self.left_key = picker(left.variables, certain)
         self.right_key = picker(right.variables, certain)
+        self._keys = row_picker(left.variables, certain), row_picker(right.variables, certain)
         self.loose = [
             (left.variables.index(name), right.variables.index(name)) for name in shared if name not in certain
         ]
@@ -58,7 +60,7 @@ class Merge:
     def indexes(self) -> tuple[Index, Index]:
         """Indexes of the rows on the left and on the right."""
         if not self.loose:
-            return Index(self.left_key), Index(self.right_key)
+            return Index(self.left_key, self._keys[0]), Index(self.right_key, self._keys[1])
         lefts, rights = zip(*self.loose, strict=True)
         return LooseIndex(self.left_key, lefts, rights), LooseIndex(self.right_key, rights, lefts)
 
@@ -165,7 +167,7 @@ def _nothing(_rows: Bag) -> Bag:
 
 
 def _themselves(rows: Bag) -> Bag:
-    return rows.copy()
+    return rows
 
 
 def _less(change: Bag, rows: Bag) -> None:
@@ -220,44 +222,56 @@ class PerKey(Matching):
     """A row meets all that have its key."""
 
     def _met_by(self, right: Bag, change: Bag) -> None:
-        if not self._lefts.bags:
-            self._rights.add(right)
+        lefts, rights = self._lefts, self._rights
+        if not lefts:
+            rights.add(right)
             return
-        lefts, rights = self._lefts.bags, self._rights.bags
         touched: dict[Row, Bag] = {}
+        single, bags, key_of = lefts.single, lefts.bags, rights.key
         for row, count in right.items():
-            key = self._rights.key(row)
-            if key in lefts:
+            key = key_of(row)
+            if key in single or key in bags:
                 touched.setdefault(key, {})[row] = count
-        before = touched.keys() & rights.keys()
-        self._rights.add(right)
+        before = {key for key in touched if key in rights}
+        rights.add(right)
         for key, rows in touched.items():
             if (key in rights) is not (key in before):
-                self._turn(change, lefts[key], key in rights)
+                self._turn(change, lefts.get(key), key in rights)
             if self._output.pair is not None:
-                self._pairs(change, lefts[key], rows)
+                self._pairs(change, lefts.get(key), rows)
 
     def _meet(self, left: Bag, change: Bag) -> None:
-        rights, key_of, rest_of = self._rights.bags, self._lefts.key, self._rest
-        pairs, made, most = self._output.pair is not None, 0, self._effort.left // self._effort.weight
         met: Bag = {}
-        alone: Bag = {}
-        for row, count in left.items() if rights else ():
-            bag = rights.get(key_of(row))
-            if bag is None:
-                alone[row] = count
-                continue
-            met[row] = count
-            if pairs:
-                made += len(bag)
-                if made > most:
-                    break
-                for other, times in bag.items():
-                    add(change, row + rest_of(other), count * times)
-        self._effort.spend(made * self._effort.weight)
+        alone: Bag = left
+        if self._rights:
+            single, bags = self._rights.single, self._rights.bags
+            there = [key in single or key in bags for key in self._lefts.keys_of(left)]
+            met = dict(compress(left.items(), there))
+            alone = {} if len(met) == len(left) else {row: count for row, count in left.items() if row not in met}
+            if met and self._output.pair is not None:
+                add_all(change, self._paired(met))
         self._lefts.add(left)
-        add_all(change, self._output.alone(alone if rights else left))
+        add_all(change, self._output.alone(alone))
         add_all(change, self._output.met(met))
+
+    def _paired(self, lefts: Bag) -> Bag:
+        """A row for each on the left and each on the right that has its key: no two are the same."""
+        made, most = 0, self._effort.left // self._effort.weight
+        single, bags, rest_of = self._rights.single, self._rights.bags, self._rest
+        pairs: Bag = {}
+        for key, (row, count) in zip(self._lefts.keys_of(lefts), lefts.items(), strict=True):
+            only = single.get(key)
+            if only is not None:
+                made += 1
+                pairs[row + rest_of(only[0])] = count * only[1]
+                continue
+            made += len(bags[key])
+            if made > most:
+                break
+            for other, times in bags[key].items():
+                pairs[row + rest_of(other)] = count * times
+        self._effort.spend(made * self._effort.weight)
+        return pairs
 
     def _pairs(self, change: Bag, lefts: Bag, rights: Bag) -> None:
         self._effort.spend(len(lefts) * len(rights) * self._effort.weight)

@@ -1,9 +1,10 @@
 """The page of runs: verdict, plots, and tables of runs, judged reports, rows that make one wrong, and conditions."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from markupsafe import Markup
 
@@ -14,6 +15,7 @@ from streamgauge.model.verdict import Judgement
 from streamgauge.report import cards, colours
 from streamgauge.report.cards import pace
 from streamgauge.report.charts import ChartDrawing
+from streamgauge.report.exports import PAGE, Links, inside
 from streamgauge.report.figures import export
 from streamgauge.report.numbers import NOTHING, duration, moment, percent, seconds
 from streamgauge.report.plots import COST, LATE, RIGHT, STEADY, Figure, plots
@@ -168,25 +170,58 @@ def _value(name: str, value: object) -> str:
     return str(value)
 
 
-def document(runs: Sequence[Judged], title: str) -> str:
-    """The whole page as text; everything that an engine or a workload said is escaped."""
+Section: TypeAlias = tuple[str, str, list[Figure]]
+"""A section of plots: its anchor, its heading and its plots."""
+
+Made: TypeAlias = Callable[[Sequence[Section], Sequence[str]], Links]
+"""Makes the links of plots to their files, from the sections of the page and the names of its series."""
+
+
+@dataclass(frozen=True)
+class ServedPage:
+    """The parts of a page that a server shows: its drawings, the links of plots, its script and where it leads.
+
+    ``script`` is the address of the script that puts drawings in, ``back`` that of the run, ``saved`` that of the
+    page as one file.
+    """
+
+    drawing: ChartDrawing
+    links: Made
+    script: str
+    back: str
+    saved: str
+
+
+def document(runs: Sequence[Judged], title: str, served: ServedPage | None = None) -> str:
+    """The whole page as text, self-contained unless it is ``served``.
+
+    Everything that an engine or a workload said is escaped.
+    """
     if not runs:
         raise ValueError("there is no run to report: give at least one run with its verdict")
     series = series_of(runs)
-    return html(
-        "page.html.j2",
+    labels = [one.label for one in series]
+    found = sections(series, served.drawing if served else None)
+    parts = dict[str, Any](
         title=title,
         headline=cards.headline(series),
         cards=cards.cards(series),
         summary=summary(series),
         summary_headings=SUMMARY_HEADINGS,
-        sections=sections(series),
+        sections=found,
         windows=window_tables(series),
         window_headings=window_headings(series),
         conditions=conditions(series),
-        labels=[one.label for one in series],
+        labels=labels,
         swatches=[swatch(one.index) for one in series],
+        served=served,
     )
+    if served is not None:
+        return html("page.html.j2", links=served.links(found, labels), **parts)
+    text = html("page.html.j2", links={}, **parts)
+    figures = [figure for _, _, each in found for figure in each]
+    links = inside(figures, labels, PAGE - len(text))
+    return html("page.html.j2", links=links, **parts) if links else text
 
 
 def write_figures(runs: Sequence[Judged], folder: Path) -> list[Path]:
@@ -196,9 +231,9 @@ def write_figures(runs: Sequence[Judged], folder: Path) -> list[Path]:
     return export(drawn, [one.label for one in series], folder)
 
 
-def sections(series: Sequence[Series]) -> list[tuple[str, str, list[Figure]]]:
+def sections(series: Sequence[Series], drawing: ChartDrawing | None = None) -> list[Section]:
     """The plots under their headings, each with its anchor; headings without any plot are left out."""
-    drawing, found = ChartDrawing(), dict[str, list[Figure]]()
+    drawing, found = drawing or ChartDrawing(), dict[str, list[Figure]]()
     for plot in plots():
         found.setdefault(plot.section, []).extend(plot.figures(drawing, series))
     return [(anchor(name), name, figures) for name, figures in found.items() if figures]

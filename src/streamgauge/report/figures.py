@@ -52,18 +52,27 @@ def export(figures: Iterable["Figure"], labels: Sequence[str], folder: Path) -> 
     for figure in figures:
         if figure.chart is None or figure.numbers is None:
             continue
-        chart = with_legend(_unlinked(figure.chart(figure.size)), [(index, labels[index]) for index in figure.series])
-        written += _drawn(chart, folder / figure.numbers.name)
+        written += _drawn(standing_alone(figure, labels), folder / figure.numbers.name)
         written.append(write_numbers(figure.numbers, folder))
     return written
 
 
+def standing_alone(figure: "Figure", labels: Sequence[str]) -> charts.Spec:
+    """The chart of a drawn figure for a file: with a legend, without links to rows of the page."""
+    assert figure.chart is not None
+    return with_legend(_unlinked(figure.chart(figure.size)), [(index, labels[index]) for index in figure.series])
+
+
+def on_white(chart: charts.Spec) -> charts.Spec:
+    """The chart on white paper, for pictures that cannot be seen through."""
+    return chart | {"config": chart["config"] | {"background": "white"}}
+
+
 def _drawn(chart: charts.Spec, path: Path) -> list[Path]:
     version = charts.VERSION
-    on_white = chart | {"config": chart["config"] | {"background": "white"}}
     files = [Path(f"{path}.{kind}") for kind in ("svg", "png", "pdf")]
     files[0].write_text(vl_convert.vegalite_to_svg(chart, vl_version=version), encoding="utf-8")
-    files[1].write_bytes(vl_convert.vegalite_to_png(on_white, vl_version=version, scale=_SHARP))
+    files[1].write_bytes(vl_convert.vegalite_to_png(on_white(chart), vl_version=version, scale=_SHARP))
     files[2].write_bytes(vl_convert.vegalite_to_pdf(chart, vl_version=version))
     return files
 

@@ -104,8 +104,9 @@ def answered(found: Held, asked: Sequence[Asked]) -> list[tuple[ExpectedReport, 
     sizes = {due: sum(triples(contents, counting).values()) for due, contents in found}
     snapshots = [Snapshot(query, semantics.content, semantics.empty_aggregate) for query, semantics in asked]
     answers: list[list[tuple[Row, ...]]] = [[] for _ in asked]
+    loaded: Loaded | None = None
     for _, contents in found:
-        loaded = Loaded(contents)
+        loaded = Loaded(contents, loaded)
         for snapshot, rows in zip(snapshots, answers, strict=True):
             rows.append(snapshot.rows(contents, loaded))
     return [

@@ -32,24 +32,44 @@ _StoredTerm: TypeAlias = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
 
 
 class Loaded:
-    """A content as evaluators need it, made once for all queries over the same windows and static data."""
+    """A content as evaluators need it, made once for all queries over the same windows and static data.
 
-    def __init__(self, contents: Contents) -> None:
+    ``before`` is the content of the report before: where nothing of it has left, its store is taken over and filled up.
+    """
+
+    def __init__(self, contents: Contents, before: "Loaded | None" = None) -> None:
         self._contents = contents
         self._stores: dict[bool, ox.Store] = {}
         self._literals: Set[Term] | None = None
+        self._come = None if before is None else _come(before._contents, contents)
+        self._before = None if self._come is None else before
+        if before is not None:
+            before._before = None
 
     def literals(self, make: Callable[[Contents], Set[Term]]) -> Set[Term]:
         """The literals of the content and the static data."""
         if self._literals is None:
-            self._literals = make(self._contents)
+            known = None if self._before is None else self._before._literals
+            self._literals = make(self._contents) if known is None else known | make(self._come or ())
         return self._literals
 
-    def store(self, timed: bool, make: Callable[[Contents], ox.Store]) -> ox.Store:
-        """A store with the content, ``timed`` with the times of triples; it is only asked."""
+    def store(self, timed: bool, grows: bool, fill: Callable[[Contents, ox.Store | None], ox.Store]) -> ox.Store:
+        """A store with the content, ``timed`` with the times of triples; it is only asked.
+
+        ``fill`` adds a content to a store, or to an empty one; ``grows`` where more content only adds to a store.
+        """
         if timed not in self._stores:
-            self._stores[timed] = make(self._contents)
+            known = self._before._stores.pop(timed, None) if grows and self._before is not None else None
+            self._stores[timed] = fill(self._contents if known is None else self._come or (), known)
         return self._stores[timed]
+
+
+def _come(before: Contents, now: Contents) -> Contents | None:
+    """What each window holds more than before; ``None`` where something has left."""
+    pairs = list(zip(before, now, strict=True))
+    if any(new[: len(old)] != old for old, new in pairs):
+        return None
+    return tuple(new[len(old) :] for old, new in pairs)
 
 
 class Snapshot:
@@ -108,7 +128,8 @@ class Snapshot:
             loaded = loaded or Loaded(contents)
             forms = _AS_STORED if self._volatile else self._contents.forms(loaded.literals(self._literals))
             if forms is not None:
-                return self._by_pyoxigraph(loaded.store(self._timed, self._store), forms)
+                grows = not self._timed and self._counting is Counting.SET
+                return self._by_pyoxigraph(loaded.store(self._timed, grows, self._store), forms)
         return self._by_algebra(self._dataset(contents))
 
     def rows_of(self, store: ox.Store) -> tuple[Row, ...]:
@@ -157,21 +178,27 @@ class Snapshot:
             case _:
                 return ((None,) * len(self.variables),)
 
-    def _store(self, contents: Contents) -> ox.Store:
+    def _store(self, contents: Contents, known: ox.Store | None = None) -> ox.Store:
+        """A store with what windows hold; ``known`` holds the static data and what they held before."""
+        quads = ox.parse("\n".join(self._quads(contents, known is None)).encode(), format=ox.RdfFormat.N_QUADS)
+        if known is not None:
+            known.extend(quads)
+            return known
         store = ox.Store()
         for name in self._names:
             if name is not None:
                 store.add_graph(ox.NamedNode(name))
-        store.bulk_extend(ox.parse("\n".join(self._quads(contents)).encode(), format=ox.RdfFormat.N_QUADS))
+        store.bulk_extend(quads)
         return store
 
-    def _quads(self, contents: Contents) -> Iterator[str]:
-        """The windows' triples in their graphs, static data in the default graph, stamps where they are asked for."""
+    def _quads(self, contents: Contents, first: bool) -> Iterator[str]:
+        """The windows' triples in their graphs, stamps where asked for, and ``first`` the static data."""
         if self._counting is Counting.BAG:
             held = [triple for inside in contents for arrival in inside for triple in arrival.triples]
             yield from (_quad(triple, f"urn:occurrence:{n}") for n, triple in enumerate((*held, *self._static)))
             return
-        yield from (_quad(triple, None) for triple in self._static)
+        if first:
+            yield from (_quad(triple, None) for triple in self._static)
         for name, inside in zip(self._names, contents, strict=True):
             yield from (_quad(triple, name) for arrival in inside for triple in arrival.triples)
         if self._timed:

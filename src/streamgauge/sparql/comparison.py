@@ -6,6 +6,7 @@ not allowed, only the same term is known to be equal; everything else is an erro
 
 import math
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any, Final
 
@@ -161,6 +162,45 @@ def value_key(value: Value) -> tuple[Any, ...]:
     """``order_key`` without the term: equal for equal values."""
     place = _place(value)
     return (place, *_literal_key(value)) if place == 4 else (place, written(value)[1:-1])
+
+
+def value_keys(terms: Sequence[Term]) -> list[tuple[Any, ...]]:
+    """``value_key`` of each term; an IRI is not read for that."""
+    iri = _PLACES[IRI]
+    return [(iri, each[1:-1]) if each[0] == "<" and each[1] != "<" else value_key(read(each)) for each in terms]
+
+
+class Descending:
+    """A key, or a part of one, that stands in reverse."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+
+    def __lt__(self, other: "Descending") -> bool:
+        return bool(other.key < self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Descending) and bool(other.key == self.key)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+_INVERTED: Final = bytes(max(0, 245 - byte) for byte in range(256))
+"""For each byte of UTF-8, of which none is above 244, one that stands in reverse; none is 255, which ends a text."""
+
+
+def descending(part: Any) -> Any:
+    """A part of a key that stands in reverse, as one of a type that compares in C where there is such."""
+    if isinstance(part, str):
+        return part.encode("utf-8", "surrogatepass").translate(_INVERTED) + b"\xff"
+    if isinstance(part, Decimal):
+        return part.copy_negate()
+    if isinstance(part, int | float):
+        return -part
+    return Descending(part)
 
 
 def _literal_key(value: Value) -> tuple[Any, ...]:

@@ -31,9 +31,14 @@ TEMPLATES = (
     "?x P C OPTIONAL { ?x Q ?y }",
     "?x P C OPTIONAL { ?x Q ?y FILTER( ?y != C ) } OPTIONAL { ?y R ?z }",
     "?x P C MINUS { ?x Q ?y . ?y R ?z }",
+    "?x P C . ?x R ?w MINUS { ?x Q ?y FILTER( ?w != C2 ) }",
+    "?x P C . ?x R ?w OPTIONAL { { ?x Q ?y FILTER( ?w != C2 ) } }",
+    "?x R ?w . ?w P C . ?x Q ?z MINUS { ?x P ?y }",
+    "?x R ?w . ?w P C . ?x Q ?z FILTER NOT EXISTS { ?x P ?y FILTER( ?y != ?z ) }",
     "?x P C FILTER NOT EXISTS { ?x Q ?y }",
     "?x P C . ?y Q C FILTER EXISTS { ?x R ?y . ?y Q ?z }",
     "{ ?x P C } UNION { ?x Q C2 . ?x a K }",
+    "{ SELECT ?x (COUNT(*) AS ?n) { ?x P ?y . ?x Q ?z . ?z R ?w . ?x P C } GROUP BY ?x }",
     "{ SELECT ?y (COUNT(?x) AS ?n) (MAX(?x) AS ?m) { ?x P ?y . ?x Q C } GROUP BY ?y }",
 )
 WORDS = {"P": PROPERTIES, "Q": PROPERTIES, "R": PROPERTIES, "C": THINGS, "C2": THINGS, "K": CLASSES}

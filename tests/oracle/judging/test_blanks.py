@@ -68,6 +68,7 @@ def test_two_graphs_that_colours_do_not_tell_apart_are_told_apart():
     assert overlap(triangles, list(reversed(triangles)), frozenset()).common == 6
 
 
+@pytest.mark.slow
 def test_many_observations_alike_are_matched_quickly():
     rows = [(f"_:o{i}", "<p>", f"_:r{i}") for i in range(3000)] + [(f"_:r{i}", "<v>", "<urn:x>") for i in range(3000)]
     said = [tuple(f"{term}z" if term.startswith("_:") else term for term in row) for row in rows]

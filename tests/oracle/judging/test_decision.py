@@ -2,11 +2,15 @@
 
 from dataclasses import replace
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from streamgauge.model.answer import Answer
-from streamgauge.model.semantics import R2S, Origin
+from streamgauge.model.semantics import R2S, Grain, Origin
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
-from streamgauge.oracle.judging.oracle import JudgingRules, by_rows, check, decide, in_columns, unknown
+from streamgauge.oracle.judging.oracle import JudgingRules, best_possible, by_rows, check, decide, in_columns, unknown
 from streamgauge.semantics.profiles import RSPQL
 from tests.notation import stream
 from tests.oracle.runs import TEXT, right_run
@@ -74,6 +78,40 @@ def test_the_best_of_wrong_candidates_wins_and_the_smallest_of_equal_ones():
     nothing = judged(replace(run, answers=tuple(replace(each, added=(A,)) for each in run.answers)))
     # From 0 on there are four reports, from 1 on three, as there are answers: no report is missed.
     assert (nothing.judgement, nothing.t0, nothing.precision, nothing.recall) == (Judgement.WRONG, 1, 0.0, 0.0)
+
+
+@pytest.mark.slow
+@given(st.data())
+def test_the_bound_of_a_candidate_changes_no_verdict(data):
+    """Answers that were lost, moved, or have wrong rows, under every operator and grain, beside a search without it."""
+    semantics = replace(SEARCH, r2s=data.draw(st.sampled_from(R2S)), r2s_able=frozenset(R2S))
+    run = right_run(replace(semantics, origin=Origin.FIXED, t0=data.draw(st.integers(0, 5))))
+    moved = [
+        replace(each, instant=each.instant + data.draw(st.sampled_from((0, 0, 1))), added=(*each.added, *wrong))
+        for each in run.answers
+        if data.draw(st.integers(0, 4)) and (wrong := data.draw(st.sampled_from(((), (), (A,))))) is not None
+    ]
+    grain = data.draw(st.sampled_from(Grain))
+    said = moved if grain is Grain.REPORT else [replace(each, added=(row,)) for each in moved for row in each.added]
+    run = replace(run, answers=tuple(said), header=replace(run.header, semantics=replace(semantics, grain=grain)))
+    expect = definition(stream(TEXT))
+    assert judged(run) == check(run, lambda *asked: expect(*asked), 0, JudgingRules())
+
+
+def test_a_candidate_that_cannot_be_better_is_not_scored():
+    run = right_run(RSPQL)
+    bound = best_possible(run, definition(stream(TEXT)))
+    assert bound is not None
+    assert bound(0) == (True, 1 + 1e-9, 0)
+    assert [bound(t0) for t0 in range(1, 5)] == [(False, 0.0, -len(run.answers))] * 4
+    unnamed = replace(run, answers=tuple(replace(each, instant=None) for each in run.answers))
+    assert best_possible(unnamed, definition(stream(TEXT))) is None
+    scored: list[int] = []
+    wrong = replace(run, answers=(*run.answers[:-1], replace(run.answers[-1], added=(A,))))
+    searched = replace(wrong, header=replace(run.header, semantics=SEARCH))
+    score = by_rows(searched, definition(stream(TEXT)), JudgingRules())
+    found = decide(searched, lambda t0: scored.append(t0) or score(t0), 0, JudgingRules(), bound=bound)
+    assert (scored, found.t0) == ([0, 5], 0)
 
 
 def test_of_candidates_with_equal_rows_the_one_with_fewest_missed_reports_wins():

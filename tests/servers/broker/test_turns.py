@@ -122,6 +122,7 @@ def test_what_costs_too_much_is_one_sentence_and_leaves_nothing(query, why):
     assert (made.channels(), readers) == ([], [])
 
 
+@pytest.mark.slow
 def test_an_evaluation_that_computes_for_too_long_is_stopped():
     made = broker(limits=Limits(seconds=0.1, effort=1 << 40))
     made.load(people(2000))

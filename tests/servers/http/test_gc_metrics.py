@@ -15,6 +15,7 @@ def automatic():
     gc.enable()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("automatic")
 def test_each_collection_counts_once_and_as_long_as_it_took():
     now = iter(range(100))

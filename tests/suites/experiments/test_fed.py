@@ -53,7 +53,7 @@ def test_another_thread_tells_and_ends_with_the_run():
         FeedProgress(stream(), 0, 60_000), lambda what, share: heard.append((what, share)), 0.001
     ) as fed:
         assert [each.time for each in fed] == list(TIMES)
-        while not heard:
+        while not heard or heard[-1][1] < FEEDING:
             time.sleep(0.001)
     count = len(heard)
     assert heard[-1] == ("all is fed, the engine is at its last answers", FEEDING)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -144,6 +145,12 @@ def test_text_of_a_run_stays_text(tmp_path):
             assert "&lt;img src=x" in text
             for tag in ("<script>alert", "<img src=x", "<b>name"):
                 assert tag not in text
+        asked = re.findall(r'(?:data-drawing|href)="([^"]*[?](?:drawing|file|saved)=[^"]*)"', text)
+        assert len(asked) > 20
+        for answer in map(client.get, asked[::5]):
+            assert answer.status_code == 200
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert answer.headers["content-type"] == "text/csv; charset=utf-8" or b"<img src=x" not in answer.content
 
 
 @pytest.mark.parametrize(

@@ -122,8 +122,11 @@ def test_the_page_of_a_run_leads_to_its_report(client):
     assert "streamgauge explain" not in client.get("/runs/run/runs/hot/right").text
     answer = client.get("/runs/report/runs/hot/wrong")
     assert "Streamgauge report" in answer.text
-    assert "script-src" not in answer.headers["content-security-policy"]
+    assert "; script-src 'self'; style-src" in answer.headers["content-security-policy"]
     assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+    saved = client.get("/runs/report/runs/hot/wrong?saved=1").headers["content-security-policy"]
+    assert "script-src" not in saved
+    assert saved.startswith("default-src 'none'")
     assert client.get("/runs/report/elsewhere/recorded").status_code == 400
     assert "streamgauge run" not in page
     assert "Not judged yet" in client.get("/runs/run/elsewhere/recorded").text

@@ -303,6 +303,7 @@ def answer_bytes(asked: Iterable[StandingQuery]) -> int:
         tables = (each.kept.solutions(), *each.kept.tables())
         for table in tables:
             if isinstance(table, Index):
+                found += getsizeof(table.single) + (_PAIRS + ROW) * len(table.single)
                 found += sum(map(_index_bytes, table.parts()))
             else:
                 found += getsizeof(table) + ROW * len(table)

@@ -99,7 +99,7 @@ class PatternEntry(PendingRows):
         """Find what there is, a part at each step, and be told of changes from the first on; TooMuchError."""
         running, constants = self._pool.joins(self._asked)
         self._enter(running, Taker(self._found, self._owner), constants)
-        if running.looks <= TURN:
+        if running.looks(constants) <= TURN:
             most = min(TURN, effort.left)
             left = running.find(Taker(self._found, self._owner), constants, most)
             if left >= 0:

@@ -22,6 +22,8 @@ A worked example: the rows of ``?x :in ?g . ?x :name ?n`` for takers with a cons
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
+from statistics import fmean
 from typing import Final
 
 from streamgauge.incremental.conditions import PARTS, size_of, test, variables_of
@@ -111,6 +113,8 @@ def fact_joins(
 
 
 _DEEP: Final = 80
+_SAMPLE: Final = 32
+"""Subjects whose objects are counted to see how many a subject has."""
 _GUESS: Final = 4.0
 """Subjects of an object, as long as nobody has counted objects."""
 
@@ -213,6 +217,17 @@ class FactJoins:
         first = self.patterns[self._search[0]]
         return None if variables_in(first).intersection(self.keys) else kind_of(self.facts, first)
 
+    def looked_up(self, constants: Sequence[Term]) -> int:
+        """How many facts the first pattern has for values of the keys, where it looks one of them up."""
+        pattern, known = self.patterns[self._search[0]], dict(zip(self.keys, constants, strict=True))
+        kind = kind_of(self.facts, pattern)
+        if not isinstance(kind, Property):
+            return 0
+        subject, _, end = (known.get(node.name) if isinstance(node, Var) else None for node in nodes_of(pattern))
+        if subject is not None:
+            return len(kind.out.get(subject, ()))
+        return 0 if end is None else len(kind.backward().get(end, ()))
+
     @cached_property
     def _search(self) -> list[int]:
         """The order of the patterns in a search of all solutions."""
@@ -240,14 +255,15 @@ class FactJoins:
         return state, -len(open_), -several, known, -self._size(pattern)
 
     def _several(self, pattern: TriplePattern, open_: Sequence[Var]) -> float:
-        """About how many facts there are where one end is bound: of a property, as many for each subject or object."""
+        """About how many facts there are where one end is bound: of a property, for its first subjects or an object."""
         kind = kind_of(self.facts, pattern)
         if not isinstance(kind, Property) or len(open_) != 1:
             return 0.0
-        if kind.into is None:  # it is made where it is needed: each costs every fact that comes
-            return _GUESS if open_[0] == pattern.subject else 1.0
-        subjects, objects = len(kind.out) or 1, len(kind.into) or 1
-        return max(1.0, subjects / objects if open_[0] == pattern.subject else objects / subjects)
+        if open_[0] == pattern.subject:
+            if kind.into is None:  # it is made where it is needed: each costs every fact that comes
+                return _GUESS
+            return max(1.0, len(kind.out) / (len(kind.into) or 1))
+        return fmean(map(len, islice(kind.out.values(), _SAMPLE))) if kind.out else 1.0
 
     def _size(self, pattern: TriplePattern) -> int:
         if pattern.predicate == RDF_TYPE and isinstance(pattern.object, str):

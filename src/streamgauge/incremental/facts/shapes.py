@@ -12,10 +12,22 @@ from functools import cached_property
 from typing import Final, Protocol, TypeAlias
 
 from streamgauge.incremental.budget import ChangeBudget
-from streamgauge.incremental.facts.facts import Class, Facts
+from streamgauge.incremental.facts.facts import Class, Facts, Property
 from streamgauge.incremental.facts.gates import JoinTrigger
 from streamgauge.incremental.facts.joins import Anchor, Finish, fact_joins
-from streamgauge.incremental.ir import Do, Emit, JoinError, Locals, Module, Probe, Scan, Test, row_of, tuple_of
+from streamgauge.incremental.ir import (
+    Do,
+    Emit,
+    JoinError,
+    Locals,
+    Module,
+    Probe,
+    Scan,
+    Test,
+    row_of,
+    tuple_of,
+    words_of,
+)
 from streamgauge.incremental.operators import Bag
 from streamgauge.incremental.plan import BgpRequest
 from streamgauge.incremental.rewrite import UnsupportedError
@@ -219,19 +231,20 @@ class ShapeJoins:
         takers.append((taker.found, taker.owner))
         self._shares[taker.owner.share] += 1
 
-    @property
-    def looks(self) -> int:
-        """About how many facts ``find`` looks at, where it goes through a class or property; else 0."""
+    def looks(self, constants: Sequence[Term]) -> int:
+        """About how many facts ``find`` looks at."""
         kind, patterns = self._scanned, len(self.shape.patterns)
         if isinstance(kind, Class):
             return len(kind.members) * patterns
-        return 0 if kind is None else len(kind.out) * (1 + patterns)
+        return self._plan.looked_up(constants) * patterns if kind is None else len(kind.out) * (1 + patterns)
 
     def find(self, taker: Taker, constants: Sequence[Term], most: int) -> int:
         """All solutions there are for these constants.
 
         How many facts of ``most`` may still be looked at; where that is negative the solutions are not all.
         """
+        if isinstance(self._scanned, Property) and self.anchor is not None:  # its objects can be joined last
+            return self.find_parts(taker, constants, most, most, iter(self.anchor.values(*constants)))
         return self._found(taker, most, 0, lambda: self._begin(*constants))
 
     def find_parts(self, taker: Taker, constants: Sequence[Term], most: int, stop: int, waiting: Iterator[Term]) -> int:
@@ -445,25 +458,27 @@ class _All(Finish):
         module.add(Do(f"{module.use(self.left)}[0] = left"))
 
     def found(self, module: Module, where: Locals, sign: int) -> None:  # noqa: ARG002
-        """A row that has all variables is found once, any other as often as it has solutions."""
-        row = row_of(self.shape.output, where)
-        if self._has_all:
-            module.add(Do(f"found[{row.line.removeprefix('row = ')}] = 1"))
+        """A row that has all variables but those that are counted is found once, any other as often as it comes."""
+        counted = _counted(module, {where[name] for name in self.shape.output})
+        count, row = " * ".join(counted.values()) or "1", row_of(self.shape.output, where)
+        if {where[name] for name in self._loose} <= counted.keys():
+            module.add(Do(f"found[{row.line.removeprefix('row = ')}] = {count}"))
         else:
-            count = _scanned(module, {where[name] for name in self.shape.output})
             module.add(row, Do(f"found[row] = get(row, 0) + {count}"))
 
     @property
-    def _has_all(self) -> bool:
-        """Whether a row tells the solution: the others are constants."""
+    def _loose(self) -> set[str]:
+        """The variables that a row does not tell."""
         nodes = {node for each in self.shape.patterns for node in (each.subject, each.predicate, each.object)}
-        return {node.name for node in nodes if isinstance(node, Var)} <= {*self.shape.output, *self.shape.keys}
+        return {node.name for node in nodes if isinstance(node, Var)}.difference(self.shape.output, self.shape.keys)
 
 
-def _scanned(module: Module, used: set[str]) -> str:
-    """How many solutions the innermost loop finds, which is taken away where its variable is of no further use."""
-    last = module.operations[-1] if module.operations else None
-    if not isinstance(last, Scan) or last.targets in used or not f"{last.targets}{last.source}".isidentifier():
-        return "1"
-    module.operations[-1] = Test(last.source)
-    return f"len({last.source})"
+def _counted(module: Module, used: set[str]) -> dict[str, str]:
+    """The loops whose variables are of no further use are taken away; how often each would have run, by its local."""
+    used, counted = set(used), dict[str, str]()
+    for at, each in reversed(list(enumerate(module.operations))):
+        if isinstance(each, Scan) and each.targets not in used and f"{each.targets}{each.source}".isidentifier():
+            module.operations[at] = Test(each.source)
+            counted[each.targets] = f"len({each.source})"
+        used.update(words_of(each))
+    return counted

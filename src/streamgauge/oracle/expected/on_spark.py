@@ -1,7 +1,7 @@
 """The expected reports of a recorded stream, all windows in one Spark job."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 
 import pyarrow as pa
@@ -52,6 +52,10 @@ class SparkReports:
         if operator(query, semantics) is R2S.RSTREAM:
             return reports(wanted.due, wanted.bags(query, semantics), wanted.sizes, query, semantics)
         return _differences(wanted, query, semantics)
+
+    def instants(self, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> Set[int]:
+        """The instants (ms) at which reports may be due."""
+        return self._header.instants(query, semantics, advanced_to, t0)
 
     def look(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> Look:
         """The contents of the reports under one t0 (ms), each by a search of the table."""
@@ -175,7 +179,7 @@ def _wanted(
     return _Wanted(session, seen, [due[index] for index in kept], [found.sizes[index] for index in kept])
 
 
-def _seen(session: SparkSession, table: DataFrame, query: ContinuousQuery, late: set[int]) -> DataFrame:
+def _seen(session: SparkSession, table: DataFrame, query: ContinuousQuery, late: Set[int]) -> DataFrame:
     """The rows of the query's streams, without late elements."""
     seen = table.filter(f.col("stream").isin(sorted({window.stream for window in query.windows})))
     if not late:

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -201,6 +201,14 @@ class ContentInspection(Protocol):
 
 
 @runtime_checkable
+class Timetable(Protocol):
+    """An optional part of an ``Expect``: at which instants reports may be due, which needs no triples."""
+
+    def instants(self, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> Set[int]:
+        """The instants (ms) of the candidates up to ``advanced_to`` from ``t0`` on."""
+
+
+@runtime_checkable
 class Joint(Protocol):
     """An optional part of an ``Expect``: several queries over the same windows and static data at once."""
 
@@ -231,6 +239,7 @@ class Definition:
 
     def __init__(self, stream: Sequence[StreamElement]) -> None:
         self._stream = tuple(stream)
+        self._header = Header(map(Head.of, self._stream))
         self._last: _Remembered | None = None
 
     def __call__(
@@ -245,6 +254,10 @@ class Definition:
             refuse(query, semantics)
         query, semantics = asked[0]
         return answered(self._held(query, semantics, advanced_to, t0), asked)
+
+    def instants(self, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> Set[int]:
+        """The instants (ms) at which reports may be due."""
+        return self._header.instants(query, semantics, advanced_to, t0)
 
     def _held(self, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> Held:
         last = self._of(query, semantics, t0)
@@ -336,6 +349,7 @@ class Header:
     def __init__(self, heads: Iterable[Head]) -> None:
         """``heads`` in any order."""
         self.elements = sorted(heads, key=lambda head: head.sequence)
+        self._last: tuple[object, Arrived] | None = None
 
     @property
     def first(self) -> int | None:
@@ -346,6 +360,23 @@ class Header:
     def last(self) -> int:
         """The latest time, ms; 0 without elements."""
         return max((element.time for element in self.elements), default=0)
+
+    def instants(self, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> Set[int]:
+        """The instants (ms) at which reports may be due."""
+        return {due.instant for due in all_candidates(self, query, semantics, advanced_to, t0)[0]}
+
+    def arrived(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> "Arrived":
+        """What arrived by rank, and the late sequence numbers; kept for other t0, which only decide what is late."""
+        asked = (query.windows, semantics, None if semantics.lateness is None else t0)
+        if self._last is None or self._last[0] != asked:
+            admitted, late = admit(self.elements, semantics, query.windows, t0)
+            found = arrivals(admitted, query.windows, semantics.tick)
+            self._last = asked, (found, frozenset(head.sequence for head in late))
+        return self._last[1]
+
+
+Arrived = tuple[Arrivals, frozenset[int]]
+"""What arrived by rank, and the sequence numbers of the late elements."""
 
 
 def cuts(due: Sequence[DueReport], times: Sequence[int]) -> bool:
@@ -387,10 +418,8 @@ def expected_reports(
 
 def all_candidates(
     header: Header, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
-) -> tuple[tuple[DueReport, ...], Arrivals, set[int]]:
+) -> tuple[tuple[DueReport, ...], Arrivals, frozenset[int]]:
     """Candidate reports, what arrived by rank, and the sequence numbers of the late elements."""
     refuse(query, semantics)
-    admitted, late = admit(header.elements, semantics, query.windows, t0)
-    arrived = arrivals(admitted, query.windows, semantics.tick)
-    due = candidates(arrived, query.windows, semantics, t0, advanced_to)
-    return due, arrived, {head.sequence for head in late}
+    arrived, late = header.arrived(query, semantics, t0)
+    return candidates(arrived, query.windows, semantics, t0, advanced_to), arrived, late

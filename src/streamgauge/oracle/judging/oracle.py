@@ -1,18 +1,19 @@
 """The oracle: a pure function from a run and its stream's expected reports to a verdict (DESIGN, judging)."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from streamgauge.model import algebra as a
 from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
-from streamgauge.model.semantics import R2S, Semantics
+from streamgauge.model.semantics import R2S, Grain, Semantics
 from streamgauge.model.terms import Row, Term, datatype
 from streamgauge.model.verdict import Evaluator, Judgement, Verdict, WindowVerdict
-from streamgauge.oracle.expected.reports import Expect
+from streamgauge.oracle.expected.reports import Expect, Timetable
 from streamgauge.oracle.judging import choices, undecided
 from streamgauge.oracle.judging.align import align, merged, whole
 from streamgauge.oracle.judging.choices import REASON
@@ -29,7 +30,7 @@ from streamgauge.oracle.judging.compare import (
 from streamgauge.oracle.judging.cuts import with_cuts
 from streamgauge.oracle.judging.intervals import INTERVAL, OpenError
 from streamgauge.oracle.judging.latitude import BINARY, CASTS, UNARY
-from streamgauge.oracle.judging.metrics import Unit, due_time, judge, last_answer, totals
+from streamgauge.oracle.judging.metrics import Unit, due_time, judge, last_answer, ratio, totals
 from streamgauge.oracle.judging.undecided import CERTAIN, Doubt, Possibilities, possibilities
 from streamgauge.query.traversal import every_expression, every_pattern, expressions
 from streamgauge.semantics.arrivals import origins
@@ -217,13 +218,26 @@ def check(
             run,
             f"its answers remove rows, which {sends} never does: declare Rstream to judge what holds, or {R2S.CHANGES}",
         )
-    return decide(run, score or by_rows(run, expect, rules), first, rules, progress)
+    return decide(run, score or by_rows(run, expect, rules), first, rules, progress, best_possible(run, expect))
+
+
+Rank: TypeAlias = tuple[bool, float, int]
+"""The order of verdicts: right first, then F1 over rows, then how few reports were missed or surplus."""
 
 
 def decide(
-    run: Run, score: Score, first: int | None, rules: JudgingRules, progress: Progress = lambda _a, _b: None
+    run: Run,
+    score: Score,
+    first: int | None,
+    rules: JudgingRules,
+    progress: Progress = lambda _a, _b: None,
+    bound: Callable[[int], Rank] | None = None,
 ) -> Verdict:
-    """The verdict from the scores of the best t0, whoever computed them; see ``check``."""
+    """The verdict from the scores of the best t0, whoever computed them; see ``check``.
+
+    ``bound`` gives the best rank that a t0 may have: a candidate that cannot be better than an earlier one is not
+    scored.
+    """
     if rules.evaluator == run.header.evaluator:
         return unknown(
             run, f"the engine itself runs on {rules.evaluator}, which may not judge it: name another evaluator"
@@ -233,8 +247,10 @@ def decide(
     best: Verdict | None = None
     candidates = origins(run.header.semantics, run.header.query.windows, first)
     for tried, t0 in enumerate(candidates, 1):
-        verdict = _verdict(run, score(t0), t0, rules)
         progress(tried, len(candidates))
+        if best is not None and bound is not None and bound(t0) <= _score(best):
+            continue
+        verdict = _verdict(run, score(t0), t0, rules)
         if best is None or _score(verdict) > _score(best):
             best = verdict
         if verdict.judgement in {Judgement.RIGHT, Judgement.LATE}:
@@ -250,11 +266,52 @@ def unknown(run: Run, reason: str) -> Verdict:
     )
 
 
-def _score(verdict: Verdict) -> tuple[bool, float, int]:
-    """Right first, then F1 over rows, then how few reports were missed or surplus."""
-    both = verdict.precision + verdict.recall
-    f1 = 2 * verdict.precision * verdict.recall / both if both else 0.0
-    return verdict.judgement in {Judgement.RIGHT, Judgement.LATE}, f1, -verdict.missed - verdict.surplus
+def _score(verdict: Verdict) -> Rank:
+    """The rank of a verdict."""
+    right = verdict.judgement in {Judgement.RIGHT, Judgement.LATE}
+    return right, _f1(verdict.precision, verdict.recall), -verdict.missed - verdict.surplus
+
+
+def _f1(precision: float, recall: float) -> float:
+    both = precision + recall
+    return 2 * precision * recall / both if both else 0.0
+
+
+def best_possible(run: Run, expect: Expect) -> Callable[[int], Rank] | None:
+    """The best rank that a run may have under a t0; ``None`` where some answer names no instant.
+
+    An answer that names an instant is only aligned with a report that is due at it. So each answer at an instant at
+    which no report can be due is surplus with all its rows, at least one.
+
+    Worked example: two answers of 10 rows at 5,000 and 5,500 ms; windows close every 1,000 ms. From t0 = 0 the second
+    answer is surplus: at most 10 of 20 rows are right, so F1 is at most 2/3. From t0 = 200 both are: F1 is 0.
+    """
+    header = run.header
+    if not isinstance(expect, Timetable) or any(answer.instant is None for answer in run.answers):
+        return None
+    timetable: Timetable = expect
+    rows: dict[int, int] = defaultdict(int)
+    said: dict[int, set[object]] = defaultdict(set)
+    both = operator(header.query, header.semantics) is R2S.CHANGES
+    for place, answer in enumerate(run.answers if both else whole(run.answers)):
+        instant = answer.instant or 0
+        rows[instant] += len(answer.added) + len(answer.removed)
+        said[instant].add(answer.scope if header.semantics.grain is Grain.ROW else place)
+
+    def bound(t0: int) -> Rank:
+        due = timetable.instants(header.query, header.semantics, header.advanced_to, t0)
+        apart = rows.keys() - due
+        surplus = sum(len(said[instant]) for instant in apart)
+        wrong = sum(max(1, rows[instant]) for instant in apart)
+        met = sum(rows[instant] for instant in rows.keys() & due)
+        f1 = _f1(ratio(met, met + wrong, met + wrong), 1.0)
+        return not surplus, f1 * _ROUNDING if f1 else 0.0, -surplus
+
+    return bound
+
+
+_ROUNDING: Final = 1 + 1e-9
+"""A bound on F1 is above all values that rounding may give."""
 
 
 def _verdict(run: Run, scored: Scored, t0: int, rules: JudgingRules) -> Verdict:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from streamgauge.formats.run import stream_path
@@ -27,8 +27,15 @@ from streamgauge.workbench.rooms.runs.comparison import RunComparison, compare
 from streamgauge.workbench.rooms.runs.experiment_page import ExperimentLine, Experiments, ExperimentView
 from streamgauge.workbench.rooms.runs.folder import BenchError, FoundFiles, find, inside, refuse_outside, stamp
 from streamgauge.workbench.rooms.runs.jobs import BenchJob, Jobs
+from streamgauge.workbench.rooms.runs.report_page import (
+    KINDS,
+    REPORT_POLICY,
+    SAVED_POLICY,
+    Reports,
+    WantedReport,
+)
 from streamgauge.workbench.rooms.runs.run_list import SORTS, STATES, ListRequest, RunLine, RunLines, RunPage, listed
-from streamgauge.workbench.rooms.runs.run_page import REPORT_POLICY, Reports, RunView, view
+from streamgauge.workbench.rooms.runs.run_page import RunView, view
 
 Found = TypeVar("Found")
 ExperimentState: TypeAlias = tuple[ExperimentLine, int, BenchJob | None]
@@ -156,22 +163,38 @@ class RunsRoom:
             return lines, None, str(error)
 
     async def _report(self, request: Request) -> Response:
-        place = _place(request)
-        title = place or self._root.name
-        text = await run_in_threadpool(_in_words, place, lambda: self._reports.page((place,), title))
-        return _report(text)
+        return await run_in_threadpool(_in_words, _place(request), lambda: self._given(request, self._of_run(request)))
 
     async def _report_of_experiment(self, request: Request) -> Response:
         place = _place(request)
-        return _report(await run_in_threadpool(_in_words, place, lambda: self._reported(place)))
+        return await run_in_threadpool(_in_words, place, lambda: self._given(request, self._of_experiment(place)))
 
-    def _reported(self, place: str) -> str:
-        """The report's page about all runs of an experiment that are judged."""
+    def _given(self, request: Request, wanted: WantedReport) -> Response:
+        """The report's page, or the part of the page that the address asks for."""
+        match dict(request.query_params):
+            case {"drawing": number}:
+                return PlainTextResponse(self._reports.drawing(wanted, number), headers=HEADERS)
+            case {"file": name}:
+                media_type = KINDS.get(name.rpartition(".")[2])
+                return Response(self._reports.file(wanted, name), media_type=media_type, headers=_download(name))
+            case {"saved": _}:
+                headers = {**_download("report.html"), "Content-Security-Policy": SAVED_POLICY}
+                return _page_of_report(self._reports.saved(wanted), headers)
+        return _page_of_report(self._reports.page(wanted), {**HEADERS, "Content-Security-Policy": REPORT_POLICY})
+
+    def _of_run(self, request: Request) -> WantedReport:
+        place = _place(request)
+        address = quote(place)
+        return WantedReport((place,), place or self._root.name, f"/runs/report/{address}", f"/runs/run/{address}")
+
+    def _of_experiment(self, place: str) -> WantedReport:
+        """The report on all runs of an experiment that are judged."""
         shown = self._experiments.view(place)
         places = tuple(line.place for _, line in shown.trials if line is not None and line.judged)
         if not places:
             raise BenchError(f"{place}: none of its runs is judged yet")
-        return self._reports.page(places, shown.line.name)
+        back = f"/runs/experiment/{quote(place)}"
+        return WantedReport(places, shown.line.name, f"/runs/experiment-report/{quote(place)}", back)
 
     async def _experiment(self, request: Request) -> Response:
         place = _place(request)
@@ -255,10 +278,14 @@ class RunsRoom:
             await asyncio.sleep(EVERY_S)
 
 
-def _report(text: str) -> Response:
-    """The report's page, which runs no script."""
-    headers = {**HEADERS, "Content-Security-Policy": REPORT_POLICY}
+def _page_of_report(text: str, headers: Mapping[str, str]) -> Response:
+    """The report's page."""
     return HTMLResponse(text.encode(errors="backslashreplace"), headers=headers)
+
+
+def _download(name: str) -> dict[str, str]:
+    """Headers of a file that a browser keeps."""
+    return {**HEADERS, "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
 
 
 def _place(request: Request) -> str:

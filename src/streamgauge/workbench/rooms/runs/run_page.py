@@ -1,11 +1,9 @@
-"""The page of one run: verdict, measures, query, semantics, commands; and the report's page about the run."""
+"""The page of one run: verdict, measures, query, semantics, commands."""
 
 import shlex
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 from typing import Final
 
 from streamgauge.formats.run import RunError, read_header, read_run, read_verdict
@@ -13,12 +11,11 @@ from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.query import parse
 from streamgauge.report import cards
-from streamgauge.report.document import RunConditions, conditions, document
-from streamgauge.report.plots import plots
+from streamgauge.report.document import RunConditions, conditions
 from streamgauge.report.series import series_of
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.workbench.rooms.runs.experiment_page import experiment_text
-from streamgauge.workbench.rooms.runs.folder import BenchError, Stamp, inside, refuse_large, stamp
+from streamgauge.workbench.rooms.runs.folder import inside, refuse_large, stamp
 from streamgauge.workbench.rooms.runs.run_list import read_object
 
 SECONDS: Final = 20.0
@@ -26,18 +23,6 @@ SECONDS: Final = 20.0
 
 GROWTH: Final = 2 * 2**30
 """Bytes by which the process may grow meanwhile."""
-
-TOGETHER: Final = 40
-"""Runs on one page of the report."""
-
-KEPT: Final = 16
-"""Pages of reports that are kept until their runs change."""
-
-REPORT_POLICY: Final = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'"
-)
-"""The report's page runs no script and loads nothing: what its own head says, as a header."""
 
 _NO_VERDICT: Final = Verdict(Judgement.UNKNOWN, None, None, 0.0, 0.0, 0, 0, 0, None, (), ())
 
@@ -104,29 +89,3 @@ def judged(root: Path, place: str) -> tuple[Run, Verdict]:
     if verdict is None:
         raise RunError(f"{place or 'this run'} is not judged yet: judge it first")
     return read_run(folder, parse), verdict
-
-
-class Reports:
-    """The report's pages of runs, kept until the files of a run change. Thread-safe."""
-
-    def __init__(self, root: Path) -> None:
-        self._root, self._lock = root, Lock()
-        self._kept: OrderedDict[tuple[str, ...], tuple[list[Stamp], str]] = OrderedDict()
-
-    def page(self, places: tuple[str, ...], title: str) -> str:
-        """The page of judged runs; MistakeError."""
-        if len(places) > TOGETHER:
-            raise BenchError(f"these are {len(places):,} runs: streamgauge report makes a page of more than {TOGETHER}")
-        with self._lock:
-            now = [stamp(inside(self._root, place)) for place in places]
-            kept = self._kept.get(places)
-            if kept is not None and kept[0] == now:
-                self._kept.move_to_end(places)
-                return kept[1]
-            plots()  # imports, which may not be stopped in their midst
-            with DEADLINES.within(SECONDS, GROWTH):
-                text = document([judged(self._root, place) for place in places], title)
-            self._kept[places] = now, text
-            if len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
-            return text

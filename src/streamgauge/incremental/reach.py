@@ -1,0 +1,425 @@
+"""The nodes that requested nodes reach over edges, kept while edges and requests come and go.
+
+A change costs the pairs (start, end) that it makes or breaks. Starts are looked at from the sources of the changed
+edges backwards, and only behind a start that gained or lost an end can another gain or lose one: a new path from a
+start begins with a new edge, or goes on from a node that gained the end. Each start is looked at once for a change.
+
+- *Edges that came.* From the heads of new edges, nodes are followed as far as the start did not reach them.
+- *Edges that went.* An edge (u, v) that has another way from u to v breaks nothing. For the others, nodes behind the
+  heads are taken component by component (strongly connected ones of what is left), in topological order: a component
+  is lost to a start unless an edge leads into it from the start, or from an end outside that is not lost.
+
+A worked example: a -> b -> c and a -> d -> c, and b -> c goes. b is looked at first: c has one edge left into it, from
+d, which b does not reach, so b loses c. a is behind b: c has an edge from d, which a reaches still, so a loses nothing.
+
+Where much changes at once, the touched starts are followed again: component by component, each from what the next
+ones reach, so that the starts of one component share one set.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from heapq import heappop, heappush
+from typing import Any, Final, TypeAlias
+
+from streamgauge.incremental.budget import EvaluationBudget
+from streamgauge.model.terms import Term
+
+Edge: TypeAlias = tuple[Term, Term]
+Edges: TypeAlias = dict[Term, set[Term]]
+Reached: TypeAlias = set[Term] | frozenset[Term]
+_NOWHERE: Final = frozenset[Term]()
+_COMPLETE: Final = 1 << 62
+
+FEW: Final = 50
+"""Nodes behind a new edge that are compared with the ends of each start, rather than followed."""
+
+MANY: Final = 8
+"""One of so many edges (or starts) that changes: from there on all that it touches is followed again."""
+
+
+class EdgeIndex:
+    """Edges by both of their ends."""
+
+    def __init__(self) -> None:
+        self.forward: Edges = {}
+        self.backward: Edges = {}
+        self.size = 0
+
+    def add(self, edges: Iterable[Edge]) -> None:
+        """Edges come that were not there."""
+        for source, target in edges:
+            self.forward.setdefault(source, set()).add(target)
+            self.backward.setdefault(target, set()).add(source)
+            self.size += 1
+
+    def remove(self, edges: Iterable[Edge]) -> None:
+        """Edges go that were there."""
+        for source, target in edges:
+            _take(self.forward, source, target)
+            _take(self.backward, target, source)
+            self.size -= 1
+
+    def connects(self, source: Term, target: Term, effort: EvaluationBudget) -> bool:
+        """Whether a path leads from one node to another: searched from both, where there is less to follow."""
+        sides = (({source}, self.forward), ({target}, self.backward))
+        waiting: list[AbstractSet[Term]] = [{source}, {target}]
+        while waiting[0] and waiting[1]:
+            at = int(len(waiting[1]) < len(waiting[0]))
+            (seen, edges), (other, _) = sides[at], sides[1 - at]
+            fresh = set[Term]().union(*[edges.get(node, _NOWHERE) for node in waiting[at]])
+            effort.spend(len(waiting[at]) + len(fresh))
+            if not fresh.isdisjoint(other):
+                return True
+            fresh -= seen
+            seen |= fresh
+            waiting[at] = fresh
+        return False
+
+
+class ReachedNodes:
+    """The ends that each of some starts reaches over one edge or more."""
+
+    def __init__(self, effort: EvaluationBudget) -> None:
+        self.edges, self._effort = EdgeIndex(), effort
+        self.starts: set[Term] = set()
+        self._ends: dict[Term, Reached] = {}
+        self._moves: dict[Term, tuple[AbstractSet[Term], AbstractSet[Term]]] = {}
+
+    @property
+    def held(self) -> int:
+        """How many edges, starts and pairs are remembered."""
+        return self.edges.size + len(self.starts) + sum(map(len, self._ends.values()))
+
+    def tables(self) -> Iterator[dict[Term, Any]]:
+        """The tables of edges and ends; not to be changed."""
+        yield from (self.edges.forward, self.edges.backward, self._ends)
+
+    def ends(self, start: Term) -> Reached:
+        """The ends of a start; not to be changed."""
+        return self._ends.get(start, _NOWHERE)
+
+    def change(
+        self, came: Collection[Edge], gone: Collection[Edge], asked: Collection[Term], dropped: Collection[Term]
+    ) -> Iterator[tuple[Term, AbstractSet[Term], AbstractSet[Term]]]:
+        """Edges and starts come and go: the starts whose ends changed, with the ends that they lost and gained."""
+        self._moves = {}
+        for start in dropped:
+            self.starts.discard(start)
+            self._moved(start, self._ends.pop(start, _NOWHERE), _NOWHERE)
+        if (len(came) + len(gone)) * MANY > self.edges.size:
+            self._again(came, gone)
+        else:
+            self._leave(gone)
+            self._enter(came)
+        self.starts.update(asked)
+        self._ask(asked)
+        return ((start, lost, gained) for start, (lost, gained) in self._moves.items() if lost or gained)
+
+    def _moved(self, start: Term, lost: AbstractSet[Term], gained: AbstractSet[Term]) -> None:
+        """Note what a start lost and gained; an end that came back was never away."""
+        if start in self._moves:
+            gone, came = self._moves[start]
+            lost, gained = (gone - gained) | (lost - came), (came - lost) | (gained - gone)
+        self._moves[start] = lost, gained
+
+    def _own(self, start: Term) -> set[Term]:
+        """The ends of a start in a set that no other start has."""
+        ends = self._ends.get(start)
+        if not isinstance(ends, set):
+            ends = self._ends[start] = set(ends or ())
+        return ends
+
+    def _behind(self, sources: Iterable[Term], gone: Mapping[Term, Sequence[Term]]) -> "_Backwards":
+        return _Backwards(sources, self.edges.backward, gone)
+
+    def _enter(self, came: Collection[Edge]) -> None:
+        """Edges come."""
+        self.edges.add(came)
+        heads = _by_source(came)
+        few = self._few([head for _, head in came]) if len(came) == 1 else None
+        behind = self._behind(heads, {})
+        for start in behind:
+            if start in self.starts:
+                ends = self.ends(start)
+                gained = self._gained(start, ends, heads) if few is None else few - ends
+                if not gained:
+                    continue
+                self._own(start).update(gained)
+                self._moved(start, _NOWHERE, gained)
+            behind.go_on(start)
+        self._effort.spend(len(behind.seen) * (1 if few is None else 1 + len(few)))
+
+    def _few(self, heads: Sequence[Term]) -> set[Term] | None:
+        """The heads and what they reach, where that is known and little; starts compare theirs with that."""
+        found = set(heads)
+        for head in heads:
+            ends = self._ends.get(head, () if head not in self.edges.forward else None)
+            if ends is None or len(ends) > FEW:
+                return None
+            found.update(ends)
+        return found
+
+    def _gained(self, start: Term, ends: Reached, heads: Mapping[Term, Sequence[Term]]) -> set[Term]:
+        """The nodes that a start reaches now and did not before, through the heads of new edges."""
+        forward = self.edges.forward
+        gained = {head for head in _heads_at(start, ends, heads) if head not in ends}
+        waiting = list(gained)
+        while waiting:
+            fresh = forward.get(waiting.pop(), _NOWHERE) - ends - gained
+            self._effort.spend(1 + len(fresh))
+            gained |= fresh
+            waiting += fresh
+        return gained
+
+    def _leave(self, gone: Collection[Edge]) -> None:
+        """Edges go."""
+        self.edges.remove(gone)
+        broken = [edge for edge in gone if not self.edges.connects(*edge, self._effort)]
+        heads, behind = _by_source(broken), self._behind((source for source, _ in broken), _by_target(broken))
+        parts: Components | None = None
+        for start in behind:
+            if start in self.starts:
+                if start not in self.edges.forward:
+                    lost: AbstractSet[Term] = self.ends(start)
+                else:
+                    parts = parts or Components([head for _, head in broken], self.edges, self._effort)
+                    lost = parts.lost(start, self.ends(start), _heads_at(start, self.ends(start), heads))
+                if not lost:
+                    continue
+                self._moved(start, lost, _NOWHERE)
+                self._less(start, lost)
+            behind.go_on(start)
+        self._effort.spend(len(behind.seen))
+
+    def _less(self, start: Term, lost: AbstractSet[Term]) -> None:
+        ends = self._own(start)
+        if len(lost) == len(ends):
+            del self._ends[start]
+        else:
+            ends -= lost
+
+    def _again(self, came: Collection[Edge], gone: Collection[Edge]) -> None:
+        """Edges come and go, and the starts that could or can reach one of them are followed again."""
+        self.edges.add(came)
+        behind = self._behind({source for source, _ in (*came, *gone)}, {})
+        for node in behind:
+            self._effort.spend(1)
+            behind.go_on(node)
+        self.edges.remove(gone)
+        self._follow(behind.seen & self.starts)
+
+    def _ask(self, asked: Collection[Term]) -> None:
+        """Starts come."""
+        if len(asked) * MANY > len(self.starts):
+            self._follow(asked)
+            return
+        for start in asked:
+            found = self._reached(start)
+            if found:
+                self._ends[start] = found
+                self._moved(start, _NOWHERE, found)
+
+    def _follow(self, starts: Collection[Term]) -> None:
+        """Starts are followed from scratch."""
+        for start, found in self._followed(starts):
+            before = self.ends(start)
+            if found:
+                self._ends[start] = found
+            else:
+                self._ends.pop(start, None)
+            self._moved(start, before - found, found - before if before else found)
+
+    def _followed(self, starts: Collection[Term]) -> Iterator[tuple[Term, Reached]]:
+        """The ends of starts: of all nodes between them too, where these are few."""
+        forward = self.edges.forward
+        if MANY * len(starts) < len(forward):
+            yield from ((start, self._reached(start, known=False)) for start in starts)
+            return
+        wanted, found = set(starts), dict[Term, Reached]()
+        for members in components(starts, forward, self._effort):
+            ends = _joined(members, forward, found)
+            self._effort.spend(sum(each in wanted for each in members) * len(ends))
+            found.update(dict.fromkeys(members, ends))
+        yield from ((start, found[start]) for start in starts)
+
+    def _reached(self, start: Term, known: bool = True) -> set[Term]:
+        """The ends of a start, with those of the starts on the way where they are ``known``."""
+        forward, found, waiting = self.edges.forward, set[Term](), [start]
+        while waiting:
+            node = waiting.pop()
+            fresh: AbstractSet[Term] = forward.get(node, _NOWHERE)
+            if known and node != start and node in self._ends:
+                found |= self._ends[node]
+                self._effort.spend(1 + len(self._ends[node]))
+                continue
+            self._effort.spend(1 + len(fresh))
+            fresh = fresh - found
+            found |= fresh
+            waiting += fresh
+        return found
+
+
+class SteppedNodes:
+    """The ends that each of some starts has an edge to."""
+
+    def __init__(self, effort: EvaluationBudget) -> None:
+        self.edges, self.starts, self._effort = EdgeIndex(), set[Term](), effort
+
+    @property
+    def held(self) -> int:
+        """How many edges and starts are remembered."""
+        return self.edges.size + len(self.starts)
+
+    def tables(self) -> Iterator[dict[Term, Any]]:
+        """The tables of edges; not to be changed."""
+        yield from (self.edges.forward, self.edges.backward)
+
+    def ends(self, start: Term) -> AbstractSet[Term]:
+        """The ends of a start; not to be changed."""
+        return self.edges.forward.get(start, _NOWHERE) if start in self.starts else _NOWHERE
+
+    def change(
+        self, came: Collection[Edge], gone: Collection[Edge], asked: Collection[Term], dropped: Collection[Term]
+    ) -> Iterator[tuple[Term, AbstractSet[Term], AbstractSet[Term]]]:
+        """Edges and starts come and go: the starts whose ends changed, with the ends that they lost and gained."""
+        touched = {source for source, _ in (*came, *gone)} & self.starts | {*asked, *dropped}
+        before = {start: set(self.ends(start)) for start in touched}
+        self.edges.remove(gone)
+        self.edges.add(came)
+        self.starts.difference_update(dropped)
+        self.starts.update(asked)
+        for start, had in before.items():
+            ends = self.ends(start)
+            self._effort.spend(1 + len(ends))
+            yield start, had - ends, ends - had
+
+
+class Components:
+    """The strongly connected components behind the heads of edges that went, in topological order."""
+
+    def __init__(self, heads: Iterable[Term], edges: EdgeIndex, effort: EvaluationBudget) -> None:
+        self._members = list(components(heads, edges.forward, effort))[::-1]
+        self._place = {node: place for place, members in enumerate(self._members) for node in members}
+        self._edges, self._effort = edges, effort
+
+    def lost(self, start: Term, ends: AbstractSet[Term], heads: Iterable[Term]) -> set[Term]:
+        """The ends that a start does not reach any more through ``heads``, nor in another way."""
+        place_of, forward, lost = self._place, self._edges.forward, set[Term]()
+        waiting = sorted({place_of[head] for head in heads})
+        queued = set(waiting)
+        while waiting:
+            place = heappop(waiting)
+            if self._supported(place, start, ends, lost):
+                continue
+            lost.update(self._members[place])
+            for node in self._members[place]:
+                for further in forward.get(node, _NOWHERE):
+                    if (next_ := place_of[further]) not in queued:
+                        queued.add(next_)
+                        heappush(waiting, next_)
+        return lost
+
+    def _supported(self, place: int, start: Term, ends: AbstractSet[Term], lost: AbstractSet[Term]) -> bool:
+        """Whether an edge leads into a component from the start, or from an end outside that is not lost."""
+        place_of, backward = self._place, self._edges.backward
+        for node in self._members[place]:
+            sources = backward.get(node, _NOWHERE)
+            self._effort.spend(1 + len(sources))
+            for source in sources:
+                if source == start:
+                    return True
+                if source in ends and source not in lost and place_of.get(source) != place:
+                    return True
+        return False
+
+
+class _Backwards:
+    """Nodes to look at, each once: sources first, then the nodes before those from where it goes on."""
+
+    def __init__(self, sources: Iterable[Term], edges: Edges, more: Mapping[Term, Sequence[Term]]) -> None:
+        self._waiting = list(dict.fromkeys(sources))
+        self._edges, self._more = edges, more
+        self.seen = set(self._waiting)
+
+    def __iter__(self) -> Iterator[Term]:
+        while self._waiting:
+            yield self._waiting.pop()
+
+    def go_on(self, node: Term) -> None:
+        """The nodes with an edge to a node wait, those of ``more`` too."""
+        seen, waiting = self.seen, self._waiting
+        for each in (*self._edges.get(node, ()), *self._more.get(node, ())):
+            if each not in seen:
+                seen.add(each)
+                waiting.append(each)
+
+
+def components(roots: Iterable[Term], edges: Edges, effort: EvaluationBudget) -> Iterator[list[Term]]:
+    """The strongly connected components of what roots reach, themselves too, each after those that it leads to.
+
+    Gabow's algorithm (2000), with two stacks, and a third in the place of recursion.
+    """
+    number: dict[Term, int] = {}
+    for root in roots:
+        if root in number:
+            continue
+        waiting, borders, opened = [(root, iter(edges.get(root, _NOWHERE)))], [root], [root]
+        number[root] = len(number)
+        while waiting:
+            node, ends = waiting[-1]
+            for end in ends:
+                seen = number.get(end)
+                if seen is None:
+                    number[end] = len(number)
+                    waiting.append((end, iter(edges.get(end, _NOWHERE))))
+                    borders.append(end)
+                    opened.append(end)
+                    break
+                while number[borders[-1]] > seen:
+                    borders.pop()
+            else:
+                waiting.pop()
+                effort.spend(1)
+                if borders[-1] == node:
+                    borders.pop()
+                    members = [opened.pop()]
+                    while members[-1] != node:
+                        members.append(opened.pop())
+                    number.update(dict.fromkeys(members, _COMPLETE))
+                    yield members
+
+
+def _joined(members: Sequence[Term], forward: Edges, found: Mapping[Term, Reached]) -> Reached:
+    """The ends of the nodes of one component, from those of the components that it leads to."""
+    ends = set[Term]()
+    for further in set[Term]().union(*[forward.get(node, _NOWHERE) for node in members]):
+        if further in found and further not in ends:
+            ends.add(further)
+            ends |= found[further]
+    if len(members) == 1:
+        return ends | {members[0]} if members[0] in forward.get(members[0], _NOWHERE) else ends
+    return frozenset(ends.union(members))
+
+
+def _heads_at(start: Term, ends: AbstractSet[Term], heads: Mapping[Term, Sequence[Term]]) -> list[Term]:
+    """The heads of those edges whose source a start is or reaches."""
+    found = [head for source in heads.keys() & ends for head in heads[source]]
+    return found if start in ends else [*found, *heads.get(start, ())]
+
+
+def _by_source(edges: Iterable[Edge]) -> dict[Term, list[Term]]:
+    found: dict[Term, list[Term]] = {}
+    for source, target in edges:
+        found.setdefault(source, []).append(target)
+    return found
+
+
+def _by_target(edges: Iterable[Edge]) -> dict[Term, list[Term]]:
+    return _by_source((target, source) for source, target in edges)
+
+
+def _take(edges: Edges, source: Term, target: Term) -> None:
+    targets = edges[source]
+    targets.discard(target)
+    if not targets:
+        del edges[source]

@@ -1,0 +1,101 @@
+"""Links of a page that give its plots as files: the drawing and the numbers, inside the page where they are small."""
+
+import csv
+import io
+import re
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+from markupsafe import Markup, escape
+
+from streamgauge.report.colours import series_colour
+from streamgauge.report.figures import FigureNumbers
+from streamgauge.report.plots import Figure
+
+PAGE: Final = 292_000
+"""Characters that a saved page may have with the files inside it; no link is made that would lead beyond."""
+_LINES: Final = 2_000
+"""Lines of a table from which on it is not put into a page, however much room there is."""
+_TITLE: Final = re.compile(r"<title>.*?</title>", re.DOTALL)
+_LINK: Final = re.compile(r'<a href="[^"]*"(?: aria-label="[^"]*")?')
+_ROOT: Final = re.compile(r'<svg class="plot \w+" viewBox="0 0 ([\d.]+) ([\d.]+)" role="\w+" aria-label="([^"]*)">')
+_SAFE: Final = " !$&()*+,-./:;=>?@[]^_`{|}~'"
+"""Characters that an address of data may have as they are, beside letters and digits."""
+_HEAD: Final = 20
+"""Height (px) of a line of the legend."""
+
+
+class FigureLink(NamedTuple):
+    """A link to a plot as a file: its word (``SVG``), its address, and the name of the file."""
+
+    word: str
+    href: str
+    file: str
+
+
+Links = Mapping[str, Sequence[FigureLink]]
+"""The links of each plot by its name."""
+
+
+def inside(figures: Sequence[Figure], labels: Sequence[str], room: int) -> Links:
+    """Links that hold drawings and numbers themselves, the smallest first, of at most ``room`` characters together."""
+    if room <= 0:
+        return {}
+    found = [(figure.numbers, link) for figure in figures if figure.numbers for link in _links(figure, labels)]
+    links: dict[str, list[FigureLink]] = {}
+    for numbers, link in sorted(found, key=lambda each: len(each[1].href)):
+        if (room := room - len(link.href) - 60) < 0:
+            break
+        links.setdefault(numbers.name, []).append(link)
+    return {name: sorted(each, reverse=True) for name, each in links.items()}
+
+
+def _links(figure: Figure, labels: Sequence[str]) -> list[FigureLink]:
+    assert figure.numbers is not None
+    name, links = figure.numbers.name, []
+    if figure.drawings and (drawn := alone(figure.drawings[0], [(index, labels[index]) for index in figure.series])):
+        links.append(FigureLink("SVG", _data("image/svg+xml", drawn.replace('"', "'")), f"{name}.svg"))
+    if (table := _table(figure.numbers)) is not None:
+        links.append(FigureLink("CSV", _data("text/csv", table), f"{name}.csv"))
+    return links
+
+
+def _data(kind: str, text: str) -> Markup:
+    """The address of a file that the address itself holds; within quotes only ``&`` needs an escape."""
+    return Markup(f"data:{kind};charset=utf-8,{quote(text, _SAFE)}".replace("&", "&amp;"))
+
+
+def _table(numbers: FigureNumbers) -> str | None:
+    """All numbers as CSV; ``None`` where they are many."""
+    lines = list(islice(numbers.every(), _LINES + 1))
+    return None if len(lines) > _LINES else table([numbers.columns, *lines])
+
+
+def table(lines: Sequence[Sequence[object]]) -> str:
+    """Lines as CSV."""
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows(lines)
+    return file.getvalue()
+
+
+def alone(drawing: str, series: Sequence[tuple[int, str]]) -> str:
+    """A drawing of the page as a file of its own, with the legend that the page has beside it; empty for no drawing."""
+    root = _ROOT.match(drawing)
+    if root is None:
+        return ""
+    width, height, message = float(root[1]), float(root[2]), root[3]
+    legend = series if len(series) > 1 else ()
+    lines = "".join(
+        f'<text y="{_HEAD * place - 5}" fill="{series_colour(index)}">■ {escape(label)}</text>'
+        for place, (index, label) in enumerate(legend, 1 - len(legend))
+    )
+    above = _HEAD * len(legend)
+    start = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 {-above} {width:g} {height + above:g}" '
+        f'width="{width:g}" height="{height + above:g}" font-family="system-ui,sans-serif" font-size="11.5">'
+        f"<title>{message}</title><style>.hidden&gt;*{{opacity:0}}</style>"
+    )
+    marks = _LINK.sub("<g", _TITLE.sub("", drawing[root.end() :])).replace("</a>", "</g>")
+    return start + lines + marks

@@ -1,0 +1,197 @@
+"""The report's page about runs as the workbench shows it: a plot is drawn when it is seen, and given as files.
+
+Drawing is most of the cost of the page (0.03 s of CPU a plot, and 0.35 s once in a process), so the page comes without
+drawings, and its script asks for each that comes into view. What is needed to draw them is kept with the page.
+"""
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from threading import Lock
+from typing import Final, TypeVar
+from urllib.parse import quote
+
+import vl_convert
+from markupsafe import Markup
+
+from streamgauge.model.run import Run
+from streamgauge.model.verdict import Verdict
+from streamgauge.report import charts
+from streamgauge.report.charts import ChartDrawing
+from streamgauge.report.document import Section, ServedPage, document, sections
+from streamgauge.report.exports import FigureLink, Links, table
+from streamgauge.report.figures import on_white, standing_alone
+from streamgauge.report.plots import Figure, plots
+from streamgauge.report.series import series_of
+from streamgauge.servers.http.deadlines import DEADLINES
+from streamgauge.workbench.rooms.runs.folder import BenchError, Stamp, inside, stamp
+from streamgauge.workbench.rooms.runs.run_page import GROWTH, SECONDS, judged
+
+Made = TypeVar("Made")
+
+TOGETHER: Final = 40
+"""Runs on one page of the report."""
+
+KEPT: Final = 16
+"""Pages of reports that are kept until their runs change."""
+
+SAVED_POLICY: Final = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+"""The saved page runs no script and loads nothing: what its own head says, as a header."""
+
+REPORT_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""The report's page runs the script that asks for drawings, and speaks with this server only."""
+
+SHARP: Final = 3.0
+"""Pixels of a PNG for each px of the plot."""
+
+_SPACE: Final = 46
+"""Height (px) of an axis with its title, for the room of a drawing that is not there yet."""
+
+KINDS: Final = {"svg": "image/svg+xml", "png": "image/png", "csv": "text/csv; charset=utf-8"}
+"""The media type of each kind of file that a plot is given as."""
+
+
+@dataclass(frozen=True, slots=True)
+class WantedReport:
+    """A report that is asked for: places of its runs, title, the addresses of the report and of what it is about."""
+
+    places: tuple[str, ...]
+    title: str
+    address: str
+    back: str
+
+
+class LaterDrawing(ChartDrawing):
+    """Leaves room for drawings, keeps what draws them as JSON, and draws each once it is asked for."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__()
+        self._address, self._next = address, count()
+        self._waiting: dict[int, tuple[str, str, str]] = {}
+        self._made: dict[int, str] = {}
+        self._lock = Lock()
+
+    def svg(self, chart: charts.Spec, label: str, variant: str) -> str:
+        """The room of a drawing, with the address of the drawing."""
+        place = next(self._next)
+        self._waiting[place] = json.dumps(chart), label, variant
+        room = Markup(
+            '<div class="plot {} later" data-drawing="{}" style="aspect-ratio:{}/{}" role="img" aria-label="{}"></div>'
+        )
+        height = chart["height"] + _SPACE
+        return str(room.format(variant, f"{self._address}?drawing={place}", chart["width"], height, label))
+
+    def drawn(self, place: int) -> str:
+        """A drawing as an SVG element; LookupError for one that the page does not have."""
+        with self._lock:
+            if place not in self._made:
+                text, label, variant = self._waiting[place]
+                self._made[place] = super().svg(json.loads(text), label, variant)
+            return self._made[place].encode(errors="backslashreplace").decode()
+
+
+@dataclass(frozen=True)
+class KeptPage:
+    """A page with what draws its plots; ``files`` are its charts with their legends, as JSON, by their names."""
+
+    stamps: Sequence[Stamp]
+    text: str
+    drawing: LaterDrawing
+    files: Mapping[str, str]
+
+
+class Reports:
+    """The report's pages of runs, kept until the files of a run change. Thread-safe."""
+
+    def __init__(self, root: Path) -> None:
+        self._root, self._lock = root, Lock()
+        self._kept: OrderedDict[tuple[str, ...], KeptPage] = OrderedDict()
+
+    def page(self, wanted: WantedReport) -> str:
+        """The page of judged runs; MistakeError."""
+        return self._page(wanted).text
+
+    def drawing(self, wanted: WantedReport, number: str) -> str:
+        """A drawing of the page as an SVG element; MistakeError."""
+        page = self._page(wanted)
+        try:
+            return page.drawing.drawn(int(number))
+        except (LookupError, ValueError):
+            raise BenchError(f"{number!r:.40} is not a drawing of the report on {wanted.title}") from None
+
+    def file(self, wanted: WantedReport, name: str) -> bytes:
+        """A plot as a file ``NAME.svg``, ``NAME.png``, or its numbers as ``NAME.csv``; MistakeError."""
+        page = self._page(wanted)
+        plot, _, kind = name.rpartition(".")
+        if plot not in page.files or kind not in KINDS:
+            raise BenchError(f"{name!r:.100} is not a file of the report on {wanted.title}")
+        if kind == "csv":
+            return self._numbers(wanted, plot)
+        chart = json.loads(page.files[plot])
+        if kind == "svg":
+            return vl_convert.vegalite_to_svg(chart, vl_version=charts.VERSION).encode(errors="backslashreplace")
+        return bytes(vl_convert.vegalite_to_png(on_white(chart), vl_version=charts.VERSION, scale=SHARP))
+
+    def saved(self, wanted: WantedReport) -> str:
+        """The page as one file, with all of its drawings; MistakeError."""
+        return self._made(wanted.places, lambda runs: document(runs, wanted.title))
+
+    def _numbers(self, wanted: WantedReport, plot: str) -> bytes:
+        """All numbers of a plot as CSV, read anew from the runs."""
+
+        def read(runs: Sequence[tuple[Run, Verdict]]) -> bytes:
+            found = sections(series_of(runs), ChartDrawing(drawn=False))
+            numbers = (each.numbers for _, _, figures in found for each in figures)
+            wanted = next(each for each in numbers if each is not None and each.name == plot)
+            return table([wanted.columns, *wanted.every()]).encode(errors="backslashreplace")
+
+        return self._made(wanted.places, read)
+
+    def _made(self, places: tuple[str, ...], make: Callable[[Sequence[tuple[Run, Verdict]]], Made]) -> Made:
+        """What is made of runs; MistakeError."""
+        if len(places) > TOGETHER:
+            raise BenchError(f"these are {len(places):,} runs: streamgauge report makes a page of more than {TOGETHER}")
+        plots()  # imports, which may not be stopped in their midst
+        with DEADLINES.within(SECONDS, GROWTH):
+            return make([judged(self._root, place) for place in places])
+
+    def _page(self, wanted: WantedReport) -> KeptPage:
+        with self._lock:
+            now = [stamp(inside(self._root, place)) for place in wanted.places]
+            kept = self._kept.get(wanted.places)
+            if kept is None or kept.stamps != now:
+                kept = self._kept[wanted.places] = self._new(wanted, now)
+                if len(self._kept) > KEPT:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(wanted.places)
+            return kept
+
+    def _new(self, wanted: WantedReport, stamps: Sequence[Stamp]) -> KeptPage:
+        drawing, files = LaterDrawing(wanted.address), dict[str, str]()
+
+        def links(found: Sequence[Section], labels: Sequence[str]) -> Links:
+            figures = {each.numbers.name: each for _, _, some in found for each in some if each.numbers and each.chart}
+            files.update((name, _chart(figure, labels)) for name, figure in figures.items())
+            return {name: _links(wanted.address, name) for name in figures}
+
+        page = ServedPage(drawing, links, "/runs/static/report.js", wanted.back, f"{wanted.address}?saved=1")
+        text = self._made(wanted.places, lambda runs: document(runs, wanted.title, page))
+        return KeptPage(stamps, text, drawing, files)
+
+
+def _chart(figure: Figure, labels: Sequence[str]) -> str:
+    assert figure.chart is not None
+    return json.dumps(standing_alone(figure, labels))
+
+
+def _links(address: str, name: str) -> list[FigureLink]:
+    return [FigureLink(kind.upper(), f"{address}?file={quote(name)}.{kind}", f"{name}.{kind}") for kind in KINDS]

@@ -1,0 +1,61 @@
+"""The report's page in the workbench: cheap to open, drawn by parts, its plots given as files."""
+
+import csv
+import io
+import re
+from time import process_time
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.report import build
+from tests.workbench.runs.folders import bench, keep
+
+pytestmark = pytest.mark.slow
+PLACE = "/runs/report/runs/wrong%20%3Cone%3E"
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bench")
+    keep(folder / "runs" / "wrong <one>", build.wrong())
+    with bench(folder) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def page(client):
+    begin = process_time()
+    text = client.get(PLACE).text
+    assert process_time() - begin < 0.7
+    return text
+
+
+def test_every_plot_of_the_saved_page_is_drawn_when_it_is_asked_for(client, page):
+    asked = re.findall(r'data-drawing="([^"]*)"', page)
+    saved = client.get(f"{PLACE}?saved=1")
+    assert "attachment" in saved.headers["content-disposition"]
+    assert "<script" not in saved.text
+    drawn = [client.get(each) for each in asked]
+    assert [each.text for each in drawn] == re.findall(r'<svg class="plot .*?</svg>', saved.text, re.DOTALL)
+    assert len(asked) == 22
+
+
+def test_each_plot_is_given_as_svg_png_and_csv(client, page):
+    addresses = re.findall(r'<a href="([^"]*)" download="delay\.\w+"', page)
+    drawing, picture, numbers = (client.get(each) for each in addresses)
+    assert ElementTree.fromstring(drawing.text).tag == "{http://www.w3.org/2000/svg}svg"
+    assert picture.content.startswith(b"\x89PNG")
+    lines = list(csv.DictReader(io.StringIO(numbers.text)))
+    delays = [each.delay for each in build.wrong()[1].windows if each.delay is not None]
+    assert [float(line["delay, ms"]) for line in lines] == delays
+    assert numbers.headers["content-disposition"] == "attachment; filename*=UTF-8''delay.csv"
+
+
+@pytest.mark.parametrize(
+    "query", ["drawing=22", "drawing=-1", "drawing=x", "file=delay.pdf", "file=../../run.json", "file=delay.csv.svg"]
+)
+def test_what_the_page_does_not_have_is_refused(client, page, query):
+    answer = client.get(f"{PLACE}?{query}")
+    assert answer.status_code == 400
+    assert "of the report on runs/wrong &lt;one&gt;" in answer.text
