@@ -64,6 +64,7 @@ def said_in_columns(asked_for, elements, advance, sizes, least=BY_NUMBERS):
     answers: list = [[] for _ in asked_for]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(frames, "SnapshotContents", least)
+        patch.setattr(frames, "DENSE", 0)
         patch.setattr(term_ids, "SPARE", 0)
         session = load("live").start_all(
             [(query, chosen, found.append) for (query, chosen), found in zip(asked_for, answers, strict=True)]
@@ -94,7 +95,7 @@ QUERY = "SELECT ?s (COUNT(*) AS ?n) { ?s <urn:p> ?o . ?o <urn:q> ?v FILTER(?v > 
 XSD = "http://www.w3.org/2001/XMLSchema#integer"
 
 
-@pytest.mark.parametrize("slide", [1000, 2000])
+@pytest.mark.parametrize("slide", [500, 1000, 2000])
 def test_windows_over_many_batches_of_ever_new_terms(slide):
     """Batches that span windows, terms that are forgotten, copies of triples, contents on both sides of the limit."""
     elements = [

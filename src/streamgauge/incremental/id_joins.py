@@ -81,19 +81,19 @@ class IdSide:
 
     def __init__(self, columns: Sequence[Ids], size: int, terms: int) -> None:
         self._columns, self.size, self._terms = list(columns), size, terms
-        self._indexes: dict[tuple[int, ...], IdIndex] = {}
+        self._indexes: dict[tuple[int, ...], KeyIndex] = {}
 
     def cells(self, place: int) -> Ids:
         """One column."""
         return self._columns[place]
 
-    def index(self, bound: tuple[int, ...]) -> "IdIndex":
+    def index(self, bound: tuple[int, ...]) -> "KeyIndex":
         """From the values of bound columns to rows."""
         if bound not in self._indexes:
             columns = [self._columns[place] for place in bound]
             dense = len(bound) == 1 and self._terms <= SPARSE * (self.size + 1000)
             self._indexes[bound] = (
-                TableIndex(columns[0], self._terms) if dense else SortedIndex(_keys(columns, self._terms), self._terms)
+                KeyTable(columns[0], self._terms) if dense else SortedKeys(_keys(columns, self._terms), self._terms)
             )
         return self._indexes[bound]
 
@@ -106,7 +106,7 @@ def _keys(columns: Sequence[Ids], terms: int) -> Places:
     return found
 
 
-class IdIndex:
+class KeyIndex:
     """From keys to rows; ``keys`` is how many different keys there are."""
 
     keys: int
@@ -120,7 +120,7 @@ class IdIndex:
         raise NotImplementedError
 
 
-class TableIndex(IdIndex):
+class KeyTable(KeyIndex):
     """An index from one column: a table over all numbers."""
 
     def __init__(self, column: Ids, terms: int) -> None:
@@ -155,7 +155,7 @@ class TableIndex(IdIndex):
         return places, found[places]
 
 
-class SortedIndex(IdIndex):
+class SortedKeys(KeyIndex):
     """An index from several columns, or from one with few of many numbers: their keys sorted."""
 
     def __init__(self, keys: Places, terms: int) -> None:

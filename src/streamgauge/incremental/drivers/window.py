@@ -11,6 +11,8 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, TypeAlias
 
 from streamgauge.incremental.drivers.frames import (
+    DENSE_OVERLAP,
+    OVERLAP,
     CountFrame,
     Frame,
     QueryEvaluator,
@@ -18,6 +20,7 @@ from streamgauge.incremental.drivers.frames import (
     closing,
     evaluators,
     frames,
+    is_dense,
     looks_rarely,
 )
 from streamgauge.model import algebra as al
@@ -154,11 +157,8 @@ class WindowDriver:
 
     def __init__(self, asked: Sequence[tuple[ContinuousQuery, Emit]], semantics: Semantics) -> None:
         self._queries, self._semantics = [query for query, _ in asked], semantics
-        self._pool, answers = evaluators(self._queries, semantics)
-        self._streamings = [
-            RelationToStream(query.form, answer, query.r2s or semantics.r2s, semantics, emit)
-            for (query, emit), answer in zip(asked, answers, strict=True)
-        ]
+        self._emits = [emit for _, emit in asked]
+        self._evaluate_with(OVERLAP)
         query = self._queries[0]
         self._half_open = semantics.borders is Borders.CLOSED_OPEN
         self._closing = closing(semantics)
@@ -175,6 +175,15 @@ class WindowDriver:
         self.late = 0
         if semantics.origin is not Origin.FIRST:
             self._begin(semantics.t0)
+
+    def _evaluate_with(self, overlap: int) -> None:
+        """Evaluators that look at whole contents where so many looks see one triple."""
+        semantics = self._semantics
+        self._pool, answers = evaluators(self._queries, semantics, overlap)
+        self._streamings = [
+            RelationToStream(query.form, answer, query.r2s or semantics.r2s, semantics, emit)
+            for query, answer, emit in zip(self._queries, answers, self._emits, strict=True)
+        ]
 
     def _begin(self, t0: int) -> None:
         query, semantics = self._queries[0], self._semantics
@@ -214,6 +223,10 @@ class WindowDriver:
     def push_batch(self, batch: "ElementBatch") -> None:
         """Elements have come, in their order: in columns where contents are looked at whole."""
         times = batch.times
+        if self._greatest == _EARLY and is_dense(self._queries, len(batch.added) // 3, int(times[-1] - times[0])):
+            self._evaluate_with(DENSE_OVERLAP)
+            if self._begun:
+                self._begin(self._t0)
         rising = times[0] >= self._greatest and bool((times[1:] >= times[:-1]).all())
         if not rising or self.bounded:
             for element in batch.elements():
