@@ -52,7 +52,8 @@ WARM: Final = (
 SERVERS: Final = ("broker", "fragments", "queries")
 TYPES: Final = {
     "select": "application/sparql-query", "turtle": "text/turtle", "update": "application/sparql-update",
-    "json": "application/json", "jsonl": "application/x-ndjson",
+    "json": "application/json", "jsonl": "application/x-ndjson", "jsonld": "application/ld+json",
+    "rdfxml": "application/rdf+xml", "trig": "application/trig", "ntriples": "application/n-triples",
 }  # fmt: skip
 
 
@@ -102,11 +103,18 @@ def kinds(server: str) -> Iterator[AttackKind]:
     made.filters["quote"] = quote
     listed = data.pop("kind")
     for name, texts in data.items():
-        made.globals[name] = {key: made.from_string(text).render() for key, text in texts.items()}
+        made.globals[name] = {key: rendered(made, text) for key, text in texts.items()}
     for each in listed:
         if each["server"] == server:
             for it in made.globals.get(each.get("each"), ("",)):
                 yield _kind(each, made, it)
+
+
+def rendered(made: Environment, text: str | list[str]) -> str | list[str]:
+    """A text, or each of several, filled in."""
+    return (
+        made.from_string(text).render() if isinstance(text, str) else [made.from_string(each).render() for each in text]
+    )
 
 
 def _kind(each: Mapping[str, Any], made: Environment, it: str) -> AttackKind:

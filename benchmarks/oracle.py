@@ -11,13 +11,15 @@ stream's head, what is due, the expected answers, alignment and scores.
 shown and warms the JVM up. `operators`: window close and content change under each operator; Rstream is recorded as
 changes. `prefix`: the first ``--prefix`` ms by both sides: pyoxigraph evaluates each instant from scratch (the
 definition), Spark does as above; its answers are whole bags.
+`choice`: whole judgements by both sides in a session that is there, beside what `oracle/judging/estimate.py` expects of
+them, and what starting a session adds.
 """
 
 import argparse
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -39,10 +41,12 @@ from streamgauge.model.report import DueReport, View
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import R2S, Report, Semantics, Tick
 from streamgauge.model.terms import Row
-from streamgauge.model.verdict import Evaluator, Verdict
+from streamgauge.model.verdict import Evaluator, Judgement, Verdict
 from streamgauge.oracle.expected.on_spark import SparkReports, read_header, spark_changes
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.deltas import by_changes, countable
+from streamgauge.oracle.judging.estimate import EVALUATORS, definition_seconds, spark_seconds, work_of
+from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.oracle.judging.oracle import JudgingRules, by_rows, decide
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
@@ -210,7 +214,77 @@ def prefix(given: argparse.Namespace, opened: SparkSession, folder: Path) -> Non
     print(f"\nfrom scratch / from changes: wall {theirs.wall / ours.wall:.1f}x, CPU {theirs.cpu / ours.cpu:.1f}x")
 
 
-PARTS = {"windows": windows, "growth": growth, "operators": operators, "prefix": prefix}
+@dataclass(frozen=True)
+class JudgedPoint:
+    """A run to judge by both sides: its query (measure.QUERIES), semantics, window (ms), stations, and length (s)."""
+
+    query: str
+    semantics: Semantics
+    slide: int
+    stations: int
+    seconds: int
+
+    @property
+    def title(self) -> str:
+        """The run's row in the table."""
+        return f"{self.query}, {self.semantics.name} 5 s/{self.slide // 1000} s, {self.stations:,} stations"
+
+
+POINTS: Final = (
+    JudgedPoint("select", CLOSE, 5000, 50, 30),
+    JudgedPoint("select", CLOSE, 5000, 1000, 30),
+    JudgedPoint("select", CLOSE, 5000, 4000, 30),
+    JudgedPoint("select", CLOSE, 1000, 1000, 30),
+    JudgedPoint("select", CLOSE, 1000, 3000, 30),
+    JudgedPoint("average", CLOSE, 1000, 1000, 30),
+    JudgedPoint("variation", CLOSE, 5000, 100, 30),
+    JudgedPoint("top", CLOSE, 1000, 300, 30),
+    JudgedPoint("select", CHANGE, 5000, 50, 10),
+    JudgedPoint("select", CHANGE, 5000, 300, 10),
+)
+
+
+def choice(_given: argparse.Namespace, opened: SparkSession, folder: Path) -> None:
+    columns = ("run", "triples", "definition CPU s", "estimate", "Spark CPU s", "estimate ", "cheaper", "chosen")
+    judge_by("spark", POINTS[0], opened, folder)
+    with ResultTable("oracle_choice", columns) as table:
+        for point in POINTS:
+            path, run = judge_run_at(point, folder)
+            work = work_of(path, run.header.query, run.header.semantics, run.header.advanced_to)
+            spent = {each: judge_by(each, point, opened, folder) for each in EVALUATORS}
+            cheaper = min(spent, key=lambda each: spent[each])
+            table.add(
+                point.title, f"{work.triples:,}",
+                f"{spent['definition']:.2f}", f"{definition_seconds(work):.2f}",
+                f"{spent['spark']:.2f}", f"{spark_seconds(work, warm=True):.2f}",
+                cheaper, "definition" if definition_seconds(work) <= spark_seconds(work, warm=True) else "spark",
+            )  # fmt: skip
+
+
+def judge_run_at(point: JudgedPoint, folder: Path) -> tuple[Path, Run]:
+    """The stream table of a point, and `live`'s run on it."""
+    path = folder / f"choice{point.stations}-{point.seconds}"
+    fed = made(path, point.stations, point.seconds)
+    query, found = window_query(point.query, 5000, point.slide), list[Answer]()
+    running = live.start(query, point.semantics, found.append)
+    for element in fed:
+        running.push(element)
+    running.advance(point.seconds * 1000)
+    head = RunHeader("live", query, query.sparql, "rspql", point.semantics, point.seconds * 1000, 0, 0, "changes", 1.0)
+    return path, Run(head, tuple(found), ())
+
+
+def judge_by(evaluator: Evaluator, point: JudgedPoint, opened: SparkSession, folder: Path) -> float:
+    """CPU seconds of a whole judgement; the verdict has to be right."""
+    path, run = judge_run_at(point, folder)
+    with measured() as spent:
+        verdict = judge_run(run, path, Means(lambda: opened, evaluator))
+    if verdict.judgement is not Judgement.RIGHT:
+        raise SystemExit(f"{point.title}: {evaluator} judges it {verdict.judgement}: {verdict.reason}")
+    return spent.cpu
+
+
+PARTS = {"windows": windows, "growth": growth, "operators": operators, "prefix": prefix, "choice": choice}
 
 
 def main() -> None:
@@ -219,7 +293,10 @@ def main() -> None:
         factors=(1, 4, 16), prefix=300,
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
-        opened = session("local[2]", memory="6g", shuffle=4)
+        with measured() as starting:
+            opened = session("local[2]", memory="6g", shuffle=4)
+            opened.range(1).count()
+        print(f"\na session and its first job: {_cost(starting)}")
         try:
             for name in given.parts:
                 PARTS[name](given, opened, Path(folder))

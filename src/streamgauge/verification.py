@@ -20,7 +20,7 @@ from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Clock, Semantics
 from streamgauge.model.terms import XSD, Row, Term
 from streamgauge.model.verdict import Judgement, Verdict
-from streamgauge.oracle.diagnosis.diagnose import diagnose
+from streamgauge.oracle.diagnosis.diagnose import PatienceError, diagnose
 from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.oracle.judging.oracle import Progress
 from streamgauge.query import print_query
@@ -138,10 +138,6 @@ def diagnosed(
         return replace(verdict, diagnosis=diagnose(run, stream, impatient(patience, clock)))
     except (RefusedError, OutOfOrderError, PatienceError) as error:
         return replace(verdict, cautions=(*verdict.cautions, f"No diagnosis: {error}."))
-
-
-class PatienceError(RuntimeError):
-    """A search that was ended as it took too long."""
 
 
 def impatient(patience: float, clock: Callable[[], float] = thread_time) -> Progress:

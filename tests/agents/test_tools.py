@@ -1,11 +1,13 @@
-"""The tools for agents: verdicts with a witness, due answers, translations, reasons; bounded inputs, sentences."""
+"""The tools for agents: verdicts with a witness, due answers, translations, reasons; bounded tools, sentences."""
+
+import re
 
 import pytest
 
-from streamgauge.agents import inputs, tools
-from streamgauge.agents.inputs import GivenAnswer, GivenElement
-from streamgauge.agents.tools import expect, explain, translate, verify
+from streamgauge.agents import tools
+from streamgauge.agents.tools import GivenAnswer, GivenElement, _verified, expect, explain, task_of, translate, verify
 from streamgauge.model.mistake import MistakeError
+from streamgauge.oracle.diagnosis.diagnose import PatienceError, explained
 
 QUERY = """PREFIX : <urn:> SELECT ?s ?v FROM NAMED WINDOW :w ON :in [RANGE PT5S STEP PT5S]
     WHERE { WINDOW :w { ?s :v ?v } }"""
@@ -75,10 +77,39 @@ def test_explain_has_every_model_and_a_window_worked_through():
     assert explain(QUERY, STREAM, RIGHT)["judgement"] == "right"
 
 
-def test_explain_says_when_it_takes_too_long(monkeypatch):
+def test_explain_says_when_it_takes_too_long_and_what_is_known_by_then(monkeypatch):
     monkeypatch.setattr(tools, "PATIENCE_S", -1)
-    with pytest.raises(MistakeError, match=r"stream: none was found within .* shorten it to the windows"):
-        explain(QUERY, STREAM, OPEN_AT_THE_LEFT)
+    told = explain(QUERY, STREAM, OPEN_AT_THE_LEFT)
+    [sentence] = told["sentences"]
+    assert re.fullmatch(r"stream: none was found within .* shorten it to the windows that are wrong\.", sentence)
+    assert not told["complete"]
+    assert told["models"] == []
+    assert told["differs"] > 0
+    assert told["window"]["instant"] == 5000
+    monkeypatch.undo()
+    assert explain(QUERY, STREAM, OPEN_AT_THE_LEFT)["complete"]
+
+
+def test_a_search_that_is_ended_keeps_what_it_found():
+    calls = []
+
+    def listen(done: int, of: int) -> None:
+        calls.append((done, of))
+        if len(calls) == most:
+            raise PatienceError("long enough")
+
+    task = task_of(QUERY, STREAM, None, None, None, OPEN_AT_THE_LEFT)
+    found = _verified(task, OPEN_AT_THE_LEFT, explain=False)
+    most = 0
+    whole = explained(found.run, found.stream, listen)
+    most = len(calls)
+    calls.clear()
+    cut = explained(found.run, found.stream, listen)
+    assert cut.ended == "long enough"
+    assert not whole.ended
+    assert {each.parts for each in cut.found} <= {each.parts for each in whole.found}
+    assert cut.diagnosis.exact
+    assert cut.diagnosis.models[0][0].name == "borders = (o, c]"
 
 
 def test_translate_writes_another_dialect():
@@ -117,9 +148,9 @@ def test_what_cannot_be_asked_is_said_in_a_sentence(ask, sentence):
 
 
 def test_many_triples_and_rows_are_refused(monkeypatch):
-    monkeypatch.setattr(inputs, "TRIPLES", 3)
+    monkeypatch.setattr(tools, "TRIPLES", 3)
     with pytest.raises(MistakeError, match="stream: 4 triples, 3 at most"):
         expect(QUERY, STREAM)
-    monkeypatch.setattr(inputs, "ROWS", 3)
+    monkeypatch.setattr(tools, "ROWS", 3)
     with pytest.raises(MistakeError, match="answers: 4 rows, 3 at most"):
         verify(QUERY, [], RIGHT)

@@ -63,12 +63,48 @@ def asked(browser: Any) -> list[str]:
 
 
 def show(browser: Any, address: str, width: int = 1280, theme: str = "light", height: int = 900) -> None:
+    resize(browser, width, theme, height)
+    browser.get(address)
+
+
+ARTEFACTS = "STREAMGAUGE_ARTEFACTS"
+"""The variable that names a folder where pictures of pages are kept."""
+DRAWN = """const done = arguments[0], began = performance.now()
+const look = () => [...document.querySelectorAll('.later')].some(each => each.offsetParent)
+  && performance.now() - began < 20000 ? setTimeout(look, 100) : setTimeout(done, 400)
+look()"""
+"""Waits until plots that are drawn when they are seen are there."""
+TALLEST = 6_000
+"""Pixels of a page that a picture has at most."""
+
+
+def keep(browser: Any, name: str) -> None:
+    """Keep pictures of the page that is open, whole, on desk and phone, by day and by night, where they are asked for.
+
+    The page is as wide as it was afterwards, by day.
+    """
+    folder = os.environ.get(ARTEFACTS, "")
+    if not folder:
+        return
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    before, scroll = browser.execute_script("return [innerWidth, scrollY]")
+    for width, theme in ((1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")):
+        resize(browser, width, theme, 900)
+        browser.execute_async_script("setTimeout(arguments[0], 400)")
+        tall = min(TALLEST, browser.execute_script("return document.documentElement.scrollHeight"))
+        resize(browser, width, theme, max(900, tall))
+        browser.execute_async_script(DRAWN)
+        browser.save_screenshot(str(Path(folder) / f"{name}-{width}-{theme}.png"))
+    resize(browser, before, "light", 900)
+    browser.execute_script("scrollTo(0, arguments[0])", scroll)
+
+
+def resize(browser: Any, width: int, theme: str, height: int) -> None:
+    """The page that is open in another size and theme."""
     metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    browser.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": theme}]}
-    )
-    browser.get(address)
+    media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
 
 
 AXE = "STREAMGAUGE_AXE_HOME"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.driving import CONTRAST, complaints, show, started
+from tests.browser.driving import CONTRAST, complaints, keep, show, started
 
 pytestmark = pytest.mark.browser
 
@@ -100,3 +100,5 @@ def test_it_fits_and_can_be_read(browser: Any, address: str, page: str, width: i
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     worst, where = browser.execute_script(CONTRAST)
     assert worst >= 4.5, where
+    if (width, theme) == (360, "light"):
+        keep(browser, f"fragments-{page}".rstrip("-"))

@@ -12,7 +12,7 @@ import pytest
 
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.labels import Label, Style
-from tests.browser.driving import CONTRAST, complaints, faults, show, started
+from tests.browser.driving import CONTRAST, complaints, faults, keep, show, started
 from tests.servers.broker.served import GRAPH, OTHER, serving
 from tests.servers.broker.world import broker, select
 from tests.workbench.servers.test_servers import DAY, NOW, E, fragments
@@ -65,7 +65,7 @@ def press(browser: Any, selector: str) -> None:
     browser.find_element("css selector", selector).send_keys(Keys.ENTER)
 
 
-def check(browser: Any, address: str) -> None:
+def check(browser: Any, address: str, name: str) -> None:
     """It fits, can be read, keeps nobody out; desk and phone, day and night."""
     for width, theme in SIZES:
         show(browser, address, width, theme)
@@ -73,6 +73,7 @@ def check(browser: Any, address: str) -> None:
         ratio, where = browser.execute_script(CONTRAST)
         assert ratio >= 4.5, (address, theme, where)
     assert not (found := faults(browser)), (address, found)
+    keep(browser, name)
 
 
 def reading(at: int, sensor: str, value: int) -> str:
@@ -103,9 +104,9 @@ def test_a_query_is_registered_watched_held_released_and_ended(browser: Any, ben
     press(browser, "#hold")
     until(lambda: text(browser, "#answers tbody tr").split()[0] == "3")
     address = browser.current_url
-    check(browser, address)
-    check(browser, f"{bench.url}/live/")
-    check(browser, f"{bench.url}/live/new")
+    check(browser, address, "live-query")
+    check(browser, f"{bench.url}/live/", "live")
+    check(browser, f"{bench.url}/live/new", "live-new")
     show(browser, address)
     press(browser, "#end")
     until(lambda: "No query is registered." in text(browser, "main"))
@@ -150,17 +151,17 @@ def test_a_channel_is_watched_as_it_changes_and_facts_over_time(browser: Any, be
         httpx.post(f"{url}/publish", content=GRAPH, headers={"content-type": "text/turtle"}).raise_for_status()
         until(lambda: text(browser, "#changes tbody tr").split() == ["1", "0", "s", "+", ":s1"])
         until(lambda: text(browser, "#answer").split() == ["x", ":s1"])
-        check(browser, address)
-        check(browser, address.partition("channels")[0])
+        check(browser, address, "servers-channel")
+        check(browser, address.partition("channels")[0], "servers-broker")
         show(browser, f"{bench.url}/servers/")
-        check(browser, f"{bench.url}/servers/")
+        check(browser, f"{bench.url}/servers/", "servers")
         browser.find_element("css selector", "option[value=fragments]").click()
         browser.find_element("id", "address").send_keys(data)
         press(browser, "button.first")
         follow(browser, "/trains")
         until(lambda: len(browser.find_elements("css selector", "svg.lane .holds")) == 1)
         assert "train:delay" in text(browser, ".facts")
-        check(browser, browser.current_url)
+        check(browser, browser.current_url, "servers-fragments")
     assert [entry["message"] for entry in complaints(browser) if entry["level"] == "SEVERE"] == []
 
 
@@ -181,7 +182,7 @@ def test_the_brokers_own_page_makes_channels_publishes_and_shows_what_changes(br
         assert text(browser, "#changes tbody tr").split()[3] == "\N{MINUS SIGN}"
         httpx.post(f"{url}/publish", content=OTHER, headers={"content-type": "text/turtle"}).raise_for_status()
         until(lambda: "urn:t:s2" in text(browser, "#changes"))
-        check(browser, f"{url}/")
+        check(browser, f"{url}/", "broker")
         httpx.delete(f"{url}/channels/all").raise_for_status()
         said = [entry["message"] for entry in complaints(browser) if entry["level"] == "SEVERE"]
         assert said == []

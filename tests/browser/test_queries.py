@@ -9,7 +9,7 @@ import pytest
 
 from streamgauge.engines import load
 from streamgauge.servers.queries.registry import Queries
-from tests.browser.driving import CONTRAST, complaints, show, started
+from tests.browser.driving import CONTRAST, complaints, keep, show, started
 from tests.servers.queries.asks import IN, construct, select
 from tests.servers.queries.test_face import LINES, TOKEN, lines, served, until
 
@@ -122,3 +122,5 @@ def test_it_fits_and_can_be_read(browser: Any, service: SimpleNamespace, width: 
     assert max(browser.execute_script(heights)) <= 60
     ratio, where = browser.execute_script(CONTRAST)
     assert ratio >= 4.5, where
+    if (width, theme) == (390, "light"):
+        keep(browser, "queries")

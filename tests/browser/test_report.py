@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from streamgauge import report
-from streamgauge.report import implementation_report
-from tests.browser.driving import CONTRAST, asked, complaints, faults, offline, show
+from streamgauge.report import capacity, implementation_report
+from streamgauge.suites.experiments.capacity import Bound
+from tests.browser.driving import CONTRAST, asked, complaints, faults, keep, offline, show
 from tests.report import build
+from tests.report.test_capacity import GREATER, found
 from tests.report.test_implementation_report import AT, made
 
 pytestmark = pytest.mark.browser
@@ -177,6 +179,7 @@ def test_axe_finds_nothing_serious(browser: Any, tmp_path: Path) -> None:
     show(browser, (tmp_path / "one.html").as_uri())
     browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
     assert faults(browser) == []
+    keep(browser, "report")
 
 
 def test_a_certificate_is_readable_on_a_phone_and_can_be_filtered(browser: Any, tmp_path: Path) -> None:
@@ -189,3 +192,15 @@ def test_a_certificate_is_readable_on_a_phone_and_can_be_filtered(browser: Any, 
     assert browser.find_element("css selector", "a.bad").is_displayed()
     assert faults(browser) == []
     assert browser.get_log("browser") == []
+    keep(browser, "certificate")
+
+
+def test_the_page_of_capacities_is_readable(browser: Any, tmp_path: Path) -> None:
+    carried, _ = found(GREATER, Bound.DELAY)
+    (tmp_path / "capacity.html").write_text(capacity.page(carried), encoding="utf-8")
+    show(browser, (tmp_path / "capacity.html").as_uri(), 390)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    ratio, where = browser.execute_script(CONTRAST)
+    assert ratio >= 4.5, where
+    assert faults(browser) == []
+    keep(browser, "capacity")

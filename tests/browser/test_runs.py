@@ -1,23 +1,17 @@
-"""The room of runs in a browser: an experiment is started, watched, stopped, resumed; two of its runs are compared.
+"""The room of runs in a browser: an experiment is started, watched, stopped, resumed; two of its runs are compared."""
 
-Where STREAMGAUGE_ARTEFACTS names a folder, a picture of each page is kept there, in two sizes and two themes.
-"""
-
-import os
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.browser.driving import CONTRAST, complaints, faults, show, started
+from tests.browser.driving import CONTRAST, complaints, faults, keep, resize, show, started
 from tests.workbench.runs.folders import EXPERIMENT
 from tests.workbench.serving import opened
 
 pytestmark = pytest.mark.browser
 
-SIZES = [(1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")]
 WAIT_S = 90
 
 
@@ -58,19 +52,13 @@ def press(browser: Any, value: str) -> None:
 
 def look(browser: Any, name: str) -> None:
     """Check the page that is open on a desk by day and on a phone by night; keep pictures where they are asked for."""
-    keep = os.environ.get("STREAMGAUGE_ARTEFACTS")
-    for width, theme in SIZES if keep else SIZES[::3]:
-        size = {"width": width, "height": 1200, "deviceScaleFactor": 1, "mobile": width < 500}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    for width, theme in ((1440, "light"), (390, "dark")):
+        resize(browser, width, theme, 1200)
         assert browser.execute_script("return document.documentElement.scrollWidth - innerWidth") <= 0, (name, width)
         ratio, where = browser.execute_script(CONTRAST)
         assert ratio >= 4.5, (name, theme, where)
-        if keep:
-            Path(keep).mkdir(parents=True, exist_ok=True)
-            browser.save_screenshot(str(Path(keep) / f"{name}-{width}-{theme}.png"))
     assert faults(browser) == [], name
+    keep(browser, name)
 
 
 def judged_when_asked(browser: Any, bench: Any) -> None:
@@ -89,7 +77,7 @@ def judged_when_asked(browser: Any, bench: Any) -> None:
 
 def report_is_drawn_when_seen(browser: Any) -> None:
     """A plot of the report is drawn once it comes into view, and given as a file."""
-    left = "return document.querySelectorAll('.plot.wide.later').length"
+    left = "return document.querySelectorAll('.plot.later').length"
     browser.execute_script("document.querySelector('#delay').scrollIntoView()")
     wait_for(browser, lambda: browser.execute_script("return !!document.querySelector('#delay svg.plot')"), "a plot")
     assert browser.execute_script(left) > 0
@@ -109,6 +97,7 @@ def test_an_experiment_is_started_watched_stopped_resumed_and_compared(browser: 
     wait_for(browser, lambda: "100%" in text_of(browser, "#job .figures-now"), "precision so far")
     wait_for(browser, lambda: "MiB" in text_of(browser, "#job .figures-now"), "memory")
     wait_for(browser, lambda: "live-cqels-seed1-1" in text_of(browser, "#job h3"), "the second run")
+    wait_for(browser, lambda: "1 of 2 runs done" in text_of(browser, "#plan"), "the first run in the table")
     look(browser, "runs-watched")
     press(browser, "stop")
     wait_for(browser, lambda: "Stopped; finished runs are kept (1 by now)" in text_of(browser, "main"), "the end")

@@ -8,7 +8,7 @@ import pytest
 
 from streamgauge.papers.reproduction import write
 from streamgauge.papers.sepbm.measure import SepbmExtent, document
-from tests.browser.driving import CONTRAST, asked, complaints, offline, show
+from tests.browser.driving import CONTRAST, asked, complaints, keep, offline, show
 from tests.report.sepbm import measured
 
 pytestmark = pytest.mark.browser
@@ -53,3 +53,5 @@ def test_every_text_stands_out(browser: Any, address: str, theme: str) -> None:
     browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
     ratio, where = browser.execute_script(CONTRAST)
     assert ratio >= 4.5, where
+    if theme == "dark":
+        keep(browser, "sepbm")

@@ -13,7 +13,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from streamgauge.cli import docs
 from streamgauge.servers.http.server import Serving
-from tests.browser.driving import CONTRAST, asked, complaints, faults, show, started
+from tests.browser.driving import CONTRAST, asked, complaints, faults, keep, show, started
 
 pytestmark = pytest.mark.browser
 
@@ -56,6 +56,7 @@ def test_pages_are_for_everybody(browser: Any, address: str) -> None:
         ratio, where = browser.execute_script(CONTRAST)
         assert ratio >= 4.5, (page, theme, where)
         assert not (found := faults(browser)), (page, found)
+        keep(browser, f"site-{page.removesuffix('.html').replace('/', '-')}")
     assert [entry for entry in complaints(browser) if entry["level"] == "SEVERE"] == []
     sent = [json.loads(entry)["message"] for entry in asked(browser)]
     to = [one["params"]["request"]["url"] for one in sent if one["method"] == "Network.requestWillBeSent"]

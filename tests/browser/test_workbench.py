@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.driving import CONTRAST, asked, complaints, faults, show, started
+from tests.browser.driving import CONTRAST, asked, complaints, faults, keep, show, started
 from tests.workbench.serving import opened
 
 pytestmark = pytest.mark.browser
@@ -40,6 +40,7 @@ def test_each_room_opens_for_everybody(browser: Any, bench: Any) -> None:
             ratio, where = browser.execute_script(CONTRAST)
             assert ratio >= 4.5, (address, theme, where)
         assert not (found := faults(browser)), (address, found)
+        keep(browser, f"room-{address.removeprefix(bench.url).strip('/') or 'front'}")
     assert [entry for entry in complaints(browser) if entry["level"] == "SEVERE"] == []
     sent = [json.loads(entry)["message"] for entry in asked(browser)]
     addresses = [one["params"]["request"]["url"] for one in sent if one["method"] == "Network.requestWillBeSent"]

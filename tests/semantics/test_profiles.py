@@ -42,6 +42,7 @@ MORE = {
     "pure RANGE": {"scope": Scope.RANGE},
     "the last of several": {"due": Due.LAST},
     "arrivals only": {"changes": Changes.ARRIVALS},
+    "updates": {"content": Counting.UPDATES},
     "no row over nothing": {"empty_aggregate": EmptyAggregate.NO_ROW},
     "an empty string over nothing": {"empty_aggregate": EmptyAggregate.EMPTY_STRING},
     "else each 1 s": {"period": 1000},

@@ -1,32 +1,193 @@
-"""The tools for agents: ``verify``, ``expect``, ``translate`` and ``explain``; MistakeError has a sentence."""
+"""The tools for agents: ``verify``, ``expect``, ``translate`` and ``explain``; MistakeError has a sentence.
+
+Inputs are JSON, bounded; no text is ever taken for a path.
+"""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final, TypeAlias
 
-from streamgauge.agents.inputs import (
-    AdvanceTo,
-    Answers,
-    Meaning,
-    Query,
-    Static,
-    Stream,
-    ToolInputError,
-    ToolTask,
-    answers_of,
-    query_text,
-    task_of,
-)
+import pyoxigraph as ox
+from pydantic import BaseModel, Field
+
 from streamgauge.api import expect as expect_reports
-from streamgauge.model.terms import Row
+from streamgauge.formats.bounds import check_turtle
+from streamgauge.formats.canonical import to_triples
+from streamgauge.model.element import StreamElement
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Semantics
+from streamgauge.model.terms import Row, Triple
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
-from streamgauge.oracle.diagnosis.diagnose import explained, worked
+from streamgauge.oracle.diagnosis.diagnose import Explained, explained, worked
 from streamgauge.query import detect, parse, print_query
+from streamgauge.query.text import declared_prefixes
 from streamgauge.report.cards import diagnosed
 from streamgauge.report.failure import failure_lines, wrong_windows
 from streamgauge.report.series import state
 from streamgauge.report.text import explained_json
-from streamgauge.verification import PATIENCE_S, PatienceError, VerifiedRun, impatient, verified
+from streamgauge.semantics.arrivals import near
+from streamgauge.semantics.due import clock_steps
+from streamgauge.verification import PATIENCE_S, VerifiedRun, impatient, verified
+from streamgauge.watching.inputs import Terms, understand
+from streamgauge.workloads.parameters import duration
+
+QUERY: Final = 50_000
+"""Characters of a query."""
+
+STATIC: Final = 500_000
+"""Characters of static data."""
+
+ELEMENTS: Final = 5_000
+TRIPLES: Final = 20_000
+"""Triples of a stream, over all elements."""
+
+ANSWERS: Final = 5_000
+ROWS: Final = 20_000
+"""Rows over all answers."""
+
+REPORTS: Final = 20_000
+"""Instants at which reports may be due, up to where time comes."""
+
+
+class ToolInputError(MistakeError, ValueError):
+    """An input of a tool that is too large or is not what it should be; the sentence names the field."""
+
+
+class GivenElement(BaseModel):
+    """An element of a stream."""
+
+    time: int = Field(description="application time, ms")
+    triples: str = Field(description="Turtle (N-Triples is Turtle); the prefixes of the query are declared")
+    stream: str | None = Field(None, description="the IRI of its stream; the query's only stream unless given")
+    until: int | None = Field(None, description="when its triples stop holding, ms; as long as the window unless given")
+
+
+class GivenAnswer(BaseModel):
+    """A report of an engine."""
+
+    instant: int | None = Field(None, description="the application time that it speaks of, ms; null when unknown")
+    rows: list[dict[str, str | int | float | bool | None]] | bool = Field(
+        description="rows from variable to N-Triples term (or a number, a bool); true or false for ASK; "
+        "subject, predicate, object for CONSTRUCT"
+    )
+
+
+Query: TypeAlias = Annotated[
+    str, Field(description="the text of a continuous query in RSP-QL, C-SPARQL, CQELS-QL or SPARQLstream")
+]
+Stream: TypeAlias = Annotated[
+    list[GivenElement], Field(description="the elements, in the order in which they come; the stream ends with them")
+]
+Answers: TypeAlias = Annotated[list[GivenAnswer], Field(description="the engine's reports, in their order")]
+Meaning: TypeAlias = Annotated[
+    str | None,
+    Field(
+        description="the operational semantics: rspql, csparql, cqels, ...; that of the query's dialect unless given"
+    ),
+]
+Static: TypeAlias = Annotated[str | None, Field(description="background data, Turtle")]
+AdvanceTo: TypeAlias = Annotated[
+    int | str | None,
+    Field(description="how far time comes, ms or text as 30s; the last element (or answer) unless given"),
+]
+
+
+@dataclass(frozen=True)
+class ToolTask:
+    """A query under its semantics on a stream, up to a time (ms)."""
+
+    query: ContinuousQuery
+    semantics: Semantics
+    stream: tuple[StreamElement, ...]
+    until: int
+
+
+def task_of(
+    query: str,
+    stream: Sequence[GivenElement],
+    semantics: str | None,
+    static: str | None,
+    advance_to: int | str | None,
+    answers: Sequence[GivenAnswer] = (),
+) -> ToolTask:
+    """The task of a tool; ToolInputError names an input that is too large, MistakeError one that cannot be read."""
+    text = query_text(query)
+    _at_most(len(static or ""), STATIC, "static", "characters")
+    prefixes = "".join(f"PREFIX {name}: <{iri}>\n" for name, iri in declared_prefixes(text).items())
+    given = None if static is None else _triples(prefixes, static, "static")
+    (asked,) = understand(text, Terms(semantics=semantics, static=given))
+    held = _stream(stream, asked.query, prefixes)
+    _refuse_many(answers)
+    instants = [each.instant for each in answers if each.instant is not None]
+    until = (
+        duration(advance_to) if advance_to is not None else max((*instants, *(each.time for each in held)), default=0)
+    )
+    _refuse_endless(asked.query, asked.semantics, held, until)
+    return ToolTask(asked.query, asked.semantics, held, until)
+
+
+def query_text(query: str) -> str:
+    """The text of a query; ToolInputError for a text that is too long, or a file's name."""
+    _at_most(len(query), QUERY, "query", "characters")
+    if "{" not in query:
+        raise ToolInputError(
+            "query: the text of a continuous query is expected, with its WHERE { ... }; no file is read"
+        )
+    return query
+
+
+def _stream(stream: Sequence[GivenElement], query: ContinuousQuery, prefixes: str) -> tuple[StreamElement, ...]:
+    _at_most(len(stream), ELEMENTS, "stream", "elements")
+    names, held, count = query.streams, [], 0
+    for number, each in enumerate(stream):
+        where = f"stream, element {number + 1}"
+        if each.stream is None and len(names) != 1:
+            raise ToolInputError(
+                f"{where}: its stream is not said, and the query reads {len(names)}: {', '.join(names)}"
+            )
+        if each.stream is not None and each.stream not in names:
+            raise ToolInputError(f"{where}: the query reads no stream {each.stream}: it reads {', '.join(names)}")
+        triples = _triples(prefixes, each.triples, where)
+        count += len(triples)
+        _at_most(count, TRIPLES, "stream", "triples")
+        held.append(StreamElement(each.stream or names[0], each.time, number, triples, until=each.until))
+    return tuple(held)
+
+
+def _triples(prefixes: str, turtle: str, where: str) -> tuple[Triple, ...]:
+    try:
+        check_turtle(turtle)
+        return to_triples(ox.parse(prefixes + turtle, format=ox.RdfFormat.TURTLE))
+    except (SyntaxError, ValueError) as error:
+        raise ToolInputError(f"{where}: {turtle!r:.80} is no Turtle: {error}") from error
+
+
+def _refuse_many(answers: Sequence[GivenAnswer]) -> None:
+    _at_most(len(answers), ANSWERS, "answers", "reports")
+    _at_most(sum(1 if isinstance(each.rows, bool) else len(each.rows) for each in answers), ROWS, "answers", "rows")
+
+
+def _refuse_endless(query: ContinuousQuery, semantics: Semantics, stream: Sequence[StreamElement], until: int) -> None:
+    """ToolInputError where time comes so far that reports would be due at too many instants."""
+    begun = near(query.windows, semantics, stream[0].time if stream else None)
+    instants = sum(max(0, until - begun.t0) // step for step in clock_steps(query.windows, begun))
+    _at_most(instants, REPORTS, "advance_to", "instants at which windows close or are looked at")
+
+
+def _at_most(count: int, most: int, field: str, what: str) -> None:
+    if count > most:
+        raise ToolInputError(
+            f"{field}: {count:,} {what}, {most:,} at most: shorten it, or judge a run folder by streamgauge check"
+        )
+
+
+def answers_of(
+    answers: Sequence[GivenAnswer],
+) -> list[tuple[int | None, bool | list[dict[str, str | int | float | bool | None]]]]:
+    """The answers as ``verified`` takes them."""
+    return [(each.instant, each.rows) for each in answers]
+
 
 TOLD: Final = 1_000
 """Rows that a tool returns at most."""
@@ -112,19 +273,29 @@ def explain(
     """Say why answers are wrong: the semantics, or the fault, under which an engine gives exactly these answers.
 
     Returns every model that fits, the simplest first, with the proof, and one window worked through: its rows as
-    expected, as recorded, and as the simplest model says.
+    expected, as recorded, and as the simplest model says. A search of more than 20 s of CPU ends with the models found
+    by then, and is not ``complete``.
     """
     task = task_of(query, stream, semantics, static, advance_to, answers)
     found = _verified(task, answers, explain=False)
     if found.verdict.judgement is not Judgement.WRONG:
         return {"judgement": found.verdict.judgement.value, "sentences": [], "reason": found.verdict.reason}
-    try:
-        why = explained(found.run, found.stream, impatient(PATIENCE_S))
-    except PatienceError as error:
-        raise ToolInputError(f"stream: {error}: shorten it to the windows that are wrong") from error
+    why = explained(found.run, found.stream, impatient(PATIENCE_S))
     verdict = replace(found.verdict, diagnosis=why.diagnosis)
     told = explained_json(found.run.header, verdict, worked(why))
-    return {"judgement": verdict.judgement.value, "sentences": list(diagnosed(why.diagnosis)), **told}
+    return {"judgement": verdict.judgement.value, "sentences": _sentences(why), "complete": not why.ended, **told}
+
+
+def _sentences(why: Explained) -> list[str]:
+    """The diagnosis in sentences, and that the search ended before every model was tried, where it did."""
+    if not why.ended:
+        return list(diagnosed(why.diagnosis))
+    if why.found:
+        return [
+            *diagnosed(why.diagnosis),
+            f"The search ended after {PATIENCE_S:g} s of CPU time: other models may fit as well.",
+        ]
+    return [f"stream: {why.ended}: shorten it to the windows that are wrong."]
 
 
 def _verified(task: ToolTask, answers: Answers, *, explain: bool) -> VerifiedRun:

@@ -70,6 +70,9 @@ def certify_command(
     out: Annotated[
         Path | None, typer.Option(metavar="PAGE", help="Write a page too, with EARL (.ttl) and a badge (.svg) beside.")
     ] = None,
+    runs: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Keep a run folder for each task: check and report take them.")
+    ] = None,
     workbench: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Where the page's cells open cases: a workbench (streamgauge ui).")
     ] = "../",
@@ -88,7 +91,7 @@ def certify_command(
     tasks = _asked(subject, case, profile)
     try:
         known = read_deviations(subject.deviations)
-        outcomes = _outcomes(subject, tasks, jobs, known, console, quiet=as_json)
+        outcomes = _outcomes(subject, tasks, jobs, known, console, runs, quiet=as_json)
     except SetUpError as error:
         typer.echo(f"streamgauge: {error}", err=True)
         raise typer.Exit(Exit.ENGINE_FAILURE) from error
@@ -159,15 +162,18 @@ def _outcomes(
     jobs: int,
     listed: Sequence[Deviation],
     console: Console,
+    runs: Path | None,
     *,
     quiet: bool,
 ) -> tuple[ConformanceOutcome, ...]:
-    """The outcome of every task; each is printed as it comes, unless ``quiet``."""
+    """The outcome of every task; each is printed as it comes, unless ``quiet``, and kept in ``runs`` where named."""
     by_task = {case: deviation.name for deviation in listed for case in deviation.cases}
     found = []
     with telling(console, f"certify {subject.name}") as tell:
         for number, outcome in enumerate(certify(subject, tasks, jobs, lambda: spark(None)), 1):
             found.append(outcome)
+            if runs is not None:
+                outcome.keep(runs)
             if not quiet:
                 typer.echo(outcome_line(outcome, by_task.get(outcome.name)))
             tell(f"{number:,} of {len(tasks):,} tasks", number / len(tasks))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -18,13 +19,13 @@ class SparkUnavailableError(MistakeError, RuntimeError):
 
 
 @lru_cache(maxsize=1)
-def spark(master: str | None = None) -> SparkSession:
-    """The session for ``master`` (``local[*]`` when none is named), made once."""
+def spark(master: str | None = None, jars: tuple[Path, ...] = ()) -> SparkSession:
+    """The session for ``master`` (``local[*]`` when none is named), made once; ``jars`` are beside Spark's own."""
     from streamgauge.spark.requirements import SparkStartError
     from streamgauge.spark.session import session
 
     try:
-        return session(master)
+        return session(master, jars=jars)
     except SparkStartError as error:
         raise SparkUnavailableError(str(error)) from error
 

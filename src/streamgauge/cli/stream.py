@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.console import Console
@@ -14,15 +15,17 @@ from streamgauge.cli.options import (
     Parameters,
     checked_duration,
     instant,
+    milliseconds,
     naming,
     one_named,
+    one_of,
     semantics_names,
     tell_notes,
     values,
 )
 from streamgauge.cli.spark import spark
 from streamgauge.model.phrases import counted
-from streamgauge.model.semantics import Origin, Semantics
+from streamgauge.model.semantics import Counting, Origin, Semantics
 from streamgauge.oracle.expected.reports import beside
 from streamgauge.query import detect, fill, parse
 from streamgauge.semantics.profiles import profile
@@ -32,6 +35,12 @@ from streamgauge.workloads.parameters import duration
 if TYPE_CHECKING:
     from streamgauge.engines.spark.micro_batches import BatchAnswers
     from streamgauge.engines.spark.pipeline import Job
+    from streamgauge.engines.spark.real_time import Checkpointed
+
+LATENCIES: Final = ("micro-batches", "real-time")
+EVERY: Final = 5_000
+EVERY_REAL_TIME: Final = 60_000
+"""Time between two batches, and between two checkpoints in real-time mode, unless told otherwise, ms."""
 
 
 def register(app: typer.Typer) -> None:
@@ -45,23 +54,28 @@ def stream(
     sink: Annotated[str, typer.Option("--to", help="A folder, - (console), or a URL: kafka://host:port/topic.")],
     checkpoint: Annotated[Path, typer.Option(help="Where the job keeps how far it is.")],
     master: Master = None,
-    semantics: Annotated[str, one_named(semantics_names, help="A profile.")] = "rspql",
+    semantics: Annotated[
+        str | None, one_named(semantics_names, help="A profile: rspql, in real-time mode updates.")
+    ] = None,
+    latency: Annotated[
+        str, one_of(lambda: LATENCIES, "--latency", help="How answers come; real-time where the query allows it.")
+    ] = "micro-batches",
     t0: Annotated[
-        str | None, typer.Option(help="Start of the first window: ms, or 30s; the first element unless given.")
+        str | None, typer.Option(help="Start of the first window: ms, or 30s; the first element, real-time 0.")
     ] = None,
     lateness: Annotated[
         str, typer.Option(metavar="DURATION", callback=checked_duration, help="How late elements may come: 2s.")
     ] = "0s",
     batch: Annotated[
-        str, typer.Option(metavar="DURATION", callback=checked_duration, help="Time between two batches: 5s.")
-    ] = "5s",
+        str | None, typer.Option(metavar="DURATION", help="Time between two batches: 5s; real-time checkpoints: 60s.")
+    ] = None,
     files: Annotated[int, typer.Option(min=1, help="Files that one batch takes at most.")] = 5,
     messages: Annotated[int, typer.Option(min=1, help="Messages of a Kafka topic that one batch takes.")] = 200_000,
     static: Annotated[Path | None, typer.Option(help="An RDF file with data beside the streams.")] = None,
     drain: Annotated[bool, typer.Option("--drain", help="End when everything there is was answered.")] = False,
     define: Parameters = None,
 ) -> None:
-    """Answer a continuous query in micro-batches on Spark, each answer once, whatever is killed on the way."""
+    """Answer a continuous query on Spark, each answer once, whatever is killed on the way."""
     from streamgauge.engines.spark.pipeline import Job, check, run
 
     console = Console(stderr=True, highlight=False)
@@ -69,12 +83,47 @@ def stream(
         text = fill(read_text(file), values(define))
         query = beside(parse(text), static)
     tell_notes(query)
-    chosen = _semantics(semantics, instant(t0), duration(lateness))
     kept = checkpoint.absolute()  # the JVM may have been started in another folder
-    job = Job(query, text, detect(text), chosen, source, sink, kept, duration(batch), files, drain, messages)
+    every = milliseconds(batch, "--batch")
+    chosen = _semantics(semantics or "rspql", instant(t0), duration(lateness))
+    job = Job(query, text, detect(text), chosen, source, sink, kept, every or EVERY, files, drain, messages)
+    if latency == "real-time":
+        wished = replace(job, semantics=_updates(semantics or "updates", instant(t0)), every=every or EVERY_REAL_TIME)
+        job = _chosen(job, wished, master, console)
+        if job.latency == latency:
+            return
     check(job)
     state = run(spark(master), job, lambda done: console.print(batch_line(done)))
     console.print(_summary(job, state.sent, state.rows, state.late))
+
+
+def _chosen(job: Job, wished: Job, master: str | None, console: Console) -> Job:
+    """The job after it was done in real-time mode, or the one to do in micro-batches; the choice is printed."""
+    from streamgauge.engines.spark import real_time
+
+    choice = real_time.choose(wished)
+    console.print(f"{choice.latency}: {choice.reason}")
+    if choice.refused is not None:
+        return replace(job, latency=choice.latency, reason=choice.reason)
+    wished = replace(wished, latency=choice.latency, reason=choice.reason)
+    place = master or f"local[{max(os.cpu_count() or 1, choice.tasks)}]"
+    count = real_time.run(spark(place, choice.jars), wished, lambda done: console.print(checkpoint_line(done)))
+    console.print(f"{counted(count, 'message')} checkpointed, answered to {wished.sink}")
+    return wished
+
+
+def checkpoint_line(done: Checkpointed) -> str:
+    """The result of a batch in real-time mode, in one line."""
+    late = (
+        f", {counted(done.late, 'solution')} of windows that had been given up: did time go back?" if done.late else ""
+    )
+    return f"checkpoint {done.batch}: {counted(done.messages, 'message')}{late}"
+
+
+def _updates(name: str, t0: int | None) -> Semantics:
+    """The profile with its first window where it was asked to start."""
+    given = profile(name)
+    return given if t0 is None else replace(given, origin=Origin.FIXED, t0=t0)
 
 
 def _summary(job: Job, sent: int, rows: int, late: int) -> str:
@@ -85,6 +134,8 @@ def _summary(job: Job, sent: int, rows: int, late: int) -> str:
 def _semantics(name: str, t0: int | None, lateness: int) -> Semantics:
     """The profile with the lateness bound, and with its first window where it was asked to start."""
     given = profile(name)
+    if given.content is Counting.UPDATES:
+        return _updates(name, t0)
     if t0 is not None:
         return replace(given, lateness=lateness, origin=Origin.FIXED, t0=t0)
     return replace(given, lateness=lateness, origin=Origin.FIRST)

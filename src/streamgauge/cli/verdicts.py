@@ -113,7 +113,7 @@ def check(
             tell(f"{tried} of {of} {steps}", tried / max(1, of))
 
         means = Means(
-            lambda: spark(master), judges, milliseconds(max_delay, "--max-delay"), told, gracious, exact_datatypes
+            lambda: spark(master), judges, milliseconds(max_delay, "--max-delay"), told, gracious, exact_datatypes, tell
         )
         verdict = _judged(recorded, stream_path(run), rules, means)
     tell_unused(master, "--evaluator spark takes Spark")
@@ -194,7 +194,7 @@ def expect(
         table, told = stream_table(sources, asked.streams, reading, Path(scratch))
         facts = stream_facts(table, ", ".join(stream))
         refuse_window(asked, facts.triples, facts.span, memory_limit_mb)
-        means = Means(lambda: spark(master), cast("Evaluator | None", evaluator))
+        means = Means(lambda: spark(master), cast("Evaluator | None", evaluator), chosen=tell)
         horizon: list[int] = []
         tell("computing the expected answers")
         found = expected_reports(

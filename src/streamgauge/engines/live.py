@@ -20,6 +20,8 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
         return "reports at expirations: live has arrivals and clocks, use the engine fragments"
     if semantics.content is Counting.BAG:
         return "a content that is a bag (content = bag): live keeps graphs, which are sets"
+    if semantics.content is Counting.UPDATES:
+        return "updates (content = updates): live keeps graphs, use `stream --latency real-time`"
     if semantics.clock is not Clock.APPLICATION:
         return f"{semantics.name} stamps elements by {semantics.clock} time and live has no clock of its own"
     r2s = query.r2s or semantics.r2s

@@ -22,7 +22,6 @@ from typing import Any, Final
 
 import pyoxigraph as ox
 
-from streamgauge.formats.characters import no_character
 from streamgauge.model.mistake import MistakeError
 
 DEPTH: Final = 64
@@ -459,3 +458,29 @@ def check_results(body: str | bytes, form: ox.QueryResultsFormat) -> None:
 def _decoded(body: str | bytes) -> str:
     """Text as it is, bytes as one character each: all terminals here are ASCII."""
     return body.decode("latin-1") if isinstance(body, bytes) else body
+
+
+# Halves of surrogate pairs: a Python string may hold them, but UTF-8 cannot write them. Escapes of JSON and SPARQL can
+# name one; pyoxigraph takes a string with one for an open file. SPARQL's can name numbers behind the last character.
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_ESCAPE: Final = re.compile(r"(?<!\\)(?:\\\\)*(\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})))")
+_LAST: Final = 0x10FFFF
+
+
+def no_character(text: str, *, escaped: bool = False) -> tuple[str, int] | None:
+    r"""The sentence about the first place that is no character, and the characters before; ``None`` where all are.
+
+    ``escaped``: also what ``\uXXXX`` and ``\UXXXXXXXX`` stand for (SPARQL 1.1 Query, 19.2), not behind a backslash.
+    """
+    if not text.isascii() and (half := _SURROGATE.search(text)):
+        return _no_text(half[0]), half.start()
+    if escaped and ("\\u" in text or "\\U" in text):
+        for found in _ESCAPE.finditer(text):
+            code = int(found[2] or found[3], 16)
+            if code > _LAST or 0xD800 <= code <= 0xDFFF:
+                return _no_text(found[1]), found.start(1)
+    return None
+
+
+def _no_text(what: str) -> str:
+    return f"{what!a} is half of a surrogate pair or behind the last character: not text that UTF-8 can write"

@@ -3,16 +3,20 @@
 ``systems`` are under test, ``pace`` feeds them, ``process`` and ``resources`` are of the programs that are started.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from streamgauge.formats.files import overwrite, put_if_absent, stage
+from streamgauge.formats.run import write_run, write_verdict
+from streamgauge.formats.stream import write
+from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.run import RunHeader
+from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Semantics
+from streamgauge.model.verdict import Verdict
 
 Result = TypeVar("Result")
 
@@ -108,6 +112,24 @@ class RunStore(Generic[Result]):
             return first
         overwrite(place, self.place(name))
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRun:
+    """A run of any suite with the stream that was fed and its verdict: ``check`` and ``report`` take its folder."""
+
+    run: Run
+    stream: Sequence[StreamElement]
+    verdict: Verdict
+
+    def keep(self, folder: Path) -> None:
+        """Write the run folder whole, in the place of any that was there; OSError and RunError where it cannot be."""
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with stage(folder) as place:
+            write_run(place, self.run)
+            write(self.stream, place / "stream.parquet")
+            write_verdict(place, self.verdict)
+            overwrite(place, folder)
 
 
 def made_once(target: Path, make: Callable[[Path], object]) -> Path:

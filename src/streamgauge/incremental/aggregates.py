@@ -405,6 +405,11 @@ class Grouped(Stateful):
         self._global = not keys
 
     @property
+    def rows(self) -> Iterable[Row]:
+        """The rows that all changes so far add up to, each once."""
+        return self._shown.values()
+
+    @property
     def empty(self) -> bool:
         """Whether no solution reached the aggregation (after a pull)."""
         return not any(group.size for group in self._groups.values())

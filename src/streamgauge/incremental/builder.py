@@ -7,7 +7,10 @@ from typing import TypeAlias, TypeVar
 
 from streamgauge.incremental import row_joins as matching
 from streamgauge.incremental.aggregates import Grouped
+from streamgauge.incremental.band_join import BandJoin
+from streamgauge.incremental.bands import band
 from streamgauge.incremental.budget import EvaluationBudget
+from streamgauge.incremental.common_groups import CommonGroup, CommonGroups
 from streamgauge.incremental.conditions import Batch, conjuncts, reads_patterns
 from streamgauge.incremental.operators import (
     Both,
@@ -25,7 +28,7 @@ from streamgauge.incremental.operators import (
     Unique,
 )
 from streamgauge.incremental.paths import START, GraphNodes, PathSolutions, Reachability
-from streamgauge.incremental.plan import BgpRequest, firm, pushable, semijoined
+from streamgauge.incremental.plan import BgpRequest, disconnected, firm, pushable, semijoined
 from streamgauge.incremental.rewrite import (
     HIDDEN,
     Normaliser,
@@ -58,7 +61,7 @@ class Builder:
 
     ``make_leaf`` makes its leaves; ``groups`` are its aggregations by their normal patterns, ``states`` all that
     remembers rows, ``effort`` what they may do, ``pull`` numbers the pulls of the tree; ``narrow``: right sides are
-    ``semijoins``. Beside a ``domain`` every operator carries its columns.
+    ``semijoins``; ``common``: aggregations of other queries too. Beside a ``domain`` every operator has its columns.
     """
 
     make_leaf: MakeLeaf
@@ -71,6 +74,7 @@ class Builder:
     normal: Normaliser = field(default_factory=Normaliser)
     fresh: Iterator[int] = field(default_factory=count)
     pull: Pull = field(default_factory=Pull)
+    common: CommonGroups | None = None
 
     def build(self, pattern: al.Pattern, needed: Needed) -> Operator:
         """The operator of a normal pattern, whose columns hold at least the needed ones that it binds."""
@@ -123,6 +127,7 @@ class Builder:
 
     def _join(self, parts: Sequence[al.Pattern], conditions: Sequence[al.Expression], needed: Needed) -> Operator:
         """The join of the parts under conditions, each of them tested in the first leaf that can."""
+        parts = [piece for part in parts for piece in self._pieces(part, conditions)]
         early: dict[int, list[al.Expression]] = {at: [] for at in range(len(parts))}
         late: list[al.Expression] = []
         for condition in conditions:
@@ -130,7 +135,8 @@ class Builder:
             (late if place is None else early[place]).append(condition)
         scopes = [scope(part) for part in parts] if len(parts) > 1 else []
         shared = {name for at, one in enumerate(scopes) for two in scopes[:at] for name in one & two}
-        wanted = needed.union(shared, self._hidden, *map(reads, late))
+        kept = needed.union(shared, self._hidden)
+        wanted = kept.union(*map(reads, late))
         leaves = all(isinstance(part, al.BGP | al.Graph | al.Values) for part in parts)
         built = self.domain.tap() if self.domain is not None and leaves else None
         for at, part in enumerate(parts):
@@ -139,9 +145,28 @@ class Builder:
                 built = self._path(built, found, found.repeated, _nodes_in(parts[:at], found.graph))
             else:
                 right = self._operand(part, early[at], wanted)
-                built = right if built is None else self._with(JoinRows(built, right, self.effort))
+                built = right if built is None else self._joined(built, right, late, kept)
         assert built is not None
         return self._kept(built, late, [each for part in parts for each in firm(part)]) if late else built
+
+    def _pieces(self, part: al.Pattern, conditions: Sequence[al.Expression]) -> Sequence[al.Pattern]:
+        """Triple patterns that only a comparison of values connects, apart: they are joined by the order of these."""
+        found = leaf(part)
+        if self.narrow or self.domain is not None or found is None or isinstance(found.graph, al.Var):
+            return (part,)
+        pieces = disconnected(found.bgp)
+        scopes = [block_names(piece) for piece in pieces]
+        if not any(band(conditions, one, two)[0] for at, one in enumerate(scopes) for two in scopes[:at]):
+            return (part,)
+        return [piece if found.graph is None else al.Graph(found.graph, piece) for piece in pieces]
+
+    def _joined(self, left: Operator, right: Operator, late: list[al.Expression], kept: Needed) -> Operator:
+        """The join of two sides; conditions that compare values of both are taken out of ``late``."""
+        found, rest = band(late, left.variables, right.variables) if late else (None, late)
+        if found is None or Merge(left, right).loose:
+            return self._with(JoinRows(left, right, self.effort))
+        late[:] = rest
+        return self._with(BandJoin(left, right, found, kept.union(*map(reads, late)), self.effort))
 
     def _semijoined(self, right: al.Pattern, left: Sequence[al.TriplePattern], counted: bool = True) -> al.Pattern:
         """The right side as far as the left one can meet it."""
@@ -347,6 +372,17 @@ class Builder:
         return self._with(JoinRows(self.domain.tap(), built, self.effort))
 
     def _group(self, group: al.Group) -> Operator:
+        """An aggregation, that of another query where there is the same."""
+        if self.common is None or self.domain is not None:
+            return self._own_group(group)
+        known = self.common.known.get(group)
+        if known is None:
+            known = self.common.known[group] = self._with(CommonGroup(self._own_group(group), self.pull))
+        else:
+            self.groups.append((group, known.grouped))
+        return known.tap()
+
+    def _own_group(self, group: al.Group) -> Grouped:
         arguments = [aggregate.argument for _, aggregate in group.aggregates if aggregate.argument is not None]
         read = frozenset[str]().union(*map(reads, (*arguments, *(key for _, key in group.keys))))
         whole = any(aggregate.argument is None and aggregate.distinct for _, aggregate in group.aggregates)
@@ -360,7 +396,7 @@ class Builder:
                 inner = Compute(inner, variable.name, _batch(plain, inner.variables, self.effort), self.effort)
         return self._grouped(group, inner)
 
-    def _grouped(self, group: al.Group, inner: Operator) -> Operator:
+    def _grouped(self, group: al.Group, inner: Operator) -> Grouped:
         arguments: list[al.Expression | None] = []
         for _, aggregate in group.aggregates:
             plain = aggregate.argument

@@ -89,7 +89,7 @@ class Batch:
         needed = set(variables_of(expression))
         self._positions = [position for position, name in enumerate(variables) if name in needed]
         self._names = [variables[position] for position in self._positions]
-        self._expression = expression
+        self.expression = expression
         self._values: dict[Row, Cell] = {}
         self._kept: dict[Row, bool] = {}
         self._fast = _fast(expression, self._names)
@@ -98,9 +98,9 @@ class Batch:
 
     def values(self, rows: Iterable[Row]) -> list[Cell]:
         """The expression's value for each row, ``None`` for an error."""
-        if isinstance(self._expression, str):
-            return [self._expression for _ in rows]
-        if isinstance(self._expression, Var):
+        if isinstance(self.expression, str):
+            return [self.expression for _ in rows]
+        if isinstance(self.expression, Var):
             at = self._positions[0] if self._positions else None
             return [None if at is None else row[at] for row in rows]
         return self._learned(self._values, self._keys(rows), self._evaluate)

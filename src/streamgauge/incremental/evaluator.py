@@ -7,8 +7,10 @@ from typing import Any
 from streamgauge.incremental.aggregates import Grouped
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.builder import Builder, MakeLeaf, picked
+from streamgauge.incremental.common_groups import CommonGroups
 from streamgauge.incremental.operators import Bag, Delta, Index, Stateful, add_all, difference
 from streamgauge.incremental.query_forms import Ranking, apart, columns, shape, wanted
+from streamgauge.incremental.release import bags_in, let_go
 from streamgauge.incremental.rewrite import UnsupportedError, push_graphs
 from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.model import algebra as al
@@ -23,6 +25,7 @@ class OperatorTree:
 
     Without ``names`` (``None``) graphs may come and go: leaves are over each of them.
     ``ranked``: LIMIT and OFFSET of the query as a whole are kept, with ties in the order that ``ranking`` says.
+    ``common``: the aggregations of all queries that are pulled together.
     Raises UnsupportedError for what is not kept incrementally.
     """
 
@@ -34,12 +37,15 @@ class OperatorTree:
         leaf: MakeLeaf,
         effort: EvaluationBudget | None = None,
         ranked: bool = False,
+        common: CommonGroups | None = None,
     ) -> None:
         kept, cut = apart(form if names is None else _stamped(form)) if ranked and _is_cut(form) else (form, None)
         inner, plain = wanted(kept), _spread(kept, names)
-        builder = Builder(leaf, inner, effort=effort or EvaluationBudget(), narrow=names is None)
+        builder = Builder(leaf, inner, effort=effort or EvaluationBudget(), narrow=names is None, common=common)
+        if common is not None:
+            builder.pull = common.pull
         pattern = builder.normal.pattern(plain.pattern)
-        self._pull = builder.pull
+        self._pull, self._effort = builder.pull, builder.effort
         self._root = picked(builder.build(pattern, frozenset(inner)), inner)
         self.variables = columns(form)
         nothing = _nothing(pattern, empty, builder.groups, len(self.variables))
@@ -50,11 +56,16 @@ class OperatorTree:
         self._states: list[Stateful] = [*builder.states, *(() if ranking is None else (ranking,))]
 
     def pull(self) -> Bag:
-        """The change of the answer since the last pull."""
-        self._pull.number += 1
-        change = self._root.pull()
-        for each in self._shapes:
-            change = each.change(change)
+        """The change of the answer since the last pull; rows that a stopped pull was making are let go of in pieces."""
+        self._pull.begin()
+        try:
+            change = self._root.pull()
+            for each in self._shapes:
+                change = each.change(change)
+        except BaseException as error:
+            if self._effort.bounded:
+                let_go(bags_in(error))
+            raise
         return change
 
     def forget(self) -> None:
@@ -150,12 +161,17 @@ class KeptAnswer:
         names: Sequence[Term] | None = (),
         effort: EvaluationBudget | None = None,
         ranked: bool = False,
+        common: CommonGroups | None = None,
     ) -> None:
-        self._tree = OperatorTree(form, names, empty_aggregate, leaf, effort, ranked)
+        self._tree = OperatorTree(form, names, empty_aggregate, leaf, effort, ranked, common)
         self.variables = self._tree.variables
         self._first = self._tree.pull()
         self._shown: Bag = {}
         self._least = self._tree.held()
+
+    def begin(self) -> None:
+        """Take in what is there before the first change, such as static data: the first ``settle`` finds it done."""
+        add_all(self._first, self._tree.pull())
 
     def settle(self) -> Delta:
         """The change of the answer since the last ``settle``, over ``variables``."""
@@ -163,10 +179,18 @@ class KeptAnswer:
         add_all(self._shown, change)
         return change
 
+    def catch_up(self) -> None:
+        """As ``settle``, and the first change becomes the answer itself: nothing is copied."""
+        change = self._change()
+        if self._shown:
+            add_all(self._shown, change)
+        else:
+            self._shown = change
+
     def turn(self) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
         """The change of the answer as a set since the last ``settle`` or ``turn``: rows that came, rows that left."""
         shown, added, removed = self._shown, [], []
-        for row, count in self._change().items():
+        for row, count in (self._change() if self._first else self._tree.pull()).items():
             before = shown.get(row, 0)
             if now := before + count:
                 shown[row] = now
@@ -197,6 +221,11 @@ class KeptAnswer:
     def tables(self) -> Iterator[dict[Any, Any] | Index]:
         """The tables in which operators remember rows; not to be changed."""
         return self._tree.tables()
+
+    def let_go(self) -> None:
+        """Let go of all rows, in pieces; nothing may be asked any more."""
+        let_go((self._first, self._shown))
+        let_go(self._tree.tables())
 
     def remembered(self) -> dict[str, int]:
         """How many rows each operator holds for triples (after a ``settle``); all are 0 when none is there."""

@@ -286,13 +286,6 @@ def text_of(function: Any) -> str:
     return "\n".join(["".join(linecache.getlines(function.__code__.co_filename)), *map(text_of, parts)])
 
 
-def words_of(operation: Operation) -> set[str]:
-    """The names in an operation's text."""
-    lines: list[str] = []
-    _write(lines, [operation], "")
-    return set(_WORD.findall("\n".join(lines)))
-
-
 def tuple_of(parts: Sequence[str]) -> str:
     """One expression as it is, several as a tuple."""
     return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"

@@ -395,9 +395,14 @@ def row_picker(variables: Sequence[str], wanted: Sequence[str]) -> Callable[[Ite
 
 @dataclass
 class Pull:
-    """The pull of a whole query that is under way, by its number."""
+    """The pull of a whole query that is under way, by its number; of several queries while they are ``together``."""
 
     number: int = 0
+    together: bool = False
+
+    def begin(self) -> None:
+        """A query is pulled."""
+        self.number += not self.together
 
 
 class Shared(Stateful):
@@ -411,6 +416,10 @@ class Shared(Stateful):
     def held(self) -> int:
         """How many rows wait for a reader."""
         return sum(len(tap.pending) for tap in self._taps)
+
+    def tables(self) -> Iterator[Any]:
+        """The rows that wait for each reader; not to be changed."""
+        return (tap.pending for tap in self._taps)
 
     def forget(self) -> None:
         """Begin again from nothing."""

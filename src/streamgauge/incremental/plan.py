@@ -274,6 +274,17 @@ def _name(node: Node) -> str | None:
     return node.name if isinstance(node, Var) else None
 
 
+def disconnected(bgp: BGP) -> list[BGP]:
+    """The triple patterns in parts that share no variable with each other."""
+    parts: list[list[TriplePattern]] = []
+    for triple in bgp.patterns:
+        names = set(al.triple_variables(triple))
+        met = [part for part in parts if any(names & set(al.triple_variables(other)) for other in part)]
+        parts = [part for part in parts if part not in met]
+        parts.append([*(other for part in met for other in part), triple])
+    return [BGP(tuple(part)) for part in parts]
+
+
 MOST: Final = 8
 """The most triple patterns that a right side has with those of the left: each is told of facts."""
 

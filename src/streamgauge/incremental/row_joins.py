@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Final, TypeAlias
 
+from streamgauge.incremental.bands import Band, band
 from streamgauge.incremental.budget import EvaluationBudget
-from streamgauge.incremental.conditions import Batch
+from streamgauge.incremental.conditions import Batch, conjuncts
 from streamgauge.incremental.operators import (
     PRESENT,
     Bag,
@@ -26,6 +27,7 @@ from streamgauge.incremental.operators import (
     picker,
     row_picker,
 )
+from streamgauge.incremental.ordered_rows import band_indexes
 from streamgauge.model.terms import XSD, Row, Term
 
 
@@ -88,11 +90,11 @@ class JoinRows(TwoSided):
         left, right = self._left.pull(), self._right.pull()
         if self._crosses:
             self._spend(len(left) * len(self._rights) + len(right) * (len(self._lefts) + len(left)))
-        for row, count in left.items():
+        for row, count in left.items() if self._rights else ():
             for rights in self._rights.meeting(self._lefts.key(row), row):
                 self._pairs(change, {row: count}, rights)
         self._lefts.add(left)
-        for row, count in right.items():
+        for row, count in right.items() if self._lefts else ():
             for lefts in self._lefts.meeting(self._rights.key(row), row):
                 self._pairs(change, lefts, {row: count})
         self._rights.add(right)
@@ -245,7 +247,8 @@ class PerKey(Matching):
         alone: Bag = left
         if self._rights:
             single, bags = self._rights.single, self._rights.bags
-            there = [key in single or key in bags for key in self._lefts.keys_of(left)]
+            keys = self._lefts.keys_of(left)
+            there = [key in single or key in bags for key in keys] if bags else map(single.__contains__, keys)
             met = dict(compress(left.items(), there))
             alone = {} if len(met) == len(left) else {row: count for row, count in left.items() if row not in met}
             if met and self._output.pair is not None:
@@ -302,8 +305,11 @@ class PerRow(Matching):
         variables: tuple[str, ...],
         effort: EvaluationBudget,
         test: Test | None = None,
+        band: Band | None = None,
     ) -> None:
         super().__init__(sides, merge, output, variables, effort)
+        if band is not None:
+            self._lefts, self._rights = band_indexes(*sides, (merge.left_key, merge.right_key), band)
         self._test = test
         self._meets: Bag = {}
 
@@ -385,7 +391,10 @@ def optional(
     output = MatchOutput(alone, _nothing, merge.merged)
     if condition is None and not merge.loose:
         return PerKey((left, right), merge, output, merge.variables, effort)
-    return PerRow((left, right), merge, output, merge.variables, effort, None if condition is None else passes)
+    if condition is None:
+        return PerRow((left, right), merge, output, merge.variables, effort)
+    found = None if merge.loose else band(conjuncts(condition.expression), left.variables, right.variables)[0]
+    return PerRow((left, right), merge, output, merge.variables, effort, passes, found)
 
 
 def without(

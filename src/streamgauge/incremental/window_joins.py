@@ -39,7 +39,7 @@ from streamgauge.incremental.ir import (
     row_of,
     tuple_of,
 )
-from streamgauge.incremental.operators import Bag, Take
+from streamgauge.incremental.operators import Bag, Pull, Take
 from streamgauge.incremental.plan import (
     BgpRequest,
     Feed,
@@ -68,6 +68,17 @@ class WindowJoins(JoinPool):
         self._leaves: list[tuple[BgpRequest, Bag]] = []
         self._found: list[Bag] = []
         self._joins: dict[Term | None, list[Joins]] = {}
+        self.pull = Pull()
+        """That of the queries that are asked at a look."""
+
+    def look(self) -> None:
+        """Queries are asked one after the other, and no triple moves meanwhile."""
+        self.pull.begin()
+        self.pull.together = True
+
+    def release(self) -> None:
+        """The look is over."""
+        self.pull.together = False
 
     @property
     def moved(self) -> bool:

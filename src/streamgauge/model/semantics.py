@@ -74,6 +74,7 @@ class Counting(StrEnum):
 
     SET = "set"
     BAG = "bag"
+    UPDATES = "updates"  # each element is matched by itself, the answer is what the newest one updates
 
 
 class Grain(StrEnum):
@@ -147,3 +148,14 @@ class Semantics:
             raise ValueError(f"semantics {self.name}: expiration is a clock of its own, beside no close and no period")
         if self.time_unit < 1 or (self.period is not None and self.period < 1):
             raise ValueError(f"semantics {self.name}: time_unit and period are at least 1 ms")
+        if self.answers is Counting.UPDATES:
+            raise ValueError(f"semantics {self.name}: answers are compared as a set or a bag, content may be updates")
+        if self.content is Counting.UPDATES and not self._updated():
+            raise ValueError(
+                f"semantics {self.name}: updates (content) are reported as elements come: report is content change, "
+                "tick is element, changes is arrivals only, partial_head is true, and there is no lateness"
+            )
+
+    def _updated(self) -> bool:
+        change = self.report == {Report.CONTENT_CHANGE} and self.changes is Changes.ARRIVALS
+        return change and self.tick is Tick.ELEMENT and self.partial_head and self.lateness is None

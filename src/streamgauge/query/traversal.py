@@ -158,3 +158,33 @@ def written_variables(pattern: al.Pattern) -> set[al.Var]:
         for tree in expressions(each):
             found.update(part for part in every_expression(tree) if isinstance(part, al.Var))
     return found
+
+
+def assigned(pattern: al.Pattern) -> Iterator[al.Var]:
+    """The variables that a pattern computes and shows: BIND, SELECT expressions, keys of groups, aggregates."""
+    yield from assigned_here(pattern)
+    for child in children(pattern):
+        visible = frozenset(pattern.variables) if isinstance(pattern, al.Project) else None
+        yield from (var for var in assigned(child) if visible is None or var in visible)
+
+
+def assigned_here(pattern: al.Pattern) -> Iterator[al.Var]:
+    """The variables that this operator computes."""
+    match pattern:
+        case al.Extend(variable=variable):
+            yield variable
+        case al.Group(keys=keys, aggregates=aggregates):
+            yield from (var for var, expression in keys if var != expression)
+            yield from (var for var, _ in aggregates)
+
+
+def assigned_in_exists(pattern: al.Pattern, around: frozenset[al.Var] = frozenset()) -> Iterator[str]:
+    """The names of outer variables that an EXISTS computes anew: SPARQL does not define what that means (18.6)."""
+    below = children(pattern)
+    outer = around.union(*map(al.pattern_variables, below))
+    for part in (part for tree in expressions(pattern) for part in every_expression(tree)):
+        if isinstance(part, al.Exists):
+            yield from (var.name for var in assigned(part.pattern) if var in outer)
+            yield from assigned_in_exists(part.pattern, outer)
+    for child in below:
+        yield from assigned_in_exists(child, around)

@@ -173,7 +173,9 @@ class TimelinePanel:
         said += [str(semantics.borders), " and ".join(sorted(semantics.report))]
         if Report.WINDOW_CLOSE not in semantics.report:
             said.append(f"{semantics.tick} tick" if semantics.period is None else f"every {semantics.period}")
-        said += [f"content is a {semantics.content}", str(operator(scene.query, semantics))]
+        updated = semantics.content is Counting.UPDATES
+        said.append("each element by itself" if updated else f"content is a {semantics.content}")
+        said += [str(operator(scene.query, semantics))]
         return _lines("; ".join(said), 0)
 
     def _window(self, seen: StreamWindow) -> str:
@@ -348,7 +350,7 @@ def _short(term: Term | None) -> str:
 
 def _content(inside: Sequence[Arrival], counting: Counting) -> str:
     held = ["\N{NO-BREAK SPACE}".join(map(_short, triple)) for arrival in inside for triple in arrival.triples]
-    return f"{{{', '.join(held if counting is Counting.BAG else dict.fromkeys(held))}}}"
+    return f"{{{', '.join(dict.fromkeys(held) if counting is Counting.SET else held)}}}"
 
 
 def _size(inside: Sequence[Arrival]) -> str:

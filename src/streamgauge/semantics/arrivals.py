@@ -235,7 +235,7 @@ def triples(contents: Contents, counting: Counting = Counting.SET) -> Counter[tu
     held = Counter(
         (window, triple) for window, inside in enumerate(contents) for arrival in inside for triple in arrival.triples
     )
-    return held if counting is Counting.BAG else Counter(held.keys())
+    return Counter(held.keys()) if counting is Counting.SET else held
 
 
 def latest(inside: Iterable[Arrival]) -> dict[Triple, int]:

@@ -18,6 +18,7 @@ from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import Loaded, Snapshot
 from streamgauge.semantics.pyoxigraph_gaps import undefined, volatile
 from streamgauge.semantics.refusal import RefusedError, meaningless
+from streamgauge.semantics.updates import updates
 
 SIGN: Final = "±"
 """The last column of rows that come and go in one answer; no variable of SPARQL has this name."""
@@ -169,6 +170,10 @@ def due_reports(
         contents = tuple(
             content(arrived, times, window.stream, view) for window, view in zip(query.windows, due.views, strict=True)
         )
+        if semantics.content is Counting.UPDATES:
+            if updates(contents, due.instant):
+                found.append((due, contents))
+            continue
         now = triples(contents, semantics.content)
         if _reports(before, now, semantics):
             found.append((due, contents))

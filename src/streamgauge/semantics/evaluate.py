@@ -20,6 +20,8 @@ from streamgauge.semantics.pyoxigraph_gaps import shape_gap, volatile
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.stored_query import restated, without_blank_nodes
 from streamgauge.semantics.stored_terms import ContentGaps, Forms, literals_of
+from streamgauge.semantics.updates import element_graph
+from streamgauge.semantics.updates import restated as restated_updates
 from streamgauge.sparql.algebra import FALSE, TRUE, UndefinedError, answer
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
 from streamgauge.sparql.expression import UnsupportedFunctionError
@@ -28,6 +30,12 @@ TRIPLE_COLUMNS = ("subject", "predicate", "object")
 
 
 _AS_STORED: Final[Forms] = {}
+_PlacedTriple: TypeAlias = tuple[Triple, str | None]
+"""A triple and the IRI of the graph that it is in, without brackets; none for the default graph."""
+FEW: Final = 1_000
+"""Triples of a content up to which those that contents share are read once."""
+MOST_REMEMBERED: Final = 20_000
+"""Triples that are remembered for the contents that follow."""
 _StoredTerm: TypeAlias = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
 
 
@@ -92,13 +100,18 @@ class Snapshot:
         self._exact = stamped(query.form)
         self._volatile = volatile(self._exact) is not None
         bag = counting is Counting.BAG
+        updated = counting is Counting.UPDATES
         self.gap = None if self._volatile else shape_gap(self._exact, self._graph_names(), bag)
+        if updated:
+            self._exact, self.gap = restated_updates(self._exact), "elements that are matched by themselves"
         """The part of the query for which pyoxigraph is never asked, ``None`` when it is the content that decides."""
         self._contents = ContentGaps(self._exact)
+        self._read: dict[_PlacedTriple, ox.Quad] = {}
         self._static_literals = literals_of(query.static)
         group = _global_group(self._exact) if empty_aggregate is not EmptyAggregate.SPARQL else None
         self._matches = a.Ask(group.pattern) if group else None
-        self._prepare()
+        if not updated:
+            self._prepare()
 
     def _prepare(self) -> None:
         """Write the texts for pyoxigraph; RefusedError for paths over a content that is a bag."""
@@ -180,7 +193,8 @@ class Snapshot:
 
     def _store(self, contents: Contents, known: ox.Store | None = None) -> ox.Store:
         """A store with what windows hold; ``known`` holds the static data and what they held before."""
-        quads = ox.parse("\n".join(self._quads(contents, known is None)).encode(), format=ox.RdfFormat.N_QUADS)
+        held = list(dict.fromkeys(self._quads(contents, known is None)))
+        quads = self._remembered(held) if len(held) <= FEW else _parsed(held)
         if known is not None:
             known.extend(quads)
             return known
@@ -188,21 +202,32 @@ class Snapshot:
         for name in self._names:
             if name is not None:
                 store.add_graph(ox.NamedNode(name))
-        store.bulk_extend(quads)
+        if len(held) <= FEW:
+            store.extend(quads)
+        else:
+            store.bulk_extend(quads)
         return store
 
-    def _quads(self, contents: Contents, first: bool) -> Iterator[str]:
+    def _remembered(self, held: Sequence[_PlacedTriple]) -> Iterator[ox.Quad]:
+        """Quads, those of contents before as they were read then: contents that follow each other share most."""
+        if len(self._read) > MOST_REMEMBERED:
+            self._read.clear()
+        fresh = [each for each in held if each not in self._read]
+        self._read.update(zip(fresh, _parsed(fresh), strict=True))
+        return map(self._read.__getitem__, held)
+
+    def _quads(self, contents: Contents, first: bool) -> Iterator[_PlacedTriple]:
         """The windows' triples in their graphs, stamps where asked for, and ``first`` the static data."""
         if self._counting is Counting.BAG:
             held = [triple for inside in contents for arrival in inside for triple in arrival.triples]
-            yield from (_quad(triple, f"urn:occurrence:{n}") for n, triple in enumerate((*held, *self._static)))
+            yield from ((triple, f"urn:occurrence:{n}") for n, triple in enumerate((*held, *self._static)))
             return
         if first:
-            yield from (_quad(triple, None) for triple in self._static)
+            yield from ((triple, None) for triple in self._static)
         for name, inside in zip(self._names, contents, strict=True):
-            yield from (_quad(triple, name) for arrival in inside for triple in arrival.triples)
+            yield from ((triple, name) for arrival in inside for triple in arrival.triples)
         if self._timed:
-            yield from (_quad(fact, graph[1:-1]) for graph, fact in self._stamps(contents))
+            yield from ((fact, graph[1:-1]) for graph, fact in self._stamps(contents))
 
     def _stamps(self, contents: Contents) -> Iterator[tuple[Term, Triple]]:
         """When each triple of a graph arrived last, with the graph of these facts; static data has no time."""
@@ -214,6 +239,8 @@ class Snapshot:
 
     def _dataset(self, contents: Contents) -> Dataset:
         """The same graphs for the algebra; a content that is a bag has every occurrence in the default graph."""
+        if self._counting is Counting.UPDATES:
+            return Dataset(IndexedGraph(()), by_element(contents))
         bag = self._counting is Counting.BAG
         graphs: dict[Term | None, list[Triple]] = {None: list(self._static)}
         for name, inside in zip(self._names, contents, strict=True):
@@ -224,6 +251,13 @@ class Snapshot:
                 graphs.setdefault(own, []).append(fact)
         default = IndexedGraph(graphs.pop(None), occurrences=bag)
         return Dataset(default, {name: IndexedGraph(held) for name, held in graphs.items() if name is not None})
+
+
+def by_element(contents: Contents) -> dict[Term, IndexedGraph]:
+    """A graph for each element of the content, the last one being the newest (``updates``)."""
+    (inside,) = contents
+    newest = len(inside) - 1
+    return {element_graph(number, newest): IndexedGraph(each.triples) for number, each in enumerate(inside)}
 
 
 def _written(terms: Iterable[_StoredTerm | None], texts: Sequence[Callable[[str, str], str]]) -> Row:
@@ -243,8 +277,13 @@ def _dataset_of(store: ox.Store) -> Dataset:
     return Dataset(default, {name: IndexedGraph(held) for name, held in graphs.items()})
 
 
-def _quad(triple: Triple, graph: str | None) -> str:
-    subject, predicate, item = triple
+def _parsed(held: Iterable[_PlacedTriple]) -> Iterator[ox.Quad]:
+    """Triples in their graphs as pyoxigraph has them."""
+    return iter(ox.parse("\n".join(map(_quad, held)).encode(), format=ox.RdfFormat.N_QUADS))
+
+
+def _quad(placed: _PlacedTriple) -> str:
+    (subject, predicate, item), graph = placed
     return f"{subject} {predicate} {item} ." if graph is None else f"{subject} {predicate} {item} <{graph}> ."
 
 

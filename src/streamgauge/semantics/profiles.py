@@ -33,6 +33,7 @@ _YABENCH = "YABench's oracle (a3acfe2), recomputed from its published files"
 _TPF = "Taelman et al. (ESWC 2016)"
 _STREAMER = "QueryStreamer.js (eswc2016, 75c56c9)"
 _SEPBM = "Murth et al., SEP-BM (2010)"
+_REAL_TIME = "Spark 4.3's real-time mode in output mode update, run"
 _RSPQL = "RSP-QL (Dell'Aglio et al. 2014): the evaluation time instants are the closes, t0 is given"
 
 _CLOSE_NON_EMPTY = frozenset({Report.WINDOW_CLOSE, Report.NON_EMPTY})
@@ -313,6 +314,32 @@ SENS = Semantics(
     },
 )
 
+UPDATES = Semantics(
+    "updates",
+    report=frozenset({Report.CONTENT_CHANGE}),
+    tick=Tick.ELEMENT,
+    r2s=R2S.RSTREAM,
+    r2s_able=frozenset({R2S.RSTREAM}),
+    notify_empty=False,
+    origin=Origin.FIXED,
+    partial_head=True,
+    changes=Changes.ARRIVALS,
+    content=Counting.UPDATES,
+    sources={
+        "report": _REAL_TIME + ": a row that comes is answered when it comes",
+        "tick": _REAL_TIME + ": a message is an element",
+        "r2s": _REAL_TIME + ": an update is a whole row",
+        "r2s_able": _REAL_TIME + ": there is no other operator",
+        "notify_empty": _REAL_TIME + ": without a row nothing is written",
+        "origin": _REAL_TIME + ": windows are counted from a given time; 0 here",
+        "borders": _REAL_TIME + ": window() is [o, c)",
+        "partial_head": _REAL_TIME + ": a window is updated from its first row on",
+        "changes": _REAL_TIME + ": a row that leaves a window updates nothing",
+        "content": _REAL_TIME + ": a message is matched by itself, its groups are updated",
+        "time_unit": "our clock's resolution",
+    },
+)
+
 PROFILES: dict[str, Semantics] = {
     profile.name: profile
     for profile in (
@@ -331,6 +358,7 @@ PROFILES: dict[str, Semantics] = {
         FRAGMENTS,
         FRAGMENTS_PROTOTYPE,
         SENS,
+        UPDATES,
     )
 }
 

@@ -25,7 +25,7 @@ from typing import Final
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import XSD, Term, is_literal
-from streamgauge.query.traversal import children, every_expression, every_pattern, expressions
+from streamgauge.query.traversal import assigned_in_exists, children, every_expression, every_pattern, expressions
 
 COMPARING: Final = frozenset({"=", "!=", "<", ">", "<=", ">=", "IN", "!", "&&", "||", "IF", "+", "-", "*"})
 READING: Final = frozenset({"STR", "STRSTARTS", "STRENDS", "CONTAINS"})
@@ -414,32 +414,9 @@ def _is_open_path(path: al.Node | al.Path) -> bool:
 
 def undefined(form: al.QueryForm) -> str | None:
     """The sentence that names a part of a query that SPARQL 1.1 leaves undefined, ``None`` when there is none."""
-    for name in _assigned_outside(form.pattern, frozenset()):
+    for name in assigned_in_exists(form.pattern):
         return (
             f"EXISTS computes ?{name}, which the pattern around it binds: SPARQL 1.1 does not define it (18.6); name "
             "the inner variable differently"
         )
     return None
-
-
-def _assigned_outside(pattern: al.Pattern, around: frozenset[al.Var]) -> Iterator[str]:
-    below = children(pattern)
-    outer = around.union(*map(al.pattern_variables, below))
-    for part in (part for tree in expressions(pattern) for part in every_expression(tree)):
-        if isinstance(part, al.Exists):
-            yield from (variable.name for variable in _assigned(part.pattern) if variable in outer)
-            yield from _assigned_outside(part.pattern, outer)
-    for child in below:
-        yield from _assigned_outside(child, around)
-
-
-def _assigned(pattern: al.Pattern) -> Iterator[al.Var]:
-    """The variables that a pattern computes and shows: BIND, SELECT expressions, keys of groups."""
-    match pattern:
-        case al.Extend(variable=variable):
-            yield variable
-        case al.Group(keys=keys):
-            yield from (variable for variable, key in keys if variable != key)
-    shown = frozenset(pattern.variables) if isinstance(pattern, al.Project) else None
-    for child in children(pattern):
-        yield from (variable for variable in _assigned(child) if shown is None or variable in shown)

@@ -8,6 +8,7 @@ from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Borders, Counting, Due, Report, Semantics
 from streamgauge.query.stamps import stamped, uses_timestamp
+from streamgauge.semantics.updates import no_update
 
 
 class RefusedError(MistakeError, ValueError):
@@ -37,6 +38,8 @@ def meaningless(query: ContinuousQuery, semantics: Semantics) -> str | None:
         return f"two windows are named {twice[0]}: name each differently"
     if semantics.content is Counting.BAG and (named or uses_timestamp(query.form)):
         return "GRAPH or timestamp() over a content that is a bag is not defined: use content = set"
+    if semantics.content is Counting.UPDATES and (reason := no_update(query, semantics)):
+        return reason
     if semantics.due is Due.LAST and semantics.lateness is not None:
         return (
             "only the last of several due windows together with a lateness bound (due = last, lateness): which are due "

@@ -18,7 +18,14 @@ from pyspark.sql import functions as fn
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import XSD
-from streamgauge.query.traversal import children, every_expression, every_pattern, expressions
+from streamgauge.query.traversal import (
+    assigned_here,
+    assigned_in_exists,
+    children,
+    every_expression,
+    every_pattern,
+    expressions,
+)
 from streamgauge.spark.intervals import merged as joined_intervals
 from streamgauge.spark.relation import (
     Relation,
@@ -67,20 +74,8 @@ def _unsupported(pattern: al.Pattern) -> Iterator[str]:
             for call in every_expression(tree):
                 if isinstance(call, al.Call) and call.operator in _CHANGING:
                     yield f"{call.operator}()"
-    for name in _assigned_outside(pattern, frozenset()):
+    for name in assigned_in_exists(pattern):
         yield f"EXISTS that assigns ?{name}, a variable of the pattern around it"
-
-
-def _assigned_outside(pattern: al.Pattern, around: frozenset[al.Var]) -> Iterator[str]:
-    """The outer variables that an EXISTS computes anew: what SPARQL means by that is not defined."""
-    below = children(pattern)
-    outer = around.union(*map(al.pattern_variables, below))
-    for part in (part for tree in expressions(pattern) for part in every_expression(tree)):
-        if isinstance(part, al.Exists):
-            yield from (var.name for var in assigned(part.pattern) if var in outer)
-            yield from _assigned_outside(part.pattern, outer)
-    for child in below:
-        yield from _assigned_outside(child, around)
 
 
 How = Literal["left_semi", "left_anti"]
@@ -292,24 +287,6 @@ def mentioned(pattern: al.Pattern) -> frozenset[al.Var]:
                 found |= {part} if isinstance(part, al.Var) else set()
                 found |= mentioned(part.pattern) if isinstance(part, al.Exists) else set()
             return frozenset(found | set(assigned_here(pattern)))
-
-
-def assigned(pattern: al.Pattern) -> Iterator[al.Var]:
-    """The variables that a pattern computes and shows: BIND, SELECT expressions, aggregates."""
-    yield from assigned_here(pattern)
-    for child in children(pattern):
-        visible = frozenset(pattern.variables) if isinstance(pattern, al.Project) else None
-        yield from (var for var in assigned(child) if visible is None or var in visible)
-
-
-def assigned_here(pattern: al.Pattern) -> Iterator[al.Var]:
-    """The variables that this operator computes."""
-    match pattern:
-        case al.Extend(variable=variable):
-            yield variable
-        case al.Group(keys=keys, aggregates=aggregates):
-            yield from (var for var, expression in keys if var != expression)
-            yield from (var for var, _ in aggregates)
 
 
 def leaves(pattern: al.Pattern) -> int:

@@ -17,7 +17,7 @@ import sys
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version as installed
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -257,11 +257,17 @@ _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.
 
 
 def session(
-    master: str | None = None, *, memory: str = HEAP, shuffle: int = 4, app: str = "streamgauge"
+    master: str | None = None,
+    *,
+    memory: str = HEAP,
+    shuffle: int = 4,
+    app: str = "streamgauge",
+    jars: Sequence[Path] = (),
 ) -> SparkSession:
     """The Spark session: ``master`` (default ``local[*]``), or Spark Connect when ``SPARK_REMOTE`` is set.
 
-    ``SPARK_DRIVER_MEMORY`` goes before ``memory``. SparkStartError (JavaMissingError) has the sentence to print when
+    ``SPARK_DRIVER_MEMORY`` goes before ``memory``; ``jars`` are libraries beside Spark's own, which a session that is
+    there already does not take. SparkStartError (JavaMissingError) has the sentence to print when
     Java or memory will not do, the master is not there, or its workers cannot do a task.
     """
     remote = os.environ.get("SPARK_REMOTE")
@@ -274,6 +280,8 @@ def session(
         ask(connected, remote)
         return connected
     new = SparkSession.getActiveSession() is None
+    if jars:
+        settings["spark.jars"] = ",".join(map(str, jars))
     if new:
         settings |= _driver(memory)
         reach(chosen)

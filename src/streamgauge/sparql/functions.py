@@ -296,8 +296,8 @@ def _abs(value: Value) -> Value | None:
     return Value(value.kind, value.value.copy_abs() if value.kind == DECIMAL else abs(value.value))
 
 
-def _rounding(direction: str, real: Callable[[float], int]) -> Function:
-    """CEIL or FLOOR: a number of the same datatype, minus zero stays."""
+def _rounding(exact: Callable[[Decimal], Decimal], real: Callable[[float], int]) -> Function:
+    """CEIL, FLOOR or ROUND: a number of the same datatype, minus zero stays."""
 
     def run(value: Value) -> Value | None:
         kind, number = value.kind, value.value
@@ -306,24 +306,20 @@ def _rounding(direction: str, real: Callable[[float], int]) -> Function:
         if kind == INTEGER or (kind in (FLOAT, DOUBLE) and not math.isfinite(number)):
             return Value(kind, number)
         if kind == DECIMAL:
-            return Value(DECIMAL, number.to_integral_value(direction, EXACT) or Decimal(0))
+            return Value(DECIMAL, exact(number) or Decimal(0))
         return Value(kind, math.copysign(float(real(number)), number))
 
     return run
 
 
-def _round(value: Value) -> Value | None:
-    """ROUND of a number: half goes up, -2.5 to -2 (F&O 3.1, 4.4.4)."""
-    kind, number = value.kind, value.value
-    if kind > DOUBLE:
-        return None
-    if kind == INTEGER or (kind in (FLOAT, DOUBLE) and not math.isfinite(number)):
-        return Value(kind, number)
-    if kind == DECIMAL:
-        half = EXACT.add(number, Decimal("0.5"))
-        return Value(DECIMAL, half.to_integral_value(ROUND_FLOOR, EXACT) or Decimal(0))
+def _half_up(number: float) -> int:
+    """The nearest whole number; half goes up, -2.5 to -2 (F&O 3.1, 4.4.4)."""
     below = math.floor(number)
-    return Value(kind, math.copysign(float(below + (number - below >= 0.5)), number))
+    return below + (number - below >= 0.5)
+
+
+def _whole(number: Decimal) -> Decimal:
+    return number.to_integral_value(ROUND_FLOOR, EXACT)
 
 
 # Dates and times (17.4.5)
@@ -395,9 +391,9 @@ ONE: Final[dict[str, Function]] = {
     "ENCODE_FOR_URI": _encode_for_uri,
     **{name: _hash(name) for name in ("MD5", "SHA1", "SHA256", "SHA384", "SHA512")},
     "ABS": _abs,
-    "CEIL": _rounding(ROUND_CEILING, math.ceil),
-    "FLOOR": _rounding(ROUND_FLOOR, math.floor),
-    "ROUND": _round,
+    "CEIL": _rounding(lambda number: number.to_integral_value(ROUND_CEILING, EXACT), math.ceil),
+    "FLOOR": _rounding(_whole, math.floor),
+    "ROUND": _rounding(lambda number: _whole(EXACT.add(number, Decimal("0.5"))), _half_up),
     "YEAR": _field("year"),
     "MONTH": _field("month"),
     "DAY": _field("day"),

@@ -1,4 +1,4 @@
-"""Which evaluator judges is decided by how much there is to look at; the numbers are docs/judging.md's."""
+"""What the evaluator is given that was chosen, and queries in the place of a run's own."""
 
 from dataclasses import replace
 
@@ -6,9 +6,10 @@ import pytest
 
 from streamgauge.formats.stream import write
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import Clock, Origin, Report, Tick
+from streamgauge.model.semantics import Clock, Origin
 from streamgauge.model.verdict import Judgement
-from streamgauge.oracle.judging.judge import Means, choose, expectation, first_time, judge_run, other_stream, with_query
+from streamgauge.oracle.judging.estimate import choice
+from streamgauge.oracle.judging.judge import Means, expectation, first_time, judge_run, other_stream, with_query
 from streamgauge.query import QueryError, parse_sparql
 from streamgauge.semantics.profiles import RSPQL
 from tests.notation import STREAM, stream
@@ -32,48 +33,12 @@ def query(*windows: Window) -> ContinuousQuery:
     return ContinuousQuery(parse_sparql("SELECT ?s { ?s <urn:p> ?o }"), over)
 
 
-@pytest.mark.parametrize(
-    ("semantics", "window", "advanced", "chosen"),
-    [
-        # 100 triples for a report, 3,000,000 in all: 29,999 reports leave room for the stream, 30,000 do not.
-        (RSPQL, Window(10, 10), 299_990, "definition"),
-        (RSPQL, Window(10, 10), 300_000, "spark"),
-        (replace(RSPQL, origin=Origin.FIRST), Window(10, 10), 300_000, "definition"),
-        (replace(RSPQL, origin=Origin.FIRST), Window(10, 10), 300_010, "spark"),
-        (replace(RSPQL, t0=10), Window(10, 10), 300_000, "definition"),
-        (replace(RSPQL, t0=500_000), Window(10, 10), 300_000, "definition"),
-        (replace(RSPQL, report=frozenset({Report.PERIODIC}), period=20), Window(10, 10), 599_980, "definition"),
-        (replace(RSPQL, report=frozenset({Report.PERIODIC}), period=20), Window(10, 10), 600_000, "spark"),
-        (
-            replace(RSPQL, report=frozenset({Report.CONTENT_CHANGE}), tick=Tick.TIME, time_unit=5),
-            Window(9, 9),
-            149_990,
-            "definition",
-        ),
-        (
-            replace(RSPQL, report=frozenset({Report.CONTENT_CHANGE}), tick=Tick.TIME, time_unit=5),
-            Window(9, 9),
-            150_000,
-            "spark",
-        ),
-        (replace(RSPQL, report=frozenset({Report.CONTENT_CHANGE})), Window(10, 10), 10_000_000, "definition"),
-        (RSPQL, Window(10, 10, "count"), 10_000_000, "definition"),
-    ],
-)
-def test_a_report_costs_the_definition_100_triples(table, semantics, window, advanced, chosen):
-    assert choose(table, query(window), semantics, None, advanced) == chosen
-
-
-def test_two_windows_close_each_by_itself(table):
-    assert choose(table, query(Window(10, 10), Window(10, 10)), RSPQL, None, 149_980) == "definition"
-    assert choose(table, query(Window(10, 10), Window(10, 10)), RSPQL, None, 150_000) == "spark"
-
-
 def test_an_empty_stream_is_the_definitions(tmp_path):
     write(stream(""), tmp_path / "stream.parquet")
     file = tmp_path / "stream.parquet"
-    assert choose(file, query(Window(10, 10)), RSPQL, None) == "definition"
-    assert choose(file, query(Window(10, 10)), replace(RSPQL, origin=Origin.FIRST), None, 10) == "definition"
+    assert choice(file, query(Window(10, 10)), RSPQL, None).evaluator == "definition"
+    first = replace(RSPQL, origin=Origin.FIRST)
+    assert choice(file, query(Window(10, 10)), first, None, 10).evaluator == "definition"
     expect, first, last = expectation("definition", file, Means(no_spark))
     assert (first, last) == (None, 0)
     assert [each.due.instant for each in expect(query(Window(5, 5)), RSPQL, 10, 0)] == [5, 10]
@@ -140,12 +105,6 @@ def test_a_parameter_without_a_value_and_a_broken_query_are_told():
         with_query(run, "SELECT ?s { ?s ?p }", {})
     with pytest.raises(QueryError, match="OTHER"):
         with_query(run, "SELECT ?s { ?s ?p ?o }", {"OTHER": 1})
-
-
-def test_a_report_of_an_empty_stream_costs_no_more(tmp_path):
-    write(stream(""), tmp_path / "stream.parquet")
-    assert choose(tmp_path / "stream.parquet", query(Window(10, 10)), RSPQL, None, 300_000) == "definition"
-    assert choose(tmp_path / "stream.parquet", query(Window(10, 10)), RSPQL, None, 300_010) == "spark"
 
 
 def test_a_query_of_another_stream_is_judged_by_nobody(tmp_path):

@@ -10,7 +10,8 @@ from streamgauge.model.semantics import Clock, Report, Tick
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.oracle.expected.reports import Header, definition
 from streamgauge.oracle.judging import judge
-from streamgauge.oracle.judging.judge import DEFINITION_LIMIT, Means, choose, judge_run, other_stream
+from streamgauge.oracle.judging.estimate import choice
+from streamgauge.oracle.judging.judge import Means, judge_run, other_stream
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.arrivals import Head
 from streamgauge.semantics.profiles import RSPQL
@@ -37,31 +38,22 @@ def table(tmp_path):
 
 def test_never_the_evaluator_that_the_engine_runs_on(table):
     asked = query(Window(5, 5))
-    assert choose(table, asked, RSPQL, None) == "definition"
-    assert choose(table, asked, RSPQL, "changes") == "definition"
-    assert choose(table, asked, RSPQL, "definition") == "spark"
-    assert choose(table, asked, RSPQL, "spark") == "definition"
+    means = Means(lambda: None)  # type: ignore[arg-type]
+    assert means.choose(table, asked, RSPQL, None) == "definition"
+    assert means.choose(table, asked, RSPQL, "changes") == "definition"
+    assert means.choose(table, asked, RSPQL, "definition") == "spark"
+    assert means.choose(table, asked, RSPQL, "spark") == "definition"
+    assert replace(means, evaluator="spark").choose(table, asked, RSPQL, None) == "spark"
 
 
-@pytest.mark.parametrize(
-    ("windows", "semantics", "large"),
-    [
-        ([Window(10_000, 10_000)], RSPQL, False),
-        ([Window(10_000, 1)], RSPQL, True),
-        ([Window(3_000, 1, "count")], RSPQL, True),
-        ([Window(3_000, 3_000, "count")], RSPQL, False),
-        ([Window(1_000, 1_000, "landmark")], RSPQL, False),
-        ([Window(1, 1, "landmark")], RSPQL, True),
-        ([Window(1, 1), Window(10_000, 1)], RSPQL, True),
-        ([Window(30_000, 30_000)], CHANGE, True),
-    ],
-    ids=lambda value: getattr(value, "name", None),
-)
-def test_large_work_goes_to_spark(tmp_path, windows, semantics, large):
-    file = tmp_path / "stream.parquet"
-    write(stream(" | ".join(f"{t}: a p {t}." for t in range(0, 60_000, 20))), file)
-    chosen = choose(file, query(*windows), semantics, None)
-    assert (chosen == "spark") is large, DEFINITION_LIMIT
+def test_the_sentence_on_the_choice_is_told(table):
+    told: list[str] = []
+    run = right_run(RSPQL, text=TEXT, window=(5, 5), advance=15)
+    judge_run(run, table, Means(lambda: None, chosen=told.append))  # type: ignore[arg-type]
+    (sentence,) = told
+    assert sentence.startswith("definition: the definition would take about 0.0 s of CPU for 3 reports over ")
+    judge_run(run, table, Means(lambda: None, "definition", chosen=told.append))  # type: ignore[arg-type]
+    assert told == [sentence]
 
 
 def test_no_stream_in_common_is_named(table):
@@ -76,7 +68,7 @@ def test_no_stream_in_common_is_named(table):
 def test_a_stream_table_that_cannot_be_read_is_named(table):
     table.write_bytes(table.read_bytes()[:-20])
     with pytest.raises(StreamError, match=r"stream\.parquet"):
-        choose(table, query(Window(5, 5)), RSPQL, None)
+        choice(table, query(Window(5, 5)), RSPQL, None)
 
 
 def in_any_order(verdict: Verdict) -> Verdict:
@@ -106,15 +98,7 @@ def test_time_that_goes_on_without_end_is_refused_not_waited_for(table):
     verdict = judge_run(endless, table, Means(lambda: None, "definition"))  # type: ignore[arg-type]
     assert verdict.judgement is Judgement.UNKNOWN
     assert "4,000,000 instants" in verdict.reason
-    assert choose(table, query(Window(5, 5)), RSPQL, None, 20_000_000) == "spark"
-
-
-def test_large_static_data_is_judged_on_spark(tmp_path):
-    table = tmp_path / "stream.parquet"
-    write(stream("0: a p b. | 9: b p c."), table)
-    asked, much = query(Window(5, 5)), (("<urn:a>", "<urn:q>", "<urn:b>"),) * 1_000_000
-    assert choose(table, asked.with_static(much), RSPQL, None, 10) == "definition"
-    assert choose(table, asked.with_static(much), RSPQL, None, 25) == "spark"
+    assert choice(table, query(Window(5, 5)), RSPQL, None, 20_000_000).evaluator == "spark"
 
 
 class Session:

@@ -7,6 +7,7 @@ from streamgauge.query import parse_sparql
 from streamgauge.query.updates import TooManySolutionsError
 from streamgauge.servers.broker.limits import BYTES_EACH, DENSE, LimitError, Limits, read_changes, read_graph
 from streamgauge.servers.broker.sqlite import SqliteJournal
+from streamgauge.servers.http.limits import most_characters
 from streamgauge.sparql import regular
 from tests.servers.broker.served import Client
 from tests.servers.broker.world import BASE, broker, fact, select, student
@@ -148,6 +149,42 @@ def test_a_text_with_a_triple_for_each_byte_is_refused_by_name():
     assert len(read_graph(lines, "text/turtle", limits)) == 50_000
     with pytest.raises(LimitError, match="a publication of more than 9 triples: publish it in parts"):
         read_graph(dense(20), "text/turtle", Limits(graph=9))
+
+
+LONG = "p" * 20_000
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("text/turtle", f"@prefix p: <urn:{LONG}>. {' '.join(f'p:a p:b p:c{n} .' for n in range(2_000))}"),
+        ("text/turtle", f"<urn:{LONG}> <urn:p> {','.join(map(str, range(6_000)))} ."),
+        (
+            "application/trig",
+            f"@base <urn:{LONG}/> . <urn:g> {{ {' '.join(f'<a> <b> <{n}> .' for n in range(2_000))} }}",
+        ),
+    ],
+)
+def test_a_text_that_repeats_a_long_name_is_refused_before_it_is_written_out(kind, body):
+    """64 KB became 150 MB: 4 s of a journal's time."""
+    with pytest.raises(LimitError, match=f"have more than {most_characters(len(body))} characters in all"):
+        read_graph(body.encode(), kind, Limits())
+    assert len(read_graph(body.replace(LONG, "p").encode(), kind, Limits())) >= 2_000
+
+
+def test_an_update_that_repeats_a_long_text_changes_nothing():
+    made = broker(limits=Limits())
+    made.load(people(500))
+    before = set(made.facts())
+    update = f"PREFIX : <urn:t:> INSERT {{ ?a :says '{LONG}' }} WHERE {{ ?a :name ?b }}"
+    waiting = made.modify(read_changes(update))
+    made.step()
+    with pytest.raises(LimitError, match="characters in all: publish them in parts, or shorten"):
+        waiting.result()
+    assert set(made.facts()) == before
+    made.modify(read_changes(update.replace(LONG, "p")))
+    made.step()
+    assert len(made.facts()) > len(before)
 
 
 @pytest.mark.parametrize(

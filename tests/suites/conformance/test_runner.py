@@ -7,12 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.engines import EngineError
+from streamgauge.engines import EngineError, live
+from streamgauge.formats.run import read_run, read_verdict, stream_path
+from streamgauge.model.answer import Answer
 from streamgauge.model.run import Fed, Run, RunHeader
+from streamgauge.model.verdict import Judgement
+from streamgauge.oracle.expected.reports import definition
+from streamgauge.oracle.judging.judge import Means, first_time, judge_run
+from streamgauge.oracle.judging.oracle import JudgingRules, check
+from streamgauge.query import parse, print_query
 from streamgauge.suites.conformance.cases import ConformanceTask, Scale, asked, load
 from streamgauge.suites.conformance.runner import (
     NONE_FITS,
     TRIES,
+    ConformanceOutcome,
     Subject,
     TaskResult,
     certify,
@@ -155,3 +163,25 @@ def test_a_task_whose_elements_came_too_late_is_done_again_a_few_times(slack, la
     assert len(tasks.late) == left
     assert run.fed[0].handed == late[-1 - left] * 1_000_000
     assert len(late) - left <= TRIES
+
+
+def test_a_recorded_task_is_a_run_that_check_judges_alike(tmp_path):
+    """Its folder is named as the task; a refused one leaves none; a second certification takes its place."""
+    said: list[Answer] = []
+    case = HALF_OPEN.case
+    session = live.start(case.query, HALF_OPEN.semantics, said.append)
+    for element in case.stream:
+        session.push(element)
+    session.advance(case.advance)
+    written = print_query(case.query, "rspql")
+    head = RunHeader("live", case.query, written, "rspql", HALF_OPEN.semantics, case.advance, 0)
+    for answers, kind in ((said, TaskResult.PASSED), (said[1:], TaskResult.WRONG)):
+        run = Run(head, tuple(answers), ())
+        verdict = check(run, definition(case.stream), first_time(case.stream), JudgingRules())
+        ConformanceOutcome(HALF_OPEN, kind, "", run, verdict).keep(tmp_path)
+        ConformanceOutcome(OPTIONAL, TaskResult.REFUSED, "no").keep(tmp_path)
+        (folder,) = tmp_path.iterdir()
+        assert folder.name == "tumbling-windows-are-half-open-rspql"
+        found = judge_run(read_run(folder, parse), stream_path(folder), Means(no_spark))
+        assert (found.judgement, found.windows) == (verdict.judgement, read_verdict(folder).windows)
+        assert (found.judgement is Judgement.RIGHT) is (kind is TaskResult.PASSED)

@@ -6,8 +6,14 @@ from dataclasses import asdict, replace
 import msgspec
 import pytest
 
+from streamgauge.engines import live
+from streamgauge.formats.lines import encode_answer
+from streamgauge.formats.run import read_run, read_verdict, stream_path
+from streamgauge.model.answer import Answer
 from streamgauge.oracle.expected.reports import Valid
-from streamgauge.semantics.profiles import FRAGMENTS
+from streamgauge.oracle.judging.judge import Means, judge_run
+from streamgauge.query import parse
+from streamgauge.semantics.profiles import FRAGMENTS, profile
 from streamgauge.suites.crowds import scenario as judgement
 from streamgauge.suites.crowds.clients import digest
 from streamgauge.suites.crowds.scenario import (
@@ -16,10 +22,11 @@ from streamgauge.suites.crowds.scenario import (
     Scenario,
     continuous,
     over_all,
+    service_findings,
 )
 from streamgauge.suites.crowds.systems import systems
 from streamgauge.suites.crowds.updates import updates
-from tests.suites.crowds.boards import LATE, NOW, elements, static
+from tests.suites.crowds.boards import LATE, NOW, elements, static, whole
 
 ASKED = Scenario("incremental", 2, slack=100)
 APPLIED = [(5000 + 1000 * turn + 7, 1000 * turn) for turn in range(4)]
@@ -105,3 +112,31 @@ def test_an_outcome_is_kept_as_it_was():
         assert msgspec.json.decode(text, type=CrowdOutcome) == outcome
     assert (outcome.server_percent, outcome.client_percent) == (25.0, 1.25)
     assert replace(ASKED, proxy=True).name != ASKED.name != replace(ASKED, seed=2).name
+
+
+def test_what_a_service_told_is_a_run_that_check_judges_alike(tmp_path):
+    """Two clients of one query, the first of which is judged; a wrong answer is in its run folder too."""
+    asked = Scenario("live-csparql", 2, workload=(("duration", 10),))
+    fed = [replace(each, until=None) for each in whole(12, 2000)]
+    said: list[Answer] = []
+    session = live.start(continuous(asked, 0)[0], profile("csparql-0.9.7"), said.append)
+    for each in fed:
+        session.push(each)
+    session.advance(fed[-1].time)
+    lines = [
+        {"client": client, "instant": each.instant, "received": 5000 + fed[-1].time, "rows": digest(each.added),
+         "answer": json.loads(encode_answer(each))}
+        for each in said for client in range(2)
+    ]  # fmt: skip
+    assert len(said) > 1
+    for told, word in ((lines, "right, precision 1.000, recall 1.000"), (lines[2:], "wrong, precision 1.000")):
+        found = service_findings(asked, fed, told, 5000)
+        assert found.verdict.startswith(word)
+        assert all(found.right(each) for each in told)
+        (client,) = found.runs
+        found.runs[client].keep(tmp_path / "runs" / "client")
+        kept = read_run(tmp_path / "runs" / "client", parse)
+        assert kept.header.workload == {"name": "trains", "seed": 1, **asked.parameters}
+        assert kept.answers == found.runs[client].run.answers
+        verdict = judge_run(kept, stream_path(kept.folder or ""), Means(lambda: pytest.fail("no Spark")))
+        assert verdict == read_verdict(tmp_path / "runs" / "client") == found.runs[client].verdict

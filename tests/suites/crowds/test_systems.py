@@ -4,8 +4,11 @@ import shutil
 
 import pytest
 
+from streamgauge.formats.run import read_run, read_verdict, stream_path
 from streamgauge.formats.stream import write
 from streamgauge.harness.process import JsonProgram, ProgramError
+from streamgauge.oracle.judging.judge import Means, judge_run
+from streamgauge.query import parse
 from streamgauge.suites.crowds.runs import run
 from streamgauge.suites.crowds.scenario import Scenario
 from streamgauge.suites.crowds.systems import CrowdData
@@ -43,6 +46,12 @@ def test_a_service(tmp_path):
     assert outcome.verdict.startswith("right")
     assert {each.client for each in outcome.answers} == {0, 1}
     assert all(each.right for each in outcome.answers)
+    (folder,) = (tmp_path / "runs" / outcome.scenario.name).iterdir()
+    assert read_verdict(folder) == judge_run(read_run(folder, parse), stream_path(folder), Means(no_spark))
+
+
+def no_spark():
+    pytest.fail("a few answers need no Spark")
 
 
 def test_of_distinct_queries_several_are_judged(tmp_path):

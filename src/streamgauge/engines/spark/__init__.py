@@ -41,6 +41,8 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
 
 
 def _refuse_semantics(semantics: Semantics) -> str | None:
+    if semantics.content is Counting.UPDATES:
+        return "updates (content = updates): micro-batches answer when windows close, use `stream --latency real-time`"
     if Report.CONTENT_CHANGE in semantics.report:
         return "reports at content changes: spark answers at instants of a clock (window close, periodic), use live"
     if Report.EXPIRATION in semantics.report:

@@ -262,6 +262,9 @@ ANY_ORDER = Reading(lateness=1 << 62)
 VERSION = 2
 """Of the checkpoint."""
 
+MICRO_BATCHES, REAL_TIME = "micro-batches", "real-time"
+"""The two ways in which a job answers."""
+
 _MESSAGES = ("kafka", "mqtt", "-")
 
 
@@ -284,6 +287,8 @@ class Job:
     files: int = 5
     drain: bool = False
     messages: int = 200_000
+    latency: str = MICRO_BATCHES
+    reason: str = ""
 
 
 class CheckpointError(RunError):
@@ -308,7 +313,7 @@ def check(job: Job) -> None:
 def run(spark: SparkSession, job: Job, tell: Callable[[BatchAnswers], None]) -> State:
     """Do a job until it is drained or interrupted, and return what is known then; ``tell`` hears of every batch."""
     check(job)
-    started = _claim(job)
+    started = claim(job)
     folder, landing = _landed(job)
     sink = _sink(job, folder, started)
     own = configured(spark)
@@ -345,7 +350,9 @@ class ReportingSink:
 def _started(spark: SparkSession, job: Job, folder: Path, batches: Batches) -> StreamingQuery:
     made_folder(folder)
     if _by_offsets(job):
-        writer = topic.streamed(spark, _source(job), job.messages).writeStream.foreachBatch(_kept(folder, batches))
+        writer = topic.streamed(spark, resolved_source(job), job.messages).writeStream.foreachBatch(
+            _kept(folder, batches)
+        )
     else:
         writer = streaming(spark, str(folder), job.files).writeStream.foreachBatch(batches)
     writer = writer.option("checkpointLocation", str(job.checkpoint.absolute() / "spark"))
@@ -390,10 +397,12 @@ def _landed(job: Job) -> tuple[Path, Landing | None]:
     if _by_offsets(job):
         return folder, None
     among = job.query.streams if len(job.query.streams) > 1 and named_source(job.source).iri is None else ()
-    return folder, Landing(folder, open_source(_source(job), replace(ANY_ORDER, among=among)), address.scheme == "file")
+    return folder, Landing(
+        folder, open_source(resolved_source(job), replace(ANY_ORDER, among=among)), address.scheme == "file"
+    )
 
 
-def _source(job: Job) -> str:
+def resolved_source(job: Job) -> str:
     """The address of the source, elements that name no stream being of the query's only one, or of the one it names."""
     named = named_source(job.source)
     streams = job.query.streams if named.iri is None else (named.iri,)
@@ -416,22 +425,26 @@ def _is_tables(folder: Path) -> bool:
 
 def _sink(job: Job, folder: Path, started: int) -> RunFolder | MessageSink:
     header = RunHeader("spark", job.query, job.text, job.dialect, job.semantics, 0, started, evaluator="spark")
+    if job.reason:
+        header = replace(header, options={"latency": job.latency, "reason": job.reason})
     if parse_address(job.sink).scheme in _MESSAGES:
         return MessageSink(job.query.name or "query", header, lambda: open_sink(job.sink))
     return RunFolder(Path(job.sink), header, folder)
 
 
-def _claim(job: Job) -> int:
+def claim(job: Job) -> int:
     """Write what the checkpoint is for, or refuse one that is for something else; when it was begun (ns)."""
     file = job.checkpoint / "job.json"
     asked = {"query": job.text, "semantics": encode(job.semantics), "source": job.source, "sink": job.sink}
+    asked["latency"] = job.latency
     data = json.loads(json.dumps({"format": "streamgauge stream", "version": VERSION, **asked}))
     if not file.exists():
         started = time.time_ns()
-        write_json(file, data | {"started": started})
+        write_json(file, data | {"started": started, "reason": job.reason})
         return started
     known = read_json(file, "streamgauge stream", VERSION)
-    differing = sorted(name for name in asked if known.get(name) != data[name])
+    known.setdefault("latency", MICRO_BATCHES)  # checkpoints of before there was a choice
+    differing = sorted(name for name in asked if known[name] != data[name])
     if differing:
         raise CheckpointError(
             f"{job.checkpoint}: this checkpoint was made with another {' and '.join(differing)}: "

@@ -214,12 +214,15 @@ def _advice(said: Sequence[str], tried: str) -> str:
     return next((advice for words, advice in _ADVICE if re.search(words, text)), tried_at)
 
 
-def resolve(libraries: Sequence[str], place: Path) -> None:
-    """Have Maven copy published libraries and what they depend on into a folder; JvmError says why it did not."""
+def resolve(libraries: Sequence[str], place: Path, *, alone: bool = False) -> None:
+    """Have Maven copy published libraries and what they depend on into a folder; JvmError says why it did not.
+
+    ``alone`` leaves out what they depend on.
+    """
     maven = _maven(f"put {', '.join(libraries)} and all that they depend on into the folder by hand")
     with TemporaryDirectory() as scratch:
         pom = Path(scratch) / "pom.xml"
-        pom.write_text(_POM.format("".join(map(_dependency, libraries))), encoding="utf-8")
+        pom.write_text(_POM.format("".join(_dependency(each, alone) for each in libraries)), encoding="utf-8")
         goal = ["dependency:copy-dependencies", f"-DoutputDirectory={place}", "-DincludeScope=runtime"]
         done = subprocess.run(
             [maven, "-B", "-q", "-f", pom, *goal], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
@@ -229,9 +232,13 @@ def resolve(libraries: Sequence[str], place: Path) -> None:
         raise JvmError(f"Maven did not get {', '.join(libraries)}: {said[0][8:] if said else 'it gave no reason'}")
 
 
-def _dependency(library: str) -> str:
+_NO_OTHERS: Final = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+
+
+def _dependency(library: str, alone: bool) -> str:
     names = zip(("groupId", "artifactId", "version"), library.split(":"), strict=True)
-    return f"<dependency>{''.join(f'<{name}>{value}</{name}>' for name, value in names)}</dependency>"
+    named = "".join(f"<{name}>{value}</{name}>" for name, value in names)
+    return f"<dependency>{named}{_NO_OTHERS if alone else ''}</dependency>"
 
 
 FILE: Final = "jars.toml"

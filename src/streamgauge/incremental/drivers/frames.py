@@ -11,6 +11,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias
 
+from streamgauge.incremental.common_groups import CommonGroups
 from streamgauge.incremental.drivers.content import BufferedContent, Latest, WindowContent, change_detector
 from streamgauge.incremental.evaluator import KeptAnswer
 from streamgauge.incremental.plan import JoinPool
@@ -153,9 +154,12 @@ def evaluators(
         contents = SnapshotContents(again=any(each.window.size > each.window.slide for each in first.windows))
         return contents, [Snapshots(query.form, contents, empty, names, ranked=True) for query in queries]
     pool = WindowJoins(first.static)
-    kept: list[QueryEvaluator] = [KeptAnswer(query.form, pool.leaf, empty, names, ranked=True) for query in queries]
+    common = CommonGroups(pool.pull) if len(queries) > 1 else None
+    kept = [KeptAnswer(query.form, pool.leaf, empty, names, ranked=True, common=common) for query in queries]
     pool.feeds(None)
-    return pool, kept
+    for each in kept:
+        each.begin()
+    return pool, list(kept)
 
 
 def is_dense(queries: Sequence[ContinuousQuery], triples: int, span: int) -> bool:

@@ -68,6 +68,7 @@ class StandingQuery:
         self.effort = EvaluationBudget(landmark.most_to_begin, KEPT)
         self.failed, self.begun = False, False
         self.entries: list[PatternEntry | GraphEntry] = []
+        self._left: list[PatternEntry | GraphEntry] = []
         self.touch = partial(landmark.touches.append, self)
         self._weight = len(patterns) // OPERATORS
         self.kept = KeptAnswer(form, self.leaf, names=None, effort=self.effort, ranked=True)
@@ -94,7 +95,7 @@ class StandingQuery:
     def settle(self) -> None:
         """Evaluate what its patterns found; TooMuchError. Nothing is touched that others have."""
         self._spend()
-        self.kept.settle()
+        self.kept.catch_up()
 
     def turn(self) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
         """The change of the answer as a set; TooMuchError when it would cost too much, and from then on."""
@@ -119,12 +120,19 @@ class StandingQuery:
         """The query is asked no more."""
         for entry in self.entries:
             entry.leave()
+        self._left += self.entries
         self.entries.clear()
         self._landmark.budget.asking -= self.begun
         self.begun = False
         touches = self._landmark.touches
         if self in touches:
             touches[:] = [each for each in touches if each is not self]
+
+    def let_go(self) -> None:
+        """Let go of all rows in pieces, between which other threads run, after its ``end``."""
+        for entry in self._left:
+            entry.let_go()
+        self.kept.let_go()
 
 
 class Landmark:

@@ -23,6 +23,7 @@ from streamgauge.incremental.facts.facts import Facts
 from streamgauge.incremental.facts.shapes import PatternOwner, ShapeJoins, ShapePool, Taker, original
 from streamgauge.incremental.operators import Bag, add, add_all
 from streamgauge.incremental.plan import BgpRequest
+from streamgauge.incremental.release import let_go
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
 
@@ -43,13 +44,21 @@ class PendingRows:
     """
 
     def __init__(self) -> None:
+        self._there: Bag = {}
         self._found: Bag = {}
         self._first: Bag | None = None
         self._closed = False
 
     def hand_over(self) -> None:
         """Solutions found by now are taken first, and nothing after them until ``open``."""
-        self._first, self._closed = self._gathered(), True
+        there, self._there, self._closed = self._there, {}, True
+        add_all(there, self._gathered())
+        self._first = there
+
+    def mix(self) -> None:
+        """Solutions found by now are taken together with their changes."""
+        there, self._there = self._there, {}
+        add_all(self._found, there)
 
     def open(self) -> None:
         """Changes since ``hand_over`` are taken too."""
@@ -61,6 +70,10 @@ class PendingRows:
             change, self._first = self._first, None
             return change
         return {} if self._closed else self._gathered()
+
+    def let_go(self) -> None:
+        """Let go of all rows, in pieces, once no change is told any more."""
+        let_go((self._found, self._first))
 
     def _gathered(self) -> Bag:
         """All that was found until now, which is found no more."""
@@ -101,11 +114,12 @@ class PatternEntry(PendingRows):
         self._enter(running, Taker(self._found, self._owner), constants)
         if running.looks(constants) <= TURN:
             most = min(TURN, effort.left)
-            left = running.find(Taker(self._found, self._owner), constants, most)
+            there = Bag()
+            left = running.find(Taker(there, self._owner), constants, most)
             if left >= 0:
-                effort.spend(most - left + len(self._found) * effort.weight)
+                self._there = there
+                effort.spend(most - left + len(there) * effort.weight)
                 return
-            self._found.clear()
             effort.spend(most if most == TURN else most + 1)
         yield from self._parts(running, effort)
 
@@ -378,6 +392,7 @@ class GraphEntry(PendingRows):
         inner = self._inner[graph.name] = PatternEntry(self._asked, _InGraph(self, graph.name), graph.pool)
         if self._asked.bgp.patterns:
             yield from inner.steps(effort)
+            inner.mix()
             self._dirty[graph.name, inner] = None
         else:
             self._add(graph.name, {(): 1})

@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from statistics import fmean
 from typing import Final
 
 from streamgauge.incremental.conditions import PARTS, size_of, test, variables_of
@@ -263,7 +262,8 @@ class FactJoins:
             if kind.into is None:  # it is made where it is needed: each costs every fact that comes
                 return _GUESS
             return max(1.0, len(kind.out) / (len(kind.into) or 1))
-        return fmean(map(len, islice(kind.out.values(), _SAMPLE))) if kind.out else 1.0
+        some = min(_SAMPLE, len(kind.out))
+        return sum(map(len, islice(kind.out.values(), some))) / some if some else 1.0
 
     def _size(self, pattern: TriplePattern) -> int:
         if pattern.predicate == RDF_TYPE and isinstance(pattern.object, str):

@@ -26,7 +26,6 @@ from streamgauge.incremental.ir import (
     Test,
     row_of,
     tuple_of,
-    words_of,
 )
 from streamgauge.incremental.operators import Bag
 from streamgauge.incremental.plan import BgpRequest
@@ -475,10 +474,11 @@ class _All(Finish):
 
 def _counted(module: Module, used: set[str]) -> dict[str, str]:
     """The loops whose variables are of no further use are taken away; how often each would have run, by its local."""
-    used, counted = set(used), dict[str, str]()
+    counted, later = dict[str, str](), ""
     for at, each in reversed(list(enumerate(module.operations))):
-        if isinstance(each, Scan) and each.targets not in used and f"{each.targets}{each.source}".isidentifier():
+        free = isinstance(each, Scan) and each.targets not in used and each.targets not in later
+        if isinstance(each, Scan) and free and f"{each.targets}{each.source}".isidentifier():
             module.operations[at] = Test(each.source)
             counted[each.targets] = f"len({each.source})"
-        used.update(words_of(each))
+        later += repr(each)
     return counted

@@ -25,33 +25,46 @@ NEAREST_ORIGINS = 3
 """At how many t0 such pairs are tried: those at which the declared semantics comes nearest."""
 
 
+class PatienceError(RuntimeError):
+    """A search that was ended as it took too long, raised by a listener of its progress."""
+
+
 def diagnose(run: Run, elements: Sequence[StreamElement], progress: Progress = lambda _done, _of: None) -> Diagnosis:
     """The models with the shortest descriptions that give exactly the recorded answers, or the closest one.
 
-    Raises RefusedError when the run is too large, or its query has no meaning under the declared semantics.
+    Raises RefusedError when the run is too large, or its query has no meaning under the declared semantics;
+    PatienceError when ``progress`` does.
     """
-    return explained(run, elements, progress).diagnosis
+    found = explained(run, elements, progress)
+    if found.ended:
+        raise PatienceError(found.ended)
+    return found.diagnosis
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A diagnosis with what it was found from: the search, the declared case at its best t0, the models found."""
+    """A diagnosis with what it was found from: the search, the declared case at its best t0, the models found.
+
+    ``ended`` says why the search ended before all models were tried; those found are the ones that fit by then.
+    """
 
     diagnosis: Diagnosis
     search: Search
     declared: Case
     found: tuple[SearchResult, ...]
+    ended: str = ""
 
 
 def explained(run: Run, elements: Sequence[StreamElement], progress: Progress = lambda _done, _of: None) -> Explained:
     """The diagnosis of a run, with the models themselves.
 
     The horizon is the verdict's (``advanced_to``). Where no model fits under it and the recording does not say what was
-    fed, so that its end is known by its answers alone, models under which they end elsewhere are tried too.
+    fed, so that its end is known by its answers alone, models under which they end elsewhere are tried too. A search
+    whose ``progress`` raises PatienceError ends with what was found by then.
     """
     refuse(run, Stream(elements))
     found = _explained(Search(run, elements), progress)
-    if run.fed or found.diagnosis.exact or not found.diagnosis.differs:
+    if run.fed or found.ended or found.diagnosis.exact or not found.diagnosis.differs:
         return found
     elsewhere = _explained(Search(run, elements, open_ended=True), progress)
     return elsewhere if elsewhere.diagnosis.exact else found
@@ -60,9 +73,12 @@ def explained(run: Run, elements: Sequence[StreamElement], progress: Progress = 
 def _explained(search: Search, progress: Progress) -> Explained:
     tried = _Tried(search, progress)
     declared, differs = tried.declared()
-    found: list[SearchResult] = []
-    if differs:
-        found = tried.exact() or tried.closest()
+    found, ended = list[SearchResult](), ""
+    try:
+        if differs:
+            found = tried.exact() or tried.closest()
+    except PatienceError as error:
+        found, ended = tried.fitting, str(error)
     best = min((each.distance for each in found), default=differs)
     if best >= differs:
         found = []
@@ -74,7 +90,7 @@ def _explained(search: Search, progress: Progress) -> Explained:
     told = search.told(declared)
     reports = max(len(recorded_reports(told, search.recorded, search.variables)), differs)
     diagnosis = Diagnosis(tuple(bits), best, differs, reports, t0, tuple(bits.values()))
-    return Explained(diagnosis, search, declared, tuple(found))
+    return Explained(diagnosis, search, declared, tuple(found), ended)
 
 
 def _simplest(found: Sequence[SearchResult]) -> list[SearchResult]:
@@ -95,6 +111,8 @@ class _Tried:
         self._effects: dict[Fault, bool] = {}
         self._plain: set[object] = set()
         self._nearest_origins: tuple[int, ...] = ()
+        self.fitting: list[SearchResult] = []
+        """The models found under which the answers come out."""
         self._done = 0
         self._of = 2 * len(search.faults)
 
@@ -184,16 +202,21 @@ class _Tried:
 
     def closest(self) -> list[SearchResult]:
         """The model whose reports differ least, when none fits."""
-        nearest = [(self._nearest((fault,)), fault) for fault in self.search.faults if self._acts(fault)]
+        nearest = [(self._near((fault,)), fault) for fault in self.search.faults if self._acts(fault)]
         ranked = sorted((each for each in nearest if each[0]), key=lambda each: each[0].distance if each[0] else 0)
         pairs = [
-            self._nearest(pair)
+            self._near(pair)
             for pair in combinations([fault for _, fault in ranked[:CLOSEST]], 2)
             if pair[0].family != pair[1].family
         ]
         found = [each for each in (*(each for each, _ in ranked), *pairs) if each is not None]
         least = min((each.distance for each in found), default=0)
         return [each for each in found if each.distance == least][:1]
+
+    def _near(self, faults: tuple[Fault, ...]) -> SearchResult | None:
+        """The nearest of these models at any t0; a step of the search."""
+        self._tick()
+        return self._nearest(faults)
 
     def _nearest(self, faults: tuple[Fault, ...]) -> SearchResult | None:
         best: SearchResult | None = None
@@ -206,7 +229,9 @@ class _Tried:
     def _whole(self, faults: tuple[Fault, ...], origins: Sequence[int] | None = None) -> Iterator[SearchResult]:
         for case in self.search.cases(faults, origins):
             if self.search.comes_out(case):
-                yield SearchResult(faults, case, _parts(faults), None, 0, self.search.length.of(faults, None))
+                yield self._fits(
+                    SearchResult(faults, case, _parts(faults), None, 0, self.search.length.of(faults, None))
+                )
                 return
 
     def _acts(self, fault: Fault) -> bool:
@@ -243,7 +268,11 @@ class _Tried:
                 yield self._found((*faults, sway, *slips), case, told, fit)
 
     def _found(self, model: Model, case: Case, parts: tuple[Part, ...], fit: ExplanationFit) -> SearchResult:
-        return SearchResult(model, case, parts, fit, 0, self.search.length.of(model, fit))
+        return self._fits(SearchResult(model, case, parts, fit, 0, self.search.length.of(model, fit)))
+
+    def _fits(self, found: SearchResult) -> SearchResult:
+        self.fitting.append(found)
+        return found
 
     def _tick(self) -> None:
         self._done += 1

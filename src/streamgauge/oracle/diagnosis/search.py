@@ -118,6 +118,8 @@ def values(seen: Seen) -> Iterator[Fault]:
     many = any(len(seen.recorded.rows(at)) > 1 for at in range(seen.recorded.count))
     for name, kind in _ENUMS.items():
         for value in kind:
+            if value is Counting.UPDATES:  # another definition, of which the other fields are parts
+                continue
             if value is not getattr(semantics, name) and not (value is Grain.ROW and many):
                 text = _DUE[value] if isinstance(value, Due) else str(value)
                 yield _field(name, value, _SENTENCES[name].format(text))
@@ -371,11 +373,15 @@ class Search:
 
 
 def refuse(run: Run, stream: Stream) -> None:
-    """Raise RefusedError for a run that is too large to be diagnosed, or whose answers have rows that come and go."""
+    """Raise RefusedError for a run that is too large, or whose answers are updates or have rows that come and go."""
     triples = stream.triples
     if operator(run.header.query, run.header.semantics) is R2S.CHANGES:
         raise RefusedError(
             f"a diagnosis compares bags, and under {R2S.CHANGES} rows come and go in one answer: `check` names them"
+        )
+    if run.header.semantics.content is Counting.UPDATES:
+        raise RefusedError(
+            "a diagnosis tries other semantics, and updates share no field with them: `check` names them"
         )
     if triples > TRIPLES_LIMIT or len(run.answers) > ANSWERS_LIMIT:
         raise RefusedError(

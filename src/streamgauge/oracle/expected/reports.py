@@ -316,6 +316,8 @@ def refuse_spark(query: ContinuousQuery, semantics: Semantics) -> str | None:
         form = spread(stamped(query.form), graph_names(query.windows))
     except ValueError as error:
         return str(error)
+    if semantics.content is Counting.UPDATES:
+        return "elements that are matched by themselves (content = updates)"
     if semantics.content is Counting.BAG and (reason := _over_bags(form)):
         return f"{reason} over a content that is a bag"
     if semantics.empty_aggregate is not EmptyAggregate.SPARQL and not isinstance(form, Select):

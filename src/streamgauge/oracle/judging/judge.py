@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from streamgauge.formats.stream import SCHEMA, StreamError, elements, files
-from streamgauge.formats.tables import batches, conform
+from streamgauge.formats.tables import batches
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import Graph
 from streamgauge.model.element import StreamElement
-from streamgauge.model.query import ContinuousQuery, Window
+from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
-from streamgauge.model.semantics import Clock, Origin, Report, Semantics, Tick
+from streamgauge.model.semantics import Clock, Semantics
 from streamgauge.model.verdict import Evaluator, Judgement, Verdict
 from streamgauge.oracle.expected.reports import Expect, definition, refuse_spark
 from streamgauge.oracle.judging.cuts import with_cuts
 from streamgauge.oracle.judging.deltas import by_changes, countable
+from streamgauge.oracle.judging.estimate import choice, column, instants, work_of
 from streamgauge.oracle.judging.gracious import gracious
 from streamgauge.oracle.judging.metrics import arrival_times, by_arrival
 from streamgauge.oracle.judging.oracle import JudgingRules, Progress, Score, check, unknown
@@ -32,7 +32,6 @@ from streamgauge.query.graphs import reads
 from streamgauge.query.traversal import every_pattern
 from streamgauge.semantics.arrivals import near, origins
 from streamgauge.semantics.definition import refuse
-from streamgauge.semantics.due import clock_steps
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 
 if TYPE_CHECKING:
@@ -40,18 +39,18 @@ if TYPE_CHECKING:
 
 
 DEFINITION_LIMIT = 3_000_000
-"""Triples that the definition may look at over all windows before Spark is asked instead."""
+"""Triples that gracious mode may look at over all windows."""
 
-REPORT_COST = 100
-"""The cost of a report by the definition even when its window is empty, in triples (measured: 100 us)."""
+MOST_INSTANTS = 300_000
+"""At how many instants the definition is asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """The means of judging: ``evaluator`` ``None`` chooses by size; ``spark`` makes the session when needed.
+    """The means of judging: ``evaluator`` ``None`` chooses by cost; ``spark`` makes the session when needed.
 
     ``max_delay`` in ms; ``gracious`` asks for the borders that fit wrong answers best; ``exact_datatypes`` compares the
-    datatypes of computed numbers too.
+    datatypes of computed numbers too. ``chosen`` hears the sentence that says which evaluator was chosen, and why.
     """
 
     spark: "Callable[[], SparkSession]"
@@ -60,6 +59,17 @@ class Means:
     progress: Progress = lambda _tried, _of: None
     gracious: bool = False
     exact_datatypes: bool = False
+    chosen: Callable[[str], None] = lambda _sentence: None
+
+    def choose(
+        self, stream: Path, query: ContinuousQuery, semantics: Semantics, own: str | None, until: int | None = None
+    ) -> Evaluator:
+        """The evaluator that was named, else the one of ``estimate.choice``; ``until`` (ms) is how far time came."""
+        if self.evaluator is not None:
+            return self.evaluator
+        found = choice(stream, query, semantics, own, until)
+        self.chosen(found.sentence)
+        return found.evaluator
 
 
 def judge_run(run: Run, stream: Path, means: Means) -> Verdict:
@@ -86,9 +96,7 @@ def with_cautions(run: Run, verdict: Verdict, stream: Path) -> Verdict:
 def _judge(run: Run, semantics: Semantics, stream: Path, means: Means) -> Verdict:
     try:
         refuse(run.header.query, semantics)
-        evaluator = means.evaluator or choose(
-            stream, run.header.query, semantics, run.header.evaluator, run.header.advanced_to
-        )
+        evaluator = means.choose(stream, run.header.query, semantics, run.header.evaluator, run.header.advanced_to)
         rules = JudgingRules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)
         verdict = _checked(run, evaluator, stream, means, rules)
     except (RefusedError, OutOfOrderError) as error:
@@ -113,7 +121,8 @@ def _checked(run: Run, evaluator: Evaluator, stream: Path, means: Means, rules: 
 
 def _graciously(run: Run, stream: Path, verdict: Verdict, means: Means) -> Verdict:
     """The verdict with fitting borders; RefusedError where the definition would have too much to look at."""
-    if choose(stream, run.header.query, run.header.semantics, None) == "spark":
+    query, semantics = run.header.query, run.header.semantics
+    if work_of(stream, query, semantics).held > DEFINITION_LIMIT and refuse_spark(query, semantics) is None:
         raise RefusedError(
             f"gracious mode asks the definition, which looks at no more than {DEFINITION_LIMIT:,} triples over all "
             "windows: take a prefix of the run"
@@ -145,75 +154,20 @@ def with_query(run: Run, template: str, values: Mapping[str, object]) -> Run:
     return replace(run, header=replace(run.header, query=query, query_text=text))
 
 
-def choose(
-    stream: Path, query: ContinuousQuery, semantics: Semantics, own: str | None, advanced_to: int | None = None
-) -> Evaluator:
-    """The definition where its work is bounded, Spark beyond that; never what the engine itself runs on.
-
-    The definition reads all static data at every report.
-    ``advanced_to`` (ms) is how far time came, the last element unless given.
-    """
-    times = _column(stream, "time")
-    instants = 0 if advanced_to is None else _instants(query, semantics, times, advanced_to)
-    work: float = (REPORT_COST + len(query.static)) * instants
-    work += sum(_work(times, each.window, semantics) for each in query.windows)
-    if own == "definition" or (work > DEFINITION_LIMIT and own != "spark" and refuse_spark(query, semantics) is None):
-        return "spark"
-    return "definition"
-
-
-def _instants(query: ContinuousQuery, semantics: Semantics, times: pa.ChunkedArray, advanced_to: int) -> int:
-    """How many closes, periods or time units there are up to ``advanced_to`` (ms)."""
-    first = semantics.t0
-    if semantics.origin is Origin.FIRST and len(times):
-        first = pc.min(times).as_py()
-    return sum(max(0, advanced_to - first) // step for step in clock_steps(query.windows, semantics))
-
-
 def _refuse_endless(run: Run, stream: Path) -> None:
     """Refuse a run whose time goes on for so long that the definition would not end."""
     header = run.header
-    instants = _instants(header.query, header.semantics, _column(stream, "time"), header.advanced_to)
-    if instants * REPORT_COST > 10 * DEFINITION_LIMIT:
+    number = instants(header.query, header.semantics, column(stream, "time"), header.advanced_to)
+    if number > MOST_INSTANTS:
         raise RefusedError(
-            f"up to advanced_to = {header.advanced_to} ms there are {instants:,} instants to report at, too many for "
+            f"up to advanced_to = {header.advanced_to} ms there are {number:,} instants to report at, too many for "
             "the definition: is advanced_to right? Otherwise --evaluator spark"
         )
 
 
-def _column(stream: Path, name: str) -> pa.ChunkedArray:
-    """One column of a stream table; StreamError names the file that cannot be read so."""
-    schema = pa.schema([SCHEMA.field(name)])
-    chunks = []
-    for file in files(stream):
-        try:
-            with pq.ParquetFile(file) as parquet:
-                chunks += parquet.read(columns=[name]).to_batches()
-        except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError) as error:
-            raise StreamError(f"{file}: not a readable stream table: was it cut, or is it of another kind?") from error
-    return pa.Table.from_batches([conform(chunk, schema, str(stream)) for chunk in chunks], schema=schema)[name]
-
-
-def _work(times: pa.ChunkedArray, window: Window, semantics: Semantics) -> float:
-    """About how many triples the definition looks at over all reports of a window."""
-    triples = len(times)
-    if not triples:
-        return 0.0
-    span = max(1, pc.max(times).as_py() - pc.min(times).as_py())
-    held: float = triples * min(1.0, window.size / span)
-    reports: float = span / window.slide
-    if window.kind == "count":
-        held, reports = min(window.size, triples), triples / window.slide
-    elif window.kind == "landmark":
-        held = triples / 2
-    if Report.CONTENT_CHANGE in semantics.report:
-        reports = max(reports, triples if semantics.tick in {Tick.TUPLE, Tick.ELEMENT} else len(pc.unique(times)))
-    return max(triples, held * reports)
-
-
 def other_stream(stream: Path, query: ContinuousQuery) -> str | None:
     """Why the query sees nothing of what was recorded, or ``None``: none of its streams is in the stream table."""
-    recorded = sorted(pc.unique(_column(stream, "stream")).to_pylist())
+    recorded = sorted(pc.unique(column(stream, "stream")).to_pylist())
     wanted = sorted(query.streams)
     if not recorded or set(wanted) & set(recorded):
         return None
@@ -246,9 +200,7 @@ def _under_both_clocks(run: Run, stream: Path, means: Means) -> Verdict:
     header, held = run.header, tuple(elements(stream))
     wall, arrived = by_arrival(run, held)
     try:
-        evaluator = means.evaluator or choose(
-            stream, header.query, header.semantics, header.evaluator, wall.header.advanced_to
-        )
+        evaluator = means.choose(stream, header.query, header.semantics, header.evaluator, wall.header.advanced_to)
         if evaluator == "definition":
             _refuse_endless(wall, stream)
         by_arrival_time, by_time = _clocks(run, held, evaluator, stream, means)
@@ -296,7 +248,7 @@ def expected_reports(
     refuse(query, semantics)
     if reason := other_stream(stream, query):
         raise RefusedError(reason)
-    evaluator = means.evaluator or choose(stream, query, semantics, None)
+    evaluator = means.choose(stream, query, semantics, None)
     expect, first, last = expectation(evaluator, stream, means)
     semantics = near(query.windows, semantics, first)
     origin = t0 if t0 is not None else origins(semantics, query.windows, first)[0]

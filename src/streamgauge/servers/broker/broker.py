@@ -28,7 +28,7 @@ from streamgauge.servers.broker.contract import (
     Publication,
     Strategy,
 )
-from streamgauge.servers.broker.limits import LimitError, Limits, read_query, too_deep
+from streamgauge.servers.broker.limits import LimitError, Limits, check_width, read_query, too_deep
 from streamgauge.servers.broker.publications import FailedError, PublicationQueue, Receipt, WaitingPublication
 from streamgauge.servers.broker.registry import Registry, Require, anything
 from streamgauge.servers.http.access import OPEN
@@ -221,7 +221,8 @@ class Broker(Registry):
             added, removed = together(
                 first.changes, self._strategy.facts, self.limits.graph, min(self.limits.effort, self.limits.looks)
             )
-        except TooManySolutionsError as error:
+            check_width(added)
+        except (TooManySolutionsError, LimitError) as error:
             return [(first, error)]
         return self._take_in([first._replace(added=added, removed=removed)])
 

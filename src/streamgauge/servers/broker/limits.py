@@ -6,7 +6,7 @@ The engine of REGEX does not backtrack, and takes time in proportion to the text
 (``servers/http/limits.py``).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from sys import intern
@@ -27,7 +27,7 @@ from streamgauge.query import parse_sparql
 from streamgauge.query.traversal import every_pattern, expressions
 from streamgauge.query.updates import UpdateOperation, read_update
 from streamgauge.servers.http.deadlines import DEADLINES
-from streamgauge.servers.http.limits import document_turn, load_parsers, refused_patterns
+from streamgauge.servers.http.limits import document_turn, load_parsers, most_characters, refused_patterns
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ def read_graph(body: bytes, kind: str, limits: Limits) -> tuple[Triple, ...]:
 
 
 def _triples(body: bytes, syntax: ox.RdfFormat, limits: Limits) -> Iterator[Triple]:
-    most = min(limits.graph, DENSE + len(body) // BYTES_EACH)
+    most, room = min(limits.graph, DENSE + len(body) // BYTES_EACH), most_characters(len(body))
     for count, quad in enumerate(ox.parse(body, format=syntax, rename_blank_nodes=True), 1):
         if count > most and most == limits.graph:
             raise LimitError(f"a publication of more than {most} triples: publish it in parts")
@@ -236,9 +236,27 @@ def _triples(body: bytes, syntax: ox.RdfFormat, limits: Limits) -> Iterator[Trip
             )
         subject, predicate, end = _fact(quad)
         triple = intern(subject), intern(predicate), intern(end)
-        if max(map(len, triple)) > limits.term:
+        characters = len(subject) + len(predicate) + len(end)
+        room -= characters
+        if characters > limits.term and max(map(len, triple)) > limits.term:
             raise LimitError(f"a term of more than {limits.term} characters: {max(triple, key=len)[:40]}...")
+        if room < 0:
+            raise too_wide(len(body))
         yield triple
+
+
+def too_wide(size: int) -> LimitError:
+    """The error for triples of a text of so many bytes whose terms have too many characters in all."""
+    return LimitError(
+        f"the terms of its triples have more than {most_characters(size)} characters in all: publish them in parts, or "
+        "shorten what each of them repeats"
+    )
+
+
+def check_width(triples: Iterable[Triple]) -> None:
+    """LimitError for triples of a SPARQL Update whose terms have too many characters in all."""
+    if sum(len(term) for triple in triples for term in triple) > most_characters(0):
+        raise too_wide(0)
 
 
 def read_named_graph(body: bytes, kind: str, limits: Limits) -> tuple[Triple, ...]:

@@ -209,14 +209,17 @@ def asked(cases: Sequence[ConformanceCase], profiles: Sequence[str] | None, scal
         for profile in (OWN, *(PROFILES if profiles is None else profiles)):
             chosen = case.semantics if profile == OWN else _under(case, PROFILES[profile])
             same = (profile, case.query, case.stream, case.advance, case.semantics.lateness)
-            if (profile == OWN or same not in seen) and _meaning(case, chosen):
+            if chosen is not None and (profile == OWN or same not in seen) and _meaning(case, chosen):
                 seen.add(same)
                 yield _task(case, chosen, scale)
 
 
-def _under(case: ConformanceCase, profile: Semantics) -> Semantics:
-    """The profile with the case's lateness bound, which belongs to its stream."""
-    return replace(profile, lateness=case.semantics.lateness)
+def _under(case: ConformanceCase, profile: Semantics) -> Semantics | None:
+    """The profile with the case's lateness bound, which belongs to its stream; ``None`` where it can have none."""
+    try:
+        return replace(profile, lateness=case.semantics.lateness)
+    except ValueError:
+        return None
 
 
 def _meaning(case: ConformanceCase, semantics: Semantics) -> bool:

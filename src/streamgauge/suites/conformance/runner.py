@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Self
 from streamgauge.engines import dialect, evaluator, folder, load, named, profiles
 from streamgauge.formats.pipe import TaskRefusedError, set_up_wrongly
 from streamgauge.formats.stream import write
+from streamgauge.harness import JudgedRun
 from streamgauge.harness.process import ChildProcess
 from streamgauge.harness.systems import RunLimits
 from streamgauge.harness.systems.pipe import PipeProgram, last_words, program, task_of
@@ -125,6 +126,12 @@ class ConformanceOutcome:
     def name(self) -> str:
         """The task's name."""
         return self.asked.name
+
+    def keep(self, folder: Path) -> None:
+        """Keep what was recorded as a run folder named as the task; nothing where the task was refused."""
+        if self.run is not None and self.verdict is not None:
+            run = JudgedRun(self.run, self.asked.case.stream, self.verdict)
+            run.keep(folder / re.sub(r"[^\w.=-]+", "-", self.name))
 
 
 class TaskRunner:

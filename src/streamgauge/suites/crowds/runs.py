@@ -16,8 +16,8 @@ from streamgauge import workloads
 from streamgauge.harness import RunStore, made_once
 from streamgauge.harness.process import ProgramError
 from streamgauge.harness.resources import ResourceSampler
-from streamgauge.suites.crowds.scenario import CrowdOutcome, ReceivedAnswer, Scenario
-from streamgauge.suites.crowds.systems import CrowdData, Findings, Line, system_of
+from streamgauge.suites.crowds.scenario import CrowdOutcome, Findings, ReceivedAnswer, Scenario
+from streamgauge.suites.crowds.systems import CrowdData, Line, system_of
 from streamgauge.suites.crowds.updates import wall_ms
 from streamgauge.workloads.plan import Maker
 
@@ -72,7 +72,10 @@ def _read(file: Path) -> CrowdOutcome | None:
 
 
 def run(scenario: Scenario, data: CrowdData, folder: Path) -> CrowdOutcome:
-    """Serve the scenario's crowd for its seconds and measure both sides; ProgramError when a process fails."""
+    """Serve the scenario's crowd for its seconds and measure both sides; ProgramError when a process fails.
+
+    Where whole answers are recorded, each witness' run is kept in ``folder/runs/NAME/client-N``.
+    """
     load, lines = os.getloadavg()[0], list[Line]()
     try:
         with system_of(scenario, folder) as system:
@@ -92,6 +95,8 @@ def run(scenario: Scenario, data: CrowdData, folder: Path) -> CrowdOutcome:
             findings = system.judged(publisher, lines)
     except (httpx.HTTPError, OSError, subprocess.SubprocessError) as error:
         raise ProgramError(f"{scenario.name}: {type(error).__name__}: {error}") from error
+    for client, judged in findings.runs.items():
+        judged.keep(folder / "runs" / scenario.name / f"client-{client}")
     failed = Counter(str(line["failed"]) for line in lines if "failed" in line)
     cpu = {
         side: tuple(((each.at - sampler.began) / 1e9, each.cpu_percent) for each in samples)

@@ -10,12 +10,13 @@ from typing import Any, Final, TypeAlias
 
 from streamgauge import workloads
 from streamgauge.formats.lines import decode_answer
+from streamgauge.harness import JudgedRun
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.model.terms import Row, Triple
-from streamgauge.model.verdict import Judgement
+from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.oracle.expected.reports import Valid, definition
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import fill, parse
@@ -249,9 +250,28 @@ def witnesses(scenario: Scenario) -> list[int]:
     return list(range(min(WITNESSES, scenario.clients) if scenario.distinct else 1))
 
 
-def service_verdict(
-    scenario: Scenario, elements: Sequence[StreamElement], lines: Sequence[Mapping[str, Any]], begins: int
-) -> tuple[str, Right]:
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The judgement of a crowd's answers: whether a line is right, how late it is (ms), and the verdict in words.
+
+    ``updates`` are the times (ms since 1970) at which the server had each update; ``runs`` those of witnesses, by
+    client, where whole answers were recorded.
+    """
+
+    updates: Sequence[int]
+    right: Right
+    late: Callable[[Mapping[str, Any]], int | None] = lambda _line: None
+    verdict: str = ""
+    runs: Mapping[int, JudgedRun] = field(default_factory=dict)
+
+
+def service_findings(
+    scenario: Scenario,
+    elements: Sequence[StreamElement],
+    lines: Sequence[Mapping[str, Any]],
+    begins: int,
+    updates: Sequence[int] = (),
+) -> Findings:
     """The common judge's word on the witnesses' answers, and whether others had the same at each instant.
 
     The verdict is that of the first witness that is not right, or else of the first that was told something. Where
@@ -259,14 +279,15 @@ def service_verdict(
     """
     told = [line for line in lines if "answer" in line]
     if not told:
-        return "no answer", lambda _line: None
+        return Findings(updates, lambda _line: None, verdict="no answer")
     advanced = max(line["received"] - begins for line in told)
     fed = [each for each in elements if each.time <= advanced]
     answers = {client: [line for line in told if line["client"] == client] for client in witnesses(scenario)}
-    words = [(own, _word(scenario, client, fed, own, begins)) for client, own in answers.items()]
-    wrong = [word for _, (right, word) in words if not right]
-    word = wrong[0] if wrong else next(word for own, (_, word) in words if own)
-    many = f" ({len(words) - len(wrong)} of {len(words)} queries are right)" if len(words) > 1 else ""
+    runs = {client: _judged(scenario, client, fed, own, begins) for client, own in answers.items()}
+    verdicts = [each.verdict for each in runs.values()]
+    wrong = [each for each in verdicts if each.judgement not in {Judgement.RIGHT, Judgement.LATE}]
+    first = wrong[0] if wrong else next(runs[client].verdict for client, own in answers.items() if own)
+    many = f" ({len(runs) - len(wrong)} of {len(runs)} queries are right)" if len(runs) > 1 else ""
     known: dict[int, set[str]] = {}
     for line in told:
         known.setdefault(line["instant"], set()).add(line["rows"])
@@ -274,25 +295,30 @@ def service_verdict(
     def same(line: Mapping[str, Any]) -> bool | None:
         return None if scenario.distinct or line["instant"] not in known else line["rows"] in known[line["instant"]]
 
-    return word + many, same
+    return Findings(updates, same, verdict=_word(first) + many, runs=runs)
 
 
-def _word(
+def _word(verdict: Verdict) -> str:
+    said = f"{verdict.judgement}, precision {verdict.precision:.3f}, recall {verdict.recall:.3f}"
+    return f"{said} ({verdict.reason})" if verdict.reason else said
+
+
+def _judged(
     scenario: Scenario, client: int, fed: Sequence[StreamElement], told: Sequence[Mapping[str, Any]], begins: int
-) -> tuple[bool, str]:
-    """Whether a client was told what its query gives over what was fed, and how far."""
+) -> JudgedRun:
+    """The run of a client: what it was told, beside what its query gives over what was fed."""
     service = SERVICES[scenario.system]
     query, text = continuous(scenario, client)
     header = RunHeader(
         service.engine, query, text, "rspql", profile(service.semantics), fed[-1].time, begins * 1_000_000, factor=1.0,
         evaluator="changes" if service.engine == "live" else None,
+        workload={"name": "trains", "seed": scenario.seed, **scenario.parameters},
+        options={"clients": scenario.clients, "client": client},
     )  # fmt: skip
     hands = [Fed(each.sequence, each.time, (begins + each.time) * 1_000_000, (begins + each.time) * 1_000_000,
                  len(each.added)) for each in fed]  # fmt: skip
-    verdict = check(Run(header, tuple(map(_answer, told)), tuple(hands)), definition(fed), 0, JudgingRules())
-    said = f"{verdict.judgement}, precision {verdict.precision:.3f}, recall {verdict.recall:.3f}"
-    right = verdict.judgement in {Judgement.RIGHT, Judgement.LATE}
-    return right, f"{said} ({verdict.reason})" if verdict.reason else said
+    run = Run(header, tuple(map(_answer, told)), tuple(hands))
+    return JudgedRun(run, fed, check(run, definition(fed), 0, JudgingRules()))
 
 
 def _answer(line: Mapping[str, Any]) -> Answer:

@@ -213,6 +213,7 @@ REFUSED = [
     ("POST", "", "#" * 10_001, TURTLE, 413, "longer than 10000 bytes"),
     ("POST", "", "<a:b> <a:c> " + "<<(<a:b><a:c>" * 700, TURTLE, 400, "deep in each other"),
     ("POST", "", '<a:b> <a:c> "' + "<<(" * 2000, TURTLE, 400, "not text/turtle"),
+    ("POST", "", f"@prefix p: <urn:{'p' * 20_000}>. {'p:a p:b p:c . ' * 2_000}", TURTLE, 400, "characters in all"),
     ("PATCH", "", "INSERT DATA { <a:b> <a:c> " + "(" * 9000, UPDATE, 400, "brackets lie in each other"),
     (
         "PATCH",

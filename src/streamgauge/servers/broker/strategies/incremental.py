@@ -1,6 +1,8 @@
 """Exact: the change of each answer follows from the change of the facts, publication by publication."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from threading import Thread
+from typing import Final
 
 from streamgauge.incremental.budget import BOUNDLESS, TooMuchError
 from streamgauge.incremental.drivers.landmark import (
@@ -26,6 +28,9 @@ from streamgauge.servers.broker.contract import (
     Turn,
 )
 
+LARGE: Final = 4 * 2**20
+"""Bytes of an answer, about, that are let go of in a thread of their own, for which nobody waits."""
+
 
 def start(rules: Rules) -> "Incremental":
     """Without facts and channels."""
@@ -36,6 +41,12 @@ def _stepped(steps: Iterator[None], turn: Turn) -> bool:
     """One step in a turn; whether it was the last."""
     with turn():
         return next(steps, True) is True
+
+
+def _let_go(standing: StandingQuery) -> None:
+    """Have the memory of a query that has ended let go of."""
+    if answer_bytes((standing,)) > LARGE:
+        Thread(target=standing.let_go, name="streamgauge-release", daemon=True).start()
 
 
 class Incremental(Strategy):
@@ -80,6 +91,7 @@ class Incremental(Strategy):
         except BaseException:
             with turn():
                 standing.end()
+            standing.let_go()
             raise
         return standing
 
@@ -87,6 +99,7 @@ class Incremental(Strategy):
         """The query is told of nothing any more."""
         if isinstance(prepared, StandingQuery):
             prepared.end()
+            _let_go(prepared)
 
     def create(self, name: str, form: QueryForm, prepared: object = None) -> tuple[str, ...]:
         """A query is asked; UnsupportedError names what of it is not kept incrementally."""
@@ -104,6 +117,7 @@ class Incremental(Strategy):
         standing = self._standing.pop(name)
         del self._names[standing]
         standing.end()
+        _let_go(standing)
 
     def held(self) -> HeldSizes:
         """How much is kept, of facts without named graphs."""

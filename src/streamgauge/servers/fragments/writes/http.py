@@ -64,7 +64,7 @@ from streamgauge.servers.http.headers import (
     http_date,
     read_conditions,
 )
-from streamgauge.servers.http.limits import STATUS, document_turn, load_parsers, read_body
+from streamgauge.servers.http.limits import STATUS, document_turn, load_parsers, most_characters, read_body
 from streamgauge.servers.http.replies import Reply, error_reply, send_reply
 from streamgauge.servers.http.retries import BadKeyError, KeyReuseError, RetryKey, RetryMemory, read_key
 
@@ -245,12 +245,16 @@ def _quads(request: WriteRequest) -> Iterator[Quad]:
     syntax = ox.RdfFormat.from_media_type(request.media_type)
     if syntax not in _SYNTAXES:
         raise WriteMediaTypeError(f"{request.media_type or 'no content type'}: facts come as one of {_RDF}")
-    relabel, base = Relabel(request.fresh), request.base
+    relabel, base, room = Relabel(request.fresh), request.base, most_characters(len(request.body))
     try:
         check_rdf(request.body, syntax, SERVED)
         with document_turn(request.body, syntax):
             for quad in ox.parse(request.body, format=syntax):
                 s, p, o, graph = named_quad(quad, relabel)
+                room -= len(s) + len(p) + len(o)
+                if room < 0:
+                    most = most_characters(len(request.body))
+                    raise ValueError(f"the terms of its facts have more than {most} characters in all: write fewer")
                 yield unskolemised(s, base), p, unskolemised(o, base), unskolemised(graph, base)
     except (SyntaxError, ValueError) as error:
         raise WriteRequestError(f"not {request.media_type}: {error}"[:300]) from None

@@ -23,7 +23,7 @@ from streamgauge.harness.systems import SystemUnderTest
 from streamgauge.model.element import StreamElement
 from streamgauge.model.phrases import offered
 from streamgauge.model.terms import Triple
-from streamgauge.suites.crowds.scenario import Right, Scenario, continuous
+from streamgauge.suites.crowds.scenario import Findings, Scenario, continuous
 from streamgauge.suites.crowds.updates import PATIENCE_S, Publisher, UpdateRequest, wall_ms
 
 CLIENTS: Final = "streamgauge.suites.crowds.clients"
@@ -52,19 +52,6 @@ class CrowdData:
     def triples(self) -> list[Triple]:
         """The static triples."""
         return list(StaticFile(self.static))
-
-
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """The judgement of a crowd's answers: whether a line is right, how late it is (ms), and the verdict in words.
-
-    ``updates`` are the times (ms since 1970) at which the server had each update.
-    """
-
-    updates: Sequence[int]
-    right: Right
-    late: Callable[[Line], int | None] = lambda _line: None
-    verdict: str = ""
 
 
 class CrowdSystem:

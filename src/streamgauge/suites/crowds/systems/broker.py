@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from streamgauge.harness.process import ServerProcess
-from streamgauge.suites.crowds.scenario import BROKER, ServerHistory
-from streamgauge.suites.crowds.systems import CrowdData, CrowdSystem, Findings, Line
+from streamgauge.suites.crowds.scenario import BROKER, Findings, ServerHistory
+from streamgauge.suites.crowds.systems import CrowdData, CrowdSystem, Line
 from streamgauge.suites.crowds.updates import Publisher, UpdateRequest, replaced, updates
 
 NAMES: Final = (BROKER,)

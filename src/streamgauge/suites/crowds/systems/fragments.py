@@ -14,9 +14,10 @@ import httpx
 from streamgauge.harness.process import ChildProcess, JsonProgram, ProgramError
 from streamgauge.suites.crowds.scenario import (
     PLANS,
+    Findings,
     ServerHistory,
 )
-from streamgauge.suites.crowds.systems import LOOK_S, READY_S, CrowdData, CrowdSystem, Findings, Line
+from streamgauge.suites.crowds.systems import LOOK_S, READY_S, CrowdData, CrowdSystem, Line
 from streamgauge.suites.crowds.updates import PATIENCE_S, Publisher, UpdateRequest, updates
 
 NAMES: Final = tuple(PLANS)

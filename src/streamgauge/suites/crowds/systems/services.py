@@ -8,11 +8,12 @@ from typing import Any, Final
 from streamgauge.harness.process import ProgramError, ServerProcess
 from streamgauge.suites.crowds.scenario import (
     SERVICES,
+    Findings,
     registration,
-    service_verdict,
+    service_findings,
     witnesses,
 )
-from streamgauge.suites.crowds.systems import LOOK_S, READY_S, CrowdData, CrowdSystem, Findings, Line
+from streamgauge.suites.crowds.systems import LOOK_S, READY_S, CrowdData, CrowdSystem, Line
 from streamgauge.suites.crowds.updates import Publisher, UpdateRequest, streamed
 
 NAMES: Final = tuple(SERVICES)
@@ -64,8 +65,8 @@ class EngineService(CrowdSystem):
 
     def judged(self, publisher: Publisher, lines: Sequence[Line]) -> Findings:
         """By the common oracle, for the witnesses."""
-        verdict, right = service_verdict(self.scenario, self._stream, lines, publisher.begins)
-        return Findings([each.acknowledged for each in publisher.taken], right, verdict=verdict)
+        updates = [each.acknowledged for each in publisher.taken]
+        return service_findings(self.scenario, self._stream, lines, publisher.begins, updates)
 
 
 start: Final = EngineService

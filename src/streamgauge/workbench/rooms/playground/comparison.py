@@ -193,7 +193,7 @@ def _contents_differ(one: Candidate, other: Candidate, a: PlaygroundEvaluation, 
     """What one content holds and the other does not; nothing when they hold the same."""
     said: list[str] = []
     for number, (left, right) in enumerate(zip(one.contents, other.contents, strict=True)):
-        ours, theirs = _held(left), _held(right)
+        ours, theirs = map(_held, _unlike(left, right))
         for more, label, scope, evaluation, lacking in (
             (ours - theirs, "A", one, a, "B"),
             (theirs - ours, "B", other, b, "A"),
@@ -203,6 +203,14 @@ def _contents_differ(one: Candidate, other: Candidate, a: PlaygroundEvaluation, 
                     f"{label}'s window {_scope(scope, number, evaluation)} holds {_times(more)}, {lacking}'s does not"
                 )
     return ("; ".join(said) + ".") if said else ""
+
+
+def _unlike(left: Sequence[Arrival], right: Sequence[Arrival]) -> tuple[Sequence[Arrival], Sequence[Arrival]]:
+    """Two contents without the arrivals that both begin with, and that both end with."""
+    short = min(len(left), len(right))
+    begin = next((at for at in range(short) if left[at] != right[at]), short)
+    end = next((at for at in range(short - begin) if left[-1 - at] != right[-1 - at]), short - begin)
+    return left[begin : len(left) - end], right[begin : len(right) - end]
 
 
 def _held(inside: Sequence[Arrival]) -> Counter[tuple[int, object]]:

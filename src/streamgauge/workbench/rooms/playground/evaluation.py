@@ -33,6 +33,9 @@ MOST_HELD: Final = 400_000
 MOST_KEPT: Final = 300_000
 """Rows and arrivals that are remembered for one query."""
 
+EVALUATIONS: Final = 3
+"""Evaluations of a query that are remembered: those of the side that stays when a field of the other changes."""
+
 
 class Outcome(StrEnum):
     """What became of a candidate: an answer, or why there is none."""
@@ -84,7 +87,8 @@ class PlaygroundEvaluation:
 class RowMemory:
     """The rows of one query over contents of one stream, each content evaluated once; the elements must stay.
 
-    A ``stoppable`` evaluation is done by the algebra in Python alone, which a deadline can stop.
+    The last evaluations are remembered whole. A ``stoppable`` evaluation is done by the algebra in Python alone, which
+    a deadline can stop.
     """
 
     def __init__(self, query: ContinuousQuery, *, stoppable: bool = False) -> None:
@@ -92,6 +96,21 @@ class RowMemory:
         self._snapshots: dict[object, Snapshot] = {}
         self._rows: dict[object, tuple[Row, ...]] = {}
         self._size = 0
+        self._evaluations: deque[tuple[Sequence[StreamElement], PlaygroundEvaluation]] = deque(maxlen=EVALUATIONS)
+
+    def remembered(
+        self, semantics: Semantics, elements: Sequence[StreamElement], horizon: int
+    ) -> PlaygroundEvaluation | None:
+        """An evaluation of before under the same semantics, over the same elements up to the same horizon."""
+        for over, found in self._evaluations:
+            if over is elements and found.horizon == horizon and found.declared == semantics:
+                return found
+        return None
+
+    def remember(self, elements: Sequence[StreamElement], found: PlaygroundEvaluation) -> PlaygroundEvaluation:
+        """Keep an evaluation; it is returned."""
+        self._evaluations.append((elements, found))
+        return found
 
     def rows(self, contents: Contents, semantics: Semantics) -> tuple[Row, ...]:
         """The answer over a content, by the semantics' way to count and to aggregate nothing."""
@@ -126,6 +145,8 @@ def evaluated(
 
     Raises RefusedError for what has no meaning or is too much to draw, OutOfOrderError for disorder without a bound.
     """
+    if (known := memory.remembered(semantics, elements, horizon)) is not None:
+        return known
     refuse(query, semantics)
     _refuse_other_streams(query, elements)
     first = first_time([each for each in elements if each.stream in query.streams])
@@ -144,9 +165,9 @@ def evaluated(
         raise RefusedError("the windows together hold too much to be drawn: take smaller windows or fewer elements")
     found = tuple(_candidates(query, begun, possible, due, memory, inspected(counted, query, begun)))
     names = columns(Snapshot(query, begun.content, begun.empty_aggregate).variables, operator(query, begun))
-    return PlaygroundEvaluation(
-        query, semantics, begun, t0, horizon, names, found, tuple(each.sequence for each in late)
-    )
+    left_out = tuple(each.sequence for each in late)
+    made = PlaygroundEvaluation(query, semantics, begun, t0, horizon, names, found, left_out)
+    return memory.remember(elements, made)
 
 
 def _refuse_other_streams(query: ContinuousQuery, elements: Sequence[StreamElement]) -> None:

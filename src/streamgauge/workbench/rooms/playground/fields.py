@@ -183,6 +183,7 @@ CONTROLS: Final[tuple[FieldControl, ...]] = (
         {
             Counting.SET: "a triple that comes twice is in the content once",
             Counting.BAG: "a triple that comes twice matches twice",
+            Counting.UPDATES: "each element is matched by itself, and the answer is what the newest one updates",
         },
         rare=True,
     ),

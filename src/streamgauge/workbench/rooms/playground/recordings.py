@@ -30,6 +30,7 @@ from streamgauge.report.cards import model
 from streamgauge.report.series import state as outcome_of
 from streamgauge.report.text import headline, proof
 from streamgauge.servers.http.deadlines import DEADLINES
+from streamgauge.verification import impatient
 from streamgauge.workbench.rooms.playground.evaluation import PlaygroundEvaluation
 from streamgauge.workbench.rooms.playground.fields import BASE, fields_of, profile_names
 from streamgauge.workbench.rooms.playground.result import GROWTH, PlaygroundResult, needs_stopping
@@ -44,6 +45,8 @@ from streamgauge.workbench.rooms.playground.stream_text import (
 
 SECONDS: Final = 30.0
 """CPU seconds that a diagnosis may take."""
+PATIENCE_S: Final = 5.0
+"""CPU seconds after which a search ends with what it has found."""
 OTHERS: Final = 4
 MOST_ORIGINS: Final = 1_000
 """Starts of the first window that are tried."""
@@ -144,7 +147,7 @@ def _diagnosis(found: PlaygroundResult, a: PlaygroundEvaluation, answers: tuple[
     if verdict.judgement is not Judgement.WRONG:
         told = f"Your engine answers as {a.declared.name} should: all {counted(len(reports), 'report')} come out."
         return RecordingDiagnosis(told, str(verdict.judgement), reports=reports, width=found.state.width)
-    why = explained(run, stream)
+    why = explained(run, stream, impatient(PATIENCE_S))
     return _told(found, run, replace(verdict, diagnosis=why.diagnosis), why, reports)
 
 
@@ -176,14 +179,27 @@ def _told(
         for at, parts in enumerate(models[1 : 1 + OTHERS], 1)
     ]
     return RecordingDiagnosis(
-        headline(run.header, verdict),
+        "No model that was tried gives these answers."
+        if why.ended and not why.found
+        else headline(run.header, verdict),
         str(verdict.judgement),
         first,
-        proof(why.diagnosis),
+        proof(why.diagnosis) if not why.ended else _ended(why),
         tuple(alike),
         _second(found, why),
         reports,
         width=found.state.width,
+    )
+
+
+def _ended(why: Explained) -> str:
+    """The sentence about a search that did not try every model."""
+    if why.found:
+        return f"{proof(why.diagnosis)} The search ended after {PATIENCE_S:g} s of CPU: other models may fit as well."
+    differ = f"{why.diagnosis.differs:,} of {counted(why.diagnosis.reports, 'report')} differ from A"
+    return (
+        f"The search ended after {PATIENCE_S:g} s of CPU, before all models were tried; {differ}. "
+        "Take a shorter stream, or call streamgauge explain on a recorded run: all models are tried there."
     )
 
 

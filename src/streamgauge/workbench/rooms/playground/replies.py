@@ -25,13 +25,15 @@ MOST_ROWS: Final = 200
 MOST_TOLD: Final = 20_000
 """Rows of all reports of one semantics that are told, but for the first few of each."""
 LISTED_ROWS: Final = 12
-LISTED_REPORTS: Final = 60
+LISTED_REPORTS: Final = 40
+LISTED_TOGETHER: Final = 120
+"""Rows of one side that are listed for all reports together, but for the first few of each."""
 
 
 def answer_json(found: PlaygroundResult, *, brief: bool = False) -> dict[str, Any]:
     """A result as JSON values: times in ms, terms in the simple notation where it can say them.
 
-    The ``brief`` one leaves out triples, contents and rows.
+    The ``brief`` one leaves out triples, contents, rows and differences.
     """
     told = {
         "dialect": found.dialect,
@@ -47,7 +49,6 @@ def answer_json(found: PlaygroundResult, *, brief: bool = False) -> dict[str, An
         "simple": _simple(found),
         "fields": _sentences(found),
         "summary": summary(found.pairs) if found.b is not None else "",
-        "differences": [_pair(each) for each in found.pairs if each.change is not ReportChange.SAME],
     }
     return told if brief else {**told, **_details(found)}
 
@@ -64,7 +65,13 @@ def _details(found: PlaygroundResult) -> dict[str, Any]:
         }
         for each in found.stream.elements
     ]
-    return {"elements": elements, "a": _evaluation(found.a, found.names), "b": _evaluation(found.b, found.names)}
+    differences = [_pair(each) for each in found.pairs if each.change is not ReportChange.SAME]
+    return {
+        "differences": differences,
+        "elements": elements,
+        "a": _evaluation(found.a, found.names),
+        "b": _evaluation(found.b, found.names),
+    }
 
 
 def _query(found: PlaygroundResult) -> dict[str, Any] | None:
@@ -169,7 +176,7 @@ def listed(found: PlaygroundResult) -> tuple[list[ListedReport], int]:
 
 
 def _lines(pairs: Sequence[ReportPair], found: PlaygroundResult) -> Iterator[ListedReport]:
-    before = None
+    before, most = None, max(3, min(LISTED_ROWS, LISTED_TOGETHER // max(1, len(pairs))))
     for pair in pairs:
         anchor = "" if pair.instant == before else f"report-{pair.instant}"
         before = pair.instant
@@ -180,13 +187,13 @@ def _lines(pairs: Sequence[ReportPair], found: PlaygroundResult) -> Iterator[Lis
             SIGNS[pair.change],
             pair.why,
             pair.field,
-            _rows(pair.a, pair.b, found.a, found.names),
-            _rows(pair.b, pair.a, found.b, found.names),
+            _rows(pair.a, pair.b, found.a, found.names, most),
+            _rows(pair.b, pair.a, found.b, found.names, most),
         )
 
 
 def _rows(
-    own: Candidate | None, other: Candidate | None, side: PlaygroundEvaluation | None, names: Names
+    own: Candidate | None, other: Candidate | None, side: PlaygroundEvaluation | None, names: Names, most: int
 ) -> ListedRows | None:
     if own is None or own.rows is None or side is None:
         return None
@@ -199,14 +206,15 @@ def _rows(
             missing[row] -= 1 if missing[row] else 0
         rows.append((row, mark))
     rows.sort(key=lambda each: not each[1])
-    told = tuple((" ".join(map(names.shown, row)), mark) for row, mark in rows[:LISTED_ROWS])
+    told = tuple((" ".join(map(names.shown, row)), mark) for row, mark in rows[:most])
     scope = ", ".join(interval(view.start, view.end, side.semantics.borders) for view in own.due.views)
-    return ListedRows(told, max(0, len(rows) - LISTED_ROWS), scope)
+    return ListedRows(told, max(0, len(rows) - most), scope)
 
 
-def page_values(found: PlaygroundResult) -> Mapping[str, Any]:
-    """The variables of the page's part that is drawn."""
+def page_values(found: PlaygroundResult, *, scripted: bool = False) -> Mapping[str, Any]:
+    """The variables of the page's part that is drawn; a ``scripted`` page shows the words of shapes itself."""
     from streamgauge.workbench.rooms.playground.timeline import timeline
+    from streamgauge.workbench.rooms.playground.timeline_marks import marks
 
     lines, more = listed(found)
     said = {each.where: each.sentence for each in reversed(found.troubles)}
@@ -214,6 +222,8 @@ def page_values(found: PlaygroundResult) -> Mapping[str, Any]:
         said["query"] = f"Line {wrong.line}, column {wrong.column}: {wrong.sentence}"
     return {
         "found": found,
+        "marks": marks,
+        "titles": not scripted,
         "picture": timeline(found) if found.a is not None else None,
         "listed": lines,
         "more_reports": more,

@@ -165,8 +165,8 @@ def _page(
 
 
 def _evaluated(request: Request, found: PlaygroundResult) -> dict[str, Any]:
-    drawn = page(request, "playground-drawn.html.j2", "", **replies.page_values(found)).body
     brief = "brief" in request.query_params
+    drawn = page(request, "playground-drawn.html.j2", "", **replies.page_values(found, scripted=brief)).body
     return {**replies.answer_json(found, brief=brief), "html": bytes(drawn).decode()}
 
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Final
 
 from streamgauge.model.phrases import counted
+from streamgauge.model.terms import Triple
 from streamgauge.workbench.rooms.playground.comparison import SIGNS, ReportChange, interval
 from streamgauge.workbench.rooms.playground.evaluation import Candidate, PlaygroundEvaluation
 from streamgauge.workbench.rooms.playground.result import PlaygroundResult
@@ -188,18 +189,19 @@ def _scopes(side: PlaygroundEvaluation) -> tuple[tuple[int, int, int, int, int],
     return tuple(seen)
 
 
-def _members(side: PlaygroundEvaluation) -> dict[tuple[int, int, int], tuple[tuple[int, object], ...]]:
-    """What each window held when it was looked at last: times and triples."""
-    return {
-        (number, view.start, view.end): tuple((a.time, t) for a in inside for t in a.triples)
+def _held(side: PlaygroundEvaluation) -> dict[tuple[int, int, int], set[tuple[int, Triple]]]:
+    """The times and triples that each window held when it was looked at last."""
+    last = {
+        (number, view.start, view.end): inside
         for each in side.candidates
         for number, (view, inside) in enumerate(zip(each.due.views, each.contents, strict=True))
     }
+    return {scope: {(a.time, t) for a in inside for t in a.triples} for scope, inside in last.items()}
 
 
 def _windows(found: PlaygroundResult, label: str, side: PlaygroundEvaluation, scale: _Scale, top: float) -> Lane:
     """A bar for each window, overlapping ones below one another."""
-    held = _members(side)
+    held = _held(side)
     scopes = sorted({scope[:3] for scope in _scopes(side)}, key=lambda each: (each[0], each[1], each[2]))
     numbers = {(each.time, triple): each.sequence for each in found.stream.elements for triple in each.added}
     ends: list[int] = []
@@ -215,14 +217,14 @@ def _windows(found: PlaygroundResult, label: str, side: PlaygroundEvaluation, sc
     several = len(side.query.windows) > 1
     shapes = []
     for (number, start, end), row in zip(scopes, rows, strict=True):
-        inside = held.get((number, start, end), ())
+        inside = held.get((number, start, end), set())
         members = tuple(sorted({numbers[each] for each in inside if each in numbers}))
         said = interval(start, end, side.semantics.borders)
         name = f" {number + 1}" if several else ""
-        title = f"{label}: window{name} {said} ms holds {counted(len(set(inside)), 'triple')}"
+        title = f"{label}: window{name} {said} ms holds {counted(len(inside), 'triple')}"
         x, y = scale.x(start), top + HEADING + row * (height + 4)
         width = max(2.0, round(scale.x(end) - x, 1))
-        text = str(len(set(inside))) if width > 26 and height == BAR else ""
+        text = str(len(inside)) if width > 26 and height == BAR else ""
         borders = side.semantics.borders[0] + side.semantics.borders[-1]
         shapes.append(
             Shape(f"window w{number % 4}", x, y, width, height, title, text, members=members, borders=borders)

@@ -40,7 +40,7 @@ function semantics(which) {
 
 function width() {
   const box = drawn.querySelector(".timeline") || drawn
-  return Math.max(280, Math.floor((box.clientWidth || innerWidth - 48))) * Number(form.elements.zoom.value)
+  return Math.max(280, Math.floor((box.clientWidth || form.clientWidth))) * Number(form.elements.zoom.value)
 }
 
 function state() {
@@ -104,7 +104,8 @@ async function evaluate() {
   }
   drawn.setAttribute("aria-busy", "false")
   form.dataset.redrawn = String(Number(form.dataset.redrawn || 0) + 1)
-  form.dataset.took = String(performance.now() - running)
+  const began = running
+  requestAnimationFrame(() => setTimeout(() => { form.dataset.took = String(performance.now() - began) }))
   running = null
   if (again) { again = false; evaluate() }
 }
@@ -198,11 +199,28 @@ drawn.addEventListener("keydown", event => {
   if (next) { here.tabIndex = -1; next.tabIndex = 0; next.focus() }
 })
 
+// The numbers of the elements in a window, which are written as ranges: 0-3 7.
+function inside(window) {
+  return window.dataset.members.split(" ").filter(Boolean).flatMap(range => {
+    const [first, last = first] = range.split("-").map(Number)
+    return Array.from({ length: last - first + 1 }, (_, at) => first + at)
+  })
+}
+
+// The words of a shape are shown while it is pointed at; they are its name all the time.
+drawn.addEventListener("pointerover", event => {
+  const shape = event.target.closest?.(".lane [aria-label]")
+  if (!shape || shape.querySelector(":scope > title")) return
+  const title = document.createElementNS("http://www.w3.org/2000/svg", "title")
+  title.textContent = shape.getAttribute("aria-label")
+  shape.prepend(title)
+})
+
 const SHOWN = 60
 function content(event) {
   const window = event.target.closest?.(".window")
   if (!window) return
-  const numbers = window.dataset.members.split(" ").filter(Boolean)
+  const numbers = inside(window)
   const list = document.createElement("ul")
   for (const number of numbers.slice(0, SHOWN)) {
     const item = document.createElement("li")
@@ -217,11 +235,10 @@ function content(event) {
 drawn.addEventListener("focusin", content)
 drawn.addEventListener("click", content)
 
-function members(event, inside) {
+function members(event, on) {
   const window = event.target.closest?.(".window")
   if (!window) return
-  for (const number of window.dataset.members.split(" ").filter(Boolean))
-    drawn.querySelector(`circle[data-number="${number}"]`)?.classList.toggle("inside", inside)
+  for (const number of inside(window)) drawn.querySelector(`circle[data-number="${number}"]`)?.classList.toggle("inside", on)
 }
 for (const [on, off] of [["pointerover", "pointerout"], ["focusin", "focusout"]]) {
   drawn.addEventListener(on, event => members(event, true))
@@ -324,6 +341,6 @@ drawn.addEventListener("pointerup", event => {
   move(circle, 0, Math.max(0, Math.round(time / step) * step))
 })
 
-let seen = drawn.clientWidth
-new ResizeObserver(() => { if (Math.abs(drawn.clientWidth - seen) > 24) { seen = drawn.clientWidth; soon() } }).observe(drawn)
+let seen = form.clientWidth
+new ResizeObserver(() => { if (Math.abs(form.clientWidth - seen) > 24) { seen = form.clientWidth; soon() } }).observe(form)
 evaluate()

@@ -1,0 +1,232 @@
+"""Real-time mode: each message of a topic is answered when it comes, without waiting for a batch.
+
+Spark runs the tasks of a query for as long as a batch lasts (a minute unless told otherwise) and hands every row on at
+once. The end of a batch is a checkpoint: after a crash the messages since then are answered again, in the same order
+from the same state, under the same keys.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from streamgauge.engines.spark import updates
+from streamgauge.engines.spark.connector import connector
+from streamgauge.engines.spark.micro_batches import set_all
+from streamgauge.engines.spark.pipeline import MICRO_BATCHES, REAL_TIME, Job, claim, resolved_source
+from streamgauge.formats.jvm import JvmError
+from streamgauge.formats.lines import decode_answer
+from streamgauge.model.algebra import Group
+from streamgauge.model.answer import Answer
+from streamgauge.model.mistake import MistakeError
+from streamgauge.query.traversal import every_pattern
+from streamgauge.sources import kafka
+from streamgauge.sources.contract import Address, parse_address, read_options
+from streamgauge.sources.named import named_source
+
+SHORTEST: Final = 1_000
+"""The shortest time between two checkpoints, ms."""
+
+_KNOWN: Final = {"from", "brokers", "sasl", "ca", "stream", "form", "bad"}
+SETTINGS: Final = {
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    "spark.sql.streaming.realTimeMode.minBatchDuration": f"{SHORTEST}ms",
+    "spark.sql.session.timeZone": "UTC",
+}
+_SAID: Final = re.compile(r"streamgauge: ([^\n]*?)(?: SQLSTATE| \[|\n|$)")
+
+
+class RealTimeError(MistakeError, RuntimeError):
+    """A job in real-time mode that failed; the sentence has what its data asked for."""
+
+
+def refuse(job: Job) -> str | None:
+    """Why a job is not done in real-time mode, in words; ``None`` where it is. Nothing is started or reached."""
+    if reason := updates.refuse(job.query, job.semantics):
+        return reason
+    source, sink = parse_address(named_source(job.source).address), parse_address(job.sink)
+    if source.scheme not in kafka.SCHEMES:
+        return f"the stream comes from {source.scheme!r}, real-time mode reads Kafka"
+    if sink.scheme not in kafka.SCHEMES:
+        return f"answers go to {sink.scheme!r}, real-time mode writes to Kafka"
+    if job.drain:
+        return "a job that ends when everything was answered (--drain) has batches"
+    if odd := sorted(set(source.options) - _KNOWN):
+        return f"the source's option {odd[0]} is not one of Spark's connector"
+    if source.options.get("form", "jsonl") != "jsonl" or source.options.get("bad", "stop") != "stop":
+        return "messages are elements in JSON (form=jsonl), and one that is not ends the job (bad=stop)"
+    return None
+
+
+def partitions(job: Job) -> int:
+    """How many partitions the job's topic has; SourceError when it cannot be reached."""
+    log = kafka.KafkaLog(resolved_source(job))
+    try:
+        return len(log.ends())
+    finally:
+        log.close()
+
+
+def refuse_partitions(job: Job, count: int) -> str | None:
+    """Why a topic of so many partitions is not answered in real-time mode, ``None`` where it is."""
+    if count > 1 and grouped(job):
+        return f"the topic has {count} partitions, and which of their messages came first would be left to chance"
+    return None
+
+
+def grouped(job: Job) -> bool:
+    """Whether the query aggregates."""
+    return any(isinstance(part, Group) for part in every_pattern(job.query.form.pattern))
+
+
+def threads(job: Job, count: int) -> int:
+    """The tasks that run at once: one for each partition of the topic, and one for the state."""
+    return count + grouped(job)
+
+
+@dataclass(frozen=True)
+class LatencyChoice:
+    """Whether a job is done in real-time mode (``refused`` is ``None``) or why not; its jars and tasks."""
+
+    refused: str | None
+    jars: tuple[Path, ...] = ()
+    tasks: int = 0
+
+    @property
+    def latency(self) -> str:
+        """The name of the way."""
+        return REAL_TIME if self.refused is None else MICRO_BATCHES
+
+    @property
+    def reason(self) -> str:
+        """The reason in a sentence."""
+        return self.refused or "each message is answered by itself, from Kafka to Kafka"
+
+
+def choose(job: Job) -> LatencyChoice:
+    """Real-time mode where query, source and sink allow it and Spark's connector is there; SourceError for brokers."""
+    if refused := refuse(job):
+        return LatencyChoice(refused)
+    try:
+        jars = connector()
+    except JvmError as error:
+        return LatencyChoice(f"Spark's connector of Kafka is not here: {error}")
+    count = partitions(job)
+    return LatencyChoice(refuse_partitions(job, count), jars, threads(job, count))
+
+
+@dataclass(frozen=True)
+class Checkpointed:
+    """A finished batch: its number, the messages read, and elements of windows that had been given up already."""
+
+    batch: int
+    messages: int
+    late: int
+
+
+def run(spark: SparkSession, job: Job, tell: Callable[[Checkpointed], None]) -> int:
+    """Answer until interrupted, and say how many messages were read; ``tell`` hears of every checkpoint.
+
+    RealTimeError when the job fails, or Spark has fewer cores than tasks that have to run at once.
+    """
+    needed, cores = threads(job, partitions(job)), spark.sparkContext.defaultParallelism
+    if cores < needed:
+        raise RealTimeError(f"real-time mode runs {needed} tasks at once and Spark has {cores}: give it more cores")
+    claim(job)
+    running = started(spark, job)
+    count = 0
+    try:
+        for done in _checkpoints(running):
+            count += done.messages
+            if done.messages:
+                tell(done)
+    except KeyboardInterrupt:
+        pass
+    except StreamingQueryException as error:
+        raise RealTimeError(reason(error)) from error
+    finally:
+        running.stop()
+    return count
+
+
+def started(spark: SparkSession, job: Job, trigger: Mapping[str, str] | None = None) -> StreamingQuery:
+    """The running query; another ``trigger`` runs the same plan in micro-batches (``processingTime``)."""
+    own = spark.newSession()
+    set_all(own, SETTINGS)
+    source, sink = parse_address(resolved_source(job)), parse_address(job.sink)
+    begin = "earliest" if source.options.get("from") == "earliest" else "latest"
+    messages = own.readStream.format("kafka").options(**_reached(source, kafka.KafkaSourceOptions))
+    messages = messages.options(subscribe=kafka.topic_of(source), startingOffsets=begin)
+    rows = updates.plan(messages.load(), job.query, job.semantics, job.query.name or "query")
+    writer = rows.writeStream.format("kafka").options(**_reached(sink, kafka.KafkaSinkOptions))
+    writer = writer.options(topic=kafka.topic_of(sink), checkpointLocation=str(job.checkpoint.absolute() / "spark"))
+    given: Any = trigger or {"realTime": f"{max(SHORTEST, job.every)} milliseconds"}
+    return writer.outputMode("update").trigger(**given).start()
+
+
+def _reached(address: Address, options: type[Any]) -> dict[str, str]:
+    """How brokers are reached, as options of Spark's connector (librdkafka has other names for some)."""
+    given = kafka.reached_by(address, read_options(options, address))
+    named = {name: text for name, text in given.items() if name.startswith(("bootstrap", "security"))}
+    if place := given.get("ssl.ca.location"):
+        named |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": place}
+    if user := given.get("sasl.username"):
+        mechanism = given["sasl.mechanisms"]
+        module = "scram.ScramLoginModule" if mechanism.startswith("SCRAM") else "plain.PlainLoginModule"
+        words = f'username="{_escaped(user)}" password="{_escaped(given["sasl.password"])}"'
+        named["sasl.mechanism"] = mechanism
+        named["sasl.jaas.config"] = f"org.apache.kafka.common.security.{module} required {words};"
+    return {f"kafka.{name}": text for name, text in named.items()}
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _checkpoints(running: StreamingQuery) -> Iterator[Checkpointed]:
+    """What each finished batch did, for as long as the query runs; StreamingQueryException when it fails."""
+    known = -1
+    while True:
+        ended = running.awaitTermination(1)
+        for progress in running.recentProgress:
+            if progress.batchId > known:
+                known = progress.batchId
+                late = sum(each.numRowsDroppedByWatermark for each in progress.stateOperators)
+                yield Checkpointed(known, progress.numInputRows, late)
+        if ended:
+            return
+
+
+def answered(messages: Iterable[tuple[str, bytes]]) -> list[Answer]:
+    """The answers in messages (key, line), in the order of the elements: the rows of one element are one answer.
+
+    Of messages with the same key, which a crash may leave, the last one counts.
+    """
+    rows: dict[tuple[int, int, int], dict[int, Answer]] = {}
+    for key, line in messages:
+        _name, partition, place, _instant, row = key.rsplit(" ", 4)
+        offset, _, item = place.partition(".")
+        rows.setdefault((int(partition), int(offset), int(item)), {})[int(row)] = decode_answer(line)
+    found = []
+    for _, own in sorted(rows.items()):
+        first, *others = (own[place] for place in sorted(own))
+        found.append(replace(first, added=(*first.added, *(row for each in others for row in each.added))))
+    return found
+
+
+def reason(error: Exception) -> str:
+    """The sentence for a job that failed: what the plan itself said, else the first line of Spark's words."""
+    text = str(error)
+    found = _SAID.search(text)
+    return found[1].strip(" '\"") if found else text.strip().splitlines()[0]

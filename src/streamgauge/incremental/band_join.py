@@ -1,0 +1,116 @@
+"""The join of rows under a ``Band``: a change looks at the rows that it brings or takes away, however many there are.
+
+A worked example: ``?s :value ?v { SELECT (AVG(?w) AS ?a) { ?o :value ?w } } FILTER(?v > ?a)``. When the average goes
+from 49.5 to 49.7 the row of 49.5 leaves on the right and that of 49.7 comes. The rows of the left that met the first
+are those from 49.5 on, less one copy; the rows that meet the second those from 49.7 on, one copy more. Where ?a is not
+asked for, both are the same rows of the answer, and the sum over the places of the left is -1 between 49.5 and 49.7 and
+0 from there on: only the rows between are looked at.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from streamgauge.incremental.bands import LEFT, RIGHT, Band
+from streamgauge.incremental.budget import EvaluationBudget
+from streamgauge.incremental.conditions import Test, test
+from streamgauge.incremental.operators import Bag, Key, Operator, Stateful, add, picker
+from streamgauge.incremental.ordered_rows import FEW, OrderedIndex, Probe, band_indexes
+from streamgauge.incremental.row_joins import Merge
+from streamgauge.model.terms import Row, Term
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One side of a join: its rows, and the columns of the output that are its own."""
+
+    index: OrderedIndex
+    keep: Callable[[Row], Row]
+    left: bool
+
+
+class BandJoin(Stateful):
+    """The join of rows under a band; only the columns ``kept`` are in the output."""
+
+    def __init__(
+        self, left: Operator, right: Operator, band: Band, kept: Collection[str], effort: EvaluationBudget
+    ) -> None:
+        merge = Merge(left, right)
+        ours = tuple(name for name in left.variables if name in kept)
+        theirs = tuple(name for name in right.variables if name in kept and name not in left.variables)
+        self.variables = (*ours, *theirs)
+        self.certain = (left.certain | right.certain) & frozenset(self.variables)
+        self._left, self._right, self._effort = left, right, effort
+        self._lefts, self._rights = band_indexes(left, right, (merge.left_key, merge.right_key), band)
+        self._sides = (
+            _Side(self._lefts, picker(left.variables, ours), True),
+            _Side(self._rights, picker(right.variables, theirs), False),
+        )
+        self._holds: Test = test(band.condition, (LEFT.name, RIGHT.name))
+
+    def pull(self) -> Bag:
+        """The change of the join."""
+        change: Bag = {}
+        left, right = self._left.pull(), self._right.pull()
+        one, other = self._sides
+        self._meet(change, left, one, other)
+        self._lefts.add(left)
+        self._meet(change, right, other, one)
+        self._rights.add(right)
+        return change
+
+    def _meet(self, change: Bag, rows: Bag, own: _Side, other: _Side) -> None:
+        """Add what a change of one side gives with the rows that are on the other."""
+        rows_of, key_of, value, keep = other.index.get, own.index.key, own.index.own, own.keep
+        groups: dict[tuple[Key, Row], list[Probe]] = {}
+        for row, count in rows.items() if other.index else ():
+            key = key_of(row)
+            bag, term = rows_of(key), value(row)
+            if not bag or term is None:
+                continue
+            if len(bag) <= FEW:
+                self._test(change, (term, keep(row), count), bag, other)
+            else:
+                groups.setdefault((key, keep(row)), []).append((term, count))
+        for (key, kept), probes in groups.items():
+            for bag, copies in self._met(key, probes, other):
+                self._effort.spend(len(bag) * self._effort.weight)
+                for row, count in bag.items():
+                    add(change, self._row(kept, row, other), count * copies)
+
+    def _row(self, kept: Row, row: Row, other: _Side) -> Row:
+        return other.keep(row) + kept if other.left else kept + other.keep(row)
+
+    def _test(self, change: Bag, probe: tuple[Term, Row, int], rows: Bag, other: _Side) -> None:
+        """Test a row, by its value and its columns of the output, with a few of the other side."""
+        term, kept, copies = probe
+        self._effort.spend(len(rows))
+        holds, value, left = self._holds, other.index.own, other.left
+        for row, count in rows.items():
+            own = value(row)
+            if holds(own, term) if left else holds(term, own):
+                self._effort.spend(self._effort.weight)
+                add(change, self._row(kept, row, other), count * copies)
+
+    def _met(self, key: Key, probes: list[Probe], other: _Side) -> Iterator[tuple[Bag, int]]:
+        """Rows of the other side, and how many copies of the rows that meet them there are."""
+        ordered = other.index.ordered(key, len(probes))
+        if ordered is None:
+            yield from self._tested(other.index.get(key), probes, other)
+            return
+        searched = [each for each in probes if other.index.has_place(each[0])]
+        yield from ordered.net(searched)
+        if len(searched) < len(probes):
+            odd = [each for each in probes if not other.index.has_place(each[0])]
+            yield from self._tested(other.index.get(key), odd, other)
+        if ordered.odd and searched:
+            yield from self._tested(ordered.odd, searched, other)
+
+    def _tested(self, rows: Bag, probes: Sequence[Probe], other: _Side) -> Iterator[tuple[Bag, int]]:
+        """Rows that are tested one by one."""
+        self._effort.spend(len(rows) * len(probes))
+        holds, value, left = self._holds, other.index.own, other.left
+        for row, count in rows.items():
+            own = value(row)
+            copies = sum([n for probe, n in probes if (holds(own, probe) if left else holds(probe, own))])
+            if copies:
+                yield {row: count}, copies

@@ -1,0 +1,207 @@
+"""Rows by key and, where a key has many, in the order of a value, so that those within a ``Band`` are searched for."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
+
+from sortedcontainers import SortedList
+
+from streamgauge.incremental.bands import LEFT, RIGHT, Band, Kind, place
+from streamgauge.incremental.operators import Bag, Index, Key, Operator, add
+from streamgauge.model.terms import Row, Term
+from streamgauge.sparql.expression import row_condition
+
+FEW: Final = 32
+"""Rows of a key that are tested one by one."""
+KNOWN: Final = 1000
+"""Results of searches that are remembered for the values of one order."""
+SCANS: Final = 4
+"""How often more rows of a key are tested one by one before they are put in order."""
+
+ValueOf: TypeAlias = Callable[[Row], Term | None]
+KeyOf: TypeAlias = Callable[[Row], Row]
+Probe: TypeAlias = tuple[Term, int]
+"""A value of the other side, and how many copies of a row with it come (or go)."""
+
+
+class ValueRun:
+    """Rows by a value of one kind, in its order; ``terms`` has a term for each value.
+
+    ``spans`` has the places between which values pass beside terms of the other side, until the order changes.
+    """
+
+    def __init__(self) -> None:
+        self.order = SortedList()
+        self.bags: dict[Any, Bag] = {}
+        self.terms: dict[Any, Term] = {}
+        self.spans: dict[Term, tuple[int, int]] = {}
+
+    def add(self, value: Any, term: Term, row: Row, count: int) -> None:
+        """Add copies of a row (of either sign)."""
+        bag = self.bags.get(value)
+        if bag is None:
+            self.bags[value], self.terms[value] = {row: count}, term
+            self.order.add(value)
+            self.spans.clear()
+            return
+        add(bag, row, count)
+        if not bag:
+            self.order.remove(value)
+            self.spans.clear()
+            del self.bags[value], self.terms[value]
+
+    def between(self, start: int, end: int) -> Iterator[Bag]:
+        """The rows of the values at these places."""
+        return map(self.bags.__getitem__, self.order.islice(start, end))
+
+
+class BandSearch:
+    """The limits of a band, compiled, for the values of one side in order."""
+
+    def __init__(self, band: Band, left: bool) -> None:
+        names = (LEFT.name, RIGHT.name)
+        self._left = left
+        self._limits = [
+            (row_condition(each.condition, names), (each.left if left else each.right) > 0) for each in band.limits
+        ]
+
+    def span(self, run: ValueRun, probe: Term) -> tuple[int, int]:
+        """The places of a run from and up to which values pass beside a value of the other side."""
+        found = run.spans.get(probe)
+        if found is None:
+            if len(run.spans) >= KNOWN:
+                run.spans.clear()
+            found = run.spans[probe] = self._searched(run, probe)
+        return found
+
+    def _searched(self, run: ValueRun, probe: Term) -> tuple[int, int]:
+        start, end = 0, len(run.order)
+        order, terms, left = run.order, run.terms, self._left
+        for holds, rising in self._limits:
+            low, high = start, end
+            while low < high:
+                middle = (low + high) // 2
+                term = terms[order[middle]]
+                if holds((term, probe) if left else (probe, term)) is rising:
+                    high = middle
+                else:
+                    low = middle + 1
+            start, end = (low, end) if rising else (start, low)
+        return start, end
+
+
+class OrderedRows:
+    """The rows of one key in order, by the kinds of their values; ``odd`` are those without a place in an order."""
+
+    def __init__(self, search: BandSearch, direct: bool) -> None:
+        self._search, self._direct = search, direct
+        self.runs: defaultdict[Kind, ValueRun] = defaultdict(ValueRun)
+        self.odd: Bag = {}
+
+    def add(self, row: Row, count: int, term: Term | None) -> None:
+        """Add copies of a row with this value; one without a value meets nothing."""
+        if term is None:
+            return
+        found = place(term, self._direct)
+        if found is None:
+            add(self.odd, row, count)
+        else:
+            self.runs[found[0]].add(found[1], term, row, count)
+
+    def meeting(self, probe: Term) -> list[Bag]:
+        """The rows that a value of the other side may meet, which has a place itself."""
+        found = [bag for run in self.runs.values() for bag in run.between(*self._search.span(run, probe))]
+        return [*found, self.odd] if self.odd else found
+
+    def net(self, probes: Sequence[Probe]) -> Iterator[tuple[Bag, int]]:
+        """The rows in order that values of the other side meet, with the sum of copies that is not 0."""
+        for run in self.runs.values():
+            steps: dict[int, int] = {}
+            for term, count in probes:
+                start, end = self._search.span(run, term)
+                if start < end:
+                    steps[start] = steps.get(start, 0) + count
+                    steps[end] = steps.get(end, 0) - count
+            places, copies = sorted(steps), 0
+            for start, end in pairwise(places):
+                copies += steps[start]
+                if copies:
+                    for bag in run.between(start, end):
+                        yield bag, copies
+
+
+class OrderedIndex(Index):
+    """Bags of rows by key; where a key has many that are looked at often, also in the order of a value.
+
+    ``own`` gives the value of a row of this side, ``other`` that of a row of the other side.
+    """
+
+    def __init__(self, key: KeyOf, own: ValueOf, other: ValueOf, band: Band, left: bool) -> None:
+        super().__init__(key)
+        self.own, self._other = own, other
+        self._search, self._direct = BandSearch(band, left), band.direct
+        self._ordered: dict[Key, OrderedRows] = {}
+        self._scans: dict[Key, int] = {}
+
+    def clear(self) -> None:
+        """Remove all rows."""
+        super().clear()
+        self._ordered.clear()
+        self._scans.clear()
+
+    def parts(self) -> Iterator[Mapping[Key, Bag]]:
+        """The table by key, and those by value."""
+        yield from super().parts()
+        for ordered in self._ordered.values():
+            yield from (run.bags for run in ordered.runs.values())
+
+    def add(self, change: Bag) -> None:
+        """Add a change in place."""
+        super().add(change)
+        if not self._scans and not self._ordered:
+            return
+        for row, count in change.items():
+            key = self.key(row)
+            if key not in self.bags:
+                self._ordered.pop(key, None)
+                self._scans.pop(key, None)
+            elif key in self._ordered:
+                self._ordered[key].add(row, count, self.own(row))
+
+    def ordered(self, key: Key, looks: int) -> OrderedRows | None:
+        """The many rows of a key in order, for so many looks; ``None`` where they are to be tested one by one."""
+        found = self._ordered.get(key)
+        if found is not None:
+            return found
+        scans = self._scans[key] = self._scans.get(key, 0) + looks
+        if scans <= SCANS:
+            return None
+        found = self._ordered[key] = OrderedRows(self._search, self._direct)
+        for row, count in self.get(key).items():
+            found.add(row, count, self.own(row))
+        return found
+
+    def has_place(self, term: Term) -> bool:
+        """Whether rows that meet a value of the other side can be searched for."""
+        return place(term, self._direct) is not None
+
+    def meeting(self, key: Key, row: Row) -> Sequence[Bag]:
+        """The rows, in bags, that may meet a row of the other side, which has this key."""
+        bag = self.get(key)
+        if not bag:
+            return ()
+        ordered = None if len(bag) <= FEW else self.ordered(key, 1)
+        probe = self._other(row) if ordered is not None else None
+        if ordered is None or (probe is not None and not self.has_place(probe)):
+            return (bag,)
+        return () if probe is None else ordered.meeting(probe)
+
+
+def band_indexes(
+    left: Operator, right: Operator, keys: tuple[KeyOf, KeyOf], band: Band
+) -> tuple[OrderedIndex, OrderedIndex]:
+    """Indexes of the rows on the left and on the right by the keys of both."""
+    lefts, rights = itemgetter(left.variables.index(band.left)), itemgetter(right.variables.index(band.right))
+    return OrderedIndex(keys[0], lefts, rights, band, True), OrderedIndex(keys[1], rights, lefts, band, False)

@@ -1,0 +1,212 @@
+"""The estimated cost of judging a run by the definition and by Spark, from the stream's times and the query.
+
+The definition asks the content of every report from scratch. Spark answers all reports in one job, which costs seconds
+even for a few triples, and its session some more. The coefficients are CPU seconds, fitted to what
+``python -m benchmarks.oracle --parts choice`` measures.
+
+Worked example: 30 s of 1,000 stations are 210,000 triples. Windows of 5 s that slide by 5 s hold 35,000 triples each
+at 6 reports: 210,000 triples are put into stores and asked. With a slide of 1 s there are 30 reports and 1,050,000
+triples; under content change 30,000 reports ask 525 million, of which 210,000 are put into stores as they come.
+"""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from streamgauge.formats.stream import SCHEMA, StreamError, files
+from streamgauge.formats.tables import conform
+from streamgauge.model.query import ContinuousQuery, Window
+from streamgauge.model.semantics import Counting, Origin, Report, Scope, Semantics, Tick
+from streamgauge.model.verdict import Evaluator
+from streamgauge.oracle.expected.reports import refuse_spark
+from streamgauge.oracle.judging.bounds import bounded
+from streamgauge.oracle.judging.cuts import whole
+from streamgauge.query.stamps import uses_timestamp
+from streamgauge.semantics.due import clock_steps
+from streamgauge.semantics.evaluate import Snapshot
+from streamgauge.semantics.refusal import RefusedError
+
+EVALUATORS: Final[tuple[Evaluator, ...]] = ("definition", "spark")
+
+READ: Final = 3.0e-6
+"""Reading a triple of the stream into this process."""
+LOADED: Final = 4.0e-6
+"""Putting a triple of a content into a store."""
+ASKED: Final = 1.0e-6
+"""Asking one query over a triple of a content."""
+BY_ALGEBRA: Final = 10.0
+"""How many times as much it costs where pyoxigraph is not asked."""
+REPORT: Final = 2.0e-4
+"""A report of the definition, even of an empty content."""
+
+SESSION: Final = 18.0
+"""Starting a session, its first job included."""
+JOB: Final = 5.0
+"""A job of Spark, whatever it does."""
+ROW: Final = 3.0e-6
+"""A triple of the stream in a job, for each window that holds it."""
+SPARK_REPORT: Final = 1.0e-4
+"""A report of Spark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The size of what is judged: ``triples`` of the stream and ``static`` ones, and ``reports`` that may be due.
+
+    ``loaded`` triples are put into stores over all reports and ``held`` ones asked, both without static ones. ``rows``
+    is how often triples stand in windows, ``forms`` how many queries are asked of each content (with looser and tighter
+    bounds where computed numbers are compared), ``algebra`` whether pyoxigraph is asked none of them.
+    """
+
+    triples: int
+    static: int
+    reports: float
+    loaded: float
+    held: float
+    rows: float
+    forms: int = 1
+    algebra: bool = False
+
+
+def definition_seconds(work: Work) -> float:
+    """CPU seconds that the definition takes."""
+    each = ASKED * (BY_ALGEBRA if work.algebra else 1.0) * work.forms
+    kept = LOADED * (work.loaded + work.static * work.reports)
+    return READ * work.triples + kept + each * (work.held + work.static * work.reports) + REPORT * work.reports
+
+
+def spark_seconds(work: Work, *, warm: bool) -> float:
+    """CPU seconds that Spark takes; ``warm`` where its session is there already."""
+    job = JOB + ROW * (work.rows + work.static) + SPARK_REPORT * work.reports
+    return job * work.forms + (0.0 if warm else SESSION)
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorChoice:
+    """An evaluator with the sentence that says why it was chosen."""
+
+    evaluator: Evaluator
+    sentence: str
+
+
+def choice(
+    stream: Path,
+    query: ContinuousQuery,
+    semantics: Semantics,
+    own: str | None,
+    advanced_to: int | None = None,
+    *,
+    warm: bool | None = None,
+) -> EvaluatorChoice:
+    """The evaluator that is estimated to cost less, but never ``own``, on which the engine itself runs.
+
+    ``advanced_to`` (ms) is how far time came, the last element unless given; ``warm`` says whether a session of Spark
+    is there, and is found out unless given. What Spark refuses is the definition's.
+    """
+    work = work_of(stream, query, semantics, advanced_to)
+    there = session_there() if warm is None else warm
+    costs = {"definition": definition_seconds(work), "spark": spark_seconds(work, warm=there)}
+    said = (
+        f"the definition would take about {_seconds(costs['definition'])} of CPU for {work.reports:,.0f} reports over "
+        f"{work.held:,.0f} triples, Spark about {_seconds(costs['spark'])}{'' if there else ' with its start'}"
+    )
+    if own in costs:
+        other: Evaluator = "spark" if own == "definition" else "definition"
+        return EvaluatorChoice(other, f"{other}, because the engine runs on {own}: {said}")
+    if refused := refuse_spark(query, semantics):
+        return EvaluatorChoice("definition", f"definition, because Spark does not judge {refused}: {said}")
+    chosen: Evaluator = "spark" if costs["spark"] < costs["definition"] else "definition"
+    return EvaluatorChoice(chosen, f"{chosen}: {said}")
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:,.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+
+
+def session_there() -> bool:
+    """Whether this process has a session of Spark, which is not imported to find out."""
+    pyspark = sys.modules.get("pyspark.sql")
+    return pyspark is not None and pyspark.SparkSession.getActiveSession() is not None
+
+
+def work_of(stream: Path, query: ContinuousQuery, semantics: Semantics, advanced_to: int | None = None) -> Work:
+    """The size of what is judged up to a time (ms), the last element unless given; StreamError for no stream table."""
+    times = column(stream, "time")
+    clocked = 0 if advanced_to is None else instants(query, semantics, times, advanced_to)
+    each = [_window_work(times, one.window, semantics) for one in query.windows]
+    reports = max(clocked, max((one.reports for one in each), default=0.0))
+    cut = whole(query)
+    return Work(
+        len(times),
+        len(query.static),
+        reports,
+        sum(one.loaded for one in each) if not uses_timestamp(query.form) else sum(one.held for one in each),
+        sum(one.held for one in each),
+        sum(one.rows for one in each),
+        len(bounded(query.form) or ()) + 1,
+        _by_algebra(query if cut is None else cut.query, semantics),
+    )
+
+
+def _by_algebra(query: ContinuousQuery, semantics: Semantics) -> bool:
+    try:
+        return Snapshot(query, semantics.content, semantics.empty_aggregate).gap is not None
+    except RefusedError:
+        return True
+
+
+def instants(query: ContinuousQuery, semantics: Semantics, times: pa.ChunkedArray, advanced_to: int) -> int:
+    """How many closes, periods or time units there are up to ``advanced_to`` (ms)."""
+    first = semantics.t0
+    if semantics.origin is Origin.FIRST and len(times):
+        first = pc.min(times).as_py()
+    return sum(max(0, advanced_to - first) // step for step in clock_steps(query.windows, semantics))
+
+
+@dataclass(frozen=True, slots=True)
+class WindowWork:
+    """The part of a window: its reports, triples over all of them, those put into stores, and those in windows."""
+
+    reports: float = 0.0
+    held: float = 0.0
+    loaded: float = 0.0
+    rows: float = 0.0
+
+
+def _window_work(times: pa.ChunkedArray, window: Window, semantics: Semantics) -> WindowWork:
+    triples = len(times)
+    if not triples:
+        return WindowWork()
+    span = max(1, pc.max(times).as_py() - pc.min(times).as_py())
+    content: float = triples * min(1.0, window.size / span)
+    reports: float = span / window.slide
+    if window.kind == "count":
+        content, reports = min(window.size, triples), triples / window.slide
+    elif window.kind == "landmark":
+        content = triples / 2
+    changes = Report.CONTENT_CHANGE in semantics.report
+    rows = max(triples, content * reports)
+    if not changes:
+        return WindowWork(reports, rows, rows, rows)
+    reports = max(reports, triples if semantics.tick in {Tick.TUPLE, Tick.ELEMENT} else len(pc.unique(times)))
+    held = max(triples, content * reports)
+    grows = semantics.content is Counting.SET and semantics.scope is not Scope.RANGE and window.kind != "count"
+    return WindowWork(reports, held, min(held, rows) if grows else held, rows)
+
+
+def column(stream: Path, name: str) -> pa.ChunkedArray:
+    """One column of a stream table; StreamError names the file that cannot be read so."""
+    schema = pa.schema([SCHEMA.field(name)])
+    chunks = []
+    for file in files(stream):
+        try:
+            with pq.ParquetFile(file) as parquet:
+                chunks += parquet.read(columns=[name]).to_batches()
+        except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError) as error:
+            raise StreamError(f"{file}: not a readable stream table: was it cut, or is it of another kind?") from error
+    return pa.Table.from_batches([conform(chunk, schema, str(stream)) for chunk in chunks], schema=schema)[name]

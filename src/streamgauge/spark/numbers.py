@@ -1,0 +1,269 @@
+"""Numbers whose datatypes are seen only while the query runs, as Spark columns without Python.
+
+A number is a struct: its ``kind`` (0 integer, 1 decimal, 2 float, 3 double), its ``exact`` value (decimal, null beyond
+20 digits and for reals) and its ``real`` one. Operands are promoted as SPARQL 1.1, 17.3, has it; an error is null.
+A job fails with a sentence (``raise_error``) where Spark cannot compute exactly, so no answer is silently another one.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as fn
+
+from streamgauge.model.algebra import Call, Exists, Expression, Var
+from streamgauge.model.terms import XSD, Term, is_iri
+from streamgauge.spark.scalars import kind_of
+
+EXACT: Final = "decimal(38,18)"
+_FACTOR: Final = "decimal(28,9)"
+_DIVISOR: Final = "decimal(19,9)"
+_WHOLE: Final = (
+    "integer|long|int|short|byte|nonNegativeInteger|positiveInteger|nonPositiveInteger|negativeInteger|unsignedLong"
+    "|unsignedInt|unsignedShort|unsignedByte"
+)
+_KINDS: Final = ("integer", "decimal", "float", "double")
+_LITERAL: Final = rf'^"([^"\\]*)"\^\^<{XSD}({_WHOLE}|decimal|float|double)>$'
+_FORMS: Final = (
+    r"^[+-]?[0-9]+$",
+    r"^[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)$",
+    r"^([+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?|[+-]?INF|NaN)$",
+)
+_COMPARISONS: Final[Mapping[str, Callable[[Column, Column], Column]]] = {
+    "=": Column.__eq__,
+    "!=": Column.__ne__,
+    "<": Column.__lt__,
+    ">": Column.__gt__,
+    "<=": Column.__le__,
+    ">=": Column.__ge__,
+}
+_ARITHMETIC: Final[Mapping[str, Callable[[Column, Column], Column]]] = {
+    "+": Column.__add__,
+    "-": Column.__sub__,
+    "*": Column.__mul__,
+}
+NOT_HERE: Final = "streamgauge: real-time mode cannot compute"
+"""The beginning of what a job says that fails because its data asks for more than Spark computes exactly."""
+
+Terms = Mapping[str, Column]
+"""The column of each variable's term, null where the variable is unbound."""
+
+Numbers = Mapping[str, Column]
+"""The number (a struct, null for no number) of each variable that is computed with."""
+
+
+def let(given: Column, use: Callable[[Column], Column]) -> Column:
+    """``use`` of a column that is computed once; written out, an expression doubles with each use of a part."""
+    return fn.element_at(fn.transform(fn.array(given), use), 1)
+
+
+def number(kind: Column, exact: Column, real: Column) -> Column:
+    """A number of these parts, null without a kind or a value."""
+    parts = (kind.cast("int").alias("kind"), exact.cast(EXACT).alias("exact"), real.cast("double").alias("real"))
+    return let(fn.struct(*parts), _there)
+
+
+def _there(value: Column) -> Column:
+    known = fn.when(value["kind"] <= 1, value["exact"].isNotNull()).otherwise(value["real"].isNotNull())
+    return fn.when(value["kind"].isNotNull() & known, value)
+
+
+def number_of(term: Column) -> Column:
+    """The number of a term; null for any other term, and for a literal whose lexical form is none of its datatype."""
+    form, name = fn.regexp_extract(term, _LITERAL, 1), fn.regexp_extract(term, _LITERAL, 2)
+    return fn.when(
+        term.endswith(">") & term.startswith('"'), let(fn.struct(form.alias("form"), name.alias("name")), _read)
+    )
+
+
+def _read(literal: Column) -> Column:
+    form, name = literal["form"], literal["name"]
+    kind = fn.when(name == "", None).when(name == "decimal", 1).when(name == "float", 2).when(name == "double", 3)
+    whole, decimal, real = (form.rlike(pattern) for pattern in _FORMS)
+    formed = fn.when(name == "decimal", decimal).when(name.isin("float", "double"), real).otherwise(whole)
+    exact = fn.when(~name.isin("float", "double"), form.try_cast(EXACT))
+    return fn.when(formed, number(kind.otherwise(0), exact, form.try_cast("double")))
+
+
+def term_of(value: Column) -> Column:
+    """A term with the value of a number; its lexical form need not be canonical."""
+    return let(value, _written)
+
+
+def _written(value: Column) -> Column:
+    real = value["real"]
+    text = fn.when(fn.isnan(real), "NaN").when(real == float("inf"), "INF").when(real == float("-inf"), "-INF")
+    text = text.otherwise(real.cast("string"))
+    whole, decimal = value["exact"].cast("decimal(38,0)").cast("string"), _plain(value["exact"])
+    form = fn.when(value["kind"] == 0, whole).when(value["kind"] == 1, decimal).otherwise(text)
+    names = fn.element_at(fn.array(*map(fn.lit, _KINDS)), value["kind"] + 1)
+    term = fn.concat(fn.lit('"'), form, fn.lit(f'"^^<{XSD}'), names, fn.lit(">"))
+    return fn.when(value.isNotNull(), term)
+
+
+def _plain(decimal: Column) -> Column:
+    """The digits of a decimal without the zeros that its scale adds."""
+    return fn.regexp_replace(decimal.cast("string"), r"\.?0+$", "")
+
+
+def refuse(expression: Expression) -> str | None:
+    """The part of an expression that real-time mode has no Spark column for, in words; ``None`` when it has one."""
+    match expression:
+        case Var() | str():
+            return None
+        case Exists():
+            return "EXISTS"
+        case Call("BOUND" | "sameTerm", arguments) if all(isinstance(each, Var) for each in arguments):
+            return None
+        case Call("!" | "&&" | "||", arguments):
+            return next((f"{each} as a condition" for each in arguments if not _is_condition(each)), None) or next(
+                filter(None, map(refuse, arguments)), None
+            )
+        case Call("=" | "!=", (Var(), str(term))) | Call("=" | "!=", (str(term), Var())) if is_iri(term):
+            return None
+        case Call(operator, (left, right)) if operator in _COMPARISONS or operator in (*_ARITHMETIC, "/"):
+            return _refuse_pair(operator, left, right)
+        case Call("+" | "-", (argument,)):
+            return _refuse_operand(expression.operator, argument)
+        case Call(operator):
+            return f"{operator.removeprefix('<').removesuffix('>')}()"
+
+
+def _refuse_pair(operator: str, left: Expression, right: Expression) -> str | None:
+    if operator in ("=", "!=") and isinstance(left, Var) and isinstance(right, Var):
+        return f"`{operator}` between two variables, whose terms may be of any kind (use sameTerm)"
+    return _refuse_operand(operator, left) or _refuse_operand(operator, right)
+
+
+def _refuse_operand(operator: str, side: Expression) -> str | None:
+    if isinstance(side, str):
+        return None if kind_of(side) else f"`{operator}` with {side}, which is no number"
+    if isinstance(side, Call) and _is_condition(side):
+        return f"`{operator}` with a condition"
+    return refuse(side)
+
+
+def is_condition(expression: Expression) -> bool:
+    """Whether the value is a boolean that Spark has as a column."""
+    return _is_condition(expression)
+
+
+def _is_condition(expression: Expression) -> bool:
+    return isinstance(expression, Call) and expression.operator in {*_COMPARISONS, "!", "&&", "||", "BOUND", "sameTerm"}
+
+
+def condition(expression: Expression, terms: Terms, numbers: Numbers) -> Column:
+    """A boolean column: true where FILTER(expression) keeps the solution, null for an error."""
+    assert isinstance(expression, Call)
+    match expression:
+        case Call("BOUND", (Var(name=name),)):
+            return terms[name].isNotNull() if name in terms else fn.lit(False)
+        case Call("sameTerm", (Var(name=one), Var(name=other))):
+            return _term(one, terms) == _term(other, terms)
+        case Call("!", (argument,)):
+            return ~condition(argument, terms, numbers)
+        case Call("&&" | "||" as operator, (left, right)):
+            sides = condition(left, terms, numbers), condition(right, terms, numbers)
+            return sides[0] & sides[1] if operator == "&&" else sides[0] | sides[1]
+        case Call("=" | "!=" as operator, (Var(name=name), str(term))) if is_iri(term):
+            return _COMPARISONS[operator](_term(name, terms), fn.lit(term))
+        case Call("=" | "!=", (str(term), Var() as variable)) if is_iri(term):
+            return condition(Call(expression.operator, (variable, term)), terms, numbers)
+        case _:
+            return _compared(expression, terms, numbers)
+
+
+def _term(name: str, terms: Terms) -> Column:
+    return terms.get(name, fn.lit(None).cast("string"))
+
+
+def _compared(expression: Call, terms: Terms, numbers: Numbers) -> Column:
+    """A comparison of numbers, NaN having no order (F&O 4.3); for `=` a node is another term than a number."""
+    operator, (left, right) = expression.operator, expression.arguments
+    compare = _COMPARISONS[operator]
+
+    def compared(pair: Column) -> Column:
+        one, other = pair["one"], pair["other"]
+        nan = fn.isnan(one["real"]) | fn.isnan(other["real"])
+        real = fn.when(nan, fn.lit(operator == "!=")).otherwise(compare(one["real"], other["real"]))
+        exact = (one["kind"] <= 1) & (other["kind"] <= 1)
+        known = fn.when(exact, compare(one["exact"], other["exact"])).otherwise(real)
+        return fn.when(one.isNotNull() & other.isNotNull(), known)
+
+    found = let(_pair(value(left, numbers), value(right, numbers)), compared)
+    sides = [_term(side.name, terms) for side in (left, right) if isinstance(side, Var)]
+    if operator in ("=", "!="):
+        return fn.when(sides[0].rlike("^[<_]"), fn.lit(operator == "!=")).otherwise(found) if sides else found
+    if len(sides) < 2:
+        return found
+    words = [
+        side.startswith('"') & numbers[name].isNull() for side, name in zip(sides, _names(left, right), strict=True)
+    ]
+    return fn.when(words[0] & words[1], _fails("the order of two literals that are no numbers")).otherwise(found)
+
+
+def _names(*sides: Expression) -> list[str]:
+    return [side.name for side in sides if isinstance(side, Var)]
+
+
+def _fails(what: str) -> Column:
+    return fn.raise_error(fn.lit(f"{NOT_HERE} {what}: use micro-batches")).cast("boolean")
+
+
+def value(expression: Expression, numbers: Numbers) -> Column:
+    """The number of an arithmetic expression."""
+    match expression:
+        case Var(name=name):
+            return numbers[name]
+        case str():
+            return constant(expression)
+        case Call("+" | "-" as sign, (argument,)):
+            zero = constant(f'"0"^^<{XSD}integer>')
+            return _computed(sign, zero, value(argument, numbers))
+        case Call(operator, (left, right)):
+            return _computed(operator, value(left, numbers), value(right, numbers))
+    raise AssertionError(expression)
+
+
+def constant(term: Term) -> Column:
+    """The number of a literal of the query."""
+    kind, form = str(kind_of(term)), term[1 : term.rindex('"')]
+    rank = _KINDS.index(kind)
+    exact = fn.lit(form).cast(EXACT) if rank <= 1 else fn.lit(None)
+    return number(fn.lit(rank), exact, fn.lit(form).cast("double"))
+
+
+def _pair(one: Column, other: Column) -> Column:
+    return fn.struct(one.alias("one"), other.alias("other"))
+
+
+def _computed(operator: str, one: Column, other: Column) -> Column:
+    def computed(pair: Column) -> Column:
+        left, right = pair["one"], pair["other"]
+        kind = fn.greatest(left["kind"], right["kind"], fn.lit(1 if operator == "/" else 0))
+        exact = fn.when(kind <= 1, _exactly(operator, left["exact"], right["exact"]))
+        there = left.isNotNull() & right.isNotNull()
+        return fn.when(there, number(kind, exact, _really(operator, left["real"], right["real"])))
+
+    return let(_pair(one, other), computed)
+
+
+def _exactly(operator: str, left: Column, right: Column) -> Column:
+    if operator == "/":
+        return fn.when(right != 0, left / fitted(right, _DIVISOR))
+    if operator == "*":
+        return fitted(left, _FACTOR) * fitted(right, _FACTOR)
+    return _ARITHMETIC[operator](left, right)
+
+
+def _really(operator: str, left: Column, right: Column) -> Column:
+    if operator != "/":
+        return _ARITHMETIC[operator](left, right)
+    zero = fn.when((left == 0) | fn.isnan(left), float("nan")).otherwise(fn.signum(left) * float("inf"))
+    return fn.when(right == 0, zero).otherwise(left / right)
+
+
+def fitted(exact: Column, kind: str) -> Column:
+    """A decimal with fewer digits; the job fails where that is not the same number."""
+    fails = fn.raise_error(fn.lit(f"{NOT_HERE} with decimals of so many digits: use micro-batches")).cast(kind)
+    return fn.when(exact.isNull() | (exact.cast(kind).cast(EXACT) == exact), exact.cast(kind)).otherwise(fails)

@@ -1,0 +1,135 @@
+"""The estimated cost of judging: which evaluator it picks, and that more work never costs less."""
+
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.formats.stream import write
+from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
+from streamgauge.model.semantics import Counting, Origin, Report, Scope, Tick
+from streamgauge.oracle.judging.estimate import (
+    Work,
+    choice,
+    definition_seconds,
+    session_there,
+    spark_seconds,
+    work_of,
+)
+from streamgauge.query import parse_sparql
+from streamgauge.semantics.profiles import RSPQL
+from tests.notation import STREAM, stream
+
+CHANGE = replace(RSPQL, name="change", report=frozenset({Report.CONTENT_CHANGE}), tick=Tick.BATCH, partial_head=True)
+TWICE = "SELECT ?a ?b { ?a <urn:p> ?v . ?b <urn:p> ?w FILTER(?v - ?w > 60.0) }"
+
+MEASURED = [
+    # triples, reports, triples put into stores, triples asked, queries; CPU s of the definition and of Spark (warm)
+    (10_500, 6, 10_500, 10_500, 1, 0.17, 5.16),
+    (210_021, 6, 210_021, 210_021, 1, 1.81, 9.14),
+    (840_049, 6, 840_049, 840_049, 1, 7.60, 13.93),
+    (210_021, 30, 1_050_000, 1_050_000, 1, 5.26, 15.99),
+    (630_042, 30, 3_150_000, 3_150_000, 1, 19.16, 13.22),
+    (21_000, 6, 21_000, 21_000, 3, 0.42, 19.10),
+    (63_000, 30, 315_000, 315_000, 1, 1.25, 6.12),
+    (3_500, 500, 3_500, 291_667, 1, 0.63, 6.88),
+]
+"""Points of ``python -m benchmarks.oracle --parts choice``."""
+
+
+def query(*windows: Window, sparql: str = "SELECT * { ?s ?p ?o }") -> ContinuousQuery:
+    over = tuple(StreamWindow(STREAM, window, f"urn:w{n}") for n, window in enumerate(windows))
+    return ContinuousQuery(parse_sparql(sparql), over, sparql=sparql)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """1,000 triples, one every 10 ms."""
+    file = tmp_path_factory.mktemp("estimate") / "stream.parquet"
+    write(stream(" | ".join(f"{time}: a p {time}." for time in range(0, 10_000, 10))), file)
+    return file
+
+
+@pytest.mark.parametrize(("triples", "reports", "loaded", "held", "forms", "definition", "spark"), MEASURED)
+def test_the_cheaper_one_is_picked_at_every_measured_point(triples, reports, loaded, held, forms, definition, spark):
+    work = Work(triples, 0, reports, loaded, held, max(triples, loaded), forms)
+    picked = definition_seconds(work) <= spark_seconds(work, warm=True)
+    assert picked == (definition <= spark)
+    for estimate, measured in ((definition_seconds(work), definition), (spark_seconds(work, warm=True), spark)):
+        assert measured / 2.5 < estimate < measured * 2.5
+
+
+@given(st.data())
+def test_more_work_never_costs_less(data):
+    sizes = ("triples", "static", "reports", "loaded", "held", "rows", "forms")
+    assert {*sizes, "algebra"} == {field.name for field in fields(Work)}
+    small = {name: data.draw(st.integers(1, 10**7), name) for name in sizes}
+    large = {name: value + data.draw(st.integers(0, 10**7), name) for name, value in small.items()}
+    for by_algebra in (False, True):
+        less, more = Work(**small, algebra=False), Work(**large, algebra=by_algebra)
+        assert definition_seconds(less) <= definition_seconds(more)
+        assert spark_seconds(less, warm=True) <= spark_seconds(more, warm=True) < spark_seconds(more, warm=False)
+
+
+def test_work_follows_from_the_windows_and_their_reports(table):
+    close = work_of(table, query(Window(1000, 1000)), RSPQL)
+    assert (close.triples, close.static, close.forms, close.algebra) == (1000, 0, 1, False)
+    assert close.held == close.loaded == close.rows == pytest.approx(1000, rel=0.02)
+    assert close.reports == pytest.approx(10, rel=0.02)
+    sliding = work_of(table, query(Window(1000, 100)), RSPQL)
+    assert sliding.held == pytest.approx(10 * close.held, rel=0.02)
+    both = work_of(table, query(Window(1000, 1000), Window(1000, 100)), RSPQL)
+    assert both.held == pytest.approx(close.held + sliding.held)
+    change = work_of(table, query(Window(1000, 1000)), CHANGE)
+    assert (change.reports, change.held, change.loaded) == (1000, pytest.approx(100_100, rel=0.01), close.loaded)
+    for kept in (replace(CHANGE, scope=Scope.RANGE), replace(CHANGE, content=Counting.BAG)):
+        assert work_of(table, query(Window(1000, 1000)), kept).loaded == change.held
+    assert work_of(table, query(Window(100, 50, "count")), RSPQL).held == 2000
+    assert work_of(table, query(Window(1000, 1000, "landmark")), RSPQL).held == pytest.approx(5000, rel=0.01)
+
+
+def test_instants_of_a_clock_count_up_to_where_time_came(table):
+    asked = query(Window(1000, 1000))
+    assert work_of(table, asked, RSPQL, 50_000).reports == 50
+    assert work_of(table, asked, replace(RSPQL, t0=40_000), 50_000).reports == pytest.approx(10, rel=0.02)
+    assert work_of(table, asked, replace(RSPQL, origin=Origin.FIRST), 50_000).reports == 50
+    periodic = replace(RSPQL, report=frozenset({Report.PERIODIC}), period=20)
+    assert work_of(table, asked, periodic, 50_000).reports == 2500
+
+
+def test_the_query_decides_how_often_and_by_what_a_content_is_asked(table):
+    window = Window(1000, 1000)
+    assert work_of(table, query(window, sparql=TWICE), RSPQL).forms == 3
+    assert work_of(table, query(window, sparql="SELECT ?s { ?s <urn:p> ?o } LIMIT 2"), RSPQL).algebra is False
+    assert work_of(table, query(window, sparql="SELECT ?s { ?s <urn:p>+ ?o }"), RSPQL).forms == 1
+    static = query(window).with_static((("<urn:a>", "<urn:q>", "<urn:b>"),) * 5)
+    assert work_of(table, static, RSPQL).static == 5
+
+
+def test_the_choice_says_both_estimates(table):
+    few = choice(table, query(Window(1000, 1000)), RSPQL, None, warm=False)
+    assert few.evaluator == "definition"
+    assert few.sentence.startswith("definition: the definition would take about 0.0 s of CPU for 10 reports over ")
+    assert few.sentence.endswith("Spark about 23 s with its start")
+    assert choice(table, query(Window(1000, 1000)), RSPQL, None, warm=True).sentence.endswith("Spark about 5.0 s")
+    many = query(Window(1000, 1000)).with_static((("<urn:a>", "<urn:q>", "<urn:b>"),) * 200_000)
+    assert choice(table, many, RSPQL, None, warm=False).evaluator == "definition"
+    assert choice(table, many, RSPQL, None, warm=True).evaluator == "spark"
+    own = choice(table, many, RSPQL, "spark", warm=True)
+    assert own.evaluator == "definition"
+    assert own.sentence.startswith("definition, because the engine runs on spark: ")
+    assert choice(table, query(Window(1000, 1000)), RSPQL, "definition").evaluator == "spark"
+
+
+def test_what_spark_refuses_is_the_definitions(table):
+    bag = replace(RSPQL, content=Counting.BAG)
+    much = query(Window(1000, 1000), sparql="SELECT ?s { ?s <urn:p> ?o FILTER EXISTS { ?s <urn:q> ?o } }")
+    found = choice(table, much.with_static((("<urn:a>", "<urn:q>", "<urn:b>"),) * 500_000), bag, None, warm=True)
+    assert found.evaluator == "definition"
+    assert found.sentence.startswith("definition, because Spark does not judge EXISTS over a content that is a bag: ")
+
+
+def test_spark_is_not_loaded_to_find_out_whether_it_is_there(monkeypatch):
+    monkeypatch.delitem(__import__("sys").modules, "pyspark.sql", raising=False)
+    assert session_there() is False
