@@ -1,12 +1,13 @@
 """`live` and `spark` beside rsp-js, C-SPARQL, CQELS and YASPER: same stream, same windows, one machine, one run.
 
-python -m benchmarks.engines [--quick] [--only select/big csparql ...] [--modes pipe preload] [--seconds 30] [--out DIR]
+python -m benchmarks.engines [--quick] [--only select/big csparql ...] [--modes pipe lines preload] [--seconds 30] ...
 
 YABench's experiments 1 (select), 2 (average) and 3 (variation, a self-join), small, medium and big, as window close
 5 s/5 s and 5 s/1 s and as content change. Every engine runs under its own semantics, and `live` under the same ones
 (CQELS's on application time: `live` has no clock of its own), each in a process of its own behind the pipe, fed as
 fast as it takes elements. ``pipe`` counts everything from the first element to the last answer, parsing included;
-``preload`` begins when all input is in the engine's memory, the same for all. CPU is user + system time of the process
+``lines`` is the same for `live` when it is given JSON lines as the others are, not Arrow; ``preload`` begins when all
+input is in the engine's memory, the same for all. CPU is user + system time of the process
 tree from that moment to its end (for a tree that does not wait for its parts, as sampled); wall ends with the last
 answer; RSS is the peak of the tree, 0 for a run too short to be sampled. The verdict is the oracle's, on the run
 through the pipe; a preloaded run must say the same.
@@ -37,7 +38,7 @@ from streamgauge.formats.pipe import encode_task
 from streamgauge.formats.run import RunError, read_run, write_run
 from streamgauge.formats.stream import StoredStream, elements
 from streamgauge.harness import made_once
-from streamgauge.harness.host import serve
+from streamgauge.harness.host import LINES_ONLY, serve
 from streamgauge.harness.resources import machine, versions
 from streamgauge.harness.systems.pipe import RunLimits, program, record, task_of
 from streamgauge.model.element import StreamElement
@@ -65,7 +66,7 @@ PEERS = {"close": ("csparql", "rspjs", "yasper", "spark"), "change": ("cqels",)}
 """The engines beside `live`, each under the first of its semantics, which `live` takes too; `spark` as RSP-QL."""
 
 GOALS = (
-    ("select/big/5s/5s", "csparql", "cpu", 5.0),
+    ("select/big/5s/5s", "csparql", "cpu", 15.0),
     ("average/big/5s/5s", "csparql", "cpu", 5.0),
     ("select/medium/5s/1s", "csparql", "cpu", 10.0),
     ("variation/big/5s/5s", "csparql", "cpu", 5.0),
@@ -145,7 +146,7 @@ def cases(modes: Sequence[str], wanted: Callable[[EngineCase], bool]) -> Iterato
     names = (f"{query}/{scale}/{kind}" for query, (_, _, loads) in LOADS.items() for scale in loads for kind in KINDS)
     for name in names:
         for peer, mode in product(PEERS["change" if name.endswith("change") else "close"], modes):
-            for engine in (peer, "live"):
+            for engine in ("live",) if mode == "lines" else (peer, "live"):
                 case = EngineCase(name, engine, semantics_of(engine, own_semantics(peer)), mode)
                 found.setdefault(case.key, case)
     return filter(wanted, found.values())
@@ -182,7 +183,7 @@ def measure(case: EngineCase, stream: Path, seconds: int, out: Path) -> Run | st
         header = header_of(case, stream, seconds)
         if reason := load(case.engine).refuse(header.query, case.semantics):
             return f"refuses: {reason}"
-        command = program(case.engine)
+        command = [*program(case.engine), *([LINES_ONLY] if case.mode == "lines" else [])]
     except EngineError as error:
         return f"absent: {error}"
     task = task_of(header, dialect(load(case.engine)))
@@ -195,7 +196,7 @@ def measure(case: EngineCase, stream: Path, seconds: int, out: Path) -> Run | st
 def figures(case: EngineCase, run: Run, verdict: str) -> Figures:
     header = run.header
     ended = max((answer.received for answer in run.answers), default=header.started)
-    if case.mode == "pipe":
+    if case.mode != "preload":
         ended = max([ended, *(fed.handed for fed in run.fed[-1:])])
     return Figures(
         name=case.name,
@@ -230,8 +231,8 @@ def said(run: Run) -> Counter[object]:
 
 
 def judged(case: EngineCase, run: Run, out: Path, spark: "Callable[[], SparkSession]") -> str:
-    """The oracle's word with precision and recall; of a preloaded run, whether it says the same as through the pipe."""
-    if case.mode == "preload":
+    """The oracle's word with precision and recall; of another than through the pipe, whether it says the same."""
+    if case.mode != "pipe":
         try:
             other = read_run(out / replace(case, mode="pipe").key, parse)
         except RunError:
@@ -277,7 +278,7 @@ def wanted_by(given: argparse.Namespace) -> Callable[[EngineCase], bool]:
 
 def main() -> None:
     given = options(
-        __doc__, quick=False, only=("",), modes=OneOf(("pipe", "preload")), seconds=30, out=Path,
+        __doc__, quick=False, only=("",), modes=OneOf(("pipe", "lines", "preload")), seconds=30, out=Path,
         without_verdicts=False, profile="",
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as scratch:
@@ -332,6 +333,8 @@ def show(lines: Sequence[Figures], silent: dict[str, list[str]]) -> None:
         for one in lines:
             if one.engine != "live" and (own := beside(one, lines)) is not None:
                 table.add(one.name, one.engine, one.mode, *ratio_cells(one, own))
+            elif one.mode == "lines" and (own := beside(replace(one, mode="pipe"), lines)) is not None:
+                table.add(one.name, f"live on lines, as {one.semantics}", one.mode, *ratio_cells(one, own))
     for why, where in silent.items():
         print(f"\n{why} ({', '.join(dict.fromkeys(where))})")
 

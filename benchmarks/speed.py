@@ -9,6 +9,7 @@ folder and this one; medians of CPU are compared. Exit code 1 when a case is slo
 or does not reach its goal.
 """
 
+import io
 import json
 import os
 import subprocess
@@ -103,6 +104,27 @@ def _pipe(case: SpeedCase, _: Path) -> Callable[[], object]:
     return lambda: _answers(case, query, semantics, [coded.decode_input(line) for line in lines])
 
 
+def _arrow(case: SpeedCase, _: Path) -> Callable[[], object]:
+    """The same elements in batches of 1,000, decoded from Arrow as on the pipe."""
+    coded = import_module("streamgauge.formats.batches")
+    (query, semantics), fed, writer = _asked(case), _fed(case), coded.BatchWriter()
+    data = b"".join([writer.encode(fed[at : at + 1000]) for at in range(0, len(fed), 1000)]) + writer.end()
+    until = _until(fed)
+
+    def answered() -> tuple[Any, ...]:
+        found: list[Any] = []
+        session = import_module("streamgauge.engines").load(case.engine).start(query, semantics, found.append)
+        given = io.BufferedReader(io.BytesIO(data))
+        while given.peek(1):
+            for together in coded.read_batches(given):
+                for batch in together:
+                    session.push_batch(batch)
+        session.advance(until)
+        return tuple(found)
+
+    return answered
+
+
 def _check(case: SpeedCase, folder: Path) -> Callable[[], object]:
     """Judging a run of the engine by the definition; its answers are made before."""
     judge, runs = import_module("streamgauge.bench.judging.judge"), import_module("streamgauge.model.run")
@@ -148,7 +170,7 @@ def _broker(case: SpeedCase, _: Path) -> Callable[[], object]:
 
 
 KINDS: Final[dict[str, Callable[[SpeedCase, Path], Callable[[], object]]]] = {
-    "engine": _engine, "pipe": _pipe, "check": _check, "broker": _broker,
+    "engine": _engine, "pipe": _pipe, "arrow": _arrow, "check": _check, "broker": _broker,
 }  # fmt: skip
 """Kinds of cases by name: from a case and a folder of its own to the call that is measured."""
 

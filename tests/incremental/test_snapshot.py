@@ -8,6 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from streamgauge.incremental import Evaluator, SnapshotContents, Snapshots, refuse
+from streamgauge.incremental.snapshot import LEAST
 from streamgauge.query import QueryError, parse_sparql
 from streamgauge.query.printer import sparql
 from tests.incremental.test_evaluator import OPERATORS, answer, reference
@@ -15,13 +16,16 @@ from tests.sparql import draw
 from tests.sparql.suite import Result, cases, difference
 from tests.sparql.wide import pyoxigraph_differs
 
+LEASTS = st.sampled_from([0, 8, LEAST])
+"""Contents by the numbers of their terms, now one and now the other, as terms."""
+
 
 class Looked:
-    """Snapshots over a content that the test replaces."""
+    """Snapshots over a content that the test replaces; ``least`` triples are joined by numbers."""
 
-    def __init__(self, form, names=()):
+    def __init__(self, form, names=(), least=LEAST):
         self.held = {None: (), **dict.fromkeys(names, ())}
-        self.contents = SnapshotContents()
+        self.contents = SnapshotContents(again=True, least=least)
         self.evaluator = Snapshots(form, self.contents, names=names)
         for name in self.held:
             self.contents.see(name, lambda name=name: [self.held[name]])
@@ -41,10 +45,10 @@ PLAIN = [operators - {"EXISTS"} for operators in OPERATORS]
 @pytest.mark.slow
 @pytest.mark.parametrize("operators", PLAIN, ids=lambda names: "+".join(sorted(names)) or "BGP")
 def test_every_look_gives_what_pyoxigraph_says(operators):
-    @given(draw.queries(operators), st.lists(draw.triples(max_size=12), min_size=1, max_size=4))
-    def check(form, contents):
+    @given(draw.queries(operators), st.lists(draw.triples(max_size=12), min_size=1, max_size=4), LEASTS)
+    def check(form, contents, least):
         assume(pyoxigraph_differs(form) is None)
-        looked, total = Looked(form), Counter()
+        looked, total = Looked(form, (), least), Counter()
         for triples in contents:
             total.update(looked.look(triples + triples[:2]))
             assert not difference(reference(form, set(triples)), answer(looked.evaluator)), sparql(form)
@@ -72,10 +76,10 @@ EDGES = st.lists(st.tuples(NODES, st.sampled_from(["<urn:p>", "<urn:q>"]), NODES
 def test_joins_over_few_nodes(text):
     """Keys of one and two columns, with one and several values, cycles, products, loops, constants."""
 
-    @given(EDGES, EDGES)
-    def check(one, two):
+    @given(EDGES, EDGES, LEASTS)
+    def check(one, two, least):
         form = parse_sparql(text)
-        looked, changing = Looked(form), Evaluator(form)
+        looked, changing = Looked(form, (), least), Evaluator(form)
         looked.look(one)
         looked.look(two)
         changing.enter(two)
@@ -109,7 +113,7 @@ def test_every_w3c_test_that_is_not_refused_passes(shared_data):
 
 def evaluated(case):
     """What differs when half of the data was looked at before."""
-    looked = Looked(parse_sparql(case.query), tuple(case.graphs))
+    looked = Looked(parse_sparql(case.query), tuple(case.graphs), len(case.data) // 2 + 1)
     for name, triples in case.graphs.items():
         looked.held[name] = tuple(triples)
     looked.look(case.data[: len(case.data) // 2])

@@ -13,13 +13,17 @@ often as it was there, which is once. ``?s`` agrees with no row on the left for 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from streamgauge.incremental.conditions import is_fast, reads_patterns, variables_of
 from streamgauge.incremental.operators import Take
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import BGP, Call, Expression, Node, TriplePattern, Var
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
+
+if TYPE_CHECKING:
+    from streamgauge.formats.batches import ElementBatch
+    from streamgauge.incremental.term_ids import IdTriples, TermIds
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,10 @@ Held: TypeAlias = Callable[[], Iterable[Sequence[Triple]]]
 """The triples that a content holds now, arrival by arrival."""
 
 
+InColumns: TypeAlias = Callable[["TermIds"], "Sequence[IdTriples]"]
+"""The triples that a content holds now by the numbers of their terms."""
+
+
 class JoinPool:
     """The solutions of patterns over graphs that move: followed as triples enter and leave, or found at each look."""
 
@@ -112,14 +120,21 @@ class JoinPool:
 
     def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:  # noqa: ARG002
         """Functions that take the triples that enter and leave a graph; they do nothing when no pattern needs them."""
-        return _pass, _pass
+        return unheard, unheard
 
     def follow(self, graph: Term | None) -> Follow | None:  # noqa: ARG002
         """A function that takes entering triples up to one that changes solutions, if there can be one."""
         return None
 
-    def see(self, graph: Term | None, held: Held) -> None:
-        """One content of a graph, ``None`` for the default graph, and what it holds when it is looked at."""
+    def see(self, graph: Term | None, held: Held, columns: "InColumns | None" = None) -> None:
+        """One content of a graph, ``None`` for the default graph, and what it holds when it is looked at.
+
+        ``columns`` has the content number its terms, and gives its triples so.
+        """
+
+    def numbered(self, batch: "ElementBatch") -> "IdTriples | None":  # noqa: ARG002
+        """The triples of a batch by numbers, ``None`` where they are taken as they are."""
+        return None
 
     def look(self) -> None:
         """A look at the contents begins."""
@@ -128,7 +143,7 @@ class JoinPool:
         """The look is over."""
 
 
-def _pass(_triples: Iterable[Triple]) -> None:
+def unheard(_triples: Iterable[Triple]) -> None:
     """Nothing is done with triples one by one."""
 
 

@@ -11,27 +11,42 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import chain, compress, repeat
 from operator import getitem
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.conditions import Test, test, variables_of
 from streamgauge.incremental.evaluator import OperatorTree
 from streamgauge.incremental.operators import Bag, Delta, Take, difference
-from streamgauge.incremental.plan import BgpRequest, Held, JoinPool, PlannedBgp, TripleRelation, plan
+from streamgauge.incremental.plan import BgpRequest, Held, InColumns, JoinPool, PlannedBgp, TripleRelation, plan
 from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import Var
 from streamgauge.model.semantics import EmptyAggregate
 from streamgauge.model.terms import Term, Triple
 
+if TYPE_CHECKING:
+    from streamgauge.formats.batches import ElementBatch
+    from streamgauge.incremental.id_joins import IdConditions, IdGraph, IdSide, IdTable
+    from streamgauge.incremental.term_ids import IdTriples
+
+
+LEAST: Final = 2_000
+"""Triples from which on a content is joined by the numbers of its terms (``id_joins``): measured."""
+
 
 class SnapshotContents(JoinPool):
-    """The contents that one query or several look at, parted as their patterns ask; nothing stays between two looks."""
+    """The contents that one query or several look at, parted as their patterns ask; nothing stays between two looks.
 
-    def __init__(self) -> None:
+    Contents of ``least`` triples and more are joined by the numbers of their terms, where these came so or where the
+    same triple is seen again (``again``).
+    """
+
+    def __init__(self, again: bool = False, least: int = LEAST) -> None:
         self._parted: dict[Term | None, Parted] = {}
-        self._seen: list[tuple[Term | None, Held]] = []
+        self._seen: list[tuple[Term | None, Held, InColumns | None]] = []
         self._matches: list[Matches] = []
+        self._least, self._again = least, again
+        self._numbers: IdConditions | None = None
 
     def leaf(self, asked: BgpRequest) -> Take:
         """Request the solutions of a pattern at each look."""
@@ -42,17 +57,51 @@ class SnapshotContents(JoinPool):
         self._matches.append(matches)
         return matches.take
 
-    def see(self, graph: Term | None, held: Held) -> None:
+    def see(self, graph: Term | None, held: Held, columns: InColumns | None = None) -> None:
         """One more content of a graph, ``None`` for the default graph."""
         if graph in self._parted:
-            self._seen.append((graph, held))
+            self._seen.append((graph, held, columns))
 
     def look(self) -> None:
         """Take in what is held now."""
         for graph, parted in self._parted.items():
-            parted.fill([triples for name, held in self._seen if name == graph for triples in held()])
+            seen = [(held, columns) for name, held, columns in self._seen if name == graph]
+            graphs = [triples for held, _ in seen for triples in held()]
+            if sum(map(len, graphs)) >= self._least and (
+                self._again or not all(isinstance(each, tuple) for each in graphs[-1:])
+            ):
+                parted.fill_numbers(self._graph(seen))
+            else:
+                parted.fill(graphs)
         for matches in self._matches:
             matches.renew()
+
+    def _graph(self, seen: "Sequence[tuple[Held, InColumns | None]]") -> "IdGraph":
+        """Contents of one graph by numbers."""
+        from streamgauge.incremental.id_joins import IdGraph
+
+        conditions = self._conditions
+        ids = conditions.ids
+        pieces = [
+            piece
+            for held, columns in seen
+            for piece in ([ids.of_triples([(0, triples) for triples in held()])] if columns is None else columns(ids))
+        ]
+        ids.forget()
+        return IdGraph(ids, ids.joined(pieces).ids, conditions)
+
+    @property
+    def _conditions(self) -> "IdConditions":
+        if self._numbers is None:
+            from streamgauge.incremental.id_joins import IdConditions
+            from streamgauge.incremental.term_ids import TermIds
+
+            self._numbers = IdConditions(TermIds())
+        return self._numbers
+
+    def numbered(self, batch: "ElementBatch") -> "IdTriples":
+        """The triples of a batch by numbers."""
+        return self._conditions.ids.of_batch(batch)
 
     def release(self) -> None:
         """The look is over."""
@@ -118,14 +167,21 @@ class Parted:
         self._parts: dict[Term | None, list[Triple]] = {}
         self._tests: dict[TripleRelation, list[tuple[int, Test]]] = {}
         self._sides: dict[TripleRelation, JoinSide] = {}
+        self._numbers: IdGraph | None = None
 
     def ask(self, relation: TripleRelation) -> None:
         """The triples of a relation will be wanted at each look."""
         self._parts.setdefault(relation.constants[1], [])
         self._tests.setdefault(relation, _tests(relation))
 
-    def side(self, relation: TripleRelation) -> "JoinSide":
+    def table(self) -> "SolutionTable | IdTable":
+        """Solutions with nothing joined."""
+        return SolutionTable() if self._numbers is None else self._numbers.table()
+
+    def side(self, relation: TripleRelation) -> "JoinSide | IdSide":
         """The triples of a relation, the same object for all that want it at one look."""
+        if self._numbers is not None:
+            return self._numbers.side(relation, self._tests[relation])
         if relation not in self._sides:
             rows = _rows(relation, self._parts[relation.constants[1]], self._tests[relation])
             self._sides[relation] = JoinSide(rows, relation.columns)
@@ -133,6 +189,7 @@ class Parted:
 
     def fill(self, graphs: Sequence[Iterable[Triple]]) -> None:
         """Put the triples of these graphs in the place of what was there."""
+        self._numbers = None
         self._sides.clear()
         for part in self._parts.values():
             part.clear()
@@ -144,6 +201,21 @@ class Parted:
                 put = put_of(triple[1])
                 if put is not None:
                     put(triple)
+
+    def fill_numbers(self, graph: "IdGraph") -> None:
+        """The same for triples by the numbers of their terms."""
+        self._numbers = graph
+
+    def bag(self, table: Any, output: Sequence[str]) -> Bag:
+        """Solutions over some of their variables as a bag of rows."""
+        if not output:
+            return {(): table.size} if table.size else {}
+        columns = [table.columns[name] for name in output] if table.size else []
+        if self._numbers is not None:
+            return self._numbers.bag(columns)
+        rows = list(zip(*columns, strict=True))
+        bag = dict.fromkeys(rows, 1)
+        return bag if len(bag) == len(rows) else dict(Counter(rows))
 
 
 class Matches:
@@ -167,17 +239,12 @@ class Matches:
         if not self._fresh:
             return {}
         self._fresh = False
-        found = self._joined()
-        if not self._output:
-            return {(): found.size} if found.size else {}
-        rows = list(zip(*[found.columns[name] for name in self._output], strict=True)) if found.size else []
-        bag = dict.fromkeys(rows, 1)
-        return bag if len(bag) == len(rows) else dict(Counter(rows))
+        return self._parted.bag(self._joined(), self._output)
 
-    def _joined(self) -> "SolutionTable":
+    def _joined(self) -> Any:
         sides = [self._parted.side(relation) for relation in self._relations]
-        waiting: list[Named] = [(self._names(at), sides[relation]) for at, relation in enumerate(self._relation_of)]
-        return _Joining(waiting, list(self._conditions), self._output).table()
+        waiting: list[Any] = [(self._names(at), sides[relation]) for at, relation in enumerate(self._relation_of)]
+        return _Joining(waiting, list(self._conditions), self._output).join(self._parted.table())
 
     def _names(self, pattern: int) -> tuple[str, ...]:
         """The variables of a pattern, one for each column of its relation."""
@@ -188,15 +255,14 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class _Joining:
-    """The sides still to join at one look, and the conditions still to test."""
+    """The sides still to join at one look, and the conditions still to test; of terms, or of their numbers."""
 
-    waiting: "list[Named]"
+    waiting: list[Any]
     conditions: list[tuple[tuple[str, ...], Test]]
     output: tuple[str, ...]
 
-    def table(self) -> "SolutionTable":
-        """Everything joined, with the columns of the output."""
-        table = SolutionTable()
+    def join(self, table: Any) -> Any:
+        """Everything joined to a table, with the columns of the output."""
         while self.waiting and table.size:
             chosen = self._cheapest(table)
             if table.grown(*chosen) > max(table.size, chosen[1].size):
@@ -204,21 +270,21 @@ class _Joining:
             self._join(table, chosen, ())
         return table
 
-    def _apart(self, first: "Named", other: "SolutionTable") -> "Named":
+    def _apart(self, first: Any, other: Any) -> Any:
         """A side that would multiply the solutions, joined before with all that does not multiply it."""
-        table = SolutionTable()
+        table = other.empty()
         self._join(table, first, other.columns)
         while self.waiting and table.size:
             chosen = self._cheapest(table)
             if table.grown(*chosen) > table.size:
                 break
             self._join(table, chosen, other.columns)
-        return tuple(table.columns), Solutions(table)
+        return table.as_side()
 
-    def _cheapest(self, table: "SolutionTable") -> "Named":
+    def _cheapest(self, table: Any) -> Any:
         return min(self.waiting, key=lambda each: table.cost(*each)) if len(self.waiting) > 1 else self.waiting[0]
 
-    def _join(self, table: "SolutionTable", chosen: "Named", more: Iterable[str]) -> None:
+    def _join(self, table: Any, chosen: Any, more: Iterable[str]) -> None:
         """Join, test what can be tested, and keep what is needed: by others, by the output, or ``more``."""
         if chosen in self.waiting:
             self.waiting.remove(chosen)
@@ -226,7 +292,7 @@ class _Joining:
         table.join(*chosen, frozenset(chain(*later, self.output, more)))
         for condition in [each for each in self.conditions if table.columns.keys() >= set(each[0])]:
             self.conditions.remove(condition)
-            table.keep(_kept(condition[1], [table.columns[name] for name in condition[0]]))
+            table.filter(condition[1], condition[0])
 
 
 class JoinSide:
@@ -288,6 +354,18 @@ class SolutionTable:
     def __init__(self) -> None:
         self.columns: dict[str, Column] = {}
         self.size = 1
+
+    def empty(self) -> "SolutionTable":
+        """Another that has nothing joined."""
+        return SolutionTable()
+
+    def as_side(self) -> Named:
+        """These solutions, to be joined."""
+        return tuple(self.columns), Solutions(self)
+
+    def filter(self, holds: Test, names: Sequence[str]) -> None:
+        """Keep the solutions for whose variables a condition holds."""
+        self.keep(_kept(holds, [self.columns[name] for name in names]))
 
     def cost(self, names: Sequence[str], side: JoinSide) -> tuple[int, float]:
         """How soon to join a side: when all is bound first, then what multiplies the solutions least, products last."""

@@ -8,9 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from math import isclose
 
 from streamgauge.incremental import Evaluator, SnapshotContents, Snapshots, UnsupportedError
+from streamgauge.incremental.snapshot import LEAST
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.terms import Row, Triple
@@ -65,9 +67,9 @@ def by_changes(case: Case) -> tuple[Row, ...] | None:
     return _columns(case, evaluator.variables, evaluator.solutions())
 
 
-def by_snapshots(case: Case) -> tuple[Row, ...] | None:
-    """The rows of the incremental evaluator's operators over a whole content."""
-    contents = SnapshotContents()
+def by_snapshots(case: Case, least: int = LEAST) -> tuple[Row, ...] | None:
+    """The rows of the incremental evaluator's operators over a whole content, by numbers from ``least`` triples on."""
+    contents = SnapshotContents(again=True, least=least)
     try:
         evaluator = Snapshots(case.form, contents, names=tuple(case.dataset.named), ranked=True)
     except UnsupportedError:
@@ -88,7 +90,12 @@ def _columns(case: Case, variables: Sequence[str], bag: object) -> tuple[Row, ..
     return tuple(tuple(row[place] for place in at) for row in rows)
 
 
-EVALUATORS: dict[str, Evaluate] = {"definition": by_definition, "changes": by_changes, "snapshots": by_snapshots}
+EVALUATORS: dict[str, Evaluate] = {
+    "definition": by_definition,
+    "changes": by_changes,
+    "snapshots": by_snapshots,
+    "numbers": partial(by_snapshots, least=0),
+}
 
 
 def legal_answers(case: Case) -> list[Legal]:

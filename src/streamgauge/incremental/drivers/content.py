@@ -7,10 +7,10 @@ whether the content has changed between two looks, exactly or as far as an answe
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
-from itertools import count
-from typing import TypeAlias
+from itertools import count, groupby
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from streamgauge.incremental.plan import Feed, Follow
+from streamgauge.incremental.plan import Feed, Follow, unheard
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.model.query import ContinuousQuery
@@ -18,6 +18,9 @@ from streamgauge.model.semantics import R2S, Changes, Report, Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.query.stamps import stamp, time_fact, uses_timestamp
 from streamgauge.query.traversal import every_pattern
+
+if TYPE_CHECKING:
+    from streamgauge.incremental.term_ids import IdTriples, TermIds
 
 
 class Holding:
@@ -56,8 +59,14 @@ def border(facts: Iterable[Fact], at: int) -> int | None:
     return min(times, default=None)
 
 
-Arrival: TypeAlias = tuple[int, tuple[Triple, ...], int]
-"""Time (ms), the triples that arrived at it, and a number when they end (0 when they do not)."""
+Arrival: TypeAlias = tuple[int, Sequence[Triple], int]
+"""Time (ms), the triples that arrived at it, and a number when they end (0 when they do not).
+
+Triples by the numbers of their terms may have arrived later too; they do not end.
+"""
+
+PIECES: Final = 16
+"""Pieces that a content has of triples by numbers, at most."""
 
 
 class Latest:
@@ -221,12 +230,13 @@ class WindowContent:
         self._enter, self._leave, self._latest = enter, leave, latest
         self._follow = follow if isinstance(change_detector, AnyChange) and latest is None else None
         self._live: deque[Arrival] = deque()
-        self._waiting: list[tuple[int, tuple[Triple, ...], int | None]] = []
+        self._waiting: list[tuple[int, Sequence[Triple], int | None]] = []
         self._ends: list[tuple[int, int, Arrival]] = []
         self._running: set[int] = set()
         self._numbers = count(1)
         self._ended = 0
         self._changes = change_detector
+        self._unheard = leave is unheard and change_detector is None and latest is None
 
     @property
     def telling(self) -> bool:
@@ -248,17 +258,32 @@ class WindowContent:
         """The times (ms) of the oldest and the newest arrival in scope, ended ones included; ``None`` without any."""
         return (self._live[0][0], self._live[-1][0]) if self._live else None
 
-    def graphs(self) -> list[tuple[Triple, ...]]:
+    def graphs(self) -> list[Sequence[Triple]]:
         """The triples that are held, arrival by arrival."""
         running = self._running
         return [triples for _, triples, number in self._live if not number or number in running]
+
+    def columns(self, ids: "TermIds") -> "list[IdTriples]":
+        """The same by the numbers of their terms, which are looked up once: as such they are held from now on."""
+        pieces: list[IdTriples] = []
+        if self._running or self._ended:
+            return [ids.of_triples([(0, triples)]) for triples in self.graphs()]
+        for numbered, group in groupby(self._live, lambda each: hasattr(each[1], "ids")):
+            if numbered:
+                pieces += [triples for _, triples, _ in group]  # type: ignore[misc]
+            else:
+                pieces.append(ids.of_triples([(time, triples) for time, triples, _ in group]))
+        if len(pieces) > PIECES:
+            pieces = [ids.joined(pieces)]
+        self._live = deque((int(each.times[0]), each, 0) for each in pieces)
+        return pieces
 
     @property
     def follows(self) -> bool:
         """Whether triples can enter with a stop wherever a pattern finds something."""
         return self._follow is not None
 
-    def follow(self, time: int, triples: tuple[Triple, ...], until: int | None) -> Iterator[None]:
+    def follow(self, time: int, triples: Sequence[Triple], until: int | None) -> Iterator[None]:
         """Triples enter as by ``enter``, with a stop after each that changes what a pattern finds."""
         if self._follow is None or not self._keep(time, triples, until):
             return
@@ -268,11 +293,11 @@ class WindowContent:
             yield
             self._came(triples)
 
-    def _came(self, triples: tuple[Triple, ...]) -> None:
+    def _came(self, triples: Sequence[Triple]) -> None:
         if self._changes is not None:
             self._changes.came(triples)
 
-    def enter(self, time: int, triples: tuple[Triple, ...], until: int | None) -> None:
+    def enter(self, time: int, triples: Sequence[Triple], until: int | None) -> None:
         """Triples of ``time`` (ms), which never goes back, enter; they end at ``until``."""
         if not self._keep(time, triples, until):
             return
@@ -282,7 +307,7 @@ class WindowContent:
         if self._latest is not None:
             self._latest.came(time, triples)
 
-    def _keep(self, time: int, triples: tuple[Triple, ...], until: int | None) -> bool:
+    def _keep(self, time: int, triples: Sequence[Triple], until: int | None) -> bool:
         """Keep an arrival; whether it holds anything."""
         if not triples:
             return False
@@ -291,7 +316,7 @@ class WindowContent:
         self._live.append((time, triples, 0))
         return True
 
-    def _will_end(self, time: int, triples: tuple[Triple, ...], until: int) -> bool:
+    def _will_end(self, time: int, triples: Sequence[Triple], until: int) -> bool:
         """Keep an entry that ends; whether it holds at all."""
         entry = (time, triples, next(self._numbers))
         self._live.append(entry)
@@ -310,9 +335,16 @@ class WindowContent:
         live = self._live
         if not live or live[0][0] >= first:
             return
-        gone = []
+        gone: list[Arrival] = []
         while live and live[0][0] < first:
-            gone.append(live.popleft())
+            time, triples, number = live.popleft()
+            if isinstance(triples, tuple):
+                gone.append((time, triples, number))
+                continue
+            over, left = cast("IdTriples", triples).split(first)
+            gone.append((time, over, number))
+            if left is not None:
+                live.appendleft((first, left, number))
         self._went(self._unended(gone))
 
     def crop(self, size: int) -> None:
@@ -347,6 +379,8 @@ class WindowContent:
         return kept
 
     def _went(self, entries: list[Arrival]) -> None:
+        if self._unheard:
+            return
         gone: list[Triple] = []
         for _, triples, _ in entries:
             gone += triples
@@ -366,7 +400,7 @@ class BufferedContent(WindowContent):
         """Nothing is held, nothing waits and nothing has changed since the last look."""
         return not self._waiting and super().still
 
-    def enter(self, time: int, triples: tuple[Triple, ...], until: int | None) -> None:
+    def enter(self, time: int, triples: Sequence[Triple], until: int | None) -> None:
         """Triples of ``time`` (ms) wait."""
         self._waiting.append((time, triples, until))
 

@@ -17,10 +17,12 @@ from streamgauge.incremental.evaluator import KeptAnswer
 from streamgauge.incremental.plan import JoinPool
 from streamgauge.incremental.snapshot import SnapshotContents, Snapshots
 from streamgauge.incremental.window_joins import WindowJoins
+from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Borders, Due, Report, Scope, Semantics, Tick
 from streamgauge.model.terms import Term, Triple
 from streamgauge.query.stamps import stamps_graph, uses_timestamp
+from streamgauge.query.traversal import every_pattern
 
 NEVER = 2**62
 """A time (ms) after everything."""
@@ -132,15 +134,24 @@ QueryEvaluator: TypeAlias = KeptAnswer | Snapshots
 """The answer of a query over contents that move."""
 
 
-def evaluators(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tuple[JoinPool, list[QueryEvaluator]]:
+DENSE_OVERLAP: Final = 6
+"""The same for one pattern of different properties over triples by the numbers of their terms, many of them."""
+
+DENSE: Final = 5_000
+"""Triples in a window from which on they are many: measured, a star at 5 looks costs the same at 700."""
+
+
+def evaluators(
+    queries: Sequence[ContinuousQuery], semantics: Semantics, overlap: int = OVERLAP
+) -> tuple[JoinPool, list[QueryEvaluator]]:
     """Evaluators for queries with the same windows and static data, and what they have in common.
 
-    ValueError for what they do not do.
+    Contents are looked at whole where ``overlap`` looks at most see one triple. ValueError for what they do not do.
     """
     first, empty = queries[0], semantics.empty_aggregate
     names = [f"<{each.name}>" for each in first.windows if each.name is not None]
-    if all(looks_rarely(query, semantics) for query in queries):
-        contents = SnapshotContents()
+    if all(looks_rarely(query, semantics, overlap) for query in queries):
+        contents = SnapshotContents(again=any(each.window.size > each.window.slide for each in first.windows))
         return contents, [Snapshots(query.form, contents, empty, names, ranked=True) for query in queries]
     pool = WindowJoins(first.static)
     common = CommonGroups(pool.pull) if len(queries) > 1 else None
@@ -151,7 +162,27 @@ def evaluators(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tupl
     return pool, list(kept)
 
 
-def looks_rarely(query: ContinuousQuery, semantics: Semantics) -> bool:
+def is_dense(queries: Sequence[ContinuousQuery], triples: int, span: int) -> bool:
+    """Whether windows hold many triples where ``triples`` come in ``span`` ms, and queries are one pattern each.
+
+    Then it is worth it to look at whole contents more often.
+    """
+    longest = max(each.window.size for each in queries[0].windows)
+    return triples * longest >= DENSE * max(span, 1) and all(map(_is_star, queries))
+
+
+def _is_star(query: ContinuousQuery) -> bool:
+    """Whether a query is one basic graph pattern of different properties, and what is made of its solutions."""
+    found = list(every_pattern(query.form.pattern))
+    blocks = [each for each in found if isinstance(each, al.BGP)]
+    plain = (al.BGP, al.Project, al.Filter, al.Extend, al.Group)
+    if len(blocks) != 1 or not all(isinstance(each, plain) for each in found):
+        return False
+    properties = [each.predicate for each in blocks[0].patterns]
+    return all(isinstance(each, str) for each in properties) and len(set(properties)) == len(properties)
+
+
+def looks_rarely(query: ContinuousQuery, semantics: Semantics, overlap: int = OVERLAP) -> bool:
     """Whether only closes (or periods) are looked at, few of which see the same triple, and nothing else is to join."""
     if query.static or uses_timestamp(query.form) or any(each.window.kind != "time" for each in query.windows):
         return False
@@ -161,7 +192,7 @@ def looks_rarely(query: ContinuousQuery, semantics: Semantics) -> bool:
         step = semantics.period
     else:
         return False
-    return max(each.window.size for each in query.windows) <= OVERLAP * step
+    return max(each.window.size for each in query.windows) <= overlap * step
 
 
 class TimeFrame:
@@ -227,7 +258,7 @@ class CountFrame:
         span = self.content.span
         return (self._t0, self._t0) if span is None else (span[0], span[1] + self._after)
 
-    def arrive(self, time: int, triples: tuple[Triple, ...], until: int | None) -> None:
+    def arrive(self, time: int, triples: Sequence[Triple], until: int | None) -> None:
         """Triples of its stream have come."""
         for triple in triples:
             self._count += 1
@@ -283,7 +314,7 @@ def frames(queries: Sequence[ContinuousQuery], semantics: Semantics, pool: JoinP
     for each in windows:
         graph = _graph(each)
         content = held(*pool.feeds(graph), change_detector(queries, semantics), latest[each.name], pool.follow(graph))
-        pool.see(graph, content.graphs)
+        pool.see(graph, content.graphs, content.columns)
         made.append(_frame(each, content, semantics, t0))
     return tuple(made)
 

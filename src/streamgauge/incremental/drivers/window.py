@@ -11,6 +11,8 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, TypeAlias
 
 from streamgauge.incremental.drivers.frames import (
+    DENSE_OVERLAP,
+    OVERLAP,
     CountFrame,
     Frame,
     QueryEvaluator,
@@ -18,6 +20,7 @@ from streamgauge.incremental.drivers.frames import (
     closing,
     evaluators,
     frames,
+    is_dense,
     looks_rarely,
 )
 from streamgauge.model import algebra as al
@@ -32,6 +35,7 @@ from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError
 
 if TYPE_CHECKING:
     from streamgauge.formats.batches import ElementBatch
+    from streamgauge.incremental.term_ids import IdTriples
 
 
 class Admission:
@@ -138,8 +142,8 @@ def answer_kind(form: al.QueryForm) -> AnswerKind:
 
 _EARLY = -(2**62)
 
-Arrive: TypeAlias = Callable[[int, tuple[Triple, ...], int | None], None]
-"""Takes triples of a time (ms), and until when they hold (ms)."""
+Arrive: TypeAlias = Callable[[int, Sequence[Triple], int | None], None]
+"""Takes triples of a time (ms) on, and until when they hold (ms)."""
 
 Arrived: TypeAlias = tuple[int, tuple[Frame, ...], tuple[Triple, ...], int | None]
 """Time (ms), the windows of the stream, triples, until when (ms)."""
@@ -155,11 +159,8 @@ class WindowDriver:
 
     def __init__(self, asked: Sequence[tuple[ContinuousQuery, Emit]], semantics: Semantics) -> None:
         self._queries, self._semantics = [query for query, _ in asked], semantics
-        self._pool, answers = evaluators(self._queries, semantics)
-        self._streamings = [
-            RelationToStream(query.form, answer, query.r2s or semantics.r2s, semantics, emit)
-            for (query, emit), answer in zip(asked, answers, strict=True)
-        ]
+        self._emits = [emit for _, emit in asked]
+        self._evaluate_with(OVERLAP)
         query = self._queries[0]
         self._half_open = semantics.borders is Borders.CLOSED_OPEN
         self._closing = closing(semantics)
@@ -176,6 +177,15 @@ class WindowDriver:
         self.late = 0
         if semantics.origin is not Origin.FIRST:
             self._begin(semantics.t0)
+
+    def _evaluate_with(self, overlap: int) -> None:
+        """Evaluators that look at whole contents where so many looks see one triple."""
+        semantics = self._semantics
+        self._pool, answers = evaluators(self._queries, semantics, overlap)
+        self._streamings = [
+            RelationToStream(query.form, answer, query.r2s or semantics.r2s, semantics, emit)
+            for query, answer, emit in zip(self._queries, answers, self._emits, strict=True)
+        ]
 
     def _begin(self, t0: int) -> None:
         query, semantics = self._queries[0], self._semantics
@@ -213,9 +223,40 @@ class WindowDriver:
         self._come_with_watermark(self._greatest - bound)
 
     def push_batch(self, batch: "ElementBatch") -> None:
-        """Elements have come, in their order."""
+        """Elements have come, in their order: in columns where contents are looked at whole."""
+        times = batch.times
+        if self._greatest == _EARLY and is_dense(self._queries, len(batch.added) // 3, int(times[-1] - times[0])):
+            self._evaluate_with(DENSE_OVERLAP)
+            if self._begun:
+                self._begin(self._t0)
+        rising = times[0] >= self._greatest and bool((times[1:] >= times[:-1]).all())
+        if not rising or self.bounded:
+            for element in batch.elements():
+                self.push(element)
+            return
+        if not self._admits(StreamElement(batch.stream, int(times[0]), int(batch.sequences[0]), ())):
+            return
+        enters = self._enters.get(batch.stream)
+        numbered = self._pool.numbered(batch) if enters else None
+        if enters and numbered is not None:
+            self._enter_batch(batch, numbered, enters)
+            return
         for element in batch.elements():
             self.push(element)
+
+    def _enter_batch(self, batch: "ElementBatch", triples: "IdTriples", enters: tuple[Arrive, ...]) -> None:
+        """Elements enter together as far as no report is due between them."""
+        times, clocks = batch.times, self._clocks
+        assert clocks is not None
+        at = int(times.searchsorted(self._t0))
+        while at < len(times):
+            self._come_to(int(times[at]))
+            until = max(at + 1, int(times.searchsorted(clocks.next + (not self._half_open))))
+            piece = triples.part(int(batch.borders[at]), int(batch.borders[until]))
+            for enter in enters:
+                enter(int(times[at]), piece, None)
+            at = until
+        self._greatest = int(times[-1])
 
     def _admits(self, element: StreamElement) -> bool:
         """Whether an element is of the query's streams; the first one begins the windows."""
@@ -235,6 +276,11 @@ class WindowDriver:
             self._report_up_to(time)
         self._release(time + 1)
         self._finish_batch(time)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether elements may be out of order, within a bound."""
+        return self._semantics.lateness is not None
 
     def close(self) -> None:
         """No more input, nothing further is due; StreamNameError when elements came, but not one that is asked for."""
@@ -428,9 +474,13 @@ class DriverGroup:
         self.late += self._missed() != before
 
     def push_batch(self, batch: "ElementBatch") -> None:
-        """Elements have come, in their order."""
-        for element in batch.elements():
-            self.push(element)
+        """Elements have come, in their order; one by one where they may be late for one and not for another."""
+        if any(driver.bounded for driver in self._drivers):
+            for element in batch.elements():
+                self.push(element)
+            return
+        for driver in self._drivers:
+            driver.push_batch(batch)
 
     def advance(self, time: int) -> None:
         """Nothing earlier than ``time`` (ms) will come."""

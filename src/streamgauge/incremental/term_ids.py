@@ -1,0 +1,145 @@
+"""Terms as small integers while windows hold them, and triples of a window in columns of these.
+
+A ``TermIds`` numbers the terms of the contents of one driver. Terms that neither a content nor the dictionary of the
+pipe has any more are forgotten from time to time, the others numbered anew: memory is bounded by what windows hold.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, compress
+from typing import Final, TypeAlias
+from weakref import WeakSet
+
+import numpy as np
+import numpy.typing as npt
+
+from streamgauge.formats.batches import ElementBatch, NumberedTerms, triples_of
+from streamgauge.model.terms import Term, Triple
+
+Ids: TypeAlias = npt.NDArray[np.int32]
+Places: TypeAlias = npt.NDArray[np.int64]
+
+SPARE: Final = 100_000
+"""Terms that may be forgotten before it is worth the while."""
+
+
+class TermIds:
+    """The number of each term; ``turn`` counts how often they were numbered anew."""
+
+    def __init__(self) -> None:
+        self.turn = 0
+        self._ids = NumberedTerms()
+        self._pieces: WeakSet[IdTriples] = WeakSet()
+        self._given: list[Term] = []
+        self._own: Ids = np.empty(0, np.int32)
+        self._least = 0
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @property
+    def terms(self) -> list[Term]:
+        """The term of each number."""
+        return self._ids.terms
+
+    def of(self, terms: Sequence[Term]) -> Ids:
+        """The numbers of terms, new ones for those that have none."""
+        return self._ids.of(terms)
+
+    def _of_given(self, terms: Sequence[Term]) -> Ids:
+        """The same for terms that are all different, of which most are new."""
+        found = list(map(self._ids.get, terms))
+        new = np.array([number is None for number in found], np.bool_)
+        numbers = np.empty(len(found), np.int32)
+        numbers[~new] = [number for number in found if number is not None]
+        fresh = list(compress(terms, new.tolist()))
+        numbers[new] = np.arange(len(self), len(self) + len(fresh))
+        self._ids.add(fresh)
+        return numbers
+
+    def known(self, term: Term) -> int:
+        """The number of a term, -1 for one that has none."""
+        return self._ids.get(term, -1)
+
+    def texts(self, ids: Ids) -> list[Term]:
+        """The terms of numbers."""
+        return list(map(self.terms.__getitem__, ids.tolist()))
+
+    def of_triples(self, arrivals: Sequence[tuple[int, Sequence[Triple]]]) -> "IdTriples":
+        """Triples that arrived at times (ms)."""
+        terms = list(chain.from_iterable(chain.from_iterable(triples for _, triples in arrivals)))
+        times = np.array([time for time, _ in arrivals], np.int64)
+        return self._kept(self.of(terms), np.repeat(times, [len(triples) for _, triples in arrivals]))
+
+    def of_batch(self, batch: ElementBatch) -> "IdTriples":
+        """The triples of a batch: numbers of its terms are looked up once, as long as batches share their list."""
+        if batch.terms is not self._given:
+            self._given, self._own = batch.terms, np.empty(0, np.int32)
+        if len(self._own) < len(batch.terms):
+            self._own = np.concatenate([self._own, self._of_given(batch.terms[len(self._own) :])])
+        return self._kept(self._own[batch.added], np.repeat(batch.times, np.diff(batch.borders)))
+
+    def joined(self, pieces: "Sequence[IdTriples]") -> "IdTriples":
+        """Pieces as one, in their order."""
+        if len(pieces) < 2:
+            return pieces[0] if pieces else self.of_triples([])
+        return self._kept(*(np.concatenate(each) for each in zip(*[(p.ids, p.times) for p in pieces], strict=True)))
+
+    def _kept(self, ids: Ids, times: Places) -> "IdTriples":
+        piece = IdTriples(self, ids, times)
+        self._pieces.add(piece)
+        return piece
+
+    def part(self, piece: "IdTriples", begin: int, end: int) -> "IdTriples":
+        """The triples of a piece from one place to another."""
+        return self._kept(piece.ids[3 * begin : 3 * end], piece.times[begin:end])
+
+    def forget(self) -> None:
+        """Forget the terms that nothing has any more, when they may be half of all."""
+        if len(self.terms) <= 2 * self._least + SPARE:
+            return
+        used = np.zeros(len(self.terms), np.bool_)
+        for piece in self._pieces:
+            used[piece.ids] = True
+        used[self._own] = True
+        numbers = np.cumsum(used, dtype=np.int32) - 1
+        for piece in self._pieces:
+            piece.ids = numbers[piece.ids]
+        self._own = numbers[self._own]
+        terms, self._ids = self.texts(np.flatnonzero(used).astype(np.int32)), NumberedTerms()
+        self._ids.add(terms)
+        self._least = len(self.terms)
+        self.turn += 1
+
+
+class IdTriples(Sequence[Triple]):
+    """Triples by the numbers of their terms, three for each, and the time (ms) of each, which never goes back."""
+
+    __slots__ = ("__weakref__", "_owner", "ids", "times")
+
+    def __init__(self, owner: TermIds, ids: Ids, times: Places) -> None:
+        self._owner, self.ids, self.times = owner, ids, times
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def __iter__(self) -> Iterator[Triple]:
+        return iter(triples_of(self._owner.terms, self.ids))
+
+    def __getitem__(self, at: object) -> Triple:  # type: ignore[override]
+        assert isinstance(at, int)
+        subject, predicate, end = self._owner.texts(self.ids[3 * at : 3 * at + 3])
+        return subject, predicate, end
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def part(self, begin: int, end: int) -> "IdTriples":
+        """The triples from one place to another."""
+        return self if (begin, end) == (0, len(self)) else self._owner.part(self, begin, end)
+
+    def split(self, first: int) -> "tuple[IdTriples, IdTriples | None]":
+        """The triples of before a time (ms), and the others if there are any."""
+        at = int(self.times.searchsorted(first))
+        return self.part(0, at), self.part(at, len(self)) if at < len(self) else None

@@ -1,0 +1,119 @@
+"""`live` given elements in columns says what it says when they come one by one: joined by numbers, or as texts."""
+
+from functools import partial
+from itertools import groupby
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.engines import load
+from streamgauge.formats.batches import ElementBatch, NumberedTerms
+from streamgauge.incremental import SnapshotContents, term_ids
+from streamgauge.incremental.drivers import frames
+from streamgauge.model.element import StreamElement
+from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
+from streamgauge.query import parse_sparql
+from streamgauge.semantics.definition import operator
+from streamgauge.semantics.profiles import PROFILES
+from streamgauge.semantics.refusal import meaningless
+from tests.engines.test_live import by_report, said, said_together
+from tests.examples import examples
+from tests.notation import STREAM
+from tests.semantics.draw import asked, semantics, streams, windows
+
+BY_NUMBERS = partial(SnapshotContents, least=0)
+
+
+def in_columns(numbers: NumberedTerms, elements: list[StreamElement]) -> ElementBatch:
+    added = numbers.of([term for each in elements for triple in each.added for term in triple])
+    return ElementBatch(
+        numbers.terms,
+        elements[0].stream,
+        np.array([each.time for each in elements], np.int64),
+        np.array([each.sequence for each in elements], np.int64),
+        np.cumsum([0, *[len(each.added) for each in elements]]),
+        added,
+    )
+
+
+class Batches:
+    """A session that is pushed elements in columns as far as they go together, in pieces of sizes that come round."""
+
+    def __init__(self, session, sizes, most=5):
+        self._session, self._sizes, self._most = session, sizes, most
+
+    def push_all(self, elements):
+        numbers, number = NumberedTerms(), 0
+        for alike, group in groupby(elements, lambda each: each.stream * (not each.removed and each.until is None)):
+            waiting = list(group)
+            while waiting:
+                size = self._sizes[number % len(self._sizes)]
+                number += 1
+                now, waiting = waiting[:size], waiting[size:]
+                if not alike:
+                    for each in now:
+                        self._session.push(each)
+                    continue
+                numbers = numbers if len(numbers) < self._most else NumberedTerms()
+                self._session.push_batch(in_columns(numbers, now))
+
+
+def said_in_columns(asked_for, elements, advance, sizes, least=BY_NUMBERS):
+    answers: list = [[] for _ in asked_for]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frames, "SnapshotContents", least)
+        patch.setattr(frames, "DENSE", 0)
+        patch.setattr(term_ids, "SPARE", 0)
+        session = load("live").start_all(
+            [(query, chosen, found.append) for (query, chosen), found in zip(asked_for, answers, strict=True)]
+        )
+        Batches(session, sizes).push_all(elements)
+        session.advance(advance)
+        session.close()
+    return answers
+
+
+@pytest.mark.slow
+@examples(25, prove=2000)
+@given(st.data(), st.lists(st.integers(1, 6), min_size=1, max_size=3), st.sampled_from([BY_NUMBERS, SnapshotContents]))
+def test_columns_are_answered_as_elements_are(data, sizes, contents):
+    over, chosen = data.draw(windows()), data.draw(semantics())
+    asked_for = [(data.draw(asked(over)), chosen) for _ in range(data.draw(st.integers(1, 2)))]
+    elements = data.draw(streams())
+    heard = not elements or any(element.stream in {each.stream for each in over} for element in elements)
+    if not heard or any(meaningless(query, chosen) or load("live").refuse(query, chosen) for query, _ in asked_for):
+        return
+    found = said_in_columns(asked_for, elements, 24, sizes, contents)
+    for (query, _), one, other in zip(asked_for, found, said_together(asked_for, elements, 24), strict=True):
+        sends = operator(query, chosen)
+        assert by_report(one, chosen.grain, sends) == by_report(other, chosen.grain, sends)
+
+
+QUERY = "SELECT ?s (COUNT(*) AS ?n) { ?s <urn:p> ?o . ?o <urn:q> ?v FILTER(?v > 3) } GROUP BY ?s"
+XSD = "http://www.w3.org/2001/XMLSchema#integer"
+
+
+@pytest.mark.parametrize("slide", [500, 1000, 2000])
+def test_windows_over_many_batches_of_ever_new_terms(slide):
+    """Batches that span windows, terms that are forgotten, copies of triples, contents on both sides of the limit."""
+    elements = [
+        StreamElement(
+            STREAM,
+            5 * at,
+            at,
+            (
+                (f"<urn:{at % 7}>", "<urn:p>", f"<urn:o{at - at % 2}>"),
+                (f"<urn:o{at - at % 2}>", "<urn:q>", f'"{at % 9}"^^<{XSD}>'),
+            ),
+        )
+        for at in range(1200)
+    ]
+    query = ContinuousQuery(parse_sparql(QUERY), (StreamWindow(STREAM, Window(2000, slide)),))
+    chosen = PROFILES["csparql"]
+    expected = said(query, chosen, elements, 6000)
+    assert len(expected) == 4000 // slide + 1
+    for least in (0, 500, 700):
+        found = said_in_columns([(query, chosen)], elements, 6000, [150, 37], partial(SnapshotContents, least=least))
+        assert by_report(found[0], chosen.grain, None) == by_report(expected, chosen.grain, None)
