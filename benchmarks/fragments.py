@@ -241,12 +241,14 @@ SIX = 6
 LOADING = """
 import sys
 from pathlib import Path
-from streamgauge.servers.fragments.writes.files import load
+from streamgauge.incremental.budget import gc_frozen
+from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.store.disk import DiskStore
-from streamgauge.servers.fragments.style import Style
+from streamgauge.servers.fragments.writes.feeds import load
 
 store = DiskStore(Path(sys.argv[2]))
-load(Path(sys.argv[1]), store, Style())
+with gc_frozen():
+    load(Path(sys.argv[1]), store, Style())
 store.close()
 """
 

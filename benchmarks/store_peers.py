@@ -5,7 +5,7 @@ All count by counters that a change keeps in its own transaction where the part 
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
 from pathlib import Path
 from typing import Protocol
@@ -261,7 +261,11 @@ class BlocksOnSqlite:
         self._base.execute("COMMIT")
 
     def show(self) -> None:
-        """It is shown already."""
+        """Do nothing: a committed change is seen by readers."""
+
+    def fill(self, records: Sequence[tuple[bytes, bytes]]) -> None:
+        """One transaction."""
+        self.commit(dict(records))
 
     def close(self) -> None:
         """Let it go."""

@@ -40,7 +40,7 @@ DELAY: Match = (None, f"<{TRAIN}p4>", None, None)
 
 
 def departure(number: int) -> str:
-    """Its IRI."""
+    """The IRI of the departure of that number."""
     return f"<http://example.org/departure/{number}>"
 
 

@@ -31,7 +31,7 @@ ELEMENTS: Final = 2_000
 
 
 class TimelineError(MistakeError, ValueError):
-    """What cannot be drawn; the sentence says why."""
+    """A run that cannot be drawn; the sentence says why."""
 
 
 class TimelinePicture:
@@ -52,7 +52,7 @@ class TimelinePicture:
 
 @dataclass(frozen=True)
 class _Scene:
-    """What is drawn of a run."""
+    """The parts of a run that are drawn."""
 
     name: str
     query: ContinuousQuery

@@ -126,7 +126,7 @@ COUNTS = [
 
 
 @pytest.mark.slow
-@examples(30, prove=1000)
+@examples(20, prove=1000)
 @given(st.data())
 def test_queries_that_have_an_aggregation_in_common_say_what_each_would_say_alone(data):
     """Queries with the same groups and other thresholds, where what each of them sends differs too."""

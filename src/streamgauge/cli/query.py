@@ -62,7 +62,7 @@ def _horizon(param: typer.CallbackParam, value: str | None) -> str | None:
 
 
 def _end(advance_to: str | None) -> End:
-    """Where time goes at the end of the streams: nowhere, unless something else was asked (docs/semantics.md)."""
+    """The end of time behind the streams: their own, unless something else was asked (docs/semantics.md)."""
     if advance_to is None:
         return "stream"
     return "windows" if advance_to == WINDOWS else duration(advance_to)

@@ -1,4 +1,4 @@
-"""Where commands print: the terminal, or what stands in for one."""
+"""The terminal that commands print to, or its stand-in."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LEAST: Final = 0.05
 
 
 class Tell(Protocol):
-    """Told what is being done and which share of all (0 to 1) is done; the share never goes back."""
+    """A function that hears what is being done and which share (0 to 1) is done; the share never goes back."""
 
     def __call__(self, what: str, share: float | None = None, /) -> None:
         """Tell; without a share the last one stands."""
@@ -82,7 +82,7 @@ def foretold(command: str, seconds: float, why: str) -> str | None:
 
 @contextmanager
 def telling(console: Console, command: str, every: float | None = None) -> Iterator[Tell]:
-    """Told what a command does, for as long as it does it; ``every`` seconds a line where there is no terminal."""
+    """The progress of a command while it runs; a line each ``every`` seconds where there is no terminal."""
     if console.is_terminal:
         with _bar(console) as bar:
             task = bar.add_task(command, total=None)

@@ -89,7 +89,7 @@ def dialect(engine: Engine) -> str | None:
 
 
 def command(engine: Engine) -> Sequence[str] | None:
-    """Its program on the pipe, ``None`` for one in Python; EngineUnavailableError says what is absent."""
+    """The engine's program on the pipe, ``None`` for one in Python; EngineUnavailableError says what is absent."""
     own = getattr(engine, "command", None)
     return None if own is None else cast(Sequence[str], own())
 
@@ -121,7 +121,7 @@ def java_program(name: str, home: str, how: str, program: Path) -> Callable[[], 
     """
 
     def command() -> list[str]:
-        """Its program on the pipe; EngineUnavailableError says how to get the jars, or a JDK."""
+        """The engine's program on the pipe; EngineUnavailableError says how to get the jars, or a JDK."""
         try:
             return java_command(jars(home, how, name), (program,), f"streamgauge.{name}.{program.stem}")
         except JvmError as error:

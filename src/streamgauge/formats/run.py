@@ -240,7 +240,7 @@ def read_header(path: str | Path, parse: Parse) -> RunHeader:
 
 
 def stream_path(path: str | Path) -> Path:
-    """Where the stream table of a run is: what run.json says, else ``stream`` or ``stream.parquet`` in the folder."""
+    """The path of a run's stream table: the one in run.json, else ``stream`` or ``stream.parquet`` in the folder."""
     root = Path(path)
     named = read_json(root / "run.json", FORMAT, VERSION).get("stream")
     candidates = [root / str(named)] if named else [root / "stream", root / "stream.parquet"]

@@ -84,7 +84,7 @@ class RunStore(Generic[Result]):
     suffix: str = ""
 
     def place(self, name: str) -> Path:
-        """Where the result of that name is, or will be."""
+        """The path of the result of that name, which may be still to come."""
         return self.folder / f"{name}{self.suffix}"
 
     def finished(self, name: str) -> Result | None:

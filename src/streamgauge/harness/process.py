@@ -70,7 +70,7 @@ class ChildProcess(subprocess.Popen[bytes]):
                     fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE)
 
     def how(self) -> str:
-        """Its exit code in words, as far as it has one, with the kernel's reason where that can be read."""
+        """The exit code in words, as far as it has one, with the kernel's reason where that can be read."""
         code = self.poll()
         return "no exit code yet" if code is None else in_words(code, self._kills, kernel_kills())
 
@@ -121,7 +121,7 @@ class ChildProcess(subprocess.Popen[bytes]):
         return left
 
     def await_end(self, seconds: float = END_S) -> int:
-        """Its exit code, waited for so long; then it is ended with all that it started."""
+        """The exit code, waited for so long (s); then the process is ended with all that it started."""
         try:
             return self.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -166,7 +166,7 @@ class ServerProcess:
         self.address = ""
 
     def wait(self) -> str:
-        """Its address, once it serves; ServiceError when it ends before, or does not serve in time."""
+        """The address, once the server serves; ServiceError when it ends before, or does not serve in time."""
         limit = start_limit(READY_S)
         until = time.monotonic() + limit
         while not (found := _ADDRESS.search(self._process.first_words())):

@@ -340,7 +340,7 @@ class DistinctAccumulator(Accumulator):
 
     @property
     def cost(self) -> int:
-        """As without DISTINCT."""
+        """The same as without DISTINCT."""
         return self._inner.cost
 
     def add(self, value: Cell, copies: int) -> None:

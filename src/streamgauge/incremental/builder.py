@@ -10,7 +10,7 @@ from streamgauge.incremental.aggregates import Grouped
 from streamgauge.incremental.band_join import BandJoin
 from streamgauge.incremental.bands import band
 from streamgauge.incremental.budget import EvaluationBudget
-from streamgauge.incremental.common_groups import CommonGroup, CommonGroups
+from streamgauge.incremental.common_groups import CommonGroup, CommonGroups, threshold
 from streamgauge.incremental.conditions import Batch, conjuncts, reads_patterns
 from streamgauge.incremental.operators import (
     Both,
@@ -261,6 +261,8 @@ class Builder:
             inner = inner.pattern
         if isinstance(inner, al.BGP | al.Graph | al.Values | al.Join):
             return self._join(operands(inner), parts, needed)
+        if isinstance(inner, al.Group) and self.common is not None and self.domain is None:
+            return self._kept(self._common_group(inner, self.common, parts), parts)
         return self._kept(self.build(inner, needed.union(*map(reads, parts))), parts, firm(inner))
 
     def _exists(self, built: Operator, condition: al.Expression, left: Sequence[al.TriplePattern]) -> Operator:
@@ -375,12 +377,18 @@ class Builder:
         """An aggregation, that of another query where there is the same."""
         if self.common is None or self.domain is not None:
             return self._own_group(group)
-        known = self.common.known.get(group)
+        return self._common_group(group, self.common, ())
+
+    def _common_group(self, group: al.Group, common: CommonGroups, conditions: Sequence[al.Expression]) -> Operator:
+        """A reader of an aggregation, of those rows at least for which the conditions hold."""
+        known = common.known.get(group)
         if known is None:
-            known = self.common.known[group] = self._with(CommonGroup(self._own_group(group), self.pull))
+            known = common.known[group] = self._with(CommonGroup(self._own_group(group), self.pull))
         else:
             self.groups.append((group, known.grouped))
-        return known.tap()
+        names = [variable.name for variable, _ in group.aggregates]
+        limit = next((found for each in conditions if (found := threshold(each, names)) is not None), None)
+        return known.tap() if limit is None else known.tap_beyond(limit)
 
     def _own_group(self, group: al.Group) -> Grouped:
         arguments = [aggregate.argument for _, aggregate in group.aggregates if aggregate.argument is not None]

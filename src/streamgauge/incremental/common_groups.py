@@ -1,14 +1,49 @@
 """Aggregations that several queries of a session have in common, each kept once.
 
-A hundred queries with the same pattern and aggregates, of which each has another HAVING, take in a triple once; each
-query filters the rows that changed. The queries have the same windows and the same static data.
+A hundred queries with the same pattern and aggregates, of which each has another HAVING, take in a triple once. Where
+HAVING compares an aggregate with a number, the queries stand in the order of their numbers: a row that changed is
+handed to those whose number it passes, and costs nothing for the others. The queries have the same windows and the same
+static data.
 """
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import inf
+from typing import Final
 
 from streamgauge.incremental.aggregates import Grouped
-from streamgauge.incremental.operators import Pull, Shared, Tap
+from streamgauge.incremental.operators import Bag, Pull, Shared, Tap, add, add_all
 from streamgauge.model import algebra as al
+from streamgauge.model.terms import Term
+
+_SLACK: Final = 1e-9
+"""How near to a number, in proportion, a value is handed over all the same: the query's filter compares exactly."""
+
+_ABOVE: Final = {">": True, ">=": True, "<": False, "<=": False}
+_MIRRORED: Final = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """A comparison of a variable with a number: whether it lets pass what is above, and the number."""
+
+    name: str
+    above: bool
+    number: float
+
+
+def threshold(condition: al.Expression, names: Iterable[str]) -> Threshold | None:
+    """The comparison of one of these variables with a number that a condition is; ``None`` for any other condition."""
+    if not isinstance(condition, al.Call) or condition.operator not in _ABOVE:
+        return None
+    left, right, operator = *condition.arguments, condition.operator
+    if isinstance(right, al.Var):
+        left, right, operator = right, left, _MIRRORED[operator]
+    if not isinstance(left, al.Var) or not isinstance(right, str) or left.name not in names:
+        return None
+    number = _number(right)
+    return None if number is None else Threshold(left.name, _ABOVE[operator], number)
 
 
 class CommonGroup(Shared):
@@ -17,12 +52,63 @@ class CommonGroup(Shared):
     def __init__(self, grouped: Grouped, pull: Pull) -> None:
         super().__init__(grouped, pull)
         self.grouped = grouped
+        self._whole: list[Tap] = []
+        self._ordered: dict[tuple[str, bool], _OrderedTaps] = {}
 
     def tap(self) -> Tap:
-        """One more reader."""
+        """One more reader, of all rows."""
+        made = self._late_tap()
+        self._whole.append(made)
+        return made
+
+    def _late_tap(self) -> Tap:
         made = super().tap()
         made.pending = dict.fromkeys(self.grouped.rows, 1)
         return made
+
+    def tap_beyond(self, limit: Threshold) -> Tap:
+        """One more reader, of the rows that may pass a threshold."""
+        made = self._late_tap()
+        key = limit.name, limit.above
+        if key not in self._ordered:
+            self._ordered[key] = _OrderedTaps(self.grouped.variables.index(limit.name), limit.above)
+        self._ordered[key].add(limit.number, made)
+        return made
+
+    def hand(self, change: Bag) -> None:
+        """Hand a change to the readers."""
+        for tap in self._whole:
+            add_all(tap.pending, change)
+        for ordered in self._ordered.values():
+            ordered.hand(change)
+
+
+class _OrderedTaps:
+    """Readers in the order of their numbers, with which the values in the column ``at`` are compared."""
+
+    def __init__(self, at: int, above: bool) -> None:
+        self._at, self._above = at, above
+        self._numbers: list[float] = []
+        self._taps: list[Tap] = []
+
+    def add(self, number: float, tap: Tap) -> None:
+        place = bisect_right(self._numbers, number)
+        self._numbers.insert(place, number)
+        self._taps.insert(place, tap)
+
+    def hand(self, change: Bag) -> None:
+        for row, count in change.items():
+            for tap in self._passed(row[self._at]):
+                add(tap.pending, row, count)
+
+    def _passed(self, value: Term | None) -> Sequence[Tap]:
+        number = None if value is None else _number(value)
+        if number is None:
+            return self._taps
+        slack = _SLACK * abs(number)
+        if self._above:
+            return self._taps[: bisect_right(self._numbers, number + slack)]
+        return self._taps[bisect_left(self._numbers, number - slack) :]
 
 
 @dataclass
@@ -31,3 +117,12 @@ class CommonGroups:
 
     pull: Pull
     known: dict[al.Group, CommonGroup] = field(default_factory=dict)
+
+
+def _number(term: Term) -> float | None:
+    """About the value of a literal, whatever its type; ``None`` where its text is no finite number."""
+    try:
+        value = float(term[1 : term.index('"', 1)])
+    except ValueError:
+        return None
+    return value if -inf < value < inf else None

@@ -294,7 +294,9 @@ class FilterRows:
     def pull(self) -> Bag:
         """The rows of the change for which the condition holds."""
         change = self._inner.pull()
-        kept = self._condition.holds(change) if change else ()
+        if not change:
+            return change
+        kept = self._condition.holds(change)
         return {row: count for (row, count), keep in zip(change.items(), kept, strict=True) if keep}
 
 
@@ -308,7 +310,9 @@ class Compute:
     def pull(self) -> Bag:
         """The rows of the change with their values."""
         change = self._inner.pull()
-        values = self._value.values(change) if change else ()
+        if not change:
+            return change
+        values = self._value.values(change)
         self._effort.spend(sum(len(value) for value in values if value) // CELL)
         return {(*row, value): count for (row, count), value in zip(change.items(), values, strict=True)}
 
@@ -439,8 +443,12 @@ class Shared(Stateful):
         self._fetched = self._pull.number
         change = self.inner.pull()
         if change:
-            for tap in self._taps:
-                add_all(tap.pending, change)
+            self.hand(change)
+
+    def hand(self, change: Bag) -> None:
+        """Hand a change to every tap."""
+        for tap in self._taps:
+            add_all(tap.pending, change)
 
 
 class Tap:

@@ -5,15 +5,15 @@ and ALP): pairs are a set; a path of length zero joins every node of the graph, 
 path, with itself.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.operators import Bag, Operator, Stateful, add, collect
 from streamgauge.incremental.reach import Edge, ReachedNodes, SteppedNodes
 from streamgauge.model import algebra as al
-from streamgauge.model.terms import Term
+from streamgauge.model.terms import Row, Term
 
 START, END, NODE = ".start", ".end", ".node"
 _ONCE: Final = "?"
@@ -67,15 +67,16 @@ class Reachability(Stateful):
 
     def pull(self) -> Bag:
         """The pairs that came and went."""
-        edges, starts = self._edges.pull(), self._demand.pull()
-        touched = _came(starts) + _went(starts)
+        came, gone = _signed(self._edges.pull())
+        asked, dropped = _signed(self._demand.pull())
+        touched: list[Term] = []
         if self._same is not None:
-            own = self._same.pull()
-            self._own.update(_came(own))
-            self._own.difference_update(_went(own))
-            touched += [*_came(own), *_went(own)]
+            own, strange = _signed(self._same.pull())
+            self._own.update(_nodes(own))
+            self._own.difference_update(_nodes(strange))
+            touched = _nodes((*asked, *dropped, *own, *strange))
         change: Bag = {}
-        moves = self._nodes.change(_pairs(edges, 1), _pairs(edges, -1), _came(starts), _went(starts))
+        moves = self._nodes.change(_edges(came), _edges(gone), _nodes(asked), _nodes(dropped))
         for start, lost, gained in moves:
             for ends, count in ((lost, -1), (gained, 1)):
                 if ends:
@@ -93,17 +94,22 @@ class Reachability(Stateful):
                 add(change, (node, node), 1 if placed else -1)
 
 
-def _pairs(change: Bag, sign: int) -> list[Edge]:
-    """The edges of one sign."""
-    return [(source, target) for (source, target), count in change.items() if count * sign > 0 and source and target]
+def _signed(change: Bag) -> tuple[list[Row], list[Row]]:
+    """The rows that came, and those that went."""
+    came, gone = list[Row](), list[Row]()
+    for row, count in change.items():
+        (came if count > 0 else gone).append(row)
+    return came, gone
 
 
-def _came(change: Bag) -> list[Term]:
-    return [node for (node,), count in change.items() if count > 0 and node is not None]
+def _edges(rows: Sequence[Row]) -> Sequence[Edge]:
+    """Rows of two terms, both bound."""
+    return cast(Sequence[Edge], rows)
 
 
-def _went(change: Bag) -> list[Term]:
-    return [node for (node,), count in change.items() if count < 0 and node is not None]
+def _nodes(rows: Sequence[Row]) -> list[Term]:
+    """The terms of rows of one, which is bound."""
+    return [node for (node,) in rows if node is not None] if rows else []
 
 
 class PathSolutions:

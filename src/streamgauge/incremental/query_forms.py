@@ -273,7 +273,7 @@ class Ranking(Stateful):
         return collect((place[-1][: self._width], 1) for place in self._places.islice(self._first, self._end))
 
     def _placed(self, rows: Sequence[Row]) -> list[Place]:
-        """Where rows stand."""
+        """The places of rows in the order."""
         columns = [[_key(value, down) for value in values.values(rows)] for values, down in self._keys]
         texts = [row if None not in row else tuple(cell or "" for cell in row) for row in rows]
         return list(zip(*columns, texts, rows, strict=True))
@@ -329,6 +329,6 @@ def _sign(change: tuple[Row, int]) -> bool:
 
 
 def _key(term: str | None, down: bool) -> Place:
-    """Where a term stands: equal for terms that SPARQL has equal."""
+    """The place of a term in the order: equal for terms that SPARQL has equal."""
     key = _UNBOUND if term is None else value_key(read(term))
     return tuple(map(descending, key)) if down else key

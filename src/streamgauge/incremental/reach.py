@@ -109,10 +109,13 @@ class ReachedNodes:
         if (len(came) + len(gone)) * MANY > self.edges.size:
             self._again(came, gone)
         else:
-            self._leave(gone)
-            self._enter(came)
-        self.starts.update(asked)
-        self._ask(asked)
+            if gone:
+                self._leave(gone)
+            if came:
+                self._enter(came)
+        if asked:
+            self.starts.update(asked)
+            self._ask(asked)
         return ((start, lost, gained) for start, (lost, gained) in self._moves.items() if lost or gained)
 
     def _moved(self, start: Term, lost: AbstractSet[Term], gained: AbstractSet[Term]) -> None:

@@ -258,22 +258,22 @@ class PerKey(Matching):
         add_all(change, self._output.met(met))
 
     def _paired(self, lefts: Bag) -> Bag:
-        """A row for each on the left and each on the right that has its key: no two are the same."""
-        made, most = 0, self._effort.left // self._effort.weight
+        """A row for each on the left and each on the right that has its key: no two are the same.
+
+        They are counted before they are made: many that are let go of at once hold all other threads up.
+        """
         single, bags, rest_of = self._rights.single, self._rights.bags, self._rest
+        keys = list(self._lefts.keys_of(lefts))
+        made = sum(len(bags[key]) if key in bags else 1 for key in keys) if bags else len(lefts)
+        self._effort.spend(made * self._effort.weight)
         pairs: Bag = {}
-        for key, (row, count) in zip(self._lefts.keys_of(lefts), lefts.items(), strict=True):
+        for key, (row, count) in zip(keys, lefts.items(), strict=True):
             only = single.get(key)
             if only is not None:
-                made += 1
                 pairs[row + rest_of(only[0])] = count * only[1]
                 continue
-            made += len(bags[key])
-            if made > most:
-                break
             for other, times in bags[key].items():
                 pairs[row + rest_of(other)] = count * times
-        self._effort.spend(made * self._effort.weight)
         return pairs
 
     def _pairs(self, change: Bag, lefts: Bag, rights: Bag) -> None:

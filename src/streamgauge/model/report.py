@@ -35,12 +35,12 @@ class DueReport:
 
     @property
     def start(self) -> int:
-        """Where the earliest scope starts, ms."""
+        """The start of the earliest scope, ms."""
         return min(view.start for view in self.views)
 
     @property
     def end(self) -> int:
-        """Where the latest scope ends, ms."""
+        """The end of the latest scope, ms."""
         return max(view.end for view in self.views)
 
     @property

@@ -12,7 +12,7 @@ from streamgauge.model.tabular import html_table
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """When one element was handed over: application time ms, planned and real end of the hand-over (monotonic ns).
+    """The hand-over of an element: its application time (ms), the planned and the real end (monotonic ns).
 
     ``size`` counts its triples; an ``advance`` is a record with sequence -1 and size 0.
     """

@@ -17,7 +17,7 @@ class Report(StrEnum):
 
 
 class Tick(StrEnum):
-    """When arrived triples become visible to the window."""
+    """The moments at which arrived triples become visible to the window."""
 
     TUPLE = "tuple"  # triple by triple, in order, within an element
     ELEMENT = "element"  # element by element, in sequence order
@@ -54,7 +54,7 @@ class Scope(StrEnum):
 
 
 class Origin(StrEnum):
-    """Where t0, the start of the first window, comes from."""
+    """The origin of t0, the start of the first window."""
 
     FIXED = "fixed"  # the value of Semantics.t0
     FIRST = "first element"  # its time, floored to the time unit

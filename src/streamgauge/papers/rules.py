@@ -118,7 +118,7 @@ class UnknownRulesError(MistakeError, ValueError):
 
 
 class Equality(StrEnum):
-    """When two solutions are equal: as CSRBench's code has it, or as its paper means it."""
+    """The equality of two solutions: as CSRBench's code has it, or as its paper means it."""
 
     NUMBERS = "a solution with numbers by its numbers alone"
     WHOLE = "whole solutions"

@@ -40,7 +40,7 @@ def _keys(found: Sequence[Token]) -> Iterator[tuple[int, int]]:
 
 
 def _aliases(found: Sequence[Token], place: int) -> Iterator[tuple[int, int]]:
-    """Those of one GROUP BY, whose keys begin at a place."""
+    """The aliases of one GROUP BY, whose keys begin at a place."""
     opened: list[int] = []
     while place < len(found) and (opened or not (found[place].text == "}" or found[place].says(*_AFTER))):
         if found[place].text == "(":

@@ -50,7 +50,7 @@ def read_query(text: str, found: Sequence[Token], prologue: Prologue) -> al.Quer
 
 @dataclass(frozen=True, slots=True)
 class _Solutions:
-    """What stands behind SELECT and its columns: WHERE with grouping, HAVING and VALUES; ORDER BY; LIMIT, OFFSET."""
+    """The parts behind SELECT and its columns: WHERE with grouping, HAVING and VALUES; ORDER BY; LIMIT, OFFSET."""
 
     pattern: al.Pattern
     order: tuple[tuple[al.Expression, bool], ...]

@@ -301,7 +301,7 @@ class Classes:
         return [_joined(choice) for choice in product(*parts)]
 
     def _any(self, node: Term, members: list[Term], at: Var) -> list[Body]:
-        """Of a union; a reader that is lenient does without the members that are no conditions."""
+        """The conditions of a union; a lenient reader does without the members that are none."""
         found: list[Body] = []
         for each in members:
             try:
@@ -359,7 +359,7 @@ class Classes:
         raise OntologyError(self._unsupported(node, "a conclusion"))
 
     def _all_of(self, members: list[Term], body: Body, axiom: str, at: Var) -> list[Rule]:
-        """Of an intersection; a reader that is lenient does without the members that are no conclusions."""
+        """The conclusions of an intersection; a lenient reader does without the members that are none."""
         found: list[Rule] = []
         for each in members:
             try:

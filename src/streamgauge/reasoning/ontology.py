@@ -162,7 +162,7 @@ def disjoint_properties(classes: Classes, several: Sequence[Term], name: str, ax
 
 
 def _apart_by_one(classes: Classes, on: Term, ends: tuple[Var, Var], axiom: str) -> list[Rule]:
-    """Of a functional property, resources with different values differ; of its inverse, the values of such resources.
+    """Resources with different values of a functional property differ; so do, of its inverse, their values.
 
     ``ends`` are the end that is told apart, and the one by which it is.
     """

@@ -168,7 +168,7 @@ class LiteralTest:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Where all of ``body`` and ``tests`` holds, ``head`` does; ``axiom`` says which axiom the rule is from.
+    """A rule: ``head`` holds where all of ``body`` and ``tests`` does; ``axiom`` says which axiom the rule is from.
 
     A rule without a body states a fact. Predicates, and classes of rdf:type, may be variables (rules of equality).
     """

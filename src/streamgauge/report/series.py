@@ -211,7 +211,7 @@ class Point(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Its tooltip."""
+        """The tooltip."""
         return self.tip if isinstance(self.tip, str) else self.tip()
 
 

@@ -69,7 +69,7 @@ class TimelineScene(Protocol):
 
     @property
     def semantics(self) -> Semantics:
-        """Its operational semantics."""
+        """The operational semantics."""
         ...
 
     @property
@@ -303,7 +303,7 @@ class TimelinePanel:
 
 
 def _first(t0: int, element: int, last: int) -> int:
-    """Where the axis begins: at 0 where that is near, else at t0 or the first element."""
+    """The start of the axis: 0 where that is near, else t0 or the first element."""
     begun = min(t0, element)
     return min(t0, 0) if begun <= max(last - begun, 1) else begun
 

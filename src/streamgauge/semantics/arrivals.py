@@ -239,7 +239,7 @@ def triples(contents: Contents, counting: Counting = Counting.SET) -> Counter[tu
 
 
 def latest(inside: Iterable[Arrival]) -> dict[Triple, int]:
-    """When each triple of some arrivals came last, ms of application time."""
+    """The application time (ms) at which each triple of some arrivals came last."""
     times: dict[Triple, int] = {}
     for arrival in inside:
         for triple in arrival.triples:

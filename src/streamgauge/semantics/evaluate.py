@@ -73,7 +73,7 @@ class Loaded:
 
 
 def _come(before: Contents, now: Contents) -> Contents | None:
-    """What each window holds more than before; ``None`` where something has left."""
+    """The arrivals that each window holds more than before; ``None`` where something has left."""
     pairs = list(zip(before, now, strict=True))
     if any(new[: len(old)] != old for old, new in pairs):
         return None
@@ -230,7 +230,7 @@ class Snapshot:
             yield from ((fact, graph[1:-1]) for graph, fact in self._stamps(contents))
 
     def _stamps(self, contents: Contents) -> Iterator[tuple[Term, Triple]]:
-        """When each triple of a graph arrived last, with the graph of these facts; static data has no time."""
+        """The facts that say when each triple of a graph arrived last, with their graph; static data has no time."""
         for name in dict.fromkeys(self._names):
             together = (inside for own, inside in zip(self._names, contents, strict=True) if own == name)
             for triple, time in latest(chain.from_iterable(together)).items():

@@ -1,4 +1,4 @@
-"""Where pyoxigraph's answer is not known to be SPARQL 1.1's: there the definition evaluates the algebra itself.
+"""Queries for which pyoxigraph's answer is not known to be SPARQL 1.1's: the definition evaluates their algebra.
 
 pyoxigraph is asked for what it is proven on (``tests/semantics/test_pyoxigraph_gaps.py``), everything else is evaluated
 by ``streamgauge.sparql``. The choice has two parts: ``shape_gap`` looks at the query, ``ContentGaps`` at the literals

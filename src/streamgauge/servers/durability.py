@@ -114,7 +114,7 @@ class WitnessFile:
         os.pwrite(self._descriptor, pack(witness), 0)
 
     def follow(self, witness: Witness) -> None:
-        """As ``write``; where the disk refuses that, the witness lags behind, which it may."""
+        """The same as ``write``, but where the disk refuses, the witness lags behind, which is allowed."""
         try:
             os.pwrite(self._descriptor, pack(witness), 0)
         except OSError:

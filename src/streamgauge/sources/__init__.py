@@ -43,7 +43,7 @@ def check_place(url: str) -> None:
 
 
 def open_sink(url: str) -> Sink:
-    """Where messages go: URLs as for sources. SourceError."""
+    """The sink of a URL, which is as for sources; SourceError."""
     address = parse_address(url)
     sink: Sink = _transport(address, "open_sink").open_sink(address)
     return sink

@@ -19,5 +19,5 @@ class Backoff:
         return self._random.uniform(bound / 2, bound)
 
     def reset(self) -> None:
-        """It worked: begin with the first delay again."""
+        """Begin with the first delay again, after a success."""
         self._bound = self._first

@@ -333,7 +333,7 @@ class KafkaLog:
         )
 
     def begins(self) -> dict[int, int]:
-        """Where reading begins in each partition: at its first message, or at its end unless ``from=earliest``."""
+        """The first offset to read in each partition: its end, or its first message with ``from=earliest``."""
         earliest = self._options.from_ == "earliest"
         return {number: low if earliest else high for number, (low, high) in self._borders().items()}
 

@@ -20,7 +20,7 @@ _NAMED = re.compile(r"(?:<([^>]+)>|([A-Za-z][A-Za-z0-9+.-]*:[^?=]*))=(.+)", re.D
 
 @dataclass(frozen=True, slots=True)
 class NamedSource:
-    """Where a stream comes from: a path or URL, and the IRI of the stream that all of it is, ``None``: not said."""
+    """The source of a stream: a path or URL, and the IRI of the stream that all of it is, ``None``: not said."""
 
     address: str
     iri: str | None = None

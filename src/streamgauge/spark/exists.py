@@ -259,7 +259,7 @@ class Given:
         return join(self.relation, relation, reports)
 
     def free(self) -> dict[str, Column]:
-        """In which rows each outer variable is unbound outside, and so a variable in the pattern too."""
+        """The rows in which each outer variable is unbound outside, and so a variable in the pattern too."""
         free = {name: ~bound_in(self.key, index) for index, name in enumerate(self.names)}
         return {self.key: fn.lit(False), **free}
 

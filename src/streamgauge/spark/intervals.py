@@ -86,7 +86,7 @@ def _starts(stream: DataFrame, views: Sequence[View]) -> _Bounds:
 
 
 def _ends(stream: DataFrame, views: Sequence[View]) -> _Bounds:
-    """It goes when it is too early for the view, too far back in system time, or over by itself."""
+    """The end of a triple's stay: too early for the view, too far back in system time, or over by itself."""
     found = {"left": (fn.col("time") + 1, [view.first for view in views])}
     if "arrival" in stream.columns and views[-1].after:
         found["passed"] = (fn.col("arrival") + 1, [view.after for view in views])
@@ -231,7 +231,7 @@ _PAIR = ("window", *TRIPLE)
 
 @dataclass(frozen=True, slots=True)
 class ContentSizes:
-    """Of each report the number of (window, triple) pairs (``sizes``); the reports whose content is not the last one's.
+    """The number of (window, triple) pairs of each report (``sizes``); the reports whose content is not the last one's.
 
     The first report's is compared with the empty content; under ``Changes.ARRIVALS`` only what comes counts.
     """

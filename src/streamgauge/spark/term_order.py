@@ -41,7 +41,7 @@ def _tied(rows: Sequence[Row], found: Sequence[Place], order: Sequence[int], at:
 
 
 def places(keys: Sequence[Row], descending: Sequence[bool]) -> list[Place]:
-    """Where each row stands by its ORDER BY keys."""
+    """The place of each row by its ORDER BY keys."""
     columns = [ranks([row[index] for row in keys]) for index in range(len(descending))]
     found = []
     for row in range(len(keys)):

@@ -143,7 +143,7 @@ def _to_part(name: str) -> Cast:
 
 
 def _to_duration(kind: int) -> Cast:
-    """Of another duration the months or the seconds, the rest left out (19.1.4)."""
+    """The months or the seconds of another duration, the rest left out (19.1.4)."""
 
     def run(value: Value) -> Value | None:
         found = value.value

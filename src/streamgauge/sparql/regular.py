@@ -143,7 +143,7 @@ def expanded(text: str) -> int:
 
 
 def _piece(text: str, at: int) -> int:
-    """Where the character, the escape or the class that begins at a place ends."""
+    """The end of the character, the escape or the class that begins at a place."""
     if text[at] == "\\":
         closing = text.find("}", at) if text[at + 1 : at + 3] in ("p{", "P{") else -1
         return closing + 1 if closing >= 0 else min(at + 2, len(text))

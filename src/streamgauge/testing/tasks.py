@@ -92,7 +92,7 @@ class ConformanceSession:
             raise AssertionError("\n".join(_failure(stood)))
 
     def complaints(self, tasks: Sequence[ConformanceTask]) -> list[str]:
-        """What is wrong with the list itself: deviations without a reason, listed tasks that there are not."""
+        """The faults of the list itself: deviations without a reason, listed tasks that there are not."""
         names = {task.name for task in tasks}
         bare = [f"deviation {each.name!r} has no reason: write its why by hand" for each in self.listed if not each.why]
         absent = [case for each in self.listed for case in each.cases if case not in names]

@@ -152,7 +152,7 @@ def _watch(
 
 
 def _failed(arrivals: MergedStreams | None) -> Callable[[str], None]:
-    """Told why an engine ended by itself; without arrivals no engine is a program of its own."""
+    """A function that hears why an engine ended by itself; without arrivals no engine is a program of its own."""
 
     def failed(why: str) -> None:
         if arrivals is not None:

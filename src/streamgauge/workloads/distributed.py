@@ -65,7 +65,7 @@ class PlanReader(DataSourceReader):  # type: ignore[misc]
         self._plan, self._tasks = plan, tasks
 
     def partitions(self) -> Sequence[Ids]:
-        """As many tasks as are wanted."""
+        """The identifiers of each task."""
         ends = [self._plan.ids * number // self._tasks for number in range(self._tasks + 1)]
         return [Ids(first, end) for first, end in pairwise(ends)]
 

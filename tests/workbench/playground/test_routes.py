@@ -12,6 +12,7 @@ from streamgauge.formats.stream import write
 from streamgauge.model.answer import Answer
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.semantics.profiles import profile
+from streamgauge.workbench.rooms.playground import recordings
 from streamgauge.workbench.rooms.playground.examples import FIRST, examples
 from streamgauge.workbench.rooms.playground.result import result
 from streamgauge.workbench.rooms.playground.state import MOST_BYTES, of_link, to_json
@@ -117,6 +118,15 @@ def test_a_recording_is_diagnosed(bench):
     page = bench.post("/", data=form)
     assert unescape(found["headline"]) in unescape(page.text)
     assert "line 1 of the recording" in bench.post("/diagnose", json={**state, "recording": "?"}).json()["trouble"]
+
+
+def test_a_search_that_takes_too_long_says_what_is_known_by_then(bench, monkeypatch):
+    monkeypatch.setattr(recordings, "PATIENCE_S", -1)
+    state = {**to_json(FIRST), "b": None, "recording": lines(recorded(OPEN_CLOSED))}
+    found = bench.post("/diagnose", json=state).json()
+    assert found["headline"] == "No model that was tried gives these answers."
+    assert found["proof"].startswith("The search ended after -1 s of CPU, before all models were tried; 4 of 4 reports")
+    assert [each["word"] for each in found["reports"]] == ["wrong"] * 4
 
 
 def result_of(bench, link):

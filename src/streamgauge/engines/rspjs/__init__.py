@@ -37,7 +37,7 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
 
 
 def command() -> list[str]:
-    """Its program on the pipe; EngineUnavailableError says how to get Node and the package."""
+    """The engine's program on the pipe; EngineUnavailableError says how to get Node and the package."""
     node = shutil.which("node")
     if node is None:
         raise EngineUnavailableError("rsp-js needs Node 18 or newer: install it (Debian: apt-get install nodejs npm)")

@@ -36,7 +36,7 @@ def jars(variable: str, how: str, name: str) -> Path:
 
 
 def prepared(name: str) -> Path:
-    """Where ``streamgauge engines prepare`` puts the jars of an engine, unless told otherwise."""
+    """The folder in which ``streamgauge engines prepare`` puts the jars of an engine unless told otherwise."""
     return _cache() / "engines" / name
 
 

@@ -351,7 +351,7 @@ def _built(kind: Clone, source: Path) -> list[Path]:
 
 
 def _reference(kind: Clone, source: Path) -> str | None:
-    """Where the files of a branch are: ``""`` in the folder itself, else the branch's name; ``None`` for nowhere."""
+    """The place of a branch's files: ``""`` for the folder itself, else the branch's name; ``None`` for nowhere."""
     if all((source / file).is_file() for file in kind.files):
         return ""
     for name in (f"origin/{kind.branch}", kind.branch):

@@ -14,7 +14,7 @@ import pyoxigraph as ox
 
 from streamgauge.formats.bounded_files import ByteReader, bounded
 from streamgauge.formats.bounds import BoundError
-from streamgauge.formats.canonical import parse_term, to_term
+from streamgauge.formats.canonical import parse_term
 from streamgauge.formats.lines import Input
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError, obstacle
@@ -343,4 +343,4 @@ class Relabel:
             return self._known.setdefault(str(term), f"_:{self._prefix}b{len(self._known)}")
         if isinstance(term, ox.Triple):
             return f"<<( {' '.join(self.triple(term))} )>>"
-        return to_term(term)
+        return str(term)

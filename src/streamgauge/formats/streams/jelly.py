@@ -148,7 +148,7 @@ class _Bounded:
         self._back = self._last[offset:] if offset else b""
 
     def read(self, size: int = -1) -> bytes:
-        """As many bytes, or all; ValueError when they are more than a frame may have."""
+        """The next ``size`` bytes, or all; ValueError when they are more than a frame may have."""
         if size > self._limit:
             raise ValueError(f"a frame of {size} bytes: the limit is {self._limit}")
         wanted = self._limit + 1 if size < 0 else size

@@ -107,7 +107,7 @@ class Splitter:
                 yield token
 
     def _closed(self, line: bytes, position: int) -> int:
-        """Where the long literal that is open ends, when it does on this line."""
+        """The position behind the open long literal, or the line's end where it stays open."""
         if self._literal is None:
             return position
         close = _CLOSE[self._literal].match(line, position)

@@ -42,7 +42,7 @@ class Holding:
         self._holding[source] = now
 
     def border(self, source: Hashable) -> int | None:
-        """When a fact of the source begins or ends to hold next (ms of its clock); ``None`` when none will."""
+        """The time (ms of the source's clock) at which a fact begins or ends to hold next; ``None`` when none will."""
         facts, at = self._facts[source]
         return border(facts, at)
 
@@ -51,7 +51,7 @@ class Holding:
 
 
 def border(facts: Iterable[Fact], at: int) -> int | None:
-    """When one of the facts begins or ends to hold next after ``at`` (ms); ``None`` when none will."""
+    """The next time after ``at`` (ms) at which one of the facts begins or ends to hold; ``None`` when none will."""
     times = (time for fact in facts for time in (fact.initial, fact.final) if time is not None and time > at)
     return min(times, default=None)
 

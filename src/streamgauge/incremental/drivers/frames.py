@@ -36,7 +36,7 @@ class WindowLook(NamedTuple):
 
 
 class WindowLooks:
-    """Where a time-based window's content starts, by its borders and by how its scope moves."""
+    """The start of a time-based window's content, from its borders and from how its scope moves."""
 
     def __init__(self, window: Window, semantics: Semantics, t0: int) -> None:
         self._size, self._slide, self._t0 = window.size, window.slide, t0
@@ -60,7 +60,7 @@ class WindowLooks:
         return self._open(time, time)
 
     def whole_from(self) -> int:
-        """When the first full window has come, ms."""
+        """The time (ms) at which the first full window has come."""
         return self._t0 + self._size
 
     def _open(self, instant: int, last: int) -> WindowLook:

@@ -88,7 +88,7 @@ class StandingQuery:
         return len(self.entries)
 
     def fail(self) -> None:
-        """Its change would cost too much."""
+        """The change would cost too much."""
         self.failed = True
         self.touch()
 

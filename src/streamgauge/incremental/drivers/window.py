@@ -104,6 +104,8 @@ class RelationToStream:
             plain = self._sets or sum(answer.values()) == len(answer)
             return tuple(answer) if plain else _repeated(answer.items()), ()
         delta = self._evaluator.settle()
+        if not delta:
+            return (), ()
         match self._r2s:
             case R2S.ISTREAM:
                 return self._moved(delta, 1), ()

@@ -453,6 +453,6 @@ class GraphEntry(PendingRows):
 
 
 def _column(asked: BgpRequest) -> int | None:
-    """Where rows have the graph's name; ``None`` where they do not."""
+    """The place of the graph's name in rows; ``None`` where they do not have one."""
     graph = asked.graph
     return asked.output.index(graph.name) if isinstance(graph, Var) and graph.name in asked.output else None

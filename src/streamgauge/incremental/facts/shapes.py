@@ -111,7 +111,7 @@ def original(asked: BgpRequest, name: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Taker:
-    """Where the solutions for some constants go; ``owner`` is touched when the first one comes."""
+    """The receiver of the solutions for some constants; ``owner`` is touched when the first one comes."""
 
     found: Bag
     owner: PatternOwner
@@ -247,7 +247,7 @@ class ShapeJoins:
         return self._found(taker, most, 0, lambda: self._begin(*constants))
 
     def find_parts(self, taker: Taker, constants: Sequence[Term], most: int, stop: int, waiting: Iterator[Term]) -> int:
-        """As ``find``, for values of the anchor that wait: they are taken until ``stop`` facts were looked at."""
+        """Find, as ``find``, for values of the anchor that wait: they are taken until ``stop`` facts were looked at."""
         anchor = self.anchor
         if anchor is None:
             raise ValueError("no variable is open: find everything at once")

@@ -237,6 +237,7 @@ class _Tried:
     def _acts(self, fault: Fault) -> bool:
         """Whether a fault changes what is said at some t0."""
         if fault not in self._effects:
+            self._look()
             keys = (self.search.key(case, self.search.told(case)) for case in self.search.cases((fault,)))
             self._effects[fault] = any(key not in self._plain for key in keys)
         return self._effects[fault]
@@ -246,6 +247,7 @@ class _Tried:
     ) -> Iterator[SearchResult]:
         """Models of these faults and at most ``most`` slips, fewest slips first."""
         for case in self.search.cases(faults, origins):
+            self._look()
             told = self.search.told(case)
             if faults and not self.search.similar(case, told):
                 continue
@@ -276,6 +278,10 @@ class _Tried:
 
     def _tick(self) -> None:
         self._done += 1
+        self._look()
+
+    def _look(self) -> None:
+        """Say how far the search is, which may end it."""
         self._progress(min(self._done, self._of), self._of)
 
 

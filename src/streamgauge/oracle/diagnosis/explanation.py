@@ -55,7 +55,7 @@ class Recorded:
         return after if self.same(said.rows, rows) else None
 
     def _row_by_row(self, said: Said, at: int) -> int | None:
-        """Where as many rows as the report has are read, from answers that name its instant or none."""
+        """The place behind as many rows as the report has, from answers that name its instant or none."""
         left, after = len(said.rows), at
         if left == 0:
             return at + 1

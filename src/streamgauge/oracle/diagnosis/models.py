@@ -145,7 +145,7 @@ Move: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class ExplanationPlace:
-    """Where an explanation stands: report ``i`` of ``told`` is next to be said, answer ``j`` next to be explained.
+    """The state of an explanation: report ``i`` of ``told`` is next to be said, answer ``j`` next to be explained.
 
     ``move`` is the move made from here, once it is known.
     """

@@ -368,7 +368,7 @@ class Header:
         return {due.instant for due in all_candidates(self, query, semantics, advanced_to, t0)[0]}
 
     def arrived(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> "Arrived":
-        """What arrived by rank, and the late sequence numbers; kept for other t0, which only decide what is late."""
+        """The arrivals by rank and the late sequence numbers; kept for other t0, which only decide what is late."""
         asked = (query.windows, semantics, None if semantics.lateness is None else t0)
         if self._last is None or self._last[0] != asked:
             admitted, late = admit(self.elements, semantics, query.windows, t0)

@@ -68,7 +68,7 @@ def merged(
 
 
 def _meant(due: Sequence[Numbered], scope: tuple[int, int] | None) -> Sequence[Numbered]:
-    """Of the reports due at one instant those of the scope that answers name; all when they name none, or another."""
+    """The reports due at one instant with the scope that answers name; all when they name none, or another."""
     return [one for one in due if (one[1].due.start, one[1].due.end) == scope] or due
 
 

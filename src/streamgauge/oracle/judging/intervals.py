@@ -246,9 +246,6 @@ def _widened(kind: int, low: Fraction, high: Fraction, value: Fraction, size: Fr
     return Interval(kind, low - error, high + error, value)
 
 
-Binary = Callable[[Interval, Interval], "Interval | None"]
-
-
 def arithmetic(operator: str, left: Interval, right: Interval) -> Interval | None:
     """``left operator right``; ``None`` for SPARQL's error, OpenError where nothing bounds the result."""
     kind = max(left.kind, right.kind)

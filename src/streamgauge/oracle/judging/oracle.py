@@ -247,10 +247,11 @@ def decide(
     best: Verdict | None = None
     candidates = origins(run.header.semantics, run.header.query.windows, first)
     for tried, t0 in enumerate(candidates, 1):
+        hopeless = best is not None and bound is not None and bound(t0) <= _score(best)
+        verdict = None if hopeless else _verdict(run, score(t0), t0, rules)
         progress(tried, len(candidates))
-        if best is not None and bound is not None and bound(t0) <= _score(best):
+        if verdict is None:
             continue
-        verdict = _verdict(run, score(t0), t0, rules)
         if best is None or _score(verdict) > _score(best):
             best = verdict
         if verdict.judgement in {Judgement.RIGHT, Judgement.LATE}:

@@ -76,7 +76,7 @@ class SepbmExtent:
 
     @property
     def name(self) -> str:
-        """Of the folder in which this extent's configurations and runs are."""
+        """The name of the folder of this extent's configurations and runs."""
         return f"lubm-{self.universities}-{self.publications}-{self.rule}"
 
     def configuration(self, folder: Path, channels: int = 0) -> Path:

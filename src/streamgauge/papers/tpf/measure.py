@@ -235,7 +235,7 @@ def growth(outcome: CrowdOutcome) -> float | None:
 
 
 def per_client(outcome: CrowdOutcome) -> tuple[float, float, float, float] | None:
-    """Of the median client: requests and bytes until its first answer, and of each later poll."""
+    """The median client's requests and bytes until its first answer, and those of each later poll."""
     firsts: list[tuple[int, int]] = []
     steps: list[tuple[float, float]] = []
     for client in {each.client for each in outcome.answers}:

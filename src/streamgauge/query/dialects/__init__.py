@@ -13,11 +13,11 @@ class Dialect(Protocol):
 
     @property
     def NAME(self) -> str:  # noqa: N802
-        """Its name, as ``--dialect`` takes it."""
+        """The dialect's name, as ``--dialect`` takes it."""
 
     @property
     def CLAUSE(self) -> str:  # noqa: N802
-        """Its stream clause, to show."""
+        """The dialect's stream clause, to show."""
 
     def recognises(self, text: str) -> bool:
         """Whether the text has its stream clause."""

@@ -93,8 +93,11 @@ class QuadPattern:
 
 def named_quad(quad: ox.Quad, naming: Relabel) -> Quad:
     """A parsed quad; blank nodes get the names of their document."""
-    graph = DEFAULT if isinstance(quad.graph_name, ox.DefaultGraph) else naming.term(quad.graph_name)
-    return (*naming.triple(quad), graph)
+    subject, predicate, item, graph = quad
+    name = DEFAULT if isinstance(graph, ox.DefaultGraph) else naming.term(graph)
+    if isinstance(subject, ox.NamedNode) and isinstance(item, ox.NamedNode | ox.Literal):
+        return str(subject), str(predicate), str(item), name
+    return (*naming.triple(quad), name)
 
 
 Key = TypeVar("Key", bound=Hashable)

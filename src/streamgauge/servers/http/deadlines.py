@@ -184,7 +184,7 @@ class Deadlines:
                 self._stop()
 
     def _begin_again(self) -> None:
-        """In a forked child nobody looks."""
+        """A forked child has nobody who looks."""
         self._changed, self._watched, self._looking = Lock(), {}, False
 
     def _stop(self) -> None:

@@ -82,7 +82,7 @@ ANYONE: Final[tuple[Header, ...]] = (
 )
 """Pages of any origin may read what is served, whatever the status (Triple Pattern Fragments, 4.4)."""
 
-_BUFFERED = 60_000
+BUFFERED: Final = 60_000
 """Bytes that a connection takes without waiting for its client."""
 
 
@@ -101,6 +101,17 @@ def error_reply(status: int, sentence: str, *more: Header) -> Reply:
     return Reply(status, [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *more], body)
 
 
+_LINES: Final = b"".join([b"%b: %b\r\n" % each for each in ANYONE])
+_STATUS_LINES: Final = {200: b"HTTP/1.1 200 OK\r\n", 304: b"HTTP/1.1 304 Not Modified\r\n"}
+
+
+def whole_response(reply: Reply, *more: Header) -> bytes:
+    """The bytes of a response to GET with status 200 or 304, as ``send_reply`` has them sent."""
+    lines = b"".join([b"%b: %b\r\n" % each for each in (*reply.headers, *more)])
+    length = b"" if reply.status == 304 else b"content-length: %d\r\n" % len(reply.body)
+    return b"".join((_STATUS_LINES[reply.status], lines, length, _LINES, b"\r\n", reply.body))
+
+
 async def send_reply(reply: Reply, method: str, send: Send, *more: Header) -> None:
     """Send it, without its body to HEAD; a client that takes too long is left."""
     length = [] if reply.status in (204, 304) else [(b"content-length", b"%d" % len(reply.body))]
@@ -108,7 +119,7 @@ async def send_reply(reply: Reply, method: str, send: Send, *more: Header) -> No
     body = b"" if method == "HEAD" else reply.body
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     ending = send({"type": "http.response.body", "body": body})
-    if len(body) < _BUFFERED:
+    if len(body) < BUFFERED:
         await ending
         return
     try:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum, auto
 from threading import Thread
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -96,6 +96,12 @@ LINGER_S: Final = 5.0
 HEAD: Final = 64 * 2**10
 """Bytes that a request's head may have."""
 
+_LONG_WAY: Final = frozenset((b"transfer-encoding", b"expect", b"upgrade"))
+"""Fields of requests that are not answered at once."""
+
+_EARLY_S: Final = 0.01
+"""How much earlier than due a timer may come."""
+
 _REPLY: Final = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%s"
 
 
@@ -110,14 +116,25 @@ class ConnectionPhase(IntEnum):
     """The rest of an answered request is to come."""
 
 
+PromptAnswer: TypeAlias = Callable[[str, bytes, Mapping[bytes, bytes]], bytes | None]
+"""(scheme, target, headers) of a GET without a body -> the whole response, or ``None`` where that takes the app."""
+
+
 class PatientHttpProtocol(HttpToolsProtocol):
-    """HTTP/1.1 with an end to patience; a body has limits of its own."""
+    """HTTP/1.1 with an end to patience; a body has limits of its own.
+
+    An application with a ``prompt`` (a ``PromptAnswer``) has the first request of what arrives at once answered by it,
+    without a task, where nothing is under way on the connection and its client takes what is sent.
+    """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._timers: dict[ConnectionPhase, asyncio.TimerHandle] = {}
         self._head = self._untaken = 0
         self._fault = ""
+        self._prompt: PromptAnswer | None = getattr(self.app, "prompt", None)
+        self._begun = self._prompted = self._over_already = False
+        self._idle_since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for a request; what a client that is gone does not confirm ends the connection in time."""
@@ -139,7 +156,15 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take more of a request; a head that has become too long is refused."""
+        idle, self.timeout_keep_alive_task = self.timeout_keep_alive_task, None
+        self._prompted = False
         super().data_received(data)
+        if self._prompted and not self._begun and (self.cycle is None or self.cycle.response_complete):
+            self._rest(idle)
+        elif idle is not None:
+            idle.cancel()
+        if self._begun:
+            self._wait()
         if ConnectionPhase.HEAD in self._timers:
             self._head += len(data)
             if self._head > HEAD:
@@ -151,7 +176,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
         """A request begins."""
         super().on_message_begin()
         self.scope["extensions"] = {PUSH: {CONNECTION: self}}
-        self._wait()
+        self._begun = True
 
     def write(self, data: bytes) -> bool:
         """Write chunks of a response that has begun; false where the client takes no more for now, or is gone."""
@@ -162,10 +187,12 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The head of a request is complete; a head that could be understood in two ways is refused."""
+        self._begun = False
         self._done(ConnectionPhase.HEAD)
         self._fault = head_fault(self.parser.get_http_version(), self.url, self.headers)
         if not self._fault:
-            super().on_headers_complete()
+            if self._prompt is None or not self._answered(self._prompt):
+                super().on_headers_complete()
             return
         app, self.app = self.app, BadHead(self._fault)
         try:
@@ -182,11 +209,15 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The request is complete."""
+        if self._over_already:
+            self._over_already = False
+            return
         self._done(ConnectionPhase.LINGERING)
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """The request is answered: a connection whose request came only in part ends soon."""
+        self._idle_since = self.loop.time()
         if self.cycle.response_complete and self.cycle.more_body:
             self._limit(ConnectionPhase.LINGERING, LINGER_S, self.transport.abort)
         super().on_response_complete()
@@ -200,6 +231,43 @@ class PatientHttpProtocol(HttpToolsProtocol):
         """The client has taken the bytes that waited."""
         self._done(ConnectionPhase.TAKING)
         super().resume_writing()
+
+    def _answered(self, prompt: PromptAnswer) -> bool:
+        """Whether the request was answered at once."""
+        parser = self.parser
+        under_way = self.cycle is not None and not self.cycle.response_complete
+        if self._prompted or under_way or self.flow.write_paused or self.transport.is_closing():
+            return False
+        if parser.get_method() != b"GET" or parser.get_http_version() != "1.1" or not parser.should_keep_alive():
+            return False
+        headers = dict(self.headers)
+        if headers.get(b"content-length", b"0") != b"0" or not _LONG_WAY.isdisjoint(headers):
+            return False
+        most = self.limit_concurrency
+        if most is not None and (len(self.connections) >= most or len(self.tasks) >= most):
+            return False
+        response = prompt(self.scope["scheme"], self.url, headers)
+        if response is None:
+            return False
+        self._prompted = self._over_already = True
+        self.server_state.total_requests += 1
+        self.transport.write(response)
+        return True
+
+    def _rest(self, idle: asyncio.TimerHandle | None) -> None:
+        """The connection is idle from now on; a timer that runs already looks again when it is over."""
+        self._idle_since = self.loop.time()
+        if idle is None:
+            idle = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+        self.timeout_keep_alive_task = idle
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Leave a connection that has been idle for too long."""
+        left = self._idle_since + self.timeout_keep_alive - self.loop.time()
+        if left > _EARLY_S:
+            self.timeout_keep_alive_task = self.loop.call_later(left, self.timeout_keep_alive_handler)
+        else:
+            super().timeout_keep_alive_handler()
 
     def _limit(self, phase: ConnectionPhase, seconds: float, call: Callable[[], None]) -> None:
         self._timers[phase] = self.loop.call_later(seconds, call)

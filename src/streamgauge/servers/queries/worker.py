@@ -260,7 +260,7 @@ class QueryWorker:
         self._over(End(f"the engine failed: {why}", "error"))
 
     def _over(self, end: End) -> None:
-        """It has ended by itself; only the first reason is told."""
+        """The worker has ended by itself; only the first reason is told."""
         with self._changed:
             if self._stopped:
                 return
@@ -316,7 +316,7 @@ class RegisteredQuery:
         self.over(End(why))
 
     def over(self, end: End) -> None:
-        """It has ended; the first reason stays."""
+        """The worker has ended; the first reason stays."""
         if not self.fault:
             self.fault = end.why
             self.state = "failed" if end.kind == "error" else "ended"

@@ -169,7 +169,7 @@ class WorkloadPart(_Part):
 
     @property
     def sources(self) -> tuple[NamedSource, ...]:
-        """Where a recorded stream comes from; nothing for a workload."""
+        """The source of a recorded stream; nothing for a workload."""
         if isinstance(self.stream, dict):
             return tuple(NamedSource(address, iri) for iri, address in self.stream.items())
         named = map(named_source, self.file)

@@ -36,7 +36,7 @@ class Harder(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SearchRange:
-    """Where to look: ``start`` first, never outside ``least`` to ``most``, until the bracket is narrow.
+    """The range to look in: ``start`` first, never outside ``least`` to ``most``, until the bracket is narrow.
 
     That is a relative width of ``precision``; ``whole`` values are integers, and neighbours end the search.
     """
@@ -262,12 +262,12 @@ class CapacityAxis:
 
     @property
     def title(self) -> str:
-        """Its name and unit, as a column or an axis is headed."""
+        """The axis' name and unit, as a column or an axis is headed."""
         return f"{self.name}, {self.unit}" if self.unit else self.name
 
     @property
     def folder(self) -> str:
-        """Its name in folders and files."""
+        """The axis' name in folders and files."""
         return self.name.replace(" ", "-")
 
     def written(self, value: float) -> str:

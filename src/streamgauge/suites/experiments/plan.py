@@ -140,7 +140,7 @@ def stream_facts(stream: Path, name: str | None = None) -> StreamFacts:
 
 
 def stream_folder(part: WorkloadPart, query: ContinuousQuery, seed: int, streams: Path) -> Path:
-    """Where the stream table of a workload for a seed is kept, or will be."""
+    """The path at which the stream table of a workload for a seed is kept, or will be."""
     source = {"name": part.name, "file": str(part.file), "seed": seed, **part.parameters, **identity(part, query)}
     digest = hashlib.sha256(json.dumps(source, sort_keys=True, default=str).encode()).hexdigest()[:16]
     return streams / digest

@@ -90,7 +90,7 @@ class FeedProgress:
         return None if self._last is None else self._last.time
 
     def place(self) -> tuple[str, float]:
-        """Where it is in words, and as a share of the run from 0 to 1.
+        """The run's progress in words, and as a share from 0 to 1.
 
         Example: ``("fed to 12 s of 60 s, element 1,200", 0.18)``.
         """

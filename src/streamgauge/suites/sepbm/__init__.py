@@ -337,7 +337,7 @@ def in_order(sequence: Iterable[Publication], order: Sequence[int]) -> list[Publ
 
 
 def spans(publications: Sequence[Publication], there: Iterable[Triple]) -> Mapping[Triple, list[Span]]:
-    """In which states each fact stands that is in ``there`` or that a publication adds: first and last, inclusive."""
+    """The states in which each fact of ``there`` or of a publication stands: the first and the last, inclusive."""
     begun = dict.fromkeys(there, 0)
     found: dict[Triple, list[Span]] = {}
     for state, each in enumerate(publications, 1):

@@ -68,7 +68,7 @@ class Analysis:
 
 
 class TimeStatistics(NamedTuple):
-    """Of some notification times: how many, their mean, median, 99th percentile and maximum, ms."""
+    """The number, mean, median, 99th percentile and maximum of some notification times, ms."""
 
     notifications: int
     mean: float
@@ -176,7 +176,7 @@ def _matched(
 
 
 class PublicationTimes:
-    """When publications were called, by number, and which were there when something was told."""
+    """The times of publications by number, and which were there when something was told."""
 
     def __init__(self, published: Sequence[PublicationRecord]) -> None:
         """``published`` in the order in which they took effect."""

@@ -121,7 +121,7 @@ def _body(form: al.Select) -> al.Pattern | None:
 
 
 def _ends(triple: al.TriplePattern) -> tuple[al.Node, ...]:
-    """Where a resource may stand in a triple pattern; classes and properties are no resources."""
+    """The places in a triple pattern for a resource; classes and properties are no resources."""
     return (triple.subject,) if triple.predicate == RDF_TYPE else (triple.subject, triple.object)
 
 

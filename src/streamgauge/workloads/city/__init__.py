@@ -177,7 +177,7 @@ _SPREAD = 20_000
 
 
 def place(seed: int, what: str, number: Ints) -> tuple[pa.Array, pa.Array]:
-    """Where something lies: latitude and longitude as terms."""
+    """The place of a thing: latitude and longitude as terms."""
     north = SOUTH + draws.below(_SPREAD, seed, f"{what} latitude", number)
     east = WEST + draws.below(_SPREAD, seed, f"{what} longitude", number)
     return degrees(north), degrees(east)
@@ -260,7 +260,7 @@ class _Sensors:
         return []
 
     def walk(self) -> tuple[pa.Array, pa.Array]:
-        """Where a user is at a reading: anywhere in the city."""
+        """The place of a user at a reading: anywhere in the city."""
         north, east = self.below(_SPREAD, "user latitude"), self.below(_SPREAD, "user longitude")
         return degrees(SOUTH + north), degrees(WEST + east)
 

@@ -84,7 +84,7 @@ def plain(text: str) -> Term:
 
 
 def typed(subject: Term, name: str) -> Triple:
-    """That a resource is of a class of univ-bench."""
+    """The triple that says that a resource is of a class of univ-bench."""
     return subject, RDF_TYPE, ub(name)
 
 
@@ -189,12 +189,12 @@ class Department:
 
     @property
     def host(self) -> str:
-        """Its name on the web."""
+        """The department's name on the web."""
         return f"Department{self.number}.University{self.of}.edu"
 
     @property
     def iri(self) -> Term:
-        """Its IRI."""
+        """The department's IRI."""
         return f"<http://www.{self.host}>"
 
     def member(self, name: str) -> Term:

@@ -71,7 +71,7 @@ class StreamSize(NamedTuple):
 
 
 class Times(NamedTuple):
-    """When stations observe: the rows of a station follow each other in the order of time."""
+    """The times at which stations observe: the rows of a station follow each other in the order of time."""
 
     station: Ints
     time: Ints
@@ -230,6 +230,6 @@ def _walk(seed: int, size: StreamSize, times: Times) -> Ints:
 
 
 def arrival(seed: int, share: float, bound: int, times: Times) -> Ints:
-    """When observations arrive (ms): a ``share`` of them comes 1 to ``bound`` ms after its time."""
+    """The arrival times of observations (ms): a ``share`` of them comes 1 to ``bound`` ms after its time."""
     late = draws.unit(seed, "late", *times) < share
     return times.time + np.where(late, draws.below(max(bound, 1), seed, "delay", *times) + 1, 0)

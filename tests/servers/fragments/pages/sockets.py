@@ -34,7 +34,7 @@ def serving(app: FragmentsApp) -> Iterator[tuple[Serving, int]]:
         ports.append(int(address.rsplit(":", 1)[1].strip("/")))
         said.set()
 
-    settings = {"date_header": False, "server_header": False, "timeout_keep_alive": 0.1}
+    settings = {"date_header": False, "server_header": False, "timeout_keep_alive": 0.1, "proxy_headers": False}
     server = Serving(app, "127.0.0.1", 0, app.leave, say, 300, settings)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

@@ -13,6 +13,70 @@ from streamgauge.servers.fragments.writes.http import WritesHandler
 from streamgauge.servers.http.headers import content_coding, fixed, of_host, of_proxy
 from tests.servers.fragments.pages.served import BASE, E, Server, address, iri, read
 
+PROMPT = [
+    ("GET", "/data", {}),
+    ("GET", "/data?predicate=http%3A%2F%2Fexample.org%2Fp", {"accept": "text/turtle", "accept-encoding": "br"}),
+    ("GET", "/data?page=3&predicate=?p", {"accept": "text/html"}),
+    ("GET", "/data", {"if-none-match": "*"}),
+    ("GET", "/data", {"if-modified-since": "Thu, 01 Jan 2099 00:00:00 GMT"}),
+]
+LONG_WAY = [
+    ("/data?since=1", {}),
+    ("/data?at=now", {}),
+    ("/data", {"accept": "text/event-stream"}),
+    ("/data?subject=x", {}),
+    ("/data", {"accept": "image/png"}),
+    ("/data?subject=?x&object=?x&values=(?x)+{}", {}),
+    ("/", {}),
+    ("/other", {}),
+    ("/data#x", {}),
+    ("/data?limit=200", {"host": "a b"}),
+]
+
+
+def many():
+    """A data set of more than a page."""
+    made = Server()
+    made.dataset("data", [((iri(f"s{n}"), iri("p"), f'"{n}"', ""), None) for n in range(250)])
+    return made
+
+
+@pytest.mark.parametrize(("method", "target", "headers"), PROMPT)
+def test_what_is_answered_at_once_is_what_the_long_way_answers(method, target, headers):
+    made = many()
+    app = application(made.datasets)
+    for _ in ("made", "kept"):
+        raw = {name.encode(): value.encode() for name, value in {"host": "data.test", **headers}.items()}
+        head, _, body = app.prompt("http", target.encode(), raw).partition(b"\r\n\r\n")
+        status, *lines = head.decode().split("\r\n")
+        asked = {name.replace("-", "_"): value for name, value in headers.items()}
+        said = made.ask(f"{BASE}{target}", method, application(made.datasets), **asked)
+        assert int(status.split()[1]) == said.status_code
+        assert sorted(tuple(line.split(": ", 1)) for line in lines) == sorted(said.headers.items())
+        assert len(body) == int(said.headers.get("content-length", 0))
+        if "content-encoding" not in said.headers:
+            assert body == said.content
+    assert sum(app.counts.requests.values()) == 2
+
+
+@pytest.mark.parametrize(("target", "headers"), LONG_WAY)
+def test_what_is_not_a_page_goes_the_long_way(target, headers):
+    raw = {name.encode(): value.encode() for name, value in {"host": "data.test", **headers}.items()}
+    assert application(many().datasets).prompt("http", target.encode(), raw) is None
+
+
+@pytest.mark.parametrize("shape", list(FragmentShape))
+def test_turtle_says_the_same_in_fewer_bytes(shape):
+    made = Server()
+    quads = [(iri(f"s{n % 7}"), f"<http://example.org/v#p{n % 5}>", iri(f"o{n % 3}"), "") for n in range(90)]
+    made.dataset("data", [(quad, None) for quad in quads], shape=shape)
+    for asked in ({}, {"predicate": "http://example.org/v#p1"}, {"object": f"{E}o1"}, {"subject": f"{E}s1"}):
+        pages = [made.ask(address("data", **asked), accept=kind) for kind in ("application/n-triples", "text/turtle")]
+        said = [{quad for quad in read(page).quads if "_:" not in "".join(quad)} for page in pages]
+        assert said[0] == said[1]
+        assert len(pages[1].content) < len(pages[0].content) / 1.8
+
+
 TYPES = [
     ("", "application/trig"),
     ("*/*", "application/trig"),
@@ -115,7 +179,7 @@ def test_too_much_to_compare():
 def test_a_failure_is_an_answer(caplog):
     made = Server()
     data = made.dataset("data", [])
-    data.store.page = lambda *_: 1 / 0
+    data.store.first_page = lambda *_: 1 / 0
     response = made.ask(address("data"))
     assert (response.status_code, response.headers["access-control-allow-origin"]) == (500, "*")
     assert "ZeroDivisionError" in caplog.text

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.servers.fragments.pages import FragmentShape
-from streamgauge.servers.fragments.pages.formats import Layout, page_triples
 from streamgauge.servers.fragments.pages.http import application
+from streamgauge.servers.fragments.pages.metadata import Layout, page_triples
 from tests.servers.fragments.pages.served import (
     BASE,
     FOAF,

@@ -225,6 +225,25 @@ def test_a_pattern_touches_only_so_many() -> None:
         FactDraft(held, 3).remove((None, None, None))
 
 
+def test_a_question_within_another_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[TripleMatch] = []
+
+    def located(store, wanted, style):
+        asked.append(wanted)
+        return located_facts(store, wanted, style)
+
+    data = dataset(Style())
+    add(data, [Fact((f"<urn:s{n}>", "<urn:p>", f"<urn:s{n + 1}>"), 0, 9000) for n in range(5)])
+    monkeypatch.setattr("streamgauge.servers.fragments.writes.located_facts", located)
+    draft = FactDraft(data)
+    assert len(draft.holding((None, "<urn:p>", None))) == 5
+    assert draft.holding(("<urn:s1>", "<urn:p>", None)) == [("<urn:s1>", "<urn:p>", "<urn:s2>")]
+    assert draft.holding(("<urn:s1>", "<urn:p>", "<urn:s3>")) == []
+    draft.remove(("<urn:s1>", None, "<urn:s2>"))
+    assert draft.holding(("<urn:s1>", "<urn:p>", None)) == []
+    assert asked == [(None, "<urn:p>", None), ("<urn:s1>", None, "<urn:s2>")]
+
+
 @pytest.mark.parametrize("place", [0, 1, 2, None])
 def test_a_draft_looks_only_at_triples_that_can_match(monkeypatch: pytest.MonkeyPatch, place: int | None) -> None:
     """As an update deletes each of its solutions: 3,000 of them were gone through for each other, 9 million looks."""

@@ -2,10 +2,12 @@
 
 from itertools import count, product
 
+import pyoxigraph as ox
 import pytest
 
 from streamgauge.formats.streams import FormatError
 from streamgauge.model.fact import Fact
+from streamgauge.model.terms import XSD
 from streamgauge.servers.fragments.annotations import method, methods
 from streamgauge.servers.fragments.labels import VOCABULARIES, Label, Style
 from streamgauge.servers.fragments.store.indexed import MemoryStore
@@ -68,6 +70,47 @@ def test_a_labelled_graph_ends(tmp_path):
     load(file, store, Style())
     assert store.nearest((S, P, '"1"', None), 0) == 5000
     assert store.nearest((S, P, '"2"', None), 0) is None
+
+
+SAME = "<http://www.w3.org/2002/07/owl#sameAs>"
+LABELLED = f"""
+{S} {P} "in the graph" <http://example.org/g> .
+{S} {P} "always" .
+_:x {P} "of another" <http://example.org/h> .
+<http://example.org/t> {P} "as the graph" .
+<http://example.org/t> {SAME} <http://example.org/g> .
+<http://example.org/g> <http://example.org/temporal#expiration> "2030-01-01T00:00:00Z"^^<{XSD}dateTime> .
+"""
+OF_A_BLANK_NODE = f'_:x <http://example.org/temporal#expiration> "2031-01-01T00:00:00Z"^^<{XSD}dateTime> .\n'
+
+
+@pytest.mark.parametrize("style", [Style(), Style("reification")], ids=["graphs", "reification"])
+@pytest.mark.parametrize("more", ["", OF_A_BLANK_NODE])
+@pytest.mark.parametrize("name", ["a.nq", "a.trig"])
+def test_a_file_with_labels_is_loaded_as_its_quads_end(tmp_path, name, more, style):
+    """Of lines only those with labels are read first, all where a label is on a blank node."""
+    text = LABELLED + more
+    if name == "a.trig":
+        text = "".join(ox_trig(text))
+    path = write(tmp_path, name, text)
+    store = MemoryStore()
+    load(path, store, style)
+    expected = dict(ending_quads(list(read_quads(path)), style))
+    assert len(store.page((None,) * 4, 0, 100)) == len(expected) >= 6
+    assert {quad: store.nearest(quad, 0) for quad in expected} == expected
+    assert any(expected.values())
+
+
+def ox_trig(lines):
+    """N-Quads as TriG."""
+    quads = ox.parse(lines.encode(), format=ox.RdfFormat.N_QUADS)
+    return ox.serialize(quads, format=ox.RdfFormat.TRIG).decode()
+
+
+def test_an_error_among_labels_names_the_line_of_the_file(tmp_path):
+    path = write(tmp_path, "a.nq", f'{S} {P} "1" .\n{S} <http://example.org/temporal#expiration> "x .\n')
+    with pytest.raises(FormatError, match="line 2"):
+        load(path, MemoryStore(), Style())
 
 
 def test_names(tmp_path):

@@ -3,17 +3,22 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.annotations import method
 from streamgauge.servers.fragments.labels import Label, Style
-from streamgauge.servers.fragments.pages.dataset import DataSet
+from streamgauge.servers.fragments.pages.dataset import DataSet, TooManyError
 from streamgauge.servers.fragments.pages.http import FragmentsApp, application
 from streamgauge.servers.fragments.store.indexed import MemoryStore
-from streamgauge.servers.fragments.writes import add
-from streamgauge.servers.fragments.writes.http import WritesHandler
+from streamgauge.servers.fragments.writes import TRIPLES, TripleAllowance, add
+from streamgauge.servers.fragments.writes.http import (
+    WriteRequest,
+    WritesHandler,
+    read_request,
+)
 from streamgauge.servers.http.headers import of_host
 from tests.servers.fragments.pages.reached import client, streamed
 
@@ -136,6 +141,17 @@ def test_a_list_of_operations_is_one_change() -> None:
     assert data.store.version == version + 1
 
 
+def test_a_body_has_so_many_triples_and_no_more() -> None:
+    """All operations of a list together; 100,000 where nothing else is said."""
+    assert TRIPLES == 100_000
+    operations = json.dumps([{"add": turtle(LATE, SOON)}, {"add": turtle(PLATFORM)}])
+    for kind, verb, body in ((JSON, "PATCH", operations), (TURTLE, "POST", turtle(LATE, SOON, PLATFORM))):
+        request = WriteRequest(verb, {}, kind, body.encode(), Style(), "http://data.test", NOW, "f", TripleAllowance(2))
+        with pytest.raises(TooManyError, match="the body has more than 2 triples"):
+            read_request(request)
+        assert read_request(replace(request, triples=TripleAllowance(3)))
+
+
 def test_nothing_of_a_list_is_done_when_one_fails() -> None:
     data = held(facts=[Fact(LATE)])
     operations = [{"remove": {"object": '"60S"'}}, {"add": "no turtle"}]
@@ -213,7 +229,7 @@ REFUSED = [
     ("POST", "", "#" * 10_001, TURTLE, 413, "longer than 10000 bytes"),
     ("POST", "", "<a:b> <a:c> " + "<<(<a:b><a:c>" * 700, TURTLE, 400, "deep in each other"),
     ("POST", "", '<a:b> <a:c> "' + "<<(" * 2000, TURTLE, 400, "not text/turtle"),
-    ("POST", "", f"@prefix p: <urn:{'p' * 20_000}>. {'p:a p:b p:c . ' * 2_000}", TURTLE, 400, "characters in all"),
+    ("POST", "", f"@prefix p: <urn:{'p' * 6_000}>. {'p:a p:b p:c . ' * 265}", TURTLE, 400, "characters in all"),
     ("PATCH", "", "INSERT DATA { <a:b> <a:c> " + "(" * 9000, UPDATE, 400, "brackets lie in each other"),
     (
         "PATCH",

@@ -1,4 +1,4 @@
-"""Of all that a window holds about one subject only the newest is kept, or only the oldest.
+"""Only the newest, or only the oldest, of all that a window holds about one subject is kept.
 
 A *fact group* is the triples of one element that hang together: those of one subject, and those of its objects. Newer
 groups replace older ones with the same key: a subject, a subject and predicate, or an object of one predicate (the

@@ -29,7 +29,7 @@ def _choice(place: ExplanationPlace) -> float:
 
 
 def _lost(place: ExplanationPlace) -> Iterator[Move]:
-    """As many answers as hold nothing but rows of the report, but not all of them."""
+    """The run of next answers that hold nothing but rows of the report, where some row is lost."""
     left, after = Counter(place.said.rows), place.j
     if not left:
         return
@@ -47,7 +47,7 @@ def _lost(place: ExplanationPlace) -> Iterator[Move]:
 
 
 def _repeated(place: ExplanationPlace) -> Iterator[Move]:
-    """As many answers as hold rows of the report only, all of them, and some more than once."""
+    """The run of next answers that hold all rows of the report, no others, and some more than once."""
     due, got, after = Counter(place.said.rows), Counter[object](), place.j
     while after < place.recorded.count and place.recorded.named(place.said, after):
         rows = place.recorded.rows(after)

@@ -8,11 +8,10 @@ and on pages, so that they hold outside their document (RDF 1.1 Concepts, 3.5: s
 
 import re
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from itertools import combinations, product
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 import pyoxigraph as ox
@@ -205,8 +204,7 @@ RequestedNodes: TypeAlias = tuple[Node | None, Node | None, Node | None, Node | 
 """The nodes in the places of a request; ``None`` for an empty place."""
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(NamedTuple):
     """Quads of a match that hold the same term in each pair of ``same``."""
 
     match: Match
@@ -217,8 +215,7 @@ class Branch:
         return fits(quad, self.match) and all(quad[one] == quad[other] for one, other in self.same)
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     """Quads of any of the branches; ``plain`` where each branch is a match and no quad is one of two."""
 
     branches: tuple[Branch, ...]
@@ -231,13 +228,15 @@ class Selection:
     @property
     def matches(self) -> tuple[Match, ...]:
         """The matches that all that is selected is among."""
+        if len(self.branches) == 1:
+            return (self.branches[0].match,)
         return tuple(dict.fromkeys(branch.match for branch in self.branches))
 
 
 def select(wanted: RequestedNodes, rows: Sequence[BindingRow] | None = None) -> Selection:
     """The selection of a pattern, restricted to quads that are compatible with one of ``rows`` where there are any."""
     if rows is None:
-        branch = _branch(wanted, {})
+        branch = _branch(wanted)
         return Selection((branch,), not branch.same)
     branches = list(dict.fromkeys(_branch(wanted, row) for row in rows))
     if len({tuple(term is None for term in branch.match) for branch in branches}) == 1 and not branches[0].same:
@@ -294,10 +293,11 @@ class SelectionIndex(Generic[Item]):
         return found
 
 
-def _branch(wanted: RequestedNodes, row: BindingRow) -> Branch:
-    nodes = [row.get(node, node) if isinstance(node, Var) else node for node in wanted]
-    subject, predicate, object_, graph = (None if isinstance(node, Var) else node for node in nodes)
-    return Branch((subject, predicate, object_, graph), _same(nodes))
+def _branch(wanted: RequestedNodes, row: BindingRow | None = None) -> Branch:
+    nodes = wanted if row is None else [row.get(node, node) if isinstance(node, Var) else node for node in wanted]
+    subject, predicate, object_, graph = [None if isinstance(node, Var) else node for node in nodes]
+    free = sum([isinstance(node, Var) for node in nodes])
+    return Branch((subject, predicate, object_, graph), _same(nodes) if free > 1 else ())
 
 
 def _same(nodes: Sequence[Node | None]) -> EqualPlaces:
@@ -369,8 +369,7 @@ class FragmentRequestError(ValueError):
     """A request that cannot be understood; the sentence says what to write."""
 
 
-@dataclass(frozen=True, slots=True)
-class FragmentRequest:
+class FragmentRequest(NamedTuple):
     """A page of a fragment: what stands in its places, what it selects, its number, the addresses (path on) of both.
 
     ``limit`` is how many quads it is to have, where that was said.
@@ -431,7 +430,9 @@ def _given(query: bytes, shape: FragmentShape) -> dict[str, bytes]:
 
 
 def _requested(given: dict[str, bytes], shape: FragmentShape, base: str) -> RequestedNodes:
-    nodes = [unskolemised(_node(name, given[name]), base) if name in given else None for name in PLACES[shape]]
+    nodes = [_node(name, given[name]) if name in given else None for name in PLACES[shape]]
+    if any(isinstance(node, str) and _PATH in node for node in nodes):
+        nodes = [unskolemised(node, base) for node in nodes]
     subject, predicate, object_ = nodes[:3]
     return subject, predicate, object_, nodes[3] if shape is FragmentShape.QUADS else DEFAULT
 
@@ -469,7 +470,12 @@ def _text(raw: bytes) -> str:
 
 def _address(path: bytes, query: bytes) -> str:
     whole = path + b"?" + query if query else path
-    return whole.decode("ascii") if _PLAIN.fullmatch(whole) else quote_from_bytes(whole, safe=_SAFE)
+    return whole.decode("ascii") if is_plain(whole) else quote_from_bytes(whole, safe=_SAFE)
+
+
+def is_plain(target: bytes) -> bool:
+    """Whether an address has only characters that stay in an IRI as they are."""
+    return _PLAIN.fullmatch(target) is not None
 
 
 _short_node = lru_cache(maxsize=20_000)(_any_node)

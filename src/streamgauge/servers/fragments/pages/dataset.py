@@ -362,9 +362,6 @@ class DataSet:
         if not selection.plain:
             scanned = self._scan(selection)
             return scanned[offset : offset + limit], len(scanned)
-        if len(selection.branches) == 1 and offset == 0:
-            first = self.store.page(selection.branches[0].match, 0, limit)
-            return first, len(first) if len(first) < limit else self.store.count(selection.branches[0].match)
         found: list[Quad] = []
         total = 0
         for match in selection.matches:
@@ -408,6 +405,9 @@ class DataSet:
         return list(dict.fromkeys(filter(selection.takes, found)))
 
     def _make(self, selection: Selection, number: int, size: int) -> Page:
+        if number == 1 and selection.plain and len(selection.branches) == 1:
+            first, many, end = self.store.first_page(selection.branches[0].match, size, self.clock())
+            return Page(tuple(first), many, end, self._changed)
         quads, total = self.quads(selection, (number - 1) * size, size)
         return Page(tuple(quads), total, self.until(selection) if total else None, self._changed)
 

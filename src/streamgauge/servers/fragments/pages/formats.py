@@ -1,17 +1,14 @@
-"""The formats of a page: RDF syntaxes for clients, HTML for people; the metadata in them (Hydra, VoID).
+"""The formats of a page: RDF syntaxes for clients, HTML for people.
 
-The metadata of a page are its fragment, its data set and its form (Triple and Quad Pattern Fragments). Its triples are
-written once for each layout of a page, with holes for the parts that differ. Their order matters to clients: a data
-set's subsets come before the fragment's, as the last that names the page tells the primary topic.
+A page of RDF is its metadata and its quads; Turtle and TriG write a subject once for all that is said of it on end, and
+the terms that the page was asked for by a prefix of their own.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import Enum
 from functools import lru_cache
-from itertools import groupby
 from typing import Final
 from urllib.parse import quote, quote_plus
 
@@ -20,203 +17,21 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from streamgauge.model.algebra import Var
-from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple
-from streamgauge.servers.fragments import (
-    CHANGES,
-    DEFAULT,
-    DEFAULT_IRI,
-    LIMIT,
-    MOST_QUADS,
-    MOST_VALUES,
-    VALUES,
-    Quad,
-    form_value,
-)
+from streamgauge.model.terms import Term, Triple, is_iri
+from streamgauge.servers.fragments import DEFAULT, Quad, form_value
 from streamgauge.servers.fragments.labels import Bounds, LabelError
-from streamgauge.servers.fragments.pages import MOST_BINDINGS, PLACES, FragmentRequest, FragmentShape, skolemised
+from streamgauge.servers.fragments.pages import PLACES, FragmentRequest, FragmentShape, RequestedNodes, skolemised
 from streamgauge.servers.fragments.pages.dataset import DataSet, Page, graph_times, located_facts
+from streamgauge.servers.fragments.pages.metadata import (
+    Layout,
+    Syntax,
+    dataset_address,
+    dataset_triples,
+    form_triples,
+    metadata_template,
+    triples_text,
+)
 from streamgauge.servers.http.replies import style
-
-PREFIXES: Final = {
-    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
-    "void": "http://rdfs.org/ns/void#",
-    "sd": "http://www.w3.org/ns/sparql-service-description#",
-    "hydra": "http://www.w3.org/ns/hydra/core#",
-    "foaf": "http://xmlns.com/foaf/0.1/",
-}
-_PROPERTIES: Final = {
-    "subject": "rdf:subject",
-    "predicate": "rdf:predicate",
-    "object": "rdf:object",
-    "graph": "sd:graph",
-    "values": VALUES,
-    "limit": LIMIT,
-}
-_INTEGER = f"^^<{XSD}integer>"
-
-GRAPH, FRAGMENT, PAGE, FIRST, PREVIOUS, NEXT = (f"<\x00{letter}>" for letter in "GFPABC")
-TOTAL: Final = f'"\x00N"{_INTEGER}'
-"""Holes: the metadata's graph, the fragment, the page, its neighbours, the count."""
-
-
-class Syntax(Enum):
-    """How triples are written."""
-
-    LINES = "lines"  # N-Triples
-    QUAD_LINES = "quad lines"  # N-Quads
-    TURTLE = "turtle"
-    TRIG = "trig"
-    JSON_LD = "json-ld"
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """All that the triples of a page depend on, beside what fills their holes.
-
-    ``whole``: page and fragment are one; ``entry``: no term is asked for, as where clients begin.
-    """
-
-    base: str
-    name: str
-    shape: FragmentShape
-    page_size: int
-    largest: int
-    whole: bool
-    previous: bool
-    next: bool
-    entry: bool
-
-    @property
-    def dataset(self) -> str:
-        """The data set's address."""
-        return f"{self.base}/{quote(self.name)}"
-
-
-def iri_of(name: str) -> Term:
-    """The IRI of a prefixed name; a term as it is."""
-    prefix, _, local = name.partition(":")
-    return f"<{PREFIXES[prefix]}{local}>" if prefix in PREFIXES else name
-
-
-def page_triples(layout: Layout) -> list[Triple]:
-    """All triples of a page's metadata, with holes, in the order in which they are sent."""
-    dataset = f"<{layout.dataset}#dataset>"
-    subsets = [PAGE] if layout.whole else [PAGE, FRAGMENT]
-    return _terms(
-        (GRAPH, "foaf:primaryTopic", FRAGMENT),
-        *dataset_triples(layout.base, layout.name),
-        *((dataset, "void:subset", subset) for subset in subsets),
-        *form_triples(layout),
-        *_paging(layout),
-    )
-
-
-def dataset_triples(base: str, name: str) -> list[Triple]:
-    """The triples about a data set that are on every page."""
-    dataset = f"<{base}/{quote(name)}#dataset>"
-    return _terms(
-        (f"<{base}/#dataset>", "hydra:member", dataset),
-        (dataset, RDF_TYPE, "void:Dataset"),
-        (dataset, RDF_TYPE, "hydra:Collection"),
-    )
-
-
-def form_triples(layout: Layout) -> list[Triple]:
-    """The forms of a data set: one of its places alone, which clients look for, and one with bindings and a limit.
-
-    The second form and the template of changes stand where clients begin, on the pages of the data set itself.
-    """
-    dataset, places = f"<{layout.dataset}#dataset>", PLACES[layout.shape]
-    more = (*places, "values", "limit")
-    default = [(dataset, "sd:defaultGraph", DEFAULT_IRI)] if layout.shape is FragmentShape.QUADS else []
-    if not layout.entry:
-        search = (dataset, "hydra:search", f"<{layout.dataset}#form>"), *_form(layout, "form", places)
-        return _terms(*default, *search, *(triple for name in places for triple in _mapping(layout, name)))
-    return _terms(
-        *default,
-        (dataset, "hydra:search", f"<{layout.dataset}#form>"),
-        (dataset, "hydra:search", f"<{layout.dataset}#bindings>"),
-        (dataset, CHANGES, f'"{layout.dataset}{{?{",".join((*places, "since"))}}}"'),
-        *_form(layout, "form", places),
-        *_form(layout, "bindings", more),
-        (f"<{layout.dataset}#bindings>", MOST_VALUES, f'"{MOST_BINDINGS}"{_INTEGER}'),
-        (f"<{layout.dataset}#bindings>", MOST_QUADS, f'"{layout.largest}"{_INTEGER}'),
-        *(triple for name in more for triple in _mapping(layout, name)),
-    )
-
-
-def _form(layout: Layout, form: str, names: tuple[str, ...]) -> list[Triple]:
-    here = f"<{layout.dataset}#{form}>"
-    return [
-        (here, RDF_TYPE, "hydra:IriTemplate"),
-        (here, "hydra:template", f'"{layout.dataset}{{?{",".join(names)}}}"'),
-        (here, "hydra:variableRepresentation", "hydra:ExplicitRepresentation"),
-        *((here, "hydra:mapping", f"<{layout.dataset}#{name}>") for name in names),
-    ]
-
-
-def _mapping(layout: Layout, name: str) -> list[Triple]:
-    here = f"<{layout.dataset}#{name}>"
-    return [(here, "hydra:variable", f'"{name}"'), (here, "hydra:property", _PROPERTIES[name])]
-
-
-def _paging(layout: Layout) -> list[Triple]:
-    counted = [FRAGMENT] if layout.whole else [FRAGMENT, PAGE]
-    links = [("hydra:first", FIRST)]
-    links += [("hydra:previous", PREVIOUS)] if layout.previous else []
-    links += [("hydra:next", NEXT)] if layout.next else []
-    return [
-        (FRAGMENT, "void:subset", PAGE),
-        (FRAGMENT, "hydra:view", PAGE),
-        *((subject, name, TOTAL) for subject in counted for name in ("void:triples", "hydra:totalItems")),
-        (PAGE, RDF_TYPE, "hydra:PartialCollectionView"),
-        (PAGE, "hydra:itemsPerPage", f'"{layout.page_size}"{_INTEGER}'),
-        *((PAGE, name, page) for name, page in links),
-    ]
-
-
-def _terms(*triples: Triple) -> list[Triple]:
-    return [(iri_of(s), iri_of(p), iri_of(o)) for s, p, o in triples]
-
-
-@lru_cache(maxsize=4096)
-def metadata_template(layout: Layout, syntax: Syntax) -> str:
-    """The metadata of pages of a layout, for ``%`` with what fills the holes by their letters."""
-    return holes(triples_text(page_triples(layout), syntax, GRAPH))
-
-
-def holes(text: str) -> str:
-    """Text with holes as a template for ``%``."""
-    parts = text.replace("%", "%%").split("\x00")
-    return parts[0] + "".join(f"%({part[0]})s{part[1:]}" for part in parts[1:])
-
-
-def triples_text(triples: list[Triple], syntax: Syntax, graph: Term) -> str:
-    """Triples in a syntax, in their order, in a graph where the syntax has any."""
-    if syntax is Syntax.LINES:
-        return "".join(f"{s} {p} {o} .\n" for s, p, o in triples)
-    if syntax is Syntax.QUAD_LINES:
-        return "".join(f"{s} {p} {o} {graph} .\n" for s, p, o in triples)
-    head = "".join(f"@prefix {prefix}: <{iri}> .\n" for prefix, iri in PREFIXES.items())
-    text = "".join(_subject(subject, list(group)) for subject, group in groupby(triples, key=lambda triple: triple[0]))
-    return head + (f"{graph} {{\n{text}}}\n" if syntax is Syntax.TRIG else text)
-
-
-def _subject(subject: Term, triples: list[Triple]) -> str:
-    said = [
-        f"{'a' if predicate == RDF_TYPE else _short(predicate)} {', '.join(_short(o) for _, _, o in group)}"
-        for predicate, group in groupby(triples, key=lambda triple: triple[1])
-    ]
-    return f"{_short(subject)} {'; '.join(said)} .\n"
-
-
-def _short(full: Term) -> str:
-    if full.endswith(_INTEGER):
-        return full[1 : -len(_INTEGER) - 1]
-    for prefix, iri in PREFIXES.items():
-        if full.startswith(f"<{iri}"):
-            return f"{prefix}:{full[len(iri) + 1 : -1]}"
-    return full
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,38 +61,38 @@ class PageView:
         """The number of the page after; ``None`` when nothing would be on it."""
         return self.asked.number + 1 if self.asked.number * self.size < self.page.total else None
 
-    @property
-    def layout(self) -> Layout:
-        """The layout of its metadata."""
+    def layout(self, previous: int | None, following: int | None) -> Layout:
+        """The layout of its metadata, with the numbers of the pages before and after."""
+        dataset, asked = self.dataset, self.asked
+        s, p, o, g = asked.wanted
         return Layout(
             self.base,
-            self.dataset.name,
-            self.dataset.shape,
+            dataset.name,
+            dataset.shape,
             self.size,
-            self.dataset.largest,
-            self.asked.page == self.asked.fragment,
-            self.previous is not None,
-            self.next is not None,
-            not any(isinstance(node, str) for node in self.asked.wanted[: len(PLACES[self.dataset.shape])]),
+            dataset.largest,
+            asked.page == asked.fragment,
+            previous is not None,
+            following is not None,
+            not (type(s) is str or type(p) is str or type(o) is str)
+            and not (type(g) is str and dataset.shape is FragmentShape.QUADS),
         )
 
-    @property
-    def graph(self) -> Term:
-        """The graph of its metadata."""
-        return f"<{self.base}{self.asked.fragment}#metadata>"
-
-    def metadata(self, syntax: Syntax) -> str:
-        """The metadata of the page, in a syntax."""
-        layout, fragment = self.layout, self.base + self.asked.fragment
-        return metadata_template(layout, syntax) % {
+    def metadata(self, syntax: Syntax) -> tuple[str, bytes]:
+        """The metadata of the page, in a syntax; and bytes that are the same for the same metadata only."""
+        asked, total, previous, following = self.asked, self.page.total, self.previous, self.next
+        template = metadata_template(self.layout(previous, following), syntax)
+        fragment = self.base + asked.fragment
+        text = template.text % {
             "G": f"{fragment}#metadata",
             "F": fragment,
-            "P": self.base + self.asked.page,
+            "P": self.base + asked.page,
             "A": self.address(1),
-            "B": self.address(self.previous) if layout.previous else "",
-            "C": self.address(self.next) if layout.next else "",
-            "N": self.page.total,
+            "B": self.address(previous),
+            "C": self.address(following),
+            "N": total,
         }
+        return text, b"%b%b" % (template.digest, f"{fragment}\n{asked.page}\n{asked.number}\n{total}\n".encode())
 
     def address(self, number: int | None) -> str:
         """The address of another page; nothing where there is none."""
@@ -316,7 +131,7 @@ def fragment_page(view: PageView) -> str:
     return _TEMPLATES.get_template("fragment.html").render(
         base=view.base,
         name=dataset.name,
-        address=view.layout.dataset,
+        address=dataset_address(view.base, dataset.name),
         shape=dataset.shape,
         places=[(place, _given(view, number)) for number, place in enumerate(places)],
         total=page.total,
@@ -334,7 +149,7 @@ def fragment_page(view: PageView) -> str:
 
 def _rows(view: PageView, places: Sequence[str]) -> Iterator[str]:
     """The row of each quad, as HTML, and when what it says holds; cells are made once for each term."""
-    timed, address = view.then is None and len(view.page.quads) <= TIMED, view.layout.dataset
+    timed, address = view.then is None and len(view.page.quads) <= TIMED, dataset_address(view.base, view.dataset.name)
     known: dict[Term, list[Bounds]] = {}
     now = view.dataset.clock()
     for quad, stored in zip(view.quads(), view.page.quads, strict=True):
@@ -444,25 +259,84 @@ class PageFormat:
         """Whether a page tells when facts end, and not only what they are."""
         return self.syntax is None
 
-    def write(self, view: PageView) -> str:
-        """A page in this format."""
+    def write(self, view: PageView) -> tuple[str, bytes]:
+        """A page in this format; and bytes that are the same for the same page only, as few as may be."""
         if self.syntax is None:
-            return fragment_page(view)
-        if self.syntax is Syntax.JSON_LD:
-            return _json_ld(view.metadata(Syntax.QUAD_LINES) + _quads_text(view.quads(), Syntax.QUAD_LINES))
-        return view.metadata(self.syntax) + _quads_text(view.quads(), self.syntax)
+            text = fragment_page(view)
+        elif self.syntax is Syntax.JSON_LD:
+            text = _json_ld(view.metadata(Syntax.QUAD_LINES)[0] + _lines(view.quads(), Syntax.QUAD_LINES))
+        else:
+            metadata, identity = view.metadata(self.syntax)
+            data = _quads_text(view, self.syntax)
+            return metadata + data, identity + data.encode()
+        return text, text.encode()
 
 
-def _quads_text(quads: Iterable[Quad], syntax: Syntax) -> str:
-    """Quads in a syntax; those without graphs have the data of all graphs, each triple once."""
+def _quads_text(view: PageView, syntax: Syntax) -> str:
+    """The quads of a page in a syntax; those without graphs have the data of all graphs, each triple once."""
+    quads = view.quads()
+    if syntax in (Syntax.LINES, Syntax.QUAD_LINES):
+        return _lines(quads, syntax)
+    declared, names = _names(view.asked.wanted, quads)
+    parts: dict[str, list[Quad]] = {}
+    if syntax is Syntax.TRIG:
+        for quad in quads:
+            parts.setdefault(quad[3], []).append(quad)
+    elif quads:
+        parts[DEFAULT] = [(s, p, o, "") for s, p, o in dict.fromkeys([quad[:3] for quad in quads])]
+    written = [
+        f"{graph} {{{_grouped(some, names)}}}\n" if graph else f"{_grouped(some, names)} .\n"
+        for graph, some in parts.items()
+    ]
+    return declared + "".join(written)
+
+
+def _lines(quads: Iterable[Quad], syntax: Syntax) -> str:
     if syntax is Syntax.QUAD_LINES:
         return "".join([f"{s} {p} {o} {g} .\n" if g else f"{s} {p} {o} .\n" for s, p, o, g in quads])
-    if syntax is not Syntax.TRIG:
-        return "".join(dict.fromkeys(f"{s} {p} {o} .\n" for s, p, o, _ in quads))
-    parts: dict[str, list[str]] = {}
-    for s, p, o, g in quads:
-        parts.setdefault(g, []).append(f"{s} {p} {o} .\n")
-    return "".join(f"{g} {{\n{''.join(lines)}}}\n" if g else "".join(lines) for g, lines in parts.items())
+    return "".join(dict.fromkeys([f"{s} {p} {o} .\n" for s, p, o, _ in quads]))
+
+
+_FEW: Final = 4
+"""Quads of a page that are written with the full names of predicates."""
+
+_LOCAL: Final = re.compile(r"(<.*[/#])([A-Za-z][A-Za-z0-9]*)>")
+
+
+def _names(wanted: RequestedNodes, quads: Sequence[Quad]) -> tuple[str, dict[Term, str]]:
+    """Declarations of prefixes, and the terms that they shorten.
+
+    They are the IRIs that a page was asked for, which all of its quads have; else the predicates in the first one's
+    namespace. A subject is written once for all of its quads anyway.
+    """
+    subject, predicate, item, _ = wanted
+    if len(quads) < _FEW or isinstance(subject, str):
+        return "", {}
+    asked = {"p:": predicate, "o:": item}
+    names = {term: name for name, term in asked.items() if isinstance(term, str) and is_iri(term)}
+    declared = "".join([f"@prefix {name} {term} .\n" for term, name in names.items()])
+    found = _LOCAL.fullmatch(quads[0][1]) if predicate not in names else None
+    if found is not None:
+        declared += f"@prefix n: {found[1]}> .\n"
+        locals_ = [(each, _LOCAL.fullmatch(each)) for each in dict.fromkeys([quad[1] for quad in quads])]
+        names |= {each: f"n:{local[2]}" for each, local in locals_ if local is not None and local[1] == found[1]}
+    return declared, names
+
+
+def _grouped(quads: Iterable[Quad], names: Mapping[Term, str]) -> str:
+    """Triples in Turtle, without the last dot: a subject, and a predicate, once for all on end that have it."""
+    parts: list[str] = []
+    subject = predicate = ""
+    for s, p, o, _ in quads:
+        item = names.get(o, o) if names else o
+        if s != subject:
+            parts.append(f"{' .' + chr(10) if parts else ''}{s} {names.get(p, p)} {item}")
+        elif p != predicate:
+            parts.append(f";\n {names.get(p, p)} {item}")
+        else:
+            parts.append(f", {item}")
+        subject, predicate = s, p
+    return "".join(parts)
 
 
 def _json_ld(lines: str) -> str:
@@ -486,7 +360,7 @@ def dataset_list(base: str, datasets: Sequence[DataSet], form: PageFormat) -> st
     """All data sets with their forms, in a format."""
     if form.syntax is None:
         return index_page(base, datasets)
-    triples = [triple for dataset in datasets for triple in _dataset_triples(base, dataset)]
+    triples = list(dict.fromkeys(triple for dataset in datasets for triple in _dataset_triples(base, dataset)))
     graph = f"<{base}/#metadata>"
     if form.syntax is Syntax.JSON_LD:
         return _json_ld(triples_text(triples, Syntax.QUAD_LINES, graph))
@@ -496,4 +370,4 @@ def dataset_list(base: str, datasets: Sequence[DataSet], form: PageFormat) -> st
 def _dataset_triples(base: str, dataset: DataSet) -> list[Triple]:
     sizes = dataset.page_size, dataset.largest
     layout = Layout(base, dataset.name, dataset.shape, *sizes, whole=True, previous=False, next=False, entry=True)
-    return dataset_triples(base, dataset.name) + form_triples(layout)
+    return dataset_triples(base, dataset.name) + form_triples(layout, f"<{layout.dataset}#form>")

@@ -9,7 +9,7 @@ log. A slow subscriber gets several changes as one; one that takes nothing at al
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 from urllib.parse import quote, unquote_plus
@@ -253,7 +253,7 @@ def _then(fragment: FragmentRequest, at: str) -> FragmentRequest:
     """The request with ``at`` in its addresses."""
     parameter = f"at={quote(at, safe=':')}"
     first, page = (f"{each}{'&' if '?' in each else '?'}{parameter}" for each in (fragment.fragment, fragment.page))
-    return replace(fragment, fragment=first, page=page)
+    return fragment._replace(fragment=first, page=page)
 
 
 EVENT_CONTENTS: Final = ("changes", "version")

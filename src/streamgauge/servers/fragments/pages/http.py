@@ -11,7 +11,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from streamgauge.servers.fragments import PATCH_TYPE, VERSION
 from streamgauge.servers.fragments.labels import VOCABULARIES, Border, Label
-from streamgauge.servers.fragments.pages import Selection
+from streamgauge.servers.fragments.pages import Selection, is_plain
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.formats import FORMATS
 from streamgauge.servers.fragments.pages.history import EVENT_CONTENTS, ChangesHandler, EventsHandler, PastHandler
@@ -19,6 +19,7 @@ from streamgauge.servers.fragments.pages.representations import (
     REFUSALS,
     FragmentCounts,
     FragmentLimits,
+    PageAddress,
     Representation,
     Representations,
     clock_headers,
@@ -31,7 +32,7 @@ from streamgauge.servers.http.access import ASKED
 from streamgauge.servers.http.headers import BaseAddress, of_host, unchanged
 from streamgauge.servers.http.limits import Gate
 from streamgauge.servers.http.openapi import DescribedOperation, Json, body, parameter, path_parameter, refused
-from streamgauge.servers.http.replies import Header, Reply, error_reply, send_reply
+from streamgauge.servers.http.replies import BUFFERED, Header, Reply, error_reply, send_reply, whole_response
 
 _TEXT: Final[Json] = {"type": "string"}
 _FACTS: Final = tuple(form.types[0] for form in FORMATS if form.syntax is not None)
@@ -220,6 +221,8 @@ class FragmentsApp:
         if not datasets:
             raise ValueError("there is no data set to serve: give one")
         self._datasets = {dataset.name: dataset for dataset in datasets}
+        self._by_path = {f"/{name}".encode(): dataset for name, dataset in self._datasets.items() if name.isascii()}
+        self._addressing = addressing
         self._events = EventsHandler(addressing, limits.subscribers)
         self._limits = limits
         self._mounts: tuple[MountedHandler, ...] = (
@@ -237,6 +240,27 @@ class FragmentsApp:
         """End streams of events, from any thread."""
         self._events.leave()
 
+    def prompt(self, scheme: str, target: bytes, headers: Headers) -> bytes | None:
+        """The whole response to GET of a page that is kept or made at once; ``None`` for any other (PromptAnswer)."""
+        path, _, query = target.partition(b"?")
+        dataset = self._by_path.get(path)
+        if dataset is None or len(target) > self._limits.address or not is_plain(target):
+            return None
+        try:
+            address = PageAddress(self._addressing(scheme, headers), path, query)
+            shown = self._reading.kept(address, headers)
+            if shown is None:
+                if self._mount("GET", query, headers) is not None or self._reading.lacks(dataset, address) is not None:
+                    return None
+                shown = self._reading.made(dataset, address, headers)
+        except Exception:
+            return None  # it is answered, and logged, where everything else is
+        if len(shown.body) >= BUFFERED:
+            return None
+        reply = self._page(shown, headers)
+        self._count(dataset.name, reply.status, len(reply.body))
+        return whole_response(reply, *clock_headers(self._clock()))
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         if scope["type"] != "http":
@@ -245,10 +269,7 @@ class FragmentsApp:
         name, headers = "", dict(scope["headers"])
         try:
             reply: Reply | Mounted
-            if scope["method"] in ("GET", "HEAD") and (kept := self._reading.kept(scope, headers)) is not None:
-                name, reply = kept.dataset.name, self._page(kept, headers)
-            else:
-                name, reply = self._answer(scope, headers)
+            name, reply = self._answer(scope, headers)
         except tuple(REFUSALS) as error:
             reply = refusal(error)
         except Exception:
@@ -278,10 +299,14 @@ class FragmentsApp:
     def _read(self, name: str, scope: Scope, headers: Headers) -> Reply | Mounted:
         if scope["method"] not in READS:
             return self._refused(scope["method"])
-        selection = self._reading.lacks(self._datasets[name], scope)
+        address = self._reading.address(scope, headers)
+        kept = self._reading.kept(address, headers)
+        if kept is not None:
+            return self._page(kept, headers)
+        selection = self._reading.lacks(self._datasets[name], address)
         if selection is not None:
             return partial(self._scanned, selection)
-        return self._page(self._reading.made(self._datasets[name], scope, headers), headers)
+        return self._page(self._reading.made(self._datasets[name], address, headers), headers)
 
     async def _scanned(
         self,
@@ -297,7 +322,7 @@ class FragmentsApp:
             async with self._scans.through():
                 if dataset.lacks(selection):
                     dataset.hold(selection, await asyncio.to_thread(dataset.scanned, selection))
-            reply = self._page(self._reading.made(dataset, scope, headers), headers)
+            reply = self._page(self._reading.made(dataset, self._reading.address(scope, headers), headers), headers)
         except tuple(REFUSALS) as error:
             reply = refusal(error)
         await send_reply(reply, scope["method"], send, *clock_headers(self._clock()))

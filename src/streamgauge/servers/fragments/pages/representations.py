@@ -8,14 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from starlette.types import Scope
 
 from streamgauge.servers.fragments import TIME, SizedCache
 from streamgauge.servers.fragments.pages import FragmentRequestError, Selection, raw_path, read_fragment_request
 from streamgauge.servers.fragments.pages.dataset import DataSet, Page, TooManyError, ValidityError
-from streamgauge.servers.fragments.pages.formats import FORMATS, POLICY, PageFormat, PageView, Syntax, dataset_list
+from streamgauge.servers.fragments.pages.formats import FORMATS, POLICY, PageFormat, PageView, dataset_list
+from streamgauge.servers.fragments.pages.metadata import Syntax
 from streamgauge.servers.fragments.store import DamagedStoreError
 from streamgauge.servers.http.headers import (
     CODING_NAMES,
@@ -123,7 +124,7 @@ def freshness_headers(dataset: DataSet, page: Page, now: int) -> list[tuple[byte
 
 
 def tag(body: bytes, suffix: str) -> bytes:
-    """The strong validator of a representation: its content, and how it is coded."""
+    """The strong validator of a representation: its content, or what stands for that, and how it is coded."""
     return b'"%s%s"' % (blake2b(body, digest_size=9).hexdigest().encode(), suffix.encode())
 
 
@@ -164,8 +165,17 @@ def _weight(offer: Offer, wanted: Sequence[tuple[str, float]]) -> float:
 
 Headers: TypeAlias = Mapping[bytes, bytes]
 
-RepresentationKey: TypeAlias = tuple[str, bytes, bytes, bytes | None, bytes | None]
-"""All that a representation depends on beside its page: base, path, query, Accept, Accept-Encoding."""
+
+class PageAddress(NamedTuple):
+    """The address of a page as it was asked for: the server's base, path and query as they came."""
+
+    base: str
+    path: bytes
+    query: bytes
+
+
+RepresentationKey: TypeAlias = tuple[PageAddress, bytes | None, bytes | None]
+"""All that a representation depends on beside its page: its address, Accept, Accept-Encoding."""
 
 _WITH_TRIPLE_TERMS: Final = tuple(form for form in FORMATS if form.syntax is not Syntax.JSON_LD)
 
@@ -208,19 +218,22 @@ class Representations:
         """The bytes of what is kept."""
         return self._bodies.size
 
-    def kept(self, scope: Scope, headers: Headers) -> Representation | None:
+    def address(self, scope: Scope, headers: Headers) -> PageAddress:
+        """The address of a request; HostError."""
+        return PageAddress(self._addressing(scope["scheme"], headers), raw_path(scope), scope["query_string"])
+
+    def kept(self, address: PageAddress, headers: Headers) -> Representation | None:
         """The representation that was sent for the same request, if it is still right."""
-        kept = self._bodies.get(self._key(scope, headers))
+        kept = self._bodies.get(_key(address, headers))
         if kept is None or not kept.dataset.shows(kept.page):
             return None
         self._counts.kept += 1
         return kept
 
-    def made(self, dataset: DataSet, scope: Scope, headers: Headers) -> Representation:
+    def made(self, dataset: DataSet, address: PageAddress, headers: Headers) -> Representation:
         """The requested page; UnacceptableError, FragmentRequestError and TooManyError say why there is none."""
-        key = self._key(scope, headers)
-        base = key[0]
-        request = read_fragment_request(raw_path(scope), scope["query_string"], dataset.shape, base, dataset.largest)
+        key, base = _key(address, headers), address.base
+        request = read_fragment_request(address.path, address.query, dataset.shape, base, dataset.largest)
         page = dataset.page(request.selection, request.number, request.limit)
         before = self._bodies.get(key)
         if before is not None and before.page is page and before.until in (None, page.until):
@@ -230,41 +243,40 @@ class Representations:
         self._bodies.put(key, made)
         return made
 
-    def lacks(self, dataset: DataSet, scope: Scope) -> Selection | None:
+    def lacks(self, dataset: DataSet, address: PageAddress) -> Selection | None:
         """The selection whose quads have to be compared one by one, beside the loop, before the requested page is made.
 
         Only a variable that is there twice, or bindings, make that of a selection. FragmentRequestError.
         """
-        query = scope["query_string"]
+        base, path, query = address
         if b"values=" not in query and query.count(b"?") + query.upper().count(b"%3F") < 2:
             return None
-        base = self._addressing(scope["scheme"], dict(scope["headers"]))
-        found = read_fragment_request(raw_path(scope), query, dataset.shape, base, dataset.largest).selection
+        found = read_fragment_request(path, query, dataset.shape, base, dataset.largest).selection
         return found if dataset.lacks(found) else None
 
     def listing(self, scope: Scope, headers: Headers) -> Reply:
         """The list of data sets."""
         offer = _offer(headers, FORMATS)
         body = dataset_list(self._addressing(scope["scheme"], headers), self._datasets, offer.format).encode()
-        return Reply(200, [*_typed(offer, FORMATS), (b"cache-control", b"no-cache"), VARY], body)
+        return Reply(200, [*_typed(offer, plain=True), (b"cache-control", b"no-cache"), VARY], body)
 
-    def _key(self, scope: Scope, headers: Headers) -> RepresentationKey:
-        return (
-            self._addressing(scope["scheme"], headers),
-            raw_path(scope),
-            scope["query_string"],
-            headers.get(b"accept"),
-            headers.get(b"accept-encoding"),
-        )
+
+def _key(address: PageAddress, headers: Headers) -> RepresentationKey:
+    return address, headers.get(b"accept"), headers.get(b"accept-encoding")
 
 
 def represent(view: PageView, headers: Headers) -> Representation:
     """A page in the best of the formats that a client accepts; UnacceptableError when there is none."""
-    able = _WITH_TRIPLE_TERMS if any(quad[2].startswith("<<") for quad in view.page.quads) else FORMATS
+    able: Sequence[PageFormat] = FORMATS
+    for quad in view.page.quads:
+        if quad[2].startswith("<<"):
+            able = _WITH_TRIPLE_TERMS
+            break
     offer = _offer(headers, able)
-    body, validator, coded = encoded(offer.format.write(view).encode(), offer.format.name, headers)
+    text, identity = offer.format.write(view)
+    body, validator, coded = encoded(text.encode(), offer.format.name, headers, identity)
     kept: list[Header] = [(b"etag", validator), VARY]
-    sent = [*kept, *_typed(offer, able), *coded]
+    sent = [*kept, *_typed(offer, able is FORMATS), *coded]
     until = view.page.until if offer.format.timely else None
     return Representation(view.dataset, view.page, body, validator, sent, kept, until)
 
@@ -274,28 +286,35 @@ def accepted_coding(headers: Headers) -> str:
     return content_coding(headers.get(b"accept-encoding", b"").decode("latin-1"), CODING_NAMES)
 
 
-def encoded(body: bytes, name: str, headers: Headers) -> tuple[bytes, bytes, list[Header]]:
-    """A body in the best content coding where that pays: its bytes, its validator, the header that names the coding."""
+def encoded(
+    body: bytes, name: str, headers: Headers, identity: bytes | None = None
+) -> tuple[bytes, bytes, list[Header]]:
+    """A body in the best content coding where that pays: its bytes, its validator, the header that names the coding.
+
+    ``identity`` are fewer bytes that are the same for the same body only.
+    """
     coding = accepted_coding(headers) if len(body) >= SMALLEST else ""
+    known = body if identity is None else identity
     if coding not in CODINGS:
-        return body, tag(body, name), []
-    return CODINGS[coding](body), tag(body, name + coding[:1]), [(b"content-encoding", coding.encode())]
+        return body, tag(known, name), []
+    return CODINGS[coding](body), tag(known, name + coding[:1]), [(b"content-encoding", coding.encode())]
 
 
 def _offer(headers: Headers, able: Sequence[PageFormat]) -> Offer:
     """The best of what a client accepts, among the formats that can say what is to be sent."""
     for offer in acceptable_offers(headers.get(b"accept", b"").decode("latin-1")):
-        if offer.format in able:
+        if able is FORMATS or offer.format in able:
             return offer
     why = "what Accept names is not there" if able is FORMATS else "this page has triple terms (RDF 1.2)"
     raise UnacceptableError(f"{why}: it can be had as {', '.join(form.types[0] for form in able)}")
 
 
-def _typed(offer: Offer, able: Sequence[PageFormat]) -> list[Header]:
-    """The headers of a format."""
+@lru_cache(maxsize=100)
+def _typed(offer: Offer, plain: bool) -> tuple[Header, ...]:
+    """The headers of a format, for a page that is ``plain`` or has triple terms."""
     parameters = "; charset=utf-8" if offer.type.startswith("text/") else ""
     if offer.format.timely:
         policy = (b"content-security-policy", POLICY.encode())
-        return [(b"content-type", f"{offer.type}{parameters}".encode()), policy]
-    version = "; version=1.2" if able is _WITH_TRIPLE_TERMS else ""
-    return [(b"content-type", f"{offer.type}{parameters}{version}".encode())]
+        return (b"content-type", f"{offer.type}{parameters}".encode()), policy
+    version = "" if plain else "; version=1.2"
+    return ((b"content-type", f"{offer.type}{parameters}{version}".encode()),)

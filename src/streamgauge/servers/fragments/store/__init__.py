@@ -54,6 +54,10 @@ class KeyValueStore(Protocol):
         """From now on what was committed is read."""
         ...
 
+    def fill(self, records: Sequence[tuple[bytes, bytes]]) -> None:
+        """Write records of keys that are not there, in the order of keys, and show them. FullError."""
+        ...
+
     def close(self) -> None:
         """Close: nothing is read or written any more."""
         ...
@@ -92,6 +96,10 @@ class MemoryKeyValues:
                 else:
                     self._values[key] = value
         self._written.clear()
+
+    def fill(self, records: Sequence[tuple[bytes, bytes]]) -> None:
+        """Hold and show records of keys that are not there."""
+        self._values.update(records)
 
     def close(self) -> None:
         """Forget everything."""
@@ -173,13 +181,15 @@ class SortedIndex:
         body = self._body(block)
         at = _smaller(body, lowest, self.width) + offset
         if block + 1 == len(self._borders) or self._borders[block + 1] > highest:
-            end = min(_smaller(body, highest, self.width), at + limit)
+            end = min(self._end(body, at, prefix, highest), at + limit)
             return body[at * self.width : end * self.width]
         return self._take(block, at, min(limit, self.count(prefix) - offset))
 
     def one(self, prefix: bytes) -> bytes:
         """The first key that begins so; nothing when none does."""
-        key = next(self.above(prefix.ljust(self.width, b"\0")), b"")
+        lowest = prefix.ljust(self.width, b"\0")
+        body, at = self._find(lowest)
+        key = body[at : at + self.width] or next(self.above(lowest), b"")
         return key if key.startswith(prefix) else b""
 
     def rank(self, key: bytes) -> int:
@@ -323,6 +333,13 @@ class SortedIndex:
     def _block(self, key: bytes) -> int:
         return bisect_right(self._borders, key) - 1
 
+    def _end(self, body: bytes, at: int, prefix: bytes, highest: bytes) -> int:
+        """The place in a block behind the keys from ``at`` on that begin so: most often there are one or two."""
+        for place in (at, at + 1, at + 2):
+            if not body.startswith(prefix, place * self.width):
+                return place
+        return _smaller(body, highest, self.width)
+
     def _find(self, key: bytes) -> tuple[bytes, int]:
         body = self._body(self._block(key))
         return body, _smaller(body, key, self.width) * self.width
@@ -388,15 +405,7 @@ class SortedIndex:
 
 def _smaller(body: bytes, key: bytes, width: int) -> int:
     """How many keys of a block are smaller than a key."""
-    low, high = 0, len(body) // width
-    while low < high:
-        middle = (low + high) // 2
-        at = middle * width
-        if body[at : at + width] < key:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return bisect_left(range(0, len(body), width), key, key=lambda at: body[at : at + width])
 
 
 @dataclass(frozen=True, slots=True)

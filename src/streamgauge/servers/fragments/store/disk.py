@@ -9,7 +9,7 @@ records against the seal, and the seal against the witness beside the data.
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from os import urandom
@@ -319,6 +319,28 @@ class LmdbKeyValues:
             self._whole.difference_update(writes)
             self._witness.follow(sealing.seal.witness)
 
+    def fill(self, records: Sequence[tuple[bytes, bytes]]) -> None:
+        """Write records of keys that are not there, in the order of keys, and show them. FullError.
+
+        DamagedStoreError for a key that is there.
+        """
+        sealing = None if self._sealing is None else RunningSeal(self._sealing.seal)
+        written = records if sealing is None else [*_summed(records, sealing)]
+        try:
+            with self._environment.begin(write=True) as writing:
+                with writing.cursor() as cursor:
+                    consumed, added = cursor.putmulti(written, dupdata=False, overwrite=False)
+                if added < consumed:
+                    raise self._damaged(records[0][0], "some of the records after it were there before they were made")
+                if sealing is not None:
+                    writing.put(SEAL, with_checksum(SEAL, sealing.next()))
+        except lmdb.Error as error:
+            raise FullError(f"{self._folder}: the change was not made, as {self._why(error)}") from error
+        if sealing is not None:
+            self._sealing = sealing
+            self._witness.follow(sealing.seal.witness)
+        self.show()
+
     def _why(self, error: lmdb.Error) -> str:
         """Why LMDB did not write."""
         if isinstance(error, lmdb.MapFullError):
@@ -339,6 +361,17 @@ class LmdbKeyValues:
             self._reading.abort()
             self._environment.close()
             self._held.close()
+
+
+def _summed(records: Iterable[tuple[bytes, bytes]], sealing: RunningSeal) -> Iterator[tuple[bytes, bytes]]:
+    """New records with their checksums, those that the seal sums up added to it."""
+    sealed = frozenset(SEALED)
+    for key, value in records:
+        checksum = crc32(value, crc32(key))
+        if key[0] in sealed:
+            sealing.records += 1
+            sealing.total += checksum
+        yield key, value + checksum.to_bytes(_SUM, "little")
 
 
 def _write(writing: lmdb.Transaction, key: bytes, value: bytes | None, sealing: RunningSeal | None) -> None:

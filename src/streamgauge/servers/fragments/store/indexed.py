@@ -29,8 +29,10 @@ from streamgauge.servers.fragments.store.quad_keys import (
     WIDTH,
     TermDictionary,
     by_end,
+    cut_keys,
     fill,
     in_order,
+    key_matches,
     latest,
     numbered,
     order_for,
@@ -287,24 +289,47 @@ class Store:
             if prefix is None:
                 return []
             number = order_for(match)
-            found = rows(self._orders[number].read(prefix, offset, limit))
-            s, p, o, g = PLACES[number]
-            term = self._terms.texts
-            return [(term[row[s]], term[row[p]], term[row[o]], term[row[g]]) for row in found]
+            return self._sequenced(self._orders[number].read(prefix, offset, limit), number)
+
+    def first_page(self, match: Match, limit: int, now: int) -> tuple[list[Quad], int, int | None]:
+        """The first quads that match, as ``page`` has them; how many match; and the end of one as ``nearest`` says."""
+        with self._lock:
+            prefix = self._prefix(match)
+            if prefix is None:
+                return [], 0, None
+            number = order_for(match)
+            order = self._orders[number]
+            keys = order.read(prefix, 0, limit)
+            many = len(keys) // KEY
+            total = many if many < limit else order.count(prefix)
+            quads = self._sequenced(keys, number)
+            if not (total and self._endings):
+                return quads, total, None
+            if total > many or total > self._endings.few:
+                return quads, total, self._remembered_nearest(match, now)
+            ends = [self._endings.end(quad_key(key, number)) for key in cut_keys(keys)]
+            return quads, total, min([end for end in ends if end is not None and end > now], default=None)
+
+    def _sequenced(self, keys: bytes, number: int) -> list[Quad]:
+        """The quads of keys in the sequence of that number."""
+        s, p, o, g = PLACES[number]
+        term = self._terms.texts
+        return [(term[row[s]], term[row[p]], term[row[o]], term[row[g]]) for row in rows(keys)]
 
     def nearest(self, match: Match, now: int) -> int | None:
         """The earliest end after ``now`` among the matching quads, or a time before it when that is costly to find."""
         with self._lock:
-            if not self._endings:
-                return None
-            known = self._nearest.get(match)
-            if known is not None and known[0] <= now and (known[1] is None or now < known[1]):
-                return known[1]
-            if len(self._nearest) >= _REMEMBERED:
-                self._nearest.clear()
-            end = self._find_nearest(match, now)
-            self._nearest[match] = now, end
-            return end
+            return self._remembered_nearest(match, now) if self._endings else None
+
+    def _remembered_nearest(self, match: Match, now: int) -> int | None:
+        known = self._nearest.get(match)
+        if known is not None and known[0] <= now and (known[1] is None or now < known[1]):
+            return known[1]
+        if len(self._nearest) >= _REMEMBERED:
+            self._nearest.clear()
+        end = self._find_nearest(match, now)
+        self._nearest[match] = now, end
+        return end
 
     def expired(self, now: int, limit: int) -> list[Quad]:
         """Quads that ended at or before ``now``, those that ended first."""
@@ -323,8 +348,8 @@ class Store:
             there: dict[bytes, bool] = {}
             for removed, added in changes:
                 for keys, state in ((removed, False), (added, True)):
-                    for key in _cut(keys):
-                        if _matches(key, places) and there.setdefault(key, state) is not state:
+                    for key in cut_keys(keys):
+                        if key_matches(key, places) and there.setdefault(key, state) is not state:
                             del there[key]
             added_keys = [key for key, state in there.items() if state]
             removed_keys = [key for key, state in there.items() if not state]
@@ -344,7 +369,7 @@ class Store:
             number = order_for(match)
             there = (quad_key(key, number) for key in self._orders[number].within(prefix))
             held = (key for key in there if self._holds(self._past, key, instant))
-            left = self._past.at(number, prefix, lambda key: _matches(key, places), instant)
+            left = self._past.at(number, prefix, lambda key: key_matches(key, places), instant)
             return self._quads(islice(chain(held, left), offset, offset + limit))
 
     @property
@@ -445,18 +470,16 @@ class Store:
         prefix, places = self._prefix(match), self._places(match)
         if prefix is None or places is None:
             return None
-        number = order_for(match)
-        order = self._orders[number]
+        order = self._orders[number := order_for(match)]
         if order.count(prefix) > self._endings.few:
-            return self._endings.nearest(lambda key: _matches(key, places), now)
+            return self._endings.nearest(lambda key: key_matches(key, places), now)
         ends = (self._endings.end(quad_key(key, number)) for key in order.within(prefix))
         return min((end for end in ends if end is not None and end > now), default=None)
 
     def _prefix(self, match: Match) -> bytes | None:
         """The prefix of the matching quads' keys in their order; ``None`` when a term is not in any quad."""
-        numbers = [
-            self._terms.number(term) for place in INDEX_ORDERS[order_for(match)] if (term := match[place]) is not None
-        ]
+        terms = [term for place in INDEX_ORDERS[order_for(match)] if (term := match[place]) is not None]
+        numbers = [self._terms.number(term) for term in terms]
         return None if None in numbers else b"".join(number for number in numbers if number is not None)
 
     def _places(self, match: Match) -> list[tuple[int, bytes]] | None:
@@ -468,14 +491,6 @@ class Store:
     def _quads(self, keys: Iterable[bytes]) -> list[Quad]:
         term = self._terms.texts
         return [(term[s], term[p], term[o], term[g]) for s, p, o, g in rows(b"".join(keys))]
-
-
-def _matches(key: bytes, places: list[tuple[int, bytes]]) -> bool:
-    return all(key[at : at + WIDTH] == number for at, number in places)
-
-
-def _cut(keys: bytes) -> Iterable[bytes]:
-    return (keys[at : at + KEY] for at in range(0, len(keys), KEY))
 
 
 class MemoryStore(Store):

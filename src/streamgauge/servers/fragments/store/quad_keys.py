@@ -8,7 +8,7 @@ An empty store with millions of quads is loaded by sorting their keys once for e
 
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
-from itertools import islice
+from itertools import chain, islice
 from struct import Struct
 from typing import Final, TypeAlias, cast
 
@@ -23,6 +23,7 @@ WIDTH: Final = 5
 """Bytes of a number: 100 new terms a second for 300 years."""
 
 _TEXT, _NUMBER, _NEXT = b"t", b"n", b"m:terms"
+_NAMED = _NUMBER + b"="
 _LONGEST = 400
 _REMEMBERED = 200_000
 
@@ -69,6 +70,38 @@ class TermDictionary:
         """The numbers that ``give`` gave to terms that had none, by what is to be written for them."""
         return [key[1:] for key in writes if key[:1] == _TEXT]
 
+    def give_first(self, terms: Iterable[Term], met: set[int]) -> dict[Term, bytes]:
+        """Numbers for terms of a store that is being loaded, those that are new are written.
+
+        ``met`` has the hashes of all terms that got a number: others are not looked for among the records.
+        """
+        numbers: dict[Term, bytes] = {}
+        texts: list[tuple[bytes, bytes]] = []
+        keys: list[tuple[bytes, bytes]] = []
+        following = int.from_bytes(self._records.get(_NEXT) or b"")
+        for term in dict.fromkeys(terms):
+            code, known = hash(term), None
+            if code in met:
+                known = self._records.get(_term_key(term))
+            if known is None:
+                known = following.to_bytes(WIDTH)
+                following += 1
+                text = term.encode()
+                texts.append((_TEXT + known, text))
+                keys.append((_NAMED + text if len(text) <= _LONGEST else _term_key(term), known))
+                met.add(code)
+            numbers[term] = known
+        keys.sort()
+        self._records.fill(keys + texts)
+        self._records.commit({_NEXT: following.to_bytes(8)})
+        self._records.show()
+        return numbers
+
+    @property
+    def begun(self) -> bool:
+        """Whether a term was given a number."""
+        return self._records.get(_NEXT) is not None
+
     def drop(self, numbers: Iterable[bytes]) -> Writes:
         """The writes by which terms lose their numbers."""
         return {key: None for number in numbers for key in (_TEXT + number, _term_key(self.texts[number]))}
@@ -108,7 +141,7 @@ class _TermTexts(dict[bytes, Term]):
 def _term_key(term: Term) -> bytes:
     """The key of a term: its text, or a digest of a text that is too long for a key."""
     text = term.encode()
-    return _NUMBER + (b"=" + text if len(text) <= _LONGEST else b"#" + sha256(text).digest())
+    return _NAMED + text if len(text) <= _LONGEST else _NUMBER + b"#" + sha256(text).digest()
 
 
 KEY: Final = 4 * WIDTH
@@ -166,6 +199,16 @@ def rows(keys: bytes) -> Iterator[KeyRow]:
     return cast(Iterator[KeyRow], _ROW.iter_unpack(keys))
 
 
+def cut_keys(keys: bytes) -> Iterator[bytes]:
+    """Keys that come one after the other."""
+    return (keys[at : at + KEY] for at in range(0, len(keys), KEY))
+
+
+def key_matches(key: bytes, places: Sequence[tuple[int, bytes]]) -> bool:
+    """Whether a key has these numbers at these places, in bytes."""
+    return all(key[at : at + WIDTH] == number for at, number in places)
+
+
 TIME: Final = 8
 """Bytes of a time."""
 
@@ -198,16 +241,19 @@ Keys: TypeAlias = NDArray[np.uint8]
 def numbered(quads: Iterable[ExpiringQuad], terms: TermDictionary, records: KeyValueStore) -> tuple[Keys, Keys]:
     """Keys of quads as they come, and keys with their ends of those that have one; their terms are written."""
     keys, ends = bytearray(), bytearray()
-    rest = iter(quads)
+    rest, met = iter(quads), set[int]()
+    fresh = not terms.begun
     while batch := list(islice(rest, BATCH)):
-        numbers, writes = terms.give(term for quad, _ in batch for term in quad)
-        records.commit(writes)
-        records.show()
-        for (s, p, o, g), end in batch:
-            key = numbers[s] + numbers[p] + numbers[o] + numbers[g]
-            keys += key
-            if end is not None:
-                ends += key + stamped(end)
+        mentioned = chain.from_iterable([quad for quad, _ in batch])
+        if fresh:
+            numbers = terms.give_first(mentioned, met)
+        else:  # what a load that did not end wrote
+            numbers, writes = terms.give(mentioned)
+            records.commit(writes)
+            records.show()
+        parts = [numbers[s] + numbers[p] + numbers[o] + numbers[g] for (s, p, o, g), _ in batch]
+        keys += b"".join(parts)
+        ends += b"".join([key + stamped(end) for key, (_, end) in zip(parts, batch, strict=True) if end is not None])
     return _rows(keys, 4 * WIDTH), _rows(ends, 4 * WIDTH + TIME)
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as altered
-from itertools import count
+from itertools import count, product
 from typing import Final
 
 from streamgauge.model.fact import Fact
@@ -71,6 +71,7 @@ class FactDraft:
         self._before: dict[Triple, list[LocatedFact]] = {}
         self._after: dict[Triple, list[Fact]] = {}
         self._places: dict[tuple[int, Term], dict[Triple, None]] = {}
+        self._fetched = set[TripleMatch]()
 
     def add(self, facts: Iterable[Fact]) -> None:
         """Facts hold, beside what holds already; a new expiration takes the place of that of the same triple."""
@@ -180,6 +181,8 @@ class FactDraft:
     def _matching(self, wanted: TripleMatch) -> list[Triple]:
         """The wanted triples that have facts now, or had when this began."""
         self._open = self._open or None in wanted
+        if not self._fetched.isdisjoint(_wider(wanted)):
+            return self._known(wanted)
         found: dict[Triple, list[LocatedFact]] = {}
         for number, each in enumerate(located_facts(self._store, wanted, self._style)):
             if number >= self._most:
@@ -188,6 +191,7 @@ class FactDraft:
         for triple, facts in found.items():
             if triple not in self._after:
                 self._know(triple, facts)
+        self._fetched.add(wanted)
         return self._known(wanted)
 
     def _known(self, wanted: TripleMatch) -> list[Triple]:
@@ -228,6 +232,12 @@ class FactDraft:
                         end = each.fact.final
                         staying[quad] = _later(end, staying[quad]) if quad in staying else end
         return staying
+
+
+def _wider(wanted: TripleMatch) -> Iterator[TripleMatch]:
+    """The matches that all wanted triples are among, itself included."""
+    s, p, o = ((term, None) if term is not None else (None,) for term in wanted)
+    return product(s, p, o)
 
 
 class _Names:
@@ -282,6 +292,23 @@ def _members(gone: Iterable[LocatedFact]) -> Iterator[tuple[Match, Quad]]:
     for each in gone:
         if each.member is not None:
             yield from ((each.member, quad) for quad in each.own if fits(quad, each.member))
+
+
+TRIPLES: Final = 100_000
+"""Triples that the body of one request may have, all of its operations together."""
+
+
+class TripleAllowance:
+    """How many triples a body may still have."""
+
+    def __init__(self, most: int = TRIPLES) -> None:
+        self._most = self._left = most
+
+    def take(self) -> None:
+        """One triple more; TooManyError when it is one too many."""
+        self._left -= 1
+        if self._left < 0:
+            raise TooManyError(f"the body has more than {self._most} triples: send them in several requests")
 
 
 LOOKS: Final = 50_000

@@ -3,9 +3,10 @@
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from queue import Empty, Full, Queue
 from threading import Event, Thread
@@ -15,7 +16,7 @@ import pyoxigraph as ox
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from streamgauge.formats.lines import Input
-from streamgauge.formats.streams.format import FormatError, Relabel, ending, open_bytes, parse
+from streamgauge.formats.streams.format import FormatError, Relabel, ending, open_bytes, parse, parse_open
 from streamgauge.model.element import StreamElement
 from streamgauge.model.fact import Fact
 from streamgauge.model.phrases import counted
@@ -29,6 +30,7 @@ from streamgauge.servers.fragments.store import DamagedStoreError, FullError
 from streamgauge.servers.fragments.store.indexed import Store
 from streamgauge.servers.fragments.writes import FactDraft
 from streamgauge.servers.fragments.writes.queue import sweep_beside
+from streamgauge.servers.http.server import PromptAnswer
 from streamgauge.sources import Source, SourceError
 
 BLOCK: Final = 2**20
@@ -48,24 +50,72 @@ def name_of(path: Path) -> str:
 
 def read_quads(path: Path) -> Iterator[Quad]:
     """The quads of an RDF file by its ending; FormatError names file and line."""
+    relabel = Relabel("s")
+    return (named_quad(quad, relabel) for quad in parse(path, _syntax(path)))
+
+
+def _syntax(path: Path) -> ox.RdfFormat:
+    """The syntax of an RDF file by its ending; FormatError for others."""
     syntax = ox.RdfFormat.from_extension(ending(path).removeprefix(".").replace("owl", "rdf"))
     if syntax is None:
         raise FormatError(
             f"{path}: no RDF format has the ending {ending(path)!r}: use .nq, .trig, .nt, .ttl, .jsonld or .rdf"
         )
-    relabel = Relabel("s")
-    yield from (named_quad(quad, relabel) for quad in parse(path, syntax))
+    return syntax
 
 
 def load(path: Path, store: Store, style: Style, at: int | None = None) -> int:
     """Fill an empty store with a file's quads; how many there are.
 
-    A file in which no label is mentioned is read as it comes, else it is held in memory once, to tell which quads end
-    with which label.
+    A file in which no label is mentioned is read as it comes. Where facts are annotated in graphs, the labels are read
+    first, and then all as it comes; else the file is held in memory once, to tell which quads end with which label.
     """
-    if _mentions(path, label_predicates(style.vocabulary)):
+    own = label_predicates(style.vocabulary)
+    if not _mentions(path, own):
+        return store.load(((quad, None) for quad in read_quads(path)), at)
+    if style.method != "graphs":
         return store.load(ending_quads(list(read_quads(path)), style), at)
-    return store.load(((quad, None) for quad in read_quads(path)), at)
+    ends = _labelled(_label_quads(path, own), style)
+    return store.load(((quad, _named_end(quad, ends)) for quad in read_quads(path)), at)
+
+
+def _label_quads(path: Path, own: Collection[Term]) -> list[Quad]:
+    """The quads by which others end: labels, and terms that are the same.
+
+    Of a file with a quad on each line only the lines are parsed that may be one, unless they have blank nodes, which
+    are named as all of the file is read.
+    """
+    syntax, wanted = _syntax(path), {*own, SAME_AS}
+    if syntax in (ox.RdfFormat.N_QUADS, ox.RdfFormat.N_TRIPLES):
+        lines = b"".join(_lines_with([term[1:-1].encode() for term in wanted], path))
+        if b"_:" not in lines:
+            relabel = Relabel("s")
+            with suppress(FormatError):  # the whole file is read then, which tells the line
+                quads = [named_quad(quad, relabel) for quad in parse_open(BytesIO(lines), str(path), syntax)]
+                return [quad for quad in quads if quad[1] in wanted]
+    return [quad for quad in read_quads(path) if quad[1] in wanted]
+
+
+def _lines_with(names: Sequence[bytes], path: Path) -> Iterator[bytes]:
+    """The lines of a file in which one of the names is somewhere."""
+    named, rest = re.compile(b"|".join(map(re.escape, names))), b""
+    with open_bytes(path) as file:
+        while block := file.read(BLOCK):
+            block, end = rest + block, 0
+            rest = block[block.rfind(b"\n") + 1 :]
+            while found := named.search(block, end, len(block) - len(rest)):
+                start, end = block.rfind(b"\n", 0, found.start()) + 1, block.find(b"\n", found.end()) + 1
+                yield block[start:end]
+    if named.search(rest):
+        yield rest
+
+
+def _named_end(quad: Quad, ends: Mapping[Term, int | None]) -> int | None:
+    """When a quad ends: with the label of its graph, subject or predicate."""
+    for term in (quad[3], quad[0], quad[1]):
+        if term in ends:
+            return ends[term]
+    return None
 
 
 def _mentions(path: Path, own: Collection[Term]) -> bool:
@@ -89,8 +139,7 @@ def ending_quads(quads: Sequence[Quad], style: Style) -> list[ExpiringQuad]:
 
 
 def _end(quad: Quad, ends: dict[Term, int | None], said: dict[Quad, int | None]) -> int | None:
-    named = next((term for term in (quad[3], quad[0], quad[1]) if term in ends), None)
-    return said.get(quad) if named is None else ends[named]
+    return _named_end(quad, ends) if any(term in ends for term in (quad[3], *quad[:2])) else said.get(quad)
 
 
 def _labelled(quads: Sequence[Quad], style: Style) -> dict[Term, int | None]:
@@ -329,6 +378,7 @@ class BackgroundApp:
         self, app: ASGIApp, datasets: Sequence[DataSet], feedings: Sequence[FeedRunner], history: int | None
     ) -> None:
         self._app, self._datasets, self._feedings, self._history = app, datasets, feedings, history
+        self.prompt: PromptAnswer | None = getattr(app, "prompt", None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand on; begin and end with the process."""

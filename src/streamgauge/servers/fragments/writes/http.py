@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qsl
 
@@ -36,6 +36,7 @@ from streamgauge.servers.fragments.pages.dataset import (
     VALIDITY_PARAMETERS,
     DataSet,
     Page,
+    TooManyError,
     TripleMatch,
     read_time,
     validity,
@@ -45,6 +46,7 @@ from streamgauge.servers.fragments.pages.representations import REFUSALS, clock_
 from streamgauge.servers.fragments.store import FullError
 from streamgauge.servers.fragments.writes import (
     Operation,
+    TripleAllowance,
     WriteResult,
     addition,
     expiration,
@@ -107,7 +109,10 @@ class WriteMediaTypeError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """A write as it came; ``base`` is the server's address, ``fresh`` the beginning of new blank nodes' names."""
+    """A write as it came; ``base`` is the server's address, ``fresh`` the beginning of new blank nodes' names.
+
+    ``triples`` are those that its body may still have.
+    """
 
     method: str
     parameters: Mapping[str, str]
@@ -117,12 +122,14 @@ class WriteRequest:
     base: str
     now: int
     fresh: str
+    triples: TripleAllowance = field(default_factory=TripleAllowance)
 
 
 def read_request(request: WriteRequest) -> list[Operation]:
     """The operations of a write.
 
-    WriteRequestError, WriteMediaTypeError, TermError, ValidityError, QueryError, LabelError say what is wrong.
+    WriteRequestError, WriteMediaTypeError, TooManyError, TermError, ValidityError, QueryError and LabelError say why
+    there are none.
     """
     unknown = request.parameters.keys() - _KNOWN[request.method]
     if unknown:
@@ -250,12 +257,15 @@ def _quads(request: WriteRequest) -> Iterator[Quad]:
         check_rdf(request.body, syntax, SERVED)
         with document_turn(request.body, syntax):
             for quad in ox.parse(request.body, format=syntax):
+                request.triples.take()
                 s, p, o, graph = named_quad(quad, relabel)
                 room -= len(s) + len(p) + len(o)
                 if room < 0:
                     most = most_characters(len(request.body))
                     raise ValueError(f"the terms of its facts have more than {most} characters in all: write fewer")
                 yield unskolemised(s, base), p, unskolemised(o, base), unskolemised(graph, base)
+    except TooManyError:
+        raise
     except (SyntaxError, ValueError) as error:
         raise WriteRequestError(f"not {request.media_type}: {error}"[:300]) from None
 
@@ -327,9 +337,9 @@ def _tags(dataset: DataSet, base: str, fragment: FragmentRequest, page: Page, co
         yield f'"{dataset.version.decode()}"'
     for form in FORMATS:
         if page.total and form.name in formats:
-            body = form.write(PageView(dataset, base, fragment, page)).encode()
+            _, identity = form.write(PageView(dataset, base, fragment, page))
             for coding in ("", *(name[:1] for name in CODINGS)):
-                yield tag(body, form.name + coding).decode()
+                yield tag(identity, form.name + coding).decode()
 
 
 METHODS: Final = ("POST", "PUT", "PATCH", "DELETE")

@@ -36,7 +36,7 @@ class EngineService(CrowdSystem):
         return registration(self.scenario, client)
 
     def task(self) -> dict[str, Any]:
-        """Where, and which clients are judged row by row."""
+        """The address, and which clients are judged row by row."""
         return {**super().task(), "witnesses": witnesses(self.scenario)}
 
     def begin(self, receive: Callable[[Line], object]) -> Publisher:

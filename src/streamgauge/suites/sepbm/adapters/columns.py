@@ -43,7 +43,7 @@ class TermNumbers:
 
 
 class _Table(NamedTuple):
-    """Where the facts of a class (subjects) or a property (pairs) are."""
+    """The table of the facts of a class (subjects) or a property (pairs)."""
 
     name: str
     columns: tuple[str, ...]

@@ -1,0 +1,238 @@
+"""The metadata of a page (Hydra, VoID): its fragment, its data set and its form, as triples and as text.
+
+They are those of Triple and Quad Pattern Fragments. Their text is written once for each layout of a page, with holes
+for the parts that differ. Their order matters to clients: a data set's subsets come before the fragment's, as the last
+that names the page tells the primary topic.
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import groupby
+from operator import itemgetter
+from types import MappingProxyType
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple
+from streamgauge.servers.fragments import CHANGES, DEFAULT_IRI, LIMIT, MOST_QUADS, MOST_VALUES, VALUES
+from streamgauge.servers.fragments.pages import MOST_BINDINGS, PLACES, FragmentShape
+
+PREFIXES: Final = {
+    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "void": "http://rdfs.org/ns/void#",
+    "sd": "http://www.w3.org/ns/sparql-service-description#",
+    "hydra": "http://www.w3.org/ns/hydra/core#",
+    "foaf": "http://xmlns.com/foaf/0.1/",
+}
+_DECLARED: Final = {prefix: iri for prefix, iri in PREFIXES.items() if prefix != "foaf"}
+"""Those that occur more than once on a page."""
+
+_PROPERTIES: Final = {
+    "subject": "rdf:subject",
+    "predicate": "rdf:predicate",
+    "object": "rdf:object",
+    "graph": "sd:graph",
+    "values": VALUES,
+    "limit": LIMIT,
+}
+_INTEGER = f"^^<{XSD}integer>"
+
+GRAPH, FRAGMENT, PAGE, FIRST, PREVIOUS, NEXT = (f"<\x00{letter}>" for letter in "GFPABC")
+TOTAL: Final = f'"\x00N"{_INTEGER}'
+"""Holes: the metadata's graph, the fragment, the page, its neighbours, the count."""
+
+
+class Syntax(Enum):
+    """How triples are written."""
+
+    LINES = "lines"  # N-Triples
+    QUAD_LINES = "quad lines"  # N-Quads
+    TURTLE = "turtle"
+    TRIG = "trig"
+    JSON_LD = "json-ld"
+
+
+class Layout(NamedTuple):
+    """All that the triples of a page depend on, beside what fills their holes.
+
+    ``whole``: page and fragment are one; ``entry``: no term is asked for, as where clients begin.
+    """
+
+    base: str
+    name: str
+    shape: FragmentShape
+    page_size: int
+    largest: int
+    whole: bool
+    previous: bool
+    next: bool
+    entry: bool
+
+    @property
+    def dataset(self) -> str:
+        """The data set's address."""
+        return dataset_address(self.base, self.name)
+
+
+def dataset_address(base: str, name: str) -> str:
+    """The address of a data set of that name."""
+    return f"{base}/{quote(name)}"
+
+
+def iri_of(name: str) -> Term:
+    """The IRI of a prefixed name; a term as it is."""
+    prefix, _, local = name.partition(":")
+    return f"<{PREFIXES[prefix]}{local}>" if prefix in PREFIXES else name
+
+
+def page_triples(layout: Layout) -> list[Triple]:
+    """All triples of a page's metadata, with holes, in the order in which they are sent."""
+    dataset = f"<{layout.dataset}#dataset>"
+    subsets = [PAGE] if layout.whole else [PAGE, FRAGMENT]
+    return _terms(
+        (GRAPH, "foaf:primaryTopic", FRAGMENT),
+        *dataset_triples(layout.base, layout.name),
+        *((dataset, "void:subset", subset) for subset in subsets),
+        *form_triples(layout, FORM),
+        *_paging(layout),
+    )
+
+
+def dataset_triples(base: str, name: str) -> list[Triple]:
+    """The triples about a data set that are on every page."""
+    dataset = f"<{base}/{quote(name)}#dataset>"
+    return _terms(
+        (f"<{base}/#dataset>", "hydra:member", dataset),
+        (dataset, RDF_TYPE, "void:Dataset"),
+        (dataset, RDF_TYPE, "hydra:Collection"),
+    )
+
+
+FORM: Final[Term] = "_:form"
+"""The first form on a page of its data set."""
+
+
+def form_triples(layout: Layout, form: Term) -> list[Triple]:
+    """The forms of a data set: ``form`` of its places alone, which clients look for, and one with bindings and a limit.
+
+    The second form and the template of changes stand where clients begin, on the pages of the data set itself.
+    """
+    dataset, places = f"<{layout.dataset}#dataset>", PLACES[layout.shape]
+    bindings, more = f"<{layout.dataset}#bindings>", (*places, "values", "limit")
+    default = [(dataset, "sd:defaultGraph", DEFAULT_IRI)] if layout.shape is FragmentShape.QUADS else []
+    if not layout.entry:
+        search = (dataset, "hydra:search", form), *_form(layout, form, places)
+        return _terms(*default, *search, *(triple for name in places for triple in _mapping(name)))
+    return _terms(
+        *default,
+        (dataset, "hydra:search", form),
+        (dataset, "hydra:search", bindings),
+        (dataset, CHANGES, f'"{layout.dataset}{{?{",".join((*places, "since"))}}}"'),
+        *_form(layout, form, places),
+        *_form(layout, bindings, more),
+        (bindings, MOST_VALUES, f'"{MOST_BINDINGS}"{_INTEGER}'),
+        (bindings, MOST_QUADS, f'"{layout.largest}"{_INTEGER}'),
+        *(triple for name in more for triple in _mapping(name)),
+    )
+
+
+def _form(layout: Layout, form: Term, names: tuple[str, ...]) -> list[Triple]:
+    """A form; that it is a hydra:IriTemplate follows from the range of hydra:search, and is not said."""
+    return [
+        (form, "hydra:template", f'"{layout.dataset}{{?{",".join(names)}}}"'),
+        (form, "hydra:variableRepresentation", "hydra:ExplicitRepresentation"),
+        *((form, "hydra:mapping", f"_:{name}") for name in names),
+    ]
+
+
+def _mapping(name: str) -> list[Triple]:
+    return [(f"_:{name}", "hydra:variable", f'"{name}"'), (f"_:{name}", "hydra:property", _PROPERTIES[name])]
+
+
+def _paging(layout: Layout) -> list[Triple]:
+    counted = [FRAGMENT] if layout.whole else [FRAGMENT, PAGE]
+    links = [("hydra:first", FIRST)]
+    links += [("hydra:previous", PREVIOUS)] if layout.previous else []
+    links += [("hydra:next", NEXT)] if layout.next else []
+    return [
+        (FRAGMENT, "void:subset", PAGE),
+        (FRAGMENT, "hydra:view", PAGE),
+        *((subject, name, TOTAL) for subject in counted for name in ("void:triples", "hydra:totalItems")),
+        (PAGE, RDF_TYPE, "hydra:PartialCollectionView"),
+        (PAGE, "hydra:itemsPerPage", f'"{layout.page_size}"{_INTEGER}'),
+        *((PAGE, name, page) for name, page in links),
+    ]
+
+
+def _terms(*triples: Triple) -> list[Triple]:
+    return [(iri_of(s), iri_of(p), iri_of(o)) for s, p, o in triples]
+
+
+class MetadataTemplate(NamedTuple):
+    """The text of a layout, for ``%`` with what fills the holes by their letters; ``digest`` is that of the text."""
+
+    text: str
+    digest: bytes
+
+
+@lru_cache(maxsize=4096)
+def metadata_template(layout: Layout, syntax: Syntax) -> MetadataTemplate:
+    """The template of a layout in a syntax."""
+    names = {FRAGMENT: "f:", **({PAGE: "f:"} if layout.whole else {})}
+    names |= {GRAPH: "m:"} if syntax is Syntax.TRIG else {}
+    text = triples_text(page_triples(layout), syntax, GRAPH, {"d": f"{layout.dataset}#"}, names)
+    return MetadataTemplate(holes(text), blake2b(text.encode(), digest_size=16).digest())
+
+
+def holes(text: str) -> str:
+    """Text with holes as a template for ``%``."""
+    parts = text.replace("%", "%%").split("\x00")
+    return parts[0] + "".join(f"%({part[0]})s{part[1:]}" for part in parts[1:])
+
+
+def triples_text(
+    triples: Iterable[Triple],
+    syntax: Syntax,
+    graph: Term,
+    prefixes: Mapping[str, str] = MappingProxyType({}),
+    names: Mapping[Term, str] = MappingProxyType({}),
+) -> str:
+    """Triples in a syntax, in their order, in a graph where the syntax has any.
+
+    Turtle and TriG declare ``prefixes`` beside those of the vocabularies, and prefixes that are the ``names`` of whole
+    IRIs (``f:`` for the fragment's).
+    """
+    if syntax is Syntax.LINES:
+        return "".join(f"{s} {p} {o} .\n" for s, p, o in triples)
+    if syntax is Syntax.QUAD_LINES:
+        return "".join(f"{s} {p} {o} {graph} .\n" for s, p, o in triples)
+    declared = {**_DECLARED, **prefixes}
+    named = {name: full for full, name in names.items()}
+    head = "".join(f"@prefix {prefix}: <{iri}> .\n" for prefix, iri in declared.items())
+    head += "".join(f"@prefix {name} {full} .\n" for name, full in named.items())
+    text = " .\n".join(
+        _subject(subject, list(group), declared, names) for subject, group in groupby(triples, key=itemgetter(0))
+    )
+    return f"{head}{names.get(graph, graph)} {{\n{text}\n}}\n" if syntax is Syntax.TRIG else f"{head}{text} .\n"
+
+
+def _subject(subject: Term, triples: list[Triple], prefixes: Mapping[str, str], names: Mapping[Term, str]) -> str:
+    def short(term: Term) -> str:
+        return names.get(term) or _short(term, prefixes)
+
+    said = [
+        f"{'a' if predicate == RDF_TYPE else short(predicate)} {', '.join([short(o) for _, _, o in group])}"
+        for predicate, group in groupby(triples, key=itemgetter(1))
+    ]
+    return f"{short(subject)} {'; '.join(said)}"
+
+
+def _short(full: Term, prefixes: Mapping[str, str]) -> str:
+    if full.endswith(_INTEGER):
+        return full[1 : -len(_INTEGER) - 1]
+    for prefix, iri in prefixes.items():
+        if full.startswith(f"<{iri}"):
+            return f"{prefix}:{full[len(iri) + 1 : -1]}"
+    return full
