@@ -228,6 +228,11 @@ class FactJoins:
         return 0 if end is None else len(kind.backward().get(end, ()))
 
     @cached_property
+    def _objects(self) -> dict[Property, float]:
+        """About how many objects a subject has, by property, as they were when it was first asked."""
+        return {}
+
+    @cached_property
     def _search(self) -> list[int]:
         """The order of the patterns in a search of all solutions."""
         return self._all(set(self.keys))
@@ -262,8 +267,11 @@ class FactJoins:
             if kind.into is None:  # it is made where it is needed: each costs every fact that comes
                 return _GUESS
             return max(1.0, len(kind.out) / (len(kind.into) or 1))
-        some = min(_SAMPLE, len(kind.out))
-        return sum(map(len, islice(kind.out.values(), some))) / some if some else 1.0
+        found = self._objects.get(kind)
+        if found is None:
+            some = min(_SAMPLE, len(kind.out))
+            found = self._objects[kind] = sum(map(len, islice(kind.out.values(), some))) / some if some else 1.0
+        return found
 
     def _size(self, pattern: TriplePattern) -> int:
         if pattern.predicate == RDF_TYPE and isinstance(pattern.object, str):
