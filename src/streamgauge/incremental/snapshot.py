@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 
 
 LEAST: Final = 2_000
-"""Triples from which on a content is joined by the numbers of its terms (``id_joins``): measured."""
+"""Triples from which on a content is joined by the numbers of its terms (``id_joins``).
+
+Measured: lists are faster at 350 triples, numbers at 3,500, in half of the time.
+"""
 
 
 class SnapshotContents(JoinPool):

@@ -138,7 +138,7 @@ DENSE_OVERLAP: Final = 6
 """The same for one pattern of different properties over triples by the numbers of their terms, many of them."""
 
 DENSE: Final = 5_000
-"""Triples in a window from which on they are many: measured, a star at 5 looks costs the same at 700."""
+"""Triples in a window from which on they are many: a star at 5 looks costs 0.8 us a triple at 3,500, 0.6 at 35,000."""
 
 
 def evaluators(
