@@ -88,6 +88,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     return found
 
 
+def pytest_unconfigure() -> None:
+    """Libraries that count their objects find all of them at the end."""
+    gc.unfreeze()
+
+
 def group(item: pytest.Item) -> str:
     """The name of the group of tests that share a worker with this one."""
     marker = item.get_closest_marker("xdist_group")
