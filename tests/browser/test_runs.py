@@ -106,7 +106,7 @@ def test_an_experiment_is_started_watched_stopped_resumed_and_compared(browser: 
     look(browser, "runs-stopped")
     press(browser, "start")
     wait_for(browser, lambda: "2 of 2 runs done" in text_of(browser, "main"), "the end of the second run")
-    assert "All runs are done" in text_of(browser, "main")
+    wait_for(browser, lambda: "All runs are done" in text_of(browser, "main"), "the report")
     assert [each.text for each in browser.find_elements("css selector", "td.verdict")] == ["right", "right"]
     browser.find_element("link text", "Open the report of 2 runs").click()
     assert "runs are right" in text_of(browser, ".headline")
@@ -117,7 +117,7 @@ def test_an_experiment_is_started_watched_stopped_resumed_and_compared(browser: 
         box.click()
     look(browser, "runs-list")
     browser.find_element("css selector", "form#compare button").click()
-    asked = text_of(browser, "section[aria-labelledby=asked-h]")
+    asked = wait_for(browser, lambda: text_of(browser, "section[aria-labelledby=asked-h]"), "the comparison")
     assert "semantics name" in asked
     assert "workload" not in asked
     assert "windows differ" in text_of(browser, "section[aria-labelledby=windows-h]")

@@ -225,9 +225,9 @@ def test_an_engine_says_a_sentence_where_its_input_cannot_be(here, monkeypatch, 
 )
 def test_a_job_on_spark_reads_the_querys_stream(given, wanted):
     """Elements that name no stream land as those of the query's only one."""
-    from streamgauge.engines.spark.pipeline import Job, _source
+    from streamgauge.engines.spark.pipeline import Job, resolved_source
 
     job = Job.__new__(Job)
     object.__setattr__(job, "source", given)
     object.__setattr__(job, "query", plan_query(experiment({"file": "x.nq"})).query)
-    assert _source(job) == wanted
+    assert resolved_source(job) == wanted

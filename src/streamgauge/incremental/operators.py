@@ -104,7 +104,7 @@ class Stateful:
 class Index:
     """Rows by key with their counts: the only row of a key in ``single``, a bag where there are several in ``bags``.
 
-    A key is in one of both. Most keys have one row: a tuple takes a fifth of the memory, and half of the time.
+    A key is in one of both. Most keys have one row, which needs no bag of its own.
     ``keys_of`` gives the key of each of many rows.
     """
 

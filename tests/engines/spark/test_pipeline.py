@@ -97,7 +97,7 @@ def test_files_that_come_in_another_order_than_their_elements_are_named(spark, t
 
 def test_a_checkpoint_of_another_query_is_named(spark, tmp_path):
     landed(tmp_path, "0: a p b.")
-    pipeline._claim(job(tmp_path))
+    pipeline.claim(job(tmp_path))
     with pytest.raises(CheckpointError, match="made with another sink"):
         run(spark, job(tmp_path, sink=str(tmp_path / "elsewhere")), lambda _done: None)
 
