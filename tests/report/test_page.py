@@ -168,11 +168,15 @@ def test_a_series_is_an_engine_under_a_semantics_and_repetitions_share_it() -> N
     assert "1, 2, 3, 4, 5, 6, 7, 8, 9, 10" in text  # the seeds
 
 
-def test_one_run_has_no_legend_and_no_box_plots() -> None:
-    page = report.page([build.right()], "One")
-    assert 'class="legend"' not in page
-    assert 'id="repetitions"' not in page
-    assert "The run is right." in page
+@pytest.fixture(scope="module")
+def one() -> str:
+    return report.page([build.right()], "One")
+
+
+def test_one_run_has_no_legend_and_no_box_plots(one: str) -> None:
+    assert 'class="legend"' not in one
+    assert 'id="repetitions"' not in one
+    assert "The run is right." in one
 
 
 @pytest.mark.prove
@@ -206,17 +210,13 @@ def test_no_run_is_refused() -> None:
         report.page([], "Nothing")
 
 
-def test_the_same_runs_give_the_same_page_and_write_writes_it(tmp_path: Path) -> None:
-    runs = [build.wrong()]
-    report.write(runs, tmp_path / "page.html", "Hot stations")
-    written = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert written == report.page(runs, "Hot stations")
+def test_the_same_runs_give_the_same_page_and_write_writes_it(one: str, tmp_path: Path) -> None:
+    report.write([build.right()], tmp_path / "page.html", "One")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == one
 
 
-def test_every_judgement_has_its_icon_beside_its_word() -> None:
-    judged = [(judgement, *build.right(engine=judgement.name.lower())) for judgement in Judgement]
-    text = report.page([(run, replace(verdict, judgement=each)) for each, run, verdict in judged], "Icons")
+def test_every_judgement_has_its_icon_beside_its_word(mixed: str) -> None:
     for judgement in Judgement:
         icon = {"right but late": "late"}.get(judgement.value, judgement.value)
-        card = text.split(f'<article class="card {icon}">', 1)[1].split("</article>", 1)[0]
+        card = mixed.split(f'<article class="card {icon}">', 1)[1].split("</article>", 1)[0]
         assert f"<strong>{judgement.value.capitalize()}</strong>" in card

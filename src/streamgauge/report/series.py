@@ -266,10 +266,11 @@ class PointCloud(NamedTuple):
 
     def _bin(self, places: npt.NDArray[np.intp], show: Callable[[float], str]) -> Bin:
         xs, ys = self.xs[places], self.ys[places]
+        if len(places) == 1:
+            x, y = float(xs[0]), float(ys[0])
+            return Bin(x, y, y, y, 1, self.tip(int(places[0])))
         low, middle, high = float(ys.min()), float(np.median(ys)), float(ys.max())
         x = float(np.median(xs))
-        if len(places) == 1:
-            return Bin(x, low, middle, high, 1, self.tip(int(places[0])))
         first, last = (moment(1000 * float(end)) for end in (xs.min(), xs.max()))
         where = first if first == last else f"{first.removesuffix(' s')} to {last}"
         tip = f"{where}, {len(places):,} values: median {show(middle)}, lowest {show(low)}, highest {show(high)}"

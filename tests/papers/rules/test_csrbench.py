@@ -1,12 +1,10 @@
-"""CSRBench's rules: scopes, sets with their quirk, the contiguous part; the recorded answers' verdicts and sizes."""
+"""CSRBench's rules: scopes, sets with their quirk, the contiguous part."""
 
 from dataclasses import replace
 from itertools import islice
 
 import pytest
 
-from streamgauge import workloads
-from streamgauge.harness.importing import ImportRequest, formats
 from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Run, RunHeader
@@ -26,9 +24,8 @@ from streamgauge.papers.csrbench.rules import (
     recorded,
 )
 from streamgauge.papers.rules import Equality, RuleSettings, UnknownRulesError, judge_as, names
-from streamgauge.query import parse, parse_sparql
-from streamgauge.semantics.profiles import CQELS, CSPARQL, SPARQLSTREAM, YABENCH, profile
-from streamgauge.workloads import csrbench
+from streamgauge.query import parse_sparql
+from streamgauge.semantics.profiles import CQELS, CSPARQL, SPARQLSTREAM, YABENCH
 from tests.notation import STREAM, stream
 
 TEXT = "SELECT ?s { ?s <urn:p> ?o }"
@@ -183,63 +180,6 @@ def test_rule_sets_are_listed_from_their_folder():
 def test_rows_are_taken_together_by_the_second():
     answers = [replace(said(name), received=ms * 1_000_000) for name, ms in (("a", 1100), ("b", 1900), ("c", 2000))]
     assert [len(answer.added) for answer in grouped(answers, 1000)] == [2, 1]
-
-
-COUNTS = {
-    ("csparql", 1): [(4, 15)] * 4 + [(3, 15)] * 7,
-    ("csparql", 2): [(34, 15), (33, 15)],
-    ("csparql", 3): [(9, 12)] * 2 + [(8, 12)] * 3,
-    ("csparql", 4): [(9, 9)] * 2 + [(8, 8)] * 3,
-    ("csparql", 5): [(34, 75), (33, 75), (32, 75), (31, 75), (30, 75), (33, 75)],
-    ("csparql", 6): [(7, 6), (7, 6), (7, 5), (7, 7), (6, 6), (6, 5)],
-    ("csparql", 7): [(7, 27), (7, 26), (7, 29), (7, 28), (6, 28), (6, 27)],
-    ("cqels", 1): [(15, 15)] * 11,
-    ("cqels", 2): [(15, 15)] * 2,
-    ("cqels", 3): [(9, 12)] * 5,
-    ("cqels", 4): [(18, 18)] * 2 + [(17, 17)] + [(18, 18)] * 2,
-    ("cqels", 5): [(15, 15)] * 6,
-    ("cqels", 6): [(6, 6), (5, 6), (3, 5), (4, 7), (4, 6), (5, 5)],
-    ("cqels", 7): [(12, 27), (14, 26), (15, 29), (14, 28), (14, 28), (12, 27)],
-    ("sparqlstream", 1): [(3, 15)] * 3 + [(4, 15)] + [(3, 15)] * 7,
-    ("sparqlstream", 2): [(15, 15)] * 2,
-    ("sparqlstream", 3): [(6, 12), (4, 12), (5, 12), (5, 12), (6, 12)],
-    ("sparqlstream", 4): [(9, 9)] * 2 + [(8, 8)] * 3,
-    ("sparqlstream", 5): [(26, 75)] * 6,
-    ("sparqlstream", 6): [(5, 6), (4, 6), (2, 5), (3, 7), (3, 6), (4, 5)],
-    ("sparqlstream", 7): [(5, 27), (5, 26), (5, 29), (4, 28), (4, 28), (5, 27)],
-}
-"""Relations and solutions that the oracle expects for t0 = 0, 1, 2, ... s."""
-
-T0 = {
-    "csparql": (0, 0, None, 0, None, 0, 0),
-    "cqels": (0, 0, None, None, 0, None, None),
-    "sparqlstream": (2000, 0, 3000, None, 0, 3000, 4000),
-}
-"""The first t0 (ms) under which the head recording of Q1 to Q7 passes as it is."""
-
-
-@pytest.fixture(scope="module")
-def contents(shared_data):
-    elements = csrbench.elements(data=str(shared_data / "csrbench" / "stream"))
-    asked = [parse(workloads.query_text(workloads.load("csrbench"), f"q{i}")) for i in range(1, 8)]
-    return [ScopeAnswers(query, elements) for query in asked]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("engine", "query"), COUNTS, ids=[f"{engine}-q{query}" for engine, query in COUNTS])
-def test_recorded_verdicts_and_expected_sizes(engine, query, contents, shared_data):
-    from streamgauge.papers.csrbench.rules import verdict
-
-    whole = CsrbenchOracle(contents[query - 1], profile(engine), equality=Equality.WHOLE)
-    assert [counts(whole.output(t0)) for t0 in whole.candidates] == COUNTS[engine, query]
-    file = shared_data / "csrbench" / "answers" / "2013-head" / f"{engine}-answer-{query}.json"
-    text = workloads.query_text(workloads.load("csrbench"), f"q{query}")
-    request = ImportRequest(query=text, stream=shared_data / "csrbench" / "stream", semantics=profile(engine))
-    (imported,) = formats()["csrbench"].read(file, request)
-    found = verdict(imported.run(33_000), whole)
-    wanted = T0[engine][query - 1]
-    assert (found.judgement is Judgement.RIGHT) == (wanted is not None)
-    assert wanted is None or found.t0 == wanted
 
 
 def test_settings_say_whether_the_quirk_counts():
