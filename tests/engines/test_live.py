@@ -81,7 +81,7 @@ def together(reports):
 
 
 @pytest.mark.slow
-@examples(80, prove=2000)
+@examples(40, prove=2000)
 @given(st.data())
 def test_live_agrees_with_the_definition(data):
     """Over every report strategy, tick, R2S operator and kind of window, one or several, with GRAPH and timestamp()."""
@@ -94,7 +94,7 @@ def test_live_agrees_with_the_definition(data):
 
 
 @pytest.mark.slow
-@examples(50, prove=2000)
+@examples(25, prove=2000)
 @given(st.data())
 def test_several_queries_say_what_each_would_say_alone(data):
     """Queries over the same windows and others, under the same semantics and others, in one session."""
@@ -126,7 +126,7 @@ COUNTS = [
 
 
 @pytest.mark.slow
-@examples(20, prove=1000)
+@examples(12, prove=1000)
 @given(st.data())
 def test_queries_that_have_an_aggregation_in_common_say_what_each_would_say_alone(data):
     """Queries with the same groups and other thresholds, where what each of them sends differs too."""
@@ -176,6 +176,8 @@ def test_one_refused_query_of_several_is_named():
 SIMPLE = parse_sparql("SELECT ?s ?o { ?s <urn:p> ?o }")
 
 
+@pytest.mark.slow
+@examples(15, prove=2000)
 @given(st.data())
 def test_late_elements_are_excluded_and_counted_alike(data):
     from streamgauge.semantics.arrivals import admit

@@ -76,7 +76,7 @@ def said_in_columns(asked_for, elements, advance, sizes, least=BY_NUMBERS):
 
 
 @pytest.mark.slow
-@examples(25, prove=2000)
+@examples(15, prove=2000)
 @given(st.data(), st.lists(st.integers(1, 6), min_size=1, max_size=3), st.sampled_from([BY_NUMBERS, SnapshotContents]))
 def test_columns_are_answered_as_elements_are(data, sizes, contents):
     over, chosen = data.draw(windows()), data.draw(semantics())

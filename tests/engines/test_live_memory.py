@@ -84,11 +84,11 @@ def test_a_session_does_not_grow_with_the_stream(over, name, monkeypatch):
     semantics, window = WINDOWS[over]
     query = ContinuousQuery(parse_sparql(QUERIES[name]), (StreamWindow(STREAM, window),))
     session, sizes = load("live").start(query, semantics, lambda _answer: None), []
-    for number in range(1, 901):
+    for number in range(1, 451):
         session.push(observation(number, number * 5))
         if number % 20 == 0:
             session.advance(number * 5)
-        if number in (300, 900):
+        if number in (150, 450):
             sizes.append(held(session))
-    assert sizes[1] <= sizes[0] * 1.2
+    assert sizes[1] <= sizes[0] * 1.1
     assert sizes[0] > 20

@@ -104,6 +104,7 @@ def runs(draw):
     return Run(header, tuple(draw(st.lists(answers(), max_size=4))), tuple(fed), tuple(samples))
 
 
+@pytest.mark.slow
 @given(runs())
 def test_a_run_comes_back(tmp_path_factory, run):
     path = tmp_path_factory.mktemp("run")

@@ -1,13 +1,14 @@
 """Queries whose patterns enter in turns: their answers are those from scratch, whatever changed between two turns."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.drivers.landmark import Landmark, StandingQuery
 from streamgauge.incremental.facts import graphs
 from streamgauge.incremental.rewrite import UnsupportedError
+from tests.examples import examples
 from tests.incremental.test_budget import form, iri
 
 PATTERNS = (
@@ -57,7 +58,7 @@ def begun_in_turns(driver, asked, changes):
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@examples(100, prove=2000)
 @given(st.sampled_from(FORMS), st.sets(FACT, max_size=20), st.lists(CHANGE, max_size=8), st.integers(1, 12))
 def test_changes_between_turns_count_once(asked, there, changes, turn):
     driver, before = Landmark(), graphs.TURN
@@ -94,6 +95,7 @@ def test_a_count_enters_in_turns_too(monkeypatch):
     assert list(answer(standing)) == [('"1001"^^<http://www.w3.org/2001/XMLSchema#integer>',)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "pattern", ["?a :p ?b . ?c :p ?d . ?e :p ?f", "{ ?a :p ?b } { ?c :p ?d FILTER(STRLEN(STR(?d)) > 0) } { ?e :p ?f }"]
 )

@@ -11,6 +11,7 @@ from streamgauge.incremental import Evaluator, refuse
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.stored_query import restated
+from tests.examples import examples
 from tests.sparql import draw
 from tests.sparql.suite import Result, difference, from_pyoxigraph
 from tests.sparql.wide import pyoxigraph_differs
@@ -66,6 +67,7 @@ OPERATORS = [
 @pytest.mark.slow
 @pytest.mark.parametrize("operators", OPERATORS, ids=lambda names: "+".join(sorted(names)) or "BGP")
 def test_every_change_gives_what_pyoxigraph_says(operators):
+    @examples(25 if operators == draw.OPERATORS else 12, prove=2000)
     @given(draw.queries(operators), histories())
     def check(form, history):
         assume(pyoxigraph_differs(form) is None)
@@ -81,6 +83,7 @@ def test_every_change_gives_what_pyoxigraph_says(operators):
 
 
 @pytest.mark.slow
+@examples(10, prove=2000)
 @given(draw.queries(frozenset({"FILTER", "UNION", "DISTINCT"})), histories(), draw.triples())
 def test_static_data_stays(form, history, static):
     evaluator = Evaluator(form, static)

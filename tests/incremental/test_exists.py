@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import replace
 from functools import partial
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.terms import is_iri, is_literal
 from streamgauge.query.printer import sparql
 from streamgauge.query.traversal import expression_parts, parts
+from tests.examples import examples
 from tests.incremental.test_evaluator import histories, play, store
 from tests.sparql import draw, wide
 from tests.sparql.suite import from_pyoxigraph
@@ -102,6 +104,8 @@ def questions(draws):
     return outer, inside
 
 
+@pytest.mark.slow
+@examples(15, prove=2000)
 @given(questions(), histories(steps=4))
 def test_exists_is_substitution(question, history):
     outer, inside = question

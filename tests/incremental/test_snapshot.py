@@ -11,6 +11,7 @@ from streamgauge.incremental import Evaluator, SnapshotContents, Snapshots, refu
 from streamgauge.incremental.snapshot import LEAST
 from streamgauge.query import QueryError, parse_sparql
 from streamgauge.query.printer import sparql
+from tests.examples import examples
 from tests.incremental.test_evaluator import OPERATORS, answer, reference
 from tests.sparql import draw
 from tests.sparql.suite import Result, cases, difference
@@ -45,6 +46,7 @@ PLAIN = [operators - {"EXISTS"} for operators in OPERATORS]
 @pytest.mark.slow
 @pytest.mark.parametrize("operators", PLAIN, ids=lambda names: "+".join(sorted(names)) or "BGP")
 def test_every_look_gives_what_pyoxigraph_says(operators):
+    @examples(12, prove=2000)
     @given(draw.queries(operators), st.lists(draw.triples(max_size=12), min_size=1, max_size=4), LEASTS)
     def check(form, contents, least):
         assume(pyoxigraph_differs(form) is None)

@@ -12,6 +12,7 @@ from streamgauge.formats.canonical import parse_term
 from streamgauge.incremental import Evaluator, refuse
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.stored_query import restated
+from tests.examples import examples
 from tests.sparql import draw, wide
 from tests.sparql.suite import Result, difference, from_pyoxigraph
 
@@ -90,6 +91,7 @@ CASES = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("operators", "features"), CASES, ids=lambda names: "+".join(sorted(names)))
 def test_every_change_gives_what_pyoxigraph_says(operators, features):
+    @examples(25 if features == wide.FEATURES else 10, prove=2000)
     @given(wide.widened(draw.queries(operators), frozenset(features)), histories())
     def check(form, history):
         holds(form, history)
@@ -98,12 +100,14 @@ def test_every_change_gives_what_pyoxigraph_says(operators, features):
 
 
 @pytest.mark.slow
+@examples(12, prove=2000)
 @given(wide.constructs(draw.queries(SIMPLE)), histories(graphs=(DEFAULT,)))
 def test_triples_are_made_up_to_the_names_of_their_blank_nodes(form, history):
     holds(form, history, kind="triples")
 
 
 @pytest.mark.slow
+@examples(12, prove=2000)
 @given(wide.concatenations(SIMPLE), histories(graphs=(DEFAULT,)))
 def test_concatenations_hold_the_same_pieces(form, history):
     def seen(result):

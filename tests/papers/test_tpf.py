@@ -153,6 +153,7 @@ def test_capacity_asks_for_every_client_to_be_fresh():
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_shown_and_not_measured_again(tmp_path):
     import json
 

@@ -18,6 +18,7 @@ from streamgauge.query.traversal import children, every_pattern, parts
 from streamgauge.semantics.stored_query import restated
 from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
+from tests.examples import examples
 from tests.sparql.draw import OPERATORS, queries, triples
 from tests.sparql.suite import Case, Result, difference, evaluate
 
@@ -64,6 +65,7 @@ def is_spread(form: al.QueryForm) -> bool:
 
 
 @pytest.mark.slow
+@examples(12, prove=2000)
 @given(queries(OPERATORS), triples(), triples(), triples(), st.data())
 def test_spread_means_the_same(
     form: al.Select, data: tuple[Triple, ...], v: tuple[Triple, ...], w: tuple[Triple, ...], draw: st.DataObject

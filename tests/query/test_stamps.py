@@ -13,6 +13,7 @@ from streamgauge.query.graphs import spread
 from streamgauge.query.printer import sparql
 from streamgauge.query.stamps import FUNCTION, stamp, stamped, stamps_graph, time_fact, uses_timestamp
 from streamgauge.query.traversal import every_expression, every_pattern, expressions
+from tests.examples import examples
 from tests.query.drawn import with_timestamp
 from tests.sparql.draw import OPERATORS, queries, triples
 from tests.sparql.suite import Case, Result, difference, evaluate, from_pyoxigraph
@@ -153,6 +154,7 @@ def test_refused(group: str, says: str) -> None:
 
 
 @pytest.mark.slow
+@examples(12, prove=2000)
 @given(queries(OPERATORS).flatmap(with_timestamp), triples(), triples(max_size=4), st.integers(1, 9))
 def test_a_stamp_is_what_a_function_would_say(
     form: al.Select, data: tuple[Triple, ...], static: tuple[Triple, ...], step: int

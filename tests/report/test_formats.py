@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from streamgauge.model.verdict import Judgement
-from streamgauge.report import document, figures, junit, markdown
+from streamgauge.report import figures, junit, markdown
 from streamgauge.report.charts import ChartDrawing
 from streamgauge.report.numbers import percent
 from streamgauge.report.plots import plots
@@ -31,8 +31,8 @@ def drawn(runs: list[build.Judged]) -> dict[str, figures.FigureNumbers]:
 @pytest.mark.slow
 def test_figures_are_files_with_the_numbers_of_the_table(tmp_path: Path) -> None:
     runs = [build.wrong(), build.right()]
-    found = document.sections(series_of(runs))
-    chosen = [figure for _, _, some in found for figure in some if figure.numbers.name in ("delay", "precision")]
+    found = (each for plot in plots() for each in plot.figures(ChartDrawing(drawn=False), series_of(runs)))
+    chosen = [figure for figure in found if figure.numbers and figure.numbers.name in ("delay", "precision")]
     written = figures.export(chosen, [one.label for one in series_of(runs)], tmp_path)
     assert sorted(Counter(path.suffix for path in written).items()) == [
         (s, 2) for s in (".csv", ".pdf", ".png", ".svg")

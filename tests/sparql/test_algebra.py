@@ -162,6 +162,7 @@ def test_a_graph_with_occurrences_matches_each():
     assert answer(parse_sparql(text), Dataset(IndexedGraph(data))) == (u("a c"),)
 
 
+@pytest.mark.slow
 def test_the_cost_of_five_patterns_grows_with_the_window_and_not_with_its_square():
     """10,000 triples against 1,000: ten times the cost, a hundred times where rows are compared with all rows."""
 

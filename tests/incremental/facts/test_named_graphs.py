@@ -11,8 +11,9 @@ from streamgauge.model.algebra import Slice
 from streamgauge.query import parse_sparql
 from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
+from tests.examples import proving
 
-STEPS = 200
+STEPS = 200 if proving() else 80
 GRAPHS = [f"<urn:g{number}>" for number in range(3)]
 NODES = [f"<urn:n{number}>" for number in range(3)]
 VALUES = [f'"{number}"^^<http://www.w3.org/2001/XMLSchema#integer>' for number in range(3)]

@@ -14,6 +14,7 @@ from streamgauge.oracle.judging.gracious import gracious
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.semantics.profiles import RSPQL, YABENCH
 from streamgauge.semantics.refusal import RefusedError
+from tests.examples import examples
 from tests.notation import stream
 from tests.oracle.runs import right_run
 
@@ -63,6 +64,7 @@ def test_borders_are_named_as_the_semantics_names_them(borders, first):
 
 
 @pytest.mark.slow
+@examples(12, prove=2000)
 @given(st.lists(st.tuples(st.integers(-10, 10), st.integers(-9, 9)), min_size=2, max_size=2), st.booleans())
 def test_any_shift_within_a_slide_is_found_exactly(shifts, named):
     """Both borders of two windows of four are shifted, left or right, each by itself."""

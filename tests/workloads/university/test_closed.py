@@ -136,13 +136,6 @@ def alike(rule):
     )
 
 
-@pytest.mark.slow
-def test_the_full_closure_has_things_and_unnamed_classes():
-    full, facts = Closure(read_rules(read_triples(UNIVERSITY.ONTOLOGY), "full")), set().union(*described(0, 0))
-    full.load(facts)
-    assert (len(facts), len(full.facts)) == (100_543, 166_278)
-
-
 @pytest.mark.prove
 def test_the_full_closure_of_the_extended_data_set_is_the_one_that_sepbm_counts(spark):
     """A reasoner for OWL 2 RL has 2,407,874, of which 413 are about the ontology's own terms."""

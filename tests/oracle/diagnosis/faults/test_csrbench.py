@@ -71,7 +71,7 @@ def test_a_failing_cell_comes_out_exactly(shared_data, elements, engine, query):
     assert worked(found) is not None
 
 
-@pytest.mark.slow
+@pytest.mark.prove
 def test_cqels_does_not_look_at_one_side_of_query_7(shared_data, elements):
     found = explained(recorded(shared_data, "cqels", 7), elements)
     (model,) = found.diagnosis.models

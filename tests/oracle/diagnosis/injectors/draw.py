@@ -69,10 +69,10 @@ def draw(seed: int, faults: int) -> Case | None:
     return draw_with(Random(seed), lambda rng: rng.sample([*ENGINE, *REPORTS], faults))
 
 
-def draw_one(fault: str) -> Case:
-    """A case of one fault, by its injector's name: the first seed at which it applies."""
+def draw_one(fault: str, first: int = 0) -> Case:
+    """A case of one fault, by its injector's name: the first seed from ``first`` on at which it applies."""
     (inject,) = (each for each in (*ENGINE, *REPORTS) if each.__name__ == fault)
-    cases = (draw_with(Random(seed), lambda rng: [inject]) for seed in count())
+    cases = (draw_with(Random(seed), lambda rng: [inject]) for seed in count(first))
     return next(case for case in cases if case is not None)
 
 
