@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.engines import fragments
@@ -18,6 +18,7 @@ from streamgauge.query import parse_sparql
 from streamgauge.semantics.definition import expected
 from streamgauge.semantics.profiles import CSPARQL, FRAGMENTS, FRAGMENTS_PROTOTYPE
 from streamgauge.suites.conformance.cases import load as cases
+from tests.examples import examples
 
 STREAM = "http://ex.org/streams/test"
 HOLDS = (StreamWindow(STREAM, Window(1000, 1000, "landmark")),)
@@ -89,7 +90,7 @@ def drawn(facts, alike):
     return elements, time + 6
 
 
-@settings(max_examples=25, deadline=None)
+@examples(12, prove=2000)
 @given(FACTS, st.integers(1, 3))
 def test_it_reports_and_answers_as_the_definition_says(facts, period):
     elements, advance = drawn(facts, alike=True)
@@ -98,7 +99,7 @@ def test_it_reports_and_answers_as_the_definition_says(facts, period):
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@examples(20, prove=2000)
 @given(FACTS, st.sampled_from(ASKED), st.lists(TRIPLES, max_size=2), st.integers(1, 3))
 def test_every_answer_is_that_of_the_facts_valid_at_its_instant(facts, text, static, period):
     elements, advance = drawn(facts, alike=False)

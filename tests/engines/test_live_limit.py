@@ -64,7 +64,7 @@ def texts(draw):
 
 
 @pytest.mark.slow
-@examples(60, prove=2000)
+@examples(30, prove=2000)
 @given(texts(), st.sampled_from(WAYS), st.sampled_from(TIES))
 def test_every_answer_is_a_legal_one(text, way, sparql):
     semantics, window = way

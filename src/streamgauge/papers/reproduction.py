@@ -76,13 +76,17 @@ def agreed(lines: Sequence[TableLine]) -> tuple[int, int]:
     return sum(told), len(told)
 
 
+@cache
+def _templates() -> PackageLoader:
+    return PackageLoader("streamgauge.papers", "templates")
+
+
 def page(found: Reproduction) -> str:
     """One HTML file as text, with everything in it."""
-    own = PackageLoader("streamgauge.papers", "templates")
     swatches = [swatch(index) for index in range(len(found.labels))]
     look = PageStyle("Streamgauge reproduction", found.title, found.headline, WORD, tally, found.labels, swatches)
     right = found.compared[0] == found.compared[1]
-    return render("reproduce.html.j2", look, found.sections, own, found=found, right=right)
+    return render("reproduce.html.j2", look, found.sections, _templates(), found=found, right=right)
 
 
 def write(found: Reproduction, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -66,19 +67,28 @@ class PageStyle:
 
 def html(template: str, own: BaseLoader | None = None, **values: object) -> str:
     """One self-contained HTML file as text; ``own`` is where a template is that is not the report's."""
+    return (
+        _environment(own)
+        .get_template(template)
+        .render(
+            light=Markup(charts.variables("light")),
+            dark=Markup(charts.variables("dark")),
+            plot_css=Markup(charts.plot_css()),
+            **values,
+        )
+    )
+
+
+@lru_cache(maxsize=8)
+def _environment(own: BaseLoader | None) -> Environment:
+    """The report's templates behind those of ``own``; text is escaped. Each template is compiled once."""
     shared = PackageLoader("streamgauge.report", "templates")
-    environment = Environment(
+    return Environment(
         loader=ChoiceLoader([own, shared]) if own else shared,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-    )
-    return environment.get_template(template).render(
-        light=Markup(charts.variables("light")),
-        dark=Markup(charts.variables("dark")),
-        plot_css=Markup(charts.plot_css()),
-        **values,
     )
 
 
