@@ -91,6 +91,8 @@ def test_static_data_stays(form, history, static):
         assert not difference(reference(form, there | set(static)), answer(evaluator))
 
 
+@pytest.mark.slow
+@examples(12, prove=2000)
 @given(draw.queries(frozenset({"FILTER"})), histories())
 def test_nothing_is_left_when_everything_has_gone(form, history):
     evaluator = Evaluator(form)
