@@ -35,16 +35,23 @@ SMALL_JOBS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.lightweightPlanChangeValidation": "false",  # Spark's check of its own optimizer, after every rule
+    "spark.sql.maxPlanStringLength": "0",  # each job tells listeners its plan as text, and nobody reads it
 }
 """Plans of the suite are run once, over few rows: generated code and plans made anew on the way cost more than they
 give. Programs that the suite starts have Spark's own settings."""
+
+YOUNG = "-Xms1g -Xmn640m"
+"""Plans are garbage when their test ends: where the heap has room for those of many tests, few of them are copied."""
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[object]:
     from streamgauge.spark.session import session
 
-    spark = session("local[2]", memory="2g", shuffle=2, app="streamgauge-tests")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_SUBMIT_OPTS", f"{os.environ['SPARK_SUBMIT_OPTS']} {YOUNG}")
+        spark = session("local[2]", memory="2g", shuffle=2, app="streamgauge-tests")
     for key, value in SMALL_JOBS.items():
         spark.conf.set(key, value)
     yield spark

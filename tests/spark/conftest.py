@@ -5,12 +5,9 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-_SETTINGS = {
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
+from tests.conftest import SMALL_JOBS
+
+_SETTINGS = {**SMALL_JOBS, "spark.sql.shuffle.partitions": "1"}
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from streamgauge.query import parse_sparql
 from streamgauge.spark.answers import MANY, answers
 from tests.incremental.exact import CASES, rows, triples
 from tests.spark.streams import table
+from tests.spark.together import together
 
 REPORTS = 3
 DUE = [DueReport(10 + n, (View(n, 10 + n, 0, 9 + n, 1 << 40),)) for n in range(REPORTS)]
@@ -14,18 +15,21 @@ CANCEL = "doubles that cancel"
 """Report by report Spark adds doubles in its own order, which SPARQL leaves open."""
 
 
-def check(spark, name, many=MANY):
-    found = answers(spark, table(spark, [(1, triples(name))]), DUE, parse_sparql(CASES[name][1]), many=many)
-    expected = [(report, *row) for report in range(REPORTS) for row in rows(name)]
-    assert sorted(map(tuple, found.collect())) == expected
+def check(spark, names, many=MANY):
+    """One job answers all cases."""
+    frames = [
+        answers(spark, table(spark, [(1, triples(name))]), DUE, parse_sparql(CASES[name][1]), many=many)
+        for name in names
+    ]
+    found = {name: sorted(rows_) for name, rows_ in zip(names, together(frames), strict=True)}
+    assert found == {name: [(report, *row) for report in range(REPORTS) for row in rows(name)] for name in names}
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name != CANCEL])
-def test_answers_are_exact(tiny, name):
-    check(tiny, name)
+@pytest.mark.heavy("a plan of fourteen queries")
+def test_answers_are_exact(tiny):
+    check(tiny, [name for name in CASES if name != CANCEL])
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if "SUM" in case[1]])
-def test_answers_are_exact_over_intervals(tiny, name):
+def test_answers_are_exact_over_intervals(tiny):
     """As from 500 reports on."""
-    check(tiny, name, many=1)
+    check(tiny, [name for name, case in CASES.items() if "SUM" in case[1]], many=1)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -74,7 +74,7 @@ def test_running_totals(spark: SparkSession, run: Run, query: QueryForm) -> None
     assert bags(spark, run, query) == run.expected(query)
 
 
-@settings(max_examples=6)
+@examples(3, prove=200)
 @given(st.one_of(numbered(), runs(3)), st.sampled_from(PLAIN + AGGREGATES[:2]))
 def test_changes_add_up_to_the_answers(spark: SparkSession, run: Run, query: QueryForm) -> None:
     wanted = run.expected(query)

@@ -258,10 +258,13 @@ SPECIFIED = (  # where pyoxigraph answers otherwise than SPARQL 1.1 says
 )
 
 
-@pytest.mark.parametrize(("condition", "holds"), SPECIFIED)
-def test_as_sparql_says(tiny: SparkSession, condition: str, holds: bool) -> None:
+def test_as_sparql_says(tiny: SparkSession) -> None:
+    """One job for all; each is right by itself."""
     seven = '"7"^^<http://www.w3.org/2001/XMLSchema#integer>'
     run = Run(((None, 0, (link("s", "p", "o"), link("s", "v", "o"))),), (1, 1, 1), (1,))
-    form = parse_sparql(f"SELECT ?x ?k {{ ?x <urn:p> ?y VALUES ?k {{ 7 }} FILTER {condition} }}")
-    found = answers(tiny, run.table(tiny), run.due, form, run.static, MANY, run.windows).collect()
-    assert [tuple(row) for row in found] == ([(0, "<urn:s>", seven)] if holds else [])
+    stream = run.table(tiny)
+    frames = [
+        answers(tiny, stream, run.due, parse_sparql(text), run.static, MANY, run.windows)
+        for text in (f"SELECT ?x ?k {{ ?x <urn:p> ?y VALUES ?k {{ 7 }} FILTER {each} }}" for each, _ in SPECIFIED)
+    ]
+    assert together(frames) == [[(0, "<urn:s>", seven)] if holds else [] for _, holds in SPECIFIED]

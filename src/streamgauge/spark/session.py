@@ -30,6 +30,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
 from streamgauge.spark import class_archive
+from streamgauge.spark.names import keep_names
 from streamgauge.spark.requirements import (
     HEAP,
     JavaMissingError,
@@ -186,6 +187,7 @@ def open_gateway(conf: "SparkConf") -> None:
     os.close(writing)
     relay.release()
     atexit.register(_await_end, gateway.proc, os.getpid())
+    keep_names(gateway)
     SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 

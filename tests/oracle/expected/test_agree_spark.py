@@ -180,7 +180,7 @@ def answered(spark, stream, due, query, chosen, many) -> list[list[Counter]]:
     return [whole, summed]
 
 
-@examples(2, prove=60)
+@examples(1, prove=60)
 @given(cases(), st.sampled_from([0, 1 << 30]))
 def test_drawn_cases(tiny, drawn, many):
     agree(tiny, drawn, many)

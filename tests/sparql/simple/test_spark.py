@@ -36,9 +36,9 @@ def check(spark: SparkSession, seeds: range) -> Counter[str]:
     return tally
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_drawn_on_spark(tiny: SparkSession, seed: int) -> None:
-    check(tiny, range(seed, seed + 1))
+def test_drawn_on_spark(tiny: SparkSession) -> None:
+    tally = check(tiny, range(10))
+    assert tally["compared"] > CONTENTS
 
 
 @pytest.mark.prove

@@ -1,0 +1,60 @@
+"""Names of Java classes and packages, each of which the JVM is asked for once.
+
+Py4J asks the JVM for the meaning of every name of ``jvm.functions.lit`` at every call. For a name that Spark's imports
+or packages may have, the JVM then searches hundreds of jars, which costs more than the call itself: a fifth of the CPU
+of small jobs. Here a package, a class and a static method are kept where they were found.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from py4j.java_gateway import JavaClass, JavaMember, JavaPackage, JVMView
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway
+
+
+def keep_names(gateway: "JavaGateway") -> JVMView:
+    """Give the gateway a view of its JVM that keeps what it found; to be called after the imports into the view."""
+    gateway.jvm = KeptView(gateway.jvm)
+    return gateway.jvm
+
+
+class KeptView(JVMView):  # type: ignore[misc]
+    """The JVM's packages and imported classes."""
+
+    def __init__(self, view: JVMView) -> None:
+        self.__dict__.update(vars(view))
+
+    def __getattr__(self, name: str) -> Any:
+        return _kept(self, name, super().__getattr__(name))
+
+
+class KeptPackage(JavaPackage):  # type: ignore[misc]
+    """A package with those of its packages and classes that were asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        return _kept(self, name, super().__getattr__(name))
+
+
+class KeptClass(JavaClass):  # type: ignore[misc]
+    """A class with those of its static methods that were asked for; a static field is read anew."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = super().__getattr__(name)
+        if isinstance(found, JavaMember):
+            self.__dict__[name] = found
+        return found
+
+
+def _kept(owner: object, name: str, found: object) -> object:
+    """The package or class as one that keeps names, kept by its owner.
+
+    A name with a capital that is no class yet may become one (``addJar``), and is asked for again.
+    """
+    if isinstance(found, JavaClass):
+        owner.__dict__[name] = found = KeptClass(found._fqn, found._gateway_client)
+    elif isinstance(found, JavaPackage):
+        found = KeptPackage(found._fqn, found._gateway_client, found._jvm_id)
+        if name.islower():
+            owner.__dict__[name] = found
+    return found
