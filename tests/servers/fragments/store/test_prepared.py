@@ -52,7 +52,7 @@ def shown(store: Store) -> tuple[object, ...]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.prove) for seed in range(2, 6))])
 def test_a_prepared_change_is_as_if_made_at_once(store: Callable[[], Store], seed: int) -> None:
     """While large changes are worked out, small ones of other quads are made; each of the two stores has the same."""
     draw, beside, plain = Random(seed), store(), store()
@@ -134,7 +134,7 @@ def test_a_change_for_which_there_is_no_room_leaves_all_as_it_was(tmp_path: Path
     there.change((), [(quad(n), None) for n in range(300)])
     before = shown(there)
     refused = 0
-    for many in range(1_000, 12_000, 1_000):
+    for many in range(1_000, 12_000, 2_000):
         change = None
         try:
             change = there.prepare([quad(1)], [(quad(n), None) for n in range(1_000, 1_000 + many)])

@@ -175,11 +175,17 @@ def literal(value: str, language: str, datatype: str) -> ox.Literal:
     return ox.Literal(value, language=language) if language else ox.Literal(value, datatype=ox.NamedNode(datatype))
 
 
-def expected(text: str) -> Any:
-    """What pyoxigraph answers."""
+@cache
+def held() -> ox.Store:
+    """The data in pyoxigraph."""
     store = ox.Store()
     store.extend(quads())
-    found = store.query(text)
+    return store
+
+
+def expected(text: str) -> Any:
+    """What pyoxigraph answers."""
+    found = held().query(text)
     if isinstance(found, ox.QueryBoolean):
         return bool(found)
     assert isinstance(found, ox.QuerySolutions)
