@@ -7,13 +7,13 @@ semantics that it has; ``DIALECT``, the one in which it reads queries; ``command
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import TypeAlias, cast
 
 from streamgauge.formats.jvm import JvmError, jars, java_command
 from streamgauge.formats.pipe import PipedSession, Task
+from streamgauge.model.announced import entry_points
 from streamgauge.model.engine import Emit, Engine, Session
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import offered, spelled

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
+from streamgauge.model.announced import entry_points
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import meant, offered, spelled
 from streamgauge.workloads.parameters import Parameter, resolve
