@@ -8,17 +8,20 @@ from collections.abc import Iterator
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 __all__ = ["entry_points"]
 
 
 def entry_points(*, group: str) -> metadata.EntryPoints:
     """The entry points of a group, of all packages that can be imported now."""
-    return _of_folders(tuple(_folders())).select(group=group)
+    found: metadata.EntryPoints = _of_folders(tuple(_folders())).select(group=group)
+    return found
 
 
 @lru_cache(maxsize=1)
-def _of_folders(_: tuple[tuple[str, int], ...]) -> metadata.EntryPoints:
+def _of_folders(_: tuple[tuple[str, int], ...]) -> Any:
+    """All of them: ``EntryPoints``, before Python 3.12 ``SelectableGroups``, which selects alike."""
     return metadata.entry_points()
 
 
