@@ -42,7 +42,11 @@ def refused(found: Certificate) -> Counter[str]:
 
 @pytest.mark.server
 @pytest.mark.heavy("181 cases under 15 profiles")
-def test_live_passes_every_case_under_every_profile():
+@pytest.mark.parametrize("form", ["lines", pytest.param("arrow", marks=pytest.mark.prove)])
+def test_live_passes_every_case_under_every_profile(form, monkeypatch):
+    """Its cases are short, so they go as lines unless Arrow is asked for."""
+    if form == "arrow":
+        monkeypatch.setattr("streamgauge.harness.forms.ARROW_FROM", 0)
     found = certified(engine("live"))
     assert bad(found) == []
     assert found.counts().keys() == {TaskStanding.PASSED, TaskStanding.REFUSED}

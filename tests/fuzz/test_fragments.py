@@ -250,7 +250,7 @@ EASY = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
 @pytest.mark.slow
-@examples(600, prove=12_000, deadline=None, suppress_health_check=EASY)
+@examples(300, prove=12_000, deadline=None, suppress_health_check=EASY)
 @given(STYLES, requests())
 def test_no_request_is_too_odd(style: Style, request: dict) -> None:
     server = served(style)

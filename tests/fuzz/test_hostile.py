@@ -19,7 +19,7 @@ from tests.fuzz.hosts import TOKEN, Host, host
 
 pytestmark = pytest.mark.server
 
-SUITE = {"broker": 700, "queries": 650, "fragments": 650}
+SUITE = {"broker": 400, "queries": 500, "fragments": 350}
 """Inputs in the suite."""
 
 PROVEN = 10_000

@@ -7,7 +7,7 @@ import pytest
 
 from streamgauge.formats.pipe import CLOSE, FORMS, GO, READY, READY_FOR_ARROW, Form, encode_task, word
 from streamgauge.formats.stream import StoredStream, to_table
-from streamgauge.harness.forms import BatchForm, LineForm
+from streamgauge.harness.forms import ARROW_FROM, BatchForm, LineForm, offered
 from streamgauge.harness.host import serve
 from streamgauge.harness.systems import RunLimits
 from streamgauge.harness.systems.pipe import PipeProgram, program, task_of
@@ -35,6 +35,12 @@ def test_a_program_says_in_which_form_it_takes_elements():
     assert word(b'{"ready":true,"elements":"parquet"}\n') is None
 
 
+def test_a_stream_that_is_known_to_be_short_goes_as_lines():
+    assert offered(FORMS, STREAM[:1] * (ARROW_FROM - 1)) == ("lines",)
+    assert offered(FORMS, STREAM[:1] * ARROW_FROM) == FORMS
+    assert offered(FORMS, iter(STREAM)) == offered(FORMS, StoredStream(to_table(STREAM[:1]))) == FORMS
+
+
 def said(run):
     """All that a record holds but when it was."""
     assert run.header.failure is None
@@ -59,7 +65,8 @@ def test_the_answers_are_the_same_in_both_forms():
 
 
 @pytest.mark.server
-def test_a_run_is_recorded_alike_in_both_forms():
+def test_a_run_is_recorded_alike_in_both_forms(monkeypatch):
+    monkeypatch.setattr("streamgauge.harness.forms.ARROW_FROM", len(STREAM))
     stored = StoredStream(to_table(STREAM))
     with PipeProgram(program("live"), RunLimits()) as system:
         found = []

@@ -5,17 +5,15 @@ declare: ``EVALUATOR``, which of our evaluators computes its answers, which then
 semantics that it has; ``DIALECT``, the one in which it reads queries; ``command()``, its program on the pipe.
 """
 
-import sys
 from collections.abc import Callable, Sequence
-from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import TypeAlias, cast
 
 from streamgauge.formats.jvm import JvmError, jars, java_command
 from streamgauge.formats.pipe import PipedSession, Task
+from streamgauge.model.announced import entry_points
 from streamgauge.model.engine import Emit, Engine, Session
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import offered, spelled
@@ -150,10 +148,4 @@ def folder(engine: Engine) -> Path | None:
 def _modules() -> dict[str, str]:
     """Name -> module: the modules and folders beside this file, and entry points."""
     own = {module.name: f"{__name__}.{module.name}" for module in iter_modules(__path__)}
-    return own | _announced(entry_points, tuple(sys.path))
-
-
-@cache
-def _announced(entry_points: Callable[..., EntryPoints], _path: tuple[str, ...]) -> dict[str, str]:
-    """Name -> module of other packages on the path; every installed package is read for them, so only once."""
-    return {point.name: point.value for point in entry_points(group=GROUP)}
+    return own | {point.name: point.value for point in entry_points(group=GROUP)}

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -44,7 +45,7 @@ def decode(kind: type[T], data: object, where: str = "", given: Mapping[str, obj
     given = given or {}
     if not isinstance(data, Mapping):
         raise FieldError(f"{where or kind.__name__} is {_short(data)}: expected an object")
-    hints = _hints(kind)
+    hints = _hints(kind)  # type: ignore[arg-type]
     known = [name for name in hints if name not in given]
     for name in data:
         if name not in known:
@@ -59,6 +60,7 @@ def decode(kind: type[T], data: object, where: str = "", given: Mapping[str, obj
         raise FieldError(f"{where or kind.__name__}: {error}") from error
 
 
+@cache
 def _hints(kind: Any) -> Mapping[str, Any]:
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind)}

@@ -7,12 +7,12 @@ Every module here with ``SCHEMES`` adds its transports: ``open_source(address, r
 
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
 
 from streamgauge.formats.streams import FormatError, Reading
+from streamgauge.model.announced import entry_points
 from streamgauge.model.phrases import offered
 from streamgauge.sources.contract import Address, Delivery, Sink, Source, SourceError, parse_address
 

@@ -1,13 +1,11 @@
 """Workloads: a stream and its queries, a module or folder each; another package adds one by an entry point."""
 
-import sys
 from collections.abc import Callable, Mapping
-from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
+from streamgauge.model.announced import entry_points
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import meant, offered, spelled
 from streamgauge.workloads.parameters import Parameter, resolve
@@ -95,10 +93,4 @@ def _modules() -> dict[str, str]:
     """Name -> module: the folders beside this file that hold a ``queries`` folder, and entry points."""
     folders = (folder.parent for place in __path__ for folder in Path(place).glob("*/queries"))
     own = {folder.name: f"{__name__}.{folder.name}" for folder in folders}
-    return own | _announced(entry_points, tuple(sys.path))
-
-
-@cache
-def _announced(entry_points: Callable[..., EntryPoints], _path: tuple[str, ...]) -> dict[str, str]:
-    """Name -> module of other packages on the path; every installed package is read for them, so only once."""
-    return {point.name: point.value for point in entry_points(group=GROUP)}
+    return own | {point.name: point.value for point in entry_points(group=GROUP)}

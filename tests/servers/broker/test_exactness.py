@@ -117,7 +117,7 @@ def exact(ontology, descriptions, steps, seed):
 
 @pytest.mark.slow
 def test_notifications_and_the_closure_are_those_from_scratch():
-    counts = exact(rules(), described(departments=1)[::4], steps=60, seed=1)
+    counts = exact(rules(), described(departments=1)[::4], steps=40, seed=1)
     assert counts["notifications"] > 100
 
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.servers.broker.process import Process, until
-from tests.servers.broker.world import BASE, answers, select, student
+from tests.servers.broker.world import BASE, RULES, answered, by_updates, select, student
 
 pytestmark = pytest.mark.server
 
@@ -69,7 +69,7 @@ def test_a_full_disk_is_said_and_nothing_acknowledged_is_lost(small):
         facts = [*BASE, *(triple for number in acknowledged for triple in many(number))]
         assert rows(http) == students(acknowledged)
         assert publish(http, f"k{n}", many(n)).json() == {"publication": len(acknowledged) + 2, "repeated": False}
-        assert rows(http) == answers([*facts, *many(n)])["students"]
+        assert rows(http) == answered(by_updates(RULES, [*facts, *many(n)]))["students"]
 
 
 def students(numbers):

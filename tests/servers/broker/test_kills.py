@@ -139,7 +139,7 @@ class Storm:
                 for _ in range(kills):
                     before = len(self.done)
                     until(lambda before=before: len(self.done) > before or self._wrong())
-                    time.sleep(self.draw.random())
+                    time.sleep(self.draw.random() / 2)
                     self.broker.kill()
                     self.broker.start()
                 self._settle()

@@ -52,7 +52,7 @@ def test_the_answers_of_all_queries_are_as_many_as_published(made, lubm):
     assert {str(int(name[1:])): len(made.rows(name)[1]) for name in TEXTS} == counts
 
 
-@pytest.mark.slow
+@pytest.mark.prove
 def test_the_closure_is_the_one_that_updates_make(lubm):
     rules, facts = read_rules(read_triples(lubm / "univ-bench.owl")), set(read_triples(lubm / "lubm-1-0.nt.gz"))
     assert len(by_updates(rules, facts)) == 137_931

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.engines import load
@@ -19,6 +19,7 @@ from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError
 from streamgauge.servers.queries.registry import ConflictError, Queries, UnknownQueryError
 from streamgauge.servers.queries.requests import QueryRegistration, RequestError, read_registration
 from streamgauge.watching import watch
+from tests.examples import examples
 from tests.servers.programs import DYING, PROGRAM
 from tests.servers.queries.asks import IN, OUT, construct, element, select, service
 
@@ -350,7 +351,7 @@ def plain(text, elements):
 
 
 @pytest.mark.slow
-@settings(max_examples=max(30, settings.default.max_examples // 2))
+@examples(20, prove=1000)
 @given(st.data())
 def test_whatever_happens_in_between_every_subscriber_gets_each_answer_once_and_in_order(data):
     """Drawn interleavings: what a subscriber got over its connections is what a plain watch of the elements gives."""

@@ -5,13 +5,14 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamgauge.engines import load
 from streamgauge.formats.lines import Advance
 from streamgauge.servers.queries.registry import Queries
 from streamgauge.servers.queries.requests import QueryRegistration
+from tests.examples import examples
 from tests.servers.programs import PROGRAM
 from tests.servers.queries.asks import IN, construct, element, select, service
 
@@ -108,7 +109,7 @@ def moved(items, by):
     return [replace(item, time=item.time + by) for item in items]
 
 
-@settings(max_examples=max(40, settings.default.max_examples // 2))
+@examples(20, prove=1000)
 @given(acts)
 @example([asked("RSTREAM", 2), [element(0)], asked("RSTREAM", 2), [element(100, "b p c."), element(3000)]])
 def test_however_queries_come_and_go_each_is_answered_as_if_it_were_alone(acts):

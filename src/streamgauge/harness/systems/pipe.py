@@ -31,7 +31,7 @@ from streamgauge.formats.pipe import (
     start_limit,
     word,
 )
-from streamgauge.harness.forms import BatchForm, LineForm, Stream, form_of
+from streamgauge.harness.forms import BatchForm, LineForm, Stream, form_of, offered
 from streamgauge.harness.pace import PacedFeeder, RunPace, StoppedError, Write, feed_fast
 from streamgauge.harness.process import ChildProcess, write_all
 from streamgauge.harness.resources import ResourceSampler, reaped, spent
@@ -202,8 +202,8 @@ Watch: TypeAlias = Callable[[Observation, ResourceSampler], object]
 class PipeProgram:
     """A program on the pipe as a system under test; a context manager that leaves no process behind.
 
-    Elements go over in the form that the program asks for of ``forms``, answers are lines as they come, decoded when
-    the run is over.
+    Elements go over in the form that the program asks for of ``forms``, as lines where the stream is known to be
+    short; answers are lines as they come, decoded when the run is over.
     """
 
     evaluator: str | None = None
@@ -234,7 +234,10 @@ class PipeProgram:
 
     def start(self, task: Task) -> None:
         """Give the program its task and wait until it is ready; one that never is ends. TaskRefusedError, OSError."""
-        self.feed(encode_task(replace(task, forms=self._forms)))
+        self._ask(replace(task, forms=self._forms))
+
+    def _ask(self, task: Task) -> None:
+        self.feed(encode_task(task))
         self._await_ready(start_limit(START_LIMIT_S))
         if self._seen.refused:
             raise TaskRefusedError(self._seen.refused)
@@ -313,10 +316,10 @@ class PipeProgram:
         seen, fed, ready = self._seen, list[Fed](), False
         try:
             with self._watched(child, seen):
-                self.start(task)
+                self._ask(replace(task, forms=offered(self._forms, stream)))
                 seen.started, ready = self._clock(), not seen.over
                 if ready:
-                    fed = feed(header, stream, self.feed, self._clock, seen.form, partial(self._begun, child))
+                    fed = feed(header, stream, self.feed, self._clock, seen.form, self._stamped)
                     self.settle()
         except (OSError, StoppedError) as error:
             fed = error.fed if isinstance(error, StoppedError) else fed
@@ -331,7 +334,7 @@ class PipeProgram:
         """Give the program its task and, when it is ready, the stream, then end its input: what was fed."""
         seen, fed = self._seen, list[Fed]()
         try:
-            self.start(task)
+            self._ask(replace(task, forms=offered(self._forms, stream)))
             fed = feed(header, stream, self.feed, self._clock, seen.form, partial(self._begun, child))
             if task.preload:
                 self.feed(GO)
@@ -351,8 +354,12 @@ class PipeProgram:
         return fed
 
     def _begun(self, child: ChildProcess) -> int:
-        """The run begins: when that was (ns)."""
+        """The run begins: when that was (ns); a look at the whole process tree goes before."""
         self._seen.spent = spent(child.pid)
+        return self._stamped()
+
+    def _stamped(self) -> int:
+        """The run begins: when that was (ns)."""
         self._seen.started = self._clock()
         return self._seen.started
 

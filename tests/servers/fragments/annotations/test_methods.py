@@ -5,7 +5,7 @@ from itertools import count, product
 
 import pyoxigraph as ox
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.formats.canonical import Canonical
@@ -25,6 +25,7 @@ from streamgauge.servers.fragments.labels import (
     as_labelled,
     read_bounds,
 )
+from tests.examples import examples
 
 STYLES = [
     Style(name, label, vocabulary, grouped, border)
@@ -80,7 +81,7 @@ def named(style: Style) -> str:
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@examples(100, prove=2000)
 @given(style=st.sampled_from(STYLES), data=st.data())
 def test_what_is_annotated_is_read_again(style: Style, data: st.DataObject) -> None:
     facts = data.draw(told(style.label))
@@ -90,7 +91,7 @@ def test_what_is_annotated_is_read_again(style: Style, data: st.DataObject) -> N
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@examples(100, prove=2000)
 @given(style=st.sampled_from(STYLES), data=st.data())
 def test_the_form_finds_exactly_the_facts_with_times(style: Style, data: st.DataObject) -> None:
     facts = data.draw(told(style.label))

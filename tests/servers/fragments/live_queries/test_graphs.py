@@ -55,7 +55,7 @@ def takes_all_as_graphs(form, states):
 
 
 @pytest.mark.slow
-@examples(25, prove=1000)
+@examples(12, prove=1000)
 @given(st.data(), FORMS, st.lists(st.tuples(facts(), NAMED), min_size=1, max_size=2), st.sampled_from(methods()))
 def test_each_poll_of_each_plan_is_the_query_over_facts_and_named_graphs(data, form, states, name):
     assume(pyoxigraph_differs(form) is None)

@@ -15,6 +15,7 @@ from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.live_queries import Caching, live_query
 from streamgauge.servers.fragments.live_queries.incremental import IncrementalPlan
 from streamgauge.servers.fragments.live_queries.streamer import StreamerPlan
+from tests.examples import examples
 from tests.servers.fragments.live_queries.fakes import FakeSource, FakeWeb
 from tests.sparql import draw
 from tests.sparql.suite import Case, Result, difference, evaluate
@@ -60,6 +61,7 @@ def plans(form, sources, style, web):
 
 
 @pytest.mark.slow
+@examples(12, prove=2000)
 @given(st.data(), FORMS, st.lists(facts(), min_size=1, max_size=3), st.sampled_from(methods()))
 def test_each_poll_of_each_plan_is_the_query_over_what_holds(data, form, states, name):
     assume(pyoxigraph_differs(form) is None)

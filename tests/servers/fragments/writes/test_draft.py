@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import count, product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.model.fact import Fact
@@ -14,6 +14,7 @@ from streamgauge.servers.fragments.labels import VOCABULARIES, Label, Style, as_
 from streamgauge.servers.fragments.pages.dataset import DataSet, TooManyError, TripleMatch, located_facts
 from streamgauge.servers.fragments.store.indexed import MemoryStore
 from streamgauge.servers.fragments.writes import FactDraft, add, sweep
+from tests.examples import examples
 from tests.servers.fragments.changes import expire, remove, replace
 
 STYLES = [
@@ -112,7 +113,7 @@ def united(given: list[Fact]) -> set[Fact]:
 
 
 @pytest.mark.slow
-@settings(max_examples=80, deadline=None)
+@examples(40, prove=2000)
 @given(style=st.sampled_from(STYLES), data=st.data())
 def test_what_is_written_is_what_a_model_holds(style: Style, data: st.DataObject) -> None:
     held, model = dataset(style), Model(style.label, 1000)
