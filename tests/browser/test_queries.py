@@ -9,17 +9,11 @@ import pytest
 
 from streamgauge.engines import load
 from streamgauge.servers.queries.registry import Queries
-from tests.browser.driving import CONTRAST, complaints, keep, show, started
+from tests.browser.driving import CONTRAST, complaints, keep, show, until
 from tests.servers.queries.asks import IN, construct, select
-from tests.servers.queries.test_face import LINES, TOKEN, lines, served, until
+from tests.servers.queries.test_face import LINES, TOKEN, lines, served
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with started(tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
 
 
 @pytest.fixture
@@ -72,6 +66,8 @@ def test_the_example_is_registered_published_on_and_answered(browser: Any, servi
     show(browser, f"{service.url}/")
     assert "No stream is read" in text(browser, "main")
     browser.find_element("id", "fill").click()
+    shorter = "const query = document.getElementById('query'); query.value = query.value.replaceAll('PT10S', 'PT2S')"
+    assert "[RANGE PT2S STEP PT2S]" in browser.execute_script(f"{shorter}; return query.value")
     browser.find_element("css selector", "#register button").click()
     until(lambda: text(browser, "#link") == "live")
     browser.find_element("css selector", "#publish button").click()
