@@ -19,6 +19,9 @@ ROOT = Path(__file__).parent.parent
 PAIR = 500
 """Lines that a module and its only importer may have together before they are better left apart."""
 
+BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
+"""Fields of a statement, of an ``except`` and of a ``case`` that hold statements."""
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -40,7 +43,12 @@ class Module:
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
-        return list(ast.walk(self.tree))
+        """The module and its statements, inner ones too, which are all that is looked at; no expressions."""
+        found: list[ast.AST] = [self.tree]
+        for node in found:
+            for name in BLOCKS:
+                found += getattr(node, name, ())
+        return found
 
     @property
     def lines(self) -> int:

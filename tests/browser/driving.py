@@ -2,8 +2,9 @@
 
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +46,49 @@ def started(profile: Path) -> Iterator[Any]:
 @contextmanager
 def offline(profile: Path) -> Iterator[Any]:
     """A browser of its own that reaches no network."""
-    nothing = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
-    with started(profile) as browser:
-        browser.execute_cdp_cmd("Network.enable", {})
-        browser.execute_cdp_cmd("Network.emulateNetworkConditions", nothing)
+    with started(profile) as browser, without_network(browser):
         yield browser
+
+
+@contextmanager
+def without_network(browser: Any) -> Iterator[None]:
+    """The browser reaches no network meanwhile."""
+    browser.execute_cdp_cmd("Network.enable", {})
+    _connect(browser, offline=True)
+    try:
+        yield
+    finally:
+        _connect(browser, offline=False)
+
+
+def _connect(browser: Any, *, offline: bool) -> None:
+    conditions = {"offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+    browser.execute_cdp_cmd("Network.emulateNetworkConditions", conditions)
+
+
+def as_new(browser: Any) -> None:
+    """An empty page in the browser's own size, by day; logs without what other pages left in them."""
+    browser.get("about:blank")
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+    for log in ("browser", "performance"):
+        browser.get_log(log)
+
+
+def until(met: Callable[[], Any], seconds: float = 60.0) -> None:
+    """Wait until something is met on the page, or on the one that comes after it.
+
+    A look costs the browser some ms of CPU: there are ten a second.
+    """
+    from selenium.common.exceptions import WebDriverException
+
+    end = time.monotonic() + seconds
+    while True:
+        with suppress(WebDriverException):  # between two pages
+            if met():
+                return
+        assert time.monotonic() < end
+        time.sleep(0.1)
 
 
 def complaints(browser: Any) -> list[dict[str, Any]]:

@@ -9,17 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.browser.driving import CONTRAST, complaints, keep, show, started
+from tests.browser.driving import CONTRAST, complaints, keep, show
 
 pytestmark = pytest.mark.browser
 
 PROGRAM = [sys.executable, "-m", "streamgauge.cli.main", "fragments", "serve"]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with started(tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

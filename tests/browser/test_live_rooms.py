@@ -1,9 +1,7 @@
 """The rooms Live and Servers, and the broker's own page, in a real browser: what is done is seen as it comes."""
 
 import json
-import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import pytest
 
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.labels import Label, Style
-from tests.browser.driving import CONTRAST, complaints, faults, keep, show, started
+from tests.browser.driving import CONTRAST, complaints, faults, keep, show, until
 from tests.servers.broker.served import GRAPH, OTHER, serving
 from tests.servers.broker.world import broker, select
 from tests.workbench.servers.test_servers import DAY, NOW, E, fragments
@@ -24,28 +22,9 @@ SIZES = [(1440, "light"), (390, "dark")]
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with started(tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with opened(tmp_path_factory.mktemp("runs")) as bench:
         yield bench
-
-
-def until(met: Callable[[], bool], seconds: float = 40.0) -> None:
-    """Wait until something is met on the page, or on the one that comes after it."""
-    from selenium.common.exceptions import WebDriverException
-
-    end = time.monotonic() + seconds
-    while True:
-        with suppress(WebDriverException):  # between two pages
-            if met():
-                return
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def text(browser: Any, selector: str) -> str:

@@ -14,10 +14,9 @@ import pytest
 
 from streamgauge.servers.broker.access import Access, Grant
 from streamgauge.servers.http.access import read_origins
-from tests.browser.driving import CONTRAST, show, started
+from tests.browser.driving import CONTRAST, show, until
 from tests.servers.broker.served import GRAPH, OTHER, TURTLE, serving
 from tests.servers.broker.world import broker, select
-from tests.servers.queries.test_face import until
 
 pytestmark = pytest.mark.browser
 
@@ -28,12 +27,6 @@ TOKEN = "a-token-that-nobody-guesses"
 class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         """Nobody reads it."""
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with started(tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

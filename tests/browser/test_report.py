@@ -9,7 +9,7 @@ import pytest
 from streamgauge import report
 from streamgauge.report import capacity, implementation_report
 from streamgauge.suites.experiments.capacity import Bound
-from tests.browser.driving import CONTRAST, asked, complaints, faults, keep, offline, show
+from tests.browser.driving import CONTRAST, asked, complaints, faults, keep, show, without_network
 from tests.report import build
 from tests.report.test_capacity import GREATER, found
 from tests.report.test_implementation_report import AT, made
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with offline(tmp_path_factory.mktemp("profile")) as browser:
+def browser(browser: Any) -> Iterator[Any]:
+    with without_network(browser):
         yield browser
 
 

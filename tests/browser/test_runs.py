@@ -6,19 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.browser.driving import CONTRAST, complaints, faults, keep, resize, show, started
+from tests.browser.driving import CONTRAST, complaints, faults, keep, resize, show
 from tests.workbench.runs.folders import EXPERIMENT
 from tests.workbench.serving import opened
 
 pytestmark = pytest.mark.browser
 
 WAIT_S = 90
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with started(tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +29,7 @@ def wait_for(browser: Any, seen: Callable[[], Any], what: str) -> Any:
     end = time.monotonic() + WAIT_S
     while not (found := seen()):
         assert time.monotonic() < end, f"{what} did not come: {browser.find_element('css selector', 'main').text}"
-        time.sleep(0.1)
+        time.sleep(0.2)
     return found
 
 

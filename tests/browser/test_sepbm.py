@@ -8,15 +8,15 @@ import pytest
 
 from streamgauge.papers.reproduction import write
 from streamgauge.papers.sepbm.measure import SepbmExtent, document
-from tests.browser.driving import CONTRAST, asked, complaints, keep, offline, show
+from tests.browser.driving import CONTRAST, asked, complaints, keep, show, without_network
 from tests.report.sepbm import measured
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with offline(tmp_path_factory.mktemp("profile")) as browser:
+def browser(browser: Any) -> Iterator[Any]:
+    with without_network(browser):
         yield browser
 
 

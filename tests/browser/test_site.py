@@ -13,7 +13,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from streamgauge.cli import docs
 from streamgauge.servers.http.server import Serving
-from tests.browser.driving import CONTRAST, asked, complaints, faults, keep, show, started
+from tests.browser.driving import CONTRAST, asked, complaints, faults, keep, show
 
 pytestmark = pytest.mark.browser
 
@@ -23,12 +23,6 @@ VIEWS = [
     ("semantics.html", 390, "light"),
     ("commands.html", 390, "dark"),
 ]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with started(tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -6,18 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.browser.driving import CONTRAST, asked, complaints, faults, keep, show, started
+from tests.browser.driving import CONTRAST, asked, complaints, faults, keep, show
 from tests.workbench.serving import opened
 
 pytestmark = pytest.mark.browser
 
 SIZES = [(1440, "light"), (390, "dark")]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    with started(tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

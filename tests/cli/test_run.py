@@ -1,6 +1,7 @@
 """The main job through the command line: run, keep, check, report; exit codes say what happened."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,12 +31,41 @@ advance_to = "20s"
 TEXT = " | ".join(f"{t}: s{t % 3} p o{t}." for t in range(0, 20_000, 500))
 
 
+def written(folder):
+    """The experiment as files."""
+    (folder / "query.rq").write_text(QUERY)
+    (folder / "small.toml").write_text(EXPERIMENT)
+    write(stream(TEXT), folder / "stream.parquet")
+    return folder
+
+
 @pytest.fixture
 def here(tmp_path):
-    (tmp_path / "query.rq").write_text(QUERY)
-    (tmp_path / "small.toml").write_text(EXPERIMENT)
-    write(stream(TEXT), tmp_path / "stream.parquet")
-    return tmp_path
+    return written(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """A folder where the experiment is kept with one repetition in ``out``, once a test has run it."""
+    return tmp_path_factory.mktemp("kept")
+
+
+@pytest.fixture
+def done(kept, command):
+    """The experiment with one repetition in ``out``, always at the same place: each test has a copy to change."""
+    folder = kept / "here"
+    if not (kept / "untouched").exists():
+        folder.mkdir()
+        assert command(*once(written(folder)))[0] == 0
+        folder.rename(kept / "untouched")
+    shutil.copytree(kept / "untouched", folder)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def once(folder):
+    """The words that run one repetition of the experiment of a folder."""
+    return "run", folder / "small.toml", "--out", folder / "out", "-D", "repetitions=1"
 
 
 @pytest.mark.server
@@ -59,18 +89,17 @@ def test_the_main_job(here, command):
 
 
 @pytest.mark.server
-def test_a_kept_run_is_not_taken_for_another_experiments(here, command):
-    words = ("run", here / "small.toml", "--out", here / "out", "-D", "repetitions=1")
+def test_a_kept_run_is_not_taken_for_another_experiments(done, command):
+    words = once(done)
     assert command(*words)[0] == 0
-    (here / "query.rq").write_text(QUERY.replace("PT5S STEP PT5S", "PT4S STEP PT4S"))
+    (done / "query.rq").write_text(QUERY.replace("PT5S STEP PT5S", "PT4S STEP PT4S"))
     assert command(*words)[0] == 2
-    assert command(*words, "--again")[0] == 0
+    assert command(*words, "--again", "-D", "engine=[{name = 'live', semantics = 'rspql'}]")[0] == 0
 
 
 @pytest.mark.server
-def test_a_spoilt_run_is_wrong_and_a_late_one_late(here, command):
-    command("run", here / "small.toml", "--out", here / "out", "-D", "repetitions=1")
-    run = here / "out" / "live-rspql-seed0-1"
+def test_a_spoilt_run_is_wrong_and_a_late_one_late(done, command):
+    run = done / "out" / "live-rspql-seed0-1"
     for part in (run / "answers.parquet").glob("*.parquet"):
         answers = pq.read_table(part)
         at = answers.schema.get_field_index("received")
@@ -89,9 +118,8 @@ def test_a_spoilt_run_is_wrong_and_a_late_one_late(here, command):
 
 
 @pytest.mark.server
-def test_another_semantics_is_judged_without_touching_the_run(here, command):
-    command("run", here / "small.toml", "--out", here / "out", "-D", "repetitions=1")
-    run = here / "out" / "live-rspql-seed0-1"
+def test_another_semantics_is_judged_without_touching_the_run(done, command):
+    run = done / "out" / "live-rspql-seed0-1"
     before = (run / "verdict.json").read_text()
     code, out, _ = command("check", run, "--semantics", "yabench", "--json")
     assert (code, json.loads(out)["judgement"]) == (1, "wrong")
@@ -102,7 +130,7 @@ def test_another_semantics_is_judged_without_touching_the_run(here, command):
 def test_an_engine_that_fails_has_its_own_exit_code(here, command):
     code, out, _ = command(
         "run", here / "small.toml", "--out", here / "out", "-D", "repetitions=1", "-D", "feed.pace=0.01",
-        "-D", "feed.time_limit=500ms", "--json",
+        "-D", "feed.time_limit=500ms", "-D", "engine=[{name = 'live', semantics = 'rspql'}]", "--json",
     )  # fmt: skip
     assert code == 3
     assert "time limit" in json.dumps(json.loads(out)["runs"][0])

@@ -96,6 +96,7 @@ def test_a_query_as_text_with_options_beside_it(ask):
         ("application/x-ndjson", lines(0) + encode_advance(2000), ""),
         ("application/x-ndjson", b'{"t": 2500, "add": "<urn:a> <urn:p> <urn:o> ."}', ""),
         ("application/x-ndjson", b'{"add": "<urn:a> <urn:p> <urn:o> ."}', "?t=2500"),
+        ("application/x-ndjson", lines(0) + b"{}\n", "?t=2500"),
         ("application/n-quads", b"".join(map(stream_formats()["nquads"].encode, (element(0), element(2500)))), ""),
         ("application/trig", stream_formats()["trig"].encode(element(2500)), ""),
         ("text/turtle; charset=utf-8", b"<urn:a> <urn:p> 1 .", "?t=2500"),
