@@ -1,6 +1,7 @@
 """A reproduction's page: complete, escaped, and readable in a real browser on desk and phone, by day and by night."""
 
 import io
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,18 @@ import pytest
 from rich.console import Console
 
 from streamgauge.papers import reproduction as page
-from tests.browser.driving import CONTRAST, complaints, show
-from tests.browser.test_report import browser
+from tests.browser.conftest import chromium
+from tests.browser.driving import CONTRAST, as_new, complaints, show, without_network
 from tests.papers import build
 
-__all__ = ["browser"]
+__all__ = ["chromium"]
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: Any) -> Iterator[Any]:
+    as_new(chromium)
+    with without_network(chromium):
+        yield chromium
 
 
 def test_the_page_holds_everything_and_escapes_it():
