@@ -36,7 +36,6 @@ SMALL_JOBS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.lightweightPlanChangeValidation": "false",  # Spark's check of its own optimizer, after every rule
-    "spark.sql.maxPlanStringLength": "0",  # each job tells listeners its plan as text, and nobody reads it
 }
 """Plans of the suite are run once, over few rows: generated code and plans made anew on the way cost more than they
 give. Programs that the suite starts have Spark's own settings."""
