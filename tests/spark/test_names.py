@@ -7,20 +7,28 @@ from py4j.protocol import Py4JError
 from streamgauge.spark.names import KeptClass, KeptPackage, KeptView
 
 
+class Recorded:
+    """A client of the JVM that keeps what it sends."""
+
+    def __init__(self, client) -> None:
+        self._client, self.commands = client, []
+
+    def send_command(self, command, *more):
+        self.commands.append(command)
+        return self._client.send_command(command, *more)
+
+    def __getattr__(self, name):
+        return getattr(self._client, name)
+
+
 @pytest.fixture
-def asked(spark, monkeypatch):
+def asked(spark):
     """A view of the session's JVM that has no names yet, and the commands that are sent for them."""
     own = spark._jvm
     assert isinstance(own, KeptView)
-    plain = JVMView(own._gateway_client, own._jvm_name, own._id)
-    commands: list[str] = []
-    send = plain._gateway_client.send_command
-    monkeypatch.setattr(
-        plain._gateway_client,
-        "send_command",
-        lambda command, *more: (commands.append(command), send(command, *more))[1],
-    )
-    return KeptView(plain), plain, commands
+    client = Recorded(own._gateway_client)
+    plain = JVMView(client, own._jvm_name, own._id)
+    return KeptView(plain), plain, client.commands
 
 
 def test_a_name_is_asked_for_once(asked):
