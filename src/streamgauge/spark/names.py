@@ -1,8 +1,8 @@
 """Names of Java classes and packages, each of which the JVM is asked for once.
 
 Py4J asks the JVM for the meaning of every name of ``jvm.functions.lit`` at every call. For a name that Spark's imports
-or packages may have, the JVM then searches hundreds of jars, which costs more than the call itself: a fifth of the CPU
-of small jobs. Here a package, a class and a static method are kept where they were found.
+or packages may have, the JVM then searches hundreds of jars, which costs more than the call itself. Here a package, a
+class and a static method are kept where they were found.
 """
 
 from typing import TYPE_CHECKING, Any
