@@ -12,6 +12,7 @@ import pytest
 from streamgauge.formats.pipe import Task
 from streamgauge.formats.run import read_run, stream_path, write_run
 from streamgauge.formats.stream import write
+from streamgauge.harness.process import ChildProcess
 from streamgauge.harness.systems.pipe import PipeProgram, RunLimits, record
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.judging.judge import Means, judge_run
@@ -183,6 +184,16 @@ def test_the_run_says_how_it_failed_and_keeps_what_came(name: str, right, tmp_pa
     assert kept == [replace(answer, received=0) for answer in whole.answers[: fault.answers]]
     assert len(run.answers) == fault.answers or name == "floods"
     judged_as_far_as_it_came(run, tmp_path, fault.answers)
+
+
+def test_a_process_that_is_found_late_holds_no_run(right, tmp_path: Path, monkeypatch):
+    """The look after the end misses the process that holds the output, as it may while a program is being replaced."""
+    monkeypatch.setattr(ChildProcess, "bury", lambda child: child.wait() * 0)
+    whole, lines = right
+    fault = FAULTS["leaves a child that holds its pipes and is no child any more"]
+    run = record(whole.header, command(tmp_path, lines, fault.does), stream(TEXT), fault.limits)
+    assert "left 1 of its processes running" in run.header.failure
+    assert left_behind(tmp_path) == []
 
 
 def judged_as_far_as_it_came(run, folder: Path, answers: int) -> None:

@@ -199,6 +199,10 @@ Watch: TypeAlias = Callable[[Observation, ResourceSampler], object]
 """Given the observation of a run and its samples, both of which grow while the run goes on."""
 
 
+HELD_S: Final = 20
+"""Seconds after the end of a program for which its output may stay open."""
+
+
 class PipeProgram:
     """A program on the pipe as a system under test; a context manager that leaves no process behind.
 
@@ -288,8 +292,7 @@ class PipeProgram:
                 watch(seen, sampler)
             fed = self._hand_over(header, stream, task, child)
             bury.join()
-            assert self._reader is not None
-            self._reader.join()
+            self._await_output(child, seen)
         if child.returncode:
             ended = (
                 f"the engine ended with {child.how()} after {counted(len(seen.lines), 'answer')}; {last_words(child)}"
@@ -381,6 +384,18 @@ class PipeProgram:
                     child.kill()
                     break
         self._seen.end()
+
+    def _await_output(self, child: ChildProcess, seen: Observation) -> None:
+        """Wait for the last line; a process that the program left, and that is found late, is ended."""
+        assert self._reader is not None
+        for _ in range(HELD_S):
+            self._reader.join(1)
+            if not self._reader.is_alive():
+                return
+            seen.left = max(seen.left, len(child.started()))
+            child.kill()
+        seen.fail("the engine's output was held open by a process that was not found, so it was left")
+        seen.end()
 
     @staticmethod
     def _bury(child: ChildProcess, seen: Observation) -> None:
