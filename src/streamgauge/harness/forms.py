@@ -33,7 +33,7 @@ class Coming(NamedTuple, Generic[Item]):
 
 
 class Portion(NamedTuple):
-    """What is written in one go without a pace: sequence numbers, times (ms) and sizes of its elements."""
+    """Bytes that are written in one go without a pace: sequence numbers, times (ms) and sizes of its elements."""
 
     sequences: Sequence[int]
     times: Sequence[int]
@@ -181,7 +181,7 @@ class BatchForm:
 
 
 def _followed(stream: Stream, handed: Iterator[AnyItem]) -> Iterator[AnyItem]:
-    """What is handed over, noted by a stored stream's follower."""
+    """Elements as they are handed over, noted by a stored stream's follower."""
     return stream.follow(handed) if isinstance(stream, StoredStream) else handed
 
 

@@ -106,7 +106,7 @@ class _AnswerWriter:
 
 
 def _answer(engine: Engine, query: ContinuousQuery, task: Task, lines: io.BufferedReader, out: _AnswerWriter) -> bool:
-    """Answer one task; whether another may follow. What was answered before an error is written."""
+    """Answer one task; whether another may follow. Answers that came before an error are written."""
     session = engine.start(query, task.semantics, out.emit)
     arrow = "arrow" in task.forms and hasattr(session, "push_batch")
     out.ready(READY_FOR_ARROW if arrow else READY)

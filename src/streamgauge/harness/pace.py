@@ -153,7 +153,7 @@ def feed_fast(
 ) -> list[Fed]:
     """Hand over everything as fast as the engine takes it (writing blocks), then advance; one record each.
 
-    What is written in one go is handed over when its writing begins, and was planned for when it could be made.
+    Elements written in one go are handed over when the writing begins, and were planned for when they could be made.
     """
     form = form or LineForm()
     fed: list[Fed] = []

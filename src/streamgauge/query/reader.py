@@ -1,7 +1,7 @@
 """SPARQL 1.1 queries as algebra: recursive descent over the grammar (19.8) with the translation of section 18.2.
 
 The text is one that pyoxigraph accepts, so the reader decides what the text means and looks no further for mistakes.
-What is beyond SPARQL 1.1 is refused. ``tests/query/test_reader.py`` holds the algebra against rdflib's parser.
+Syntax beyond SPARQL 1.1 is refused. ``tests/query/test_reader.py`` holds the algebra against rdflib's parser.
 """
 
 from collections.abc import Sequence

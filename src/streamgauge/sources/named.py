@@ -83,7 +83,7 @@ def recorded(
 def items(source: NamedSource, reading: Reading) -> Iterator[Input]:
     """The input of a source; all its elements are of its stream, where one is named. SourceError.
 
-    What was passed over as bad (``bad=skip``) is noted at the end.
+    Elements passed over as bad (``bad=skip``) are noted at the end.
     """
     opened = open_source(source.address, reading)
     found = opened.items()

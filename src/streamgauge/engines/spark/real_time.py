@@ -200,7 +200,7 @@ def _escaped(text: str) -> str:
 
 
 def _checkpoints(running: StreamingQuery) -> Iterator[Checkpointed]:
-    """What each finished batch did, for as long as the query runs; StreamingQueryException when it fails."""
+    """The work of each finished batch, for as long as the query runs; StreamingQueryException when it fails."""
     known = -1
     while True:
         ended = running.awaitTermination(1)

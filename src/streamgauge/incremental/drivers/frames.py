@@ -360,7 +360,7 @@ class Clocks:
     def up_to(self, limit: int, still: Callable[[], bool] = lambda: False) -> Iterator[tuple[int, list[Move], bool]]:
         """The instants up to ``limit`` (ms), each once: what moves, and whether a report may be due.
 
-        Of the instants of one clock only the last may report where the semantics says so. As soon as all is ``still``
+        Only the last instant of a clock may report where the semantics says so. As soon as all is ``still``
         the others are left out: what would have moved is moved to the last of them. Instants are made one by one, since
         a jump in time has thousands of millions.
         """

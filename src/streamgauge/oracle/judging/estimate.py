@@ -106,7 +106,7 @@ def choice(
     """The evaluator that is estimated to cost less, but never ``own``, on which the engine itself runs.
 
     ``advanced_to`` (ms) is how far time came, the last element unless given; ``warm`` says whether a session of Spark
-    is there, and is found out unless given. What Spark refuses is the definition's.
+    is there, and is found out unless given. Queries that Spark refuses go to the definition.
     """
     work = work_of(stream, query, semantics, advanced_to)
     there = session_there() if warm is None else warm

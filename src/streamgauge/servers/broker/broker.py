@@ -44,7 +44,7 @@ def _without_graphs() -> LimitError:
 class Broker(Registry):
     """Facts, channels and subscribers. Thread-safe; one thread at a time evaluates.
 
-    ``clock`` is the wall clock in ms, ``steady`` one in seconds that never goes back. What the journal holds is there
+    ``clock`` is the wall clock in ms, ``steady`` one in seconds that never goes back. The state of the journal is there
     again. ``fault`` says why nothing is taken any more, ``trouble`` why the disk did not take the last change: reading
     goes on, and changes are taken again when there is room. ValueError for a strategy that puts evaluations off
     beside a journal that must not lose them.

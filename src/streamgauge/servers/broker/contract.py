@@ -127,7 +127,7 @@ class Strategy(Protocol):
     def prepare(self, form: QueryForm, turn: Turn, alone: Turn) -> object:  # noqa: ARG002
         """Find the answer of a query that may be asked next, without the lock that all else here is done under.
 
-        What needs it is done in short pieces within ``turn()``, what touches nothing of others within ``alone()``.
+        Work that needs the lock is done in short pieces within ``turn()``, all other work within ``alone()``.
         ``create`` takes what is given, ``abandon`` lets go of it; ``None`` where ``create`` does all. Raises as
         ``create`` does.
         """

@@ -1,8 +1,9 @@
 """A journal in one SQLite database: a write-ahead log that is synchronised once for all publications taken together.
 
 SQLite, because what one publication changes (facts, notifications, its key) must become durable as one, a crash at any
-point must leave that state or the one before, and it is proven for that; docs/broker.md says what it costs. What SQLite
-does not see (a changed bit, a log that lost its end, a file of another journal) checksums and a witness do.
+point must leave that state or the one before, and it is proven for that; docs/broker.md says what it costs. Damage that
+SQLite does not see (a changed bit, a log that lost its end, a file of another journal) is found by checksums and a
+witness.
 """
 
 import os

@@ -108,8 +108,8 @@ class Deadlines:
     def within(self, seconds: float, growth: int | None = None) -> Iterator[Watched]:
         """DeadlineError in what is done here once this thread has computed for so many seconds.
 
-        GrowthError where the process has grown by so many bytes meanwhile. Whoever counts ``steps`` of what is given
-        has as much for each of them.
+        GrowthError where the process has grown by so many bytes meanwhile. A caller that counts ``steps`` has as
+        much for each of them.
         """
         ident = get_ident()
         clock = _clock(ident)

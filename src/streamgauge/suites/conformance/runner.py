@@ -308,7 +308,7 @@ def findings(outcome: ConformanceOutcome) -> tuple[str, ...]:
 def contradicted(outcomes: Iterable[ConformanceOutcome], candidates: Set[str]) -> frozenset[str]:
     """The findings that a task which came out right speaks against: under one of its parts its answers would differ.
 
-    What happens only now and then (a report lost, a border that jitters) is never contradicted.
+    A fault that shows only now and then (a report lost, a border that jitters) is never contradicted.
     """
     left = set(candidates)
     for outcome in outcomes:

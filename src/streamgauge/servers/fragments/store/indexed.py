@@ -358,7 +358,7 @@ class Store:
     def at(self, match: Match, instant: int, offset: int, limit: int) -> list[Quad] | None:
         """Matching quads that were there at an instant (ms) and had not ended; ``None`` when that is not known.
 
-        Those that are there still come first; the time it takes grows with ``offset``.
+        Quads that are there still come first; the time it takes grows with ``offset``.
         """
         with self._lock:
             if self._past is None or self._past.since is None or instant < self._past.since:

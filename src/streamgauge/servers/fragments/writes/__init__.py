@@ -329,7 +329,7 @@ def addition(facts: Sequence[Fact]) -> Operation:
 
 
 def replacement(wanted: TripleMatch, facts: Sequence[Fact]) -> Operation:
-    """Of the wanted triples only the given facts hold from now on."""
+    """The given facts hold from now on, and no other of the wanted triples."""
     return Operation(lambda draft: draft.replace(wanted, facts), lambda data: _matching(data, wanted) + len(facts))
 
 

@@ -22,7 +22,7 @@ from streamgauge.workbench.rooms.playground.fields import difference, differing,
 
 
 class ReportChange(StrEnum):
-    """What becomes of a report from A to B."""
+    """The fate of a report from A to B."""
 
     SAME = "same"
     APPEARS = "appears"
@@ -190,7 +190,7 @@ def _shortest(query: ContinuousQuery) -> int:
 
 
 def _contents_differ(one: Candidate, other: Candidate, a: PlaygroundEvaluation, b: PlaygroundEvaluation) -> str:
-    """What one content holds and the other does not; nothing when they hold the same."""
+    """Triples that one content holds and the other does not; nothing when they hold the same."""
     said: list[str] = []
     for number, (left, right) in enumerate(zip(one.contents, other.contents, strict=True)):
         ours, theirs = map(_held, _unlike(left, right))

@@ -38,7 +38,7 @@ EVALUATIONS: Final = 3
 
 
 class Outcome(StrEnum):
-    """What became of a candidate: an answer, or why there is none."""
+    """The outcome of a candidate: an answer, or why there is none."""
 
     SENT = "sent"
     EMPTY_CONTENT = "the content is empty"

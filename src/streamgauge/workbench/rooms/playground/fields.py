@@ -304,7 +304,7 @@ def difference(name: str, one: Semantics, other: Semantics) -> str:
 
 
 def _effects(control: FieldControl, before: Any, after: Any) -> Sequence[str]:
-    """What the second value does; of several values those that came, and those that went."""
+    """The effect of the second value; of several values those that came, and those that went."""
     match control.kind:
         case "number":
             return [control.does]

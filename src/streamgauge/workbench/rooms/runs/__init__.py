@@ -211,7 +211,7 @@ class RunsRoom:
             return None, str(error).replace(f"{self._root}/", "")
 
     async def _job(self, key: str) -> dict[str, object]:
-        """What a page says of the job of a key: its view, and the address of its events."""
+        """The state of the job of a key for its page: its view, and the address of its events."""
         job = self._jobs.get(key)
         view = None if job is None else await run_in_threadpool(job.look)
         return {"job": view, "events": f"/runs/watch/{quote(key)}"}

@@ -1,7 +1,7 @@
 """The report's page about runs as the workbench shows it: a plot is drawn when it is seen, and given as files.
 
 Drawing is most of the cost of the page (0.03 s of CPU a plot, and 0.35 s once in a process), so the page comes without
-drawings, and its script asks for each that comes into view. What is needed to draw them is kept with the page.
+drawings, and its script asks for each that comes into view. Their data are kept with the page.
 """
 
 import json
@@ -157,7 +157,7 @@ class Reports:
         return self._made(wanted.places, read)
 
     def _made(self, places: tuple[str, ...], make: Callable[[Sequence[tuple[Run, Verdict]]], Made]) -> Made:
-        """What is made of runs; MistakeError."""
+        """The page or drawing that ``make`` gives of the judged runs at these places; MistakeError."""
         if len(places) > TOGETHER:
             raise BenchError(f"these are {len(places):,} runs: streamgauge report makes a page of more than {TOGETHER}")
         plots()  # imports, which may not be stopped in their midst
