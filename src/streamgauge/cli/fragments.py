@@ -122,7 +122,7 @@ def serve(
     )
     app = passing if origins.every else CrossOrigin(passing, origins)
     names = ", ".join(f"/{dataset.name}" for dataset in datasets)
-    settings = {"date_header": False, "server_header": False, "proxy_headers": False}
+    settings = {"date_header": False, "server_header": False}
     try:
         Serving(
             app, host, port, face.leave, lambda at: say(f"{names} at {at}"), max_connections, settings, alone=True

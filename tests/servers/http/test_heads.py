@@ -1,10 +1,11 @@
 """Heads that two readers could understand differently are refused, whatever server and route they are for."""
 
+import asyncio
 import socket
 
 import pytest
 
-from streamgauge.servers.http.server import SINGLE, head_fault
+from streamgauge.servers.http.server import SINGLE, Serving, head_fault
 from tests.servers.broker.served import serving
 from tests.servers.broker.world import broker
 
@@ -112,3 +113,18 @@ def test_after_a_refused_head_the_connection_ends(port):
             said += more
     assert said.count(b"\r\n\r\n") == 1
     assert b"400 Bad Request" in said
+
+
+def test_a_client_on_this_machine_does_not_say_the_scheme_or_the_address_of_another():
+    """uvicorn listens to X-Forwarded-* of 127.0.0.1 unless it is told not to."""
+    seen = []
+
+    async def application(scope, receive, send):
+        seen.append((scope["scheme"], scope["client"]))
+
+    config = Serving(application, "127.0.0.1", 0, lambda: None, lambda _: None).config
+    config.load()
+    told = [(b"x-forwarded-proto", b"https"), (b"x-forwarded-for", b"192.0.2.1")]
+    scope = {"type": "http", "scheme": "http", "client": ("127.0.0.1", 1), "headers": told}
+    asyncio.run(config.loaded_app(scope, None, None))
+    assert seen == [("http", ("127.0.0.1", 1))]

@@ -386,6 +386,7 @@ class Serving(uvicorn.Server):
                 http=PatientHttpProtocol,
                 ws=PushingWebSocketProtocol,
                 ws_max_size=2**16,
+                proxy_headers=False,  # uvicorn believes X-Forwarded-* of every client on this machine
                 **(settings or {}),
             )
         )

@@ -89,7 +89,7 @@ def main() -> None:
         told["port"],
         lambda: None,
         lambda at: say(address=at + NAME, quads=dataset.size),
-        settings={"date_header": False, "server_header": False, "proxy_headers": False},
+        settings={"date_header": False, "server_header": False},
     )
     asyncio.run(_serve(server, DataSetRenewal(dataset, FactRenewal(told["renewal"]), 0), found))
 
