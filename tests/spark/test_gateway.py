@@ -78,7 +78,9 @@ SESSION = """
 from streamgauge.spark.session import session
 spark = session("local[1]", memory="512m", shuffle=1)
 assert spark.range(3).count() == 3
+assert spark.sparkContext.parallelize([1, 2], 1).map(lambda each: each + 1).sum() == 5
 """
+"""With a worker in Python: the JVM's connection for accumulators, which ends with the JVM, is there too."""
 
 
 @pytest.mark.prove

@@ -198,6 +198,9 @@ def _await_end(jvm: "subprocess.Popen[bytes]", owner: int) -> None:
     """
     if os.getpid() != owner:
         return
+    context = SparkContext._active_spark_context
+    if context is not None and (updates := getattr(context, "_accumulatorServer", None)) is not None:
+        updates.handle_error = _expected  # its connection ends with the JVM: EOFError, which it prints with its stack
     if jvm.stdin is not None:
         jvm.stdin.close()
     try:
@@ -205,6 +208,10 @@ def _await_end(jvm: "subprocess.Popen[bytes]", owner: int) -> None:
     except subprocess.TimeoutExpired:
         jvm.kill()
         jvm.wait()
+
+
+def _expected(*_request: object) -> None:
+    """A connection that ends because the JVM does is no error."""
 
 
 class Relay:
