@@ -1,10 +1,14 @@
 """Standard error of Spark's JVM: chatter goes, all else comes, and a JVM that does not start says why in a sentence."""
 
 import os
+import socket
 import subprocess
 import sys
+import threading
+from types import SimpleNamespace
 
 import pytest
+from pyspark.accumulators import _start_update_server
 
 from streamgauge.spark import session as gateway
 from streamgauge.spark.session import CHATTER, Relay
@@ -125,3 +129,20 @@ def test_the_jvm_has_ended_before_its_process_does(monkeypatch):
     stuck = jvm("sleep", "600")
     gateway._await_end(stuck, os.getpid())
     assert stuck.poll() == -9
+
+
+@pytest.mark.server
+def test_the_connection_for_accumulators_ends_with_the_jvm_and_is_no_error(monkeypatch, capfd):
+    """PySpark's server prints the stack of an EOFError when the JVM's side closes."""
+    server = _start_update_server("secret", is_unix_domain_sock=False)
+    finished = threading.Event()
+    server.shutdown_request = lambda request: (request.close(), finished.set())
+    context = SimpleNamespace(_accumulatorServer=server)
+    monkeypatch.setattr(gateway.SparkContext, "_active_spark_context", context)
+    with socket.create_connection(server.server_address) as connection:
+        connection.sendall(b"secret" + bytes(4))
+        assert connection.recv(1) == b"\1"
+        gateway._await_end(jvm("cat"), os.getpid())
+    assert finished.wait(60)
+    server.shutdown()
+    assert capfd.readouterr().err == ""
