@@ -2,8 +2,9 @@
 
 ``--durations-kept FILE`` writes a line of JSON per test, slowest first: ``test``, ``seconds`` (set-up and tear-down
 with it), ``cpu`` (seconds that its process and ended children computed), ``outcome``. A test over ``LONG`` seconds
-says why beside it: ``@pytest.mark.heavy("the reason")``; one that does not is told at the end. The clock of a loaded
-machine fails no test.
+says why beside it: ``@pytest.mark.heavy("the reason")``; one that does not is told at the end. What it shares with
+others (a Spark session, a broker) is set up by whichever test is the first, and needs no reason there. The clock of a
+loaded machine fails no test.
 """
 
 import json
@@ -63,6 +64,7 @@ class Durations:
     def __init__(self, kept: Path | None) -> None:
         self._kept = kept
         self._seconds: dict[str, float] = defaultdict(float)
+        self._set_up: dict[str, float] = defaultdict(float)
         self._outcomes: dict[str, str] = {}
         self._reasons: dict[str, str] = {}
         self._computed: dict[str, float] = {}
@@ -70,6 +72,8 @@ class Durations:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._seconds[report.nodeid] += report.duration
+        if report.when == "setup":
+            self._set_up[report.nodeid] = report.duration
         if report.when == "call" or report.outcome != "passed":
             self._outcomes[report.nodeid] = report.outcome
         self._reasons |= [(report.nodeid, str(said)) for name, said in report.user_properties if name == "heavy"]
@@ -89,7 +93,8 @@ class Durations:
 
     def _line(self, test: str, seconds: float) -> str:
         reason = self._reasons.get(test)
-        missing = "over 20 s without a reason: mark it `heavy` and say why" if seconds > LONG else ""
+        long = seconds - self._set_up[test] > LONG
+        missing = "over 20 s without a reason: mark it `heavy` and say why" if long else ""
         return f"{seconds:6.1f} s  {test.partition('@')[0]}{f'  ({reason or missing})' if reason or missing else ''}"
 
     def _write(self, file: Path, slowest: list[tuple[str, float]]) -> None:

@@ -2,10 +2,11 @@
 
 A fixture tells what a test needs (``spark``, ``kafka``, ``mosquitto``, ``browser``); a test that starts servers or
 programs by other means is marked ``server`` by hand, one that waits for the clock ``realtime``. Under
-``pytest -n N --dist loadgroup`` one worker runs all tests of a mark of ``SHARED``, so there is one Kafka broker (and
-``SESSIONS`` Spark sessions), and waiting overlaps with computing. All other tests go to workers file by file, long
-files first. ``--quick`` leaves out what needs more than Python or much of it (``slow``), and holds the rest to that: a
-quick test that starts a program or listens at a port fails, one that computes for more than ``LONG_CPU`` is told.
+``pytest -n N --dist loadgroup`` one worker runs all tests of a mark of ``SHARED`` (Kafka's with Spark's), so there is
+one Kafka broker (and ``SESSIONS`` Spark sessions), and waiting overlaps with computing. All other tests go to workers
+file by file, long files first. ``--quick`` leaves out what needs more than Python or much of it (``slow``), and holds
+the rest to that: a quick test that starts a program or listens at a port fails, one that computes for more than
+``LONG_CPU`` is told.
 """
 
 import gc
@@ -60,8 +61,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     if "xdist_group" not in marks:
         file = item.nodeid.partition("::")[0]
         shared = next((name for name in SHARED if name in marks), None)
-        if shared == "spark":
-            shared = f"spark-{crc32(file.encode()) % SESSIONS}"
+        if shared in ("spark", "kafka"):  # one test needs both: Kafka's are where one of the sessions is
+            shared = f"spark-{crc32(file.encode()) % SESSIONS if 'kafka' not in marks else 0}"
         item.add_marker(pytest.mark.xdist_group(shared or file))
 
 
@@ -84,12 +85,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     found = yield
     groups = {item: group(item) for item in items}
     heavy = {groups[item] for item in items if "heavy" in item.stash[MARKS]}
-    items.sort(key=lambda item: groups[item] not in heavy and groups[item].partition("-")[0] not in SHARED)
+    items.sort(
+        key=lambda item: (
+            "kafka" not in item.stash[MARKS],  # one after the other, so that the broker ends with the last of them
+            groups[item] not in heavy and groups[item].partition("-")[0] not in SHARED,
+        )
+    )
     return found
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
-    """Libraries that count their objects find all of them at the end."""
+    """Libraries that count their objects find all of them at the end, after pytest has looked for garbage."""
     gc.unfreeze()
 
 

@@ -3,15 +3,14 @@
 import asyncio
 import os
 import sys
+from types import ModuleType
 
 import pytest
 
 from tests.agents.test_tools import QUERY, STREAM, A, B, C, E
 
-mcp = pytest.importorskip("mcp", reason="the SDK of the Model Context Protocol (the extra mcp) is not installed here")
 
-
-async def spoken() -> dict[str, object]:
+async def spoken(mcp: ModuleType) -> dict[str, object]:
     """What the server says to a client that lists its tools and calls each, rightly and wrongly."""
     server = mcp.StdioServerParameters(command=sys.executable, args=["-m", "streamgauge", "mcp"], env=dict(os.environ))
     stream = [each.model_dump(exclude_none=True) for each in STREAM]
@@ -32,7 +31,8 @@ async def spoken() -> dict[str, object]:
 
 @pytest.mark.server
 def test_a_client_of_the_sdk_is_answered():
-    said = asyncio.run(spoken())
+    absent = "the SDK of the Model Context Protocol (the extra mcp) is not installed here"
+    said = asyncio.run(spoken(pytest.importorskip("mcp", reason=absent)))
     assert set(said["tools"]) == {"verify", "expect", "translate", "explain"}
     schema = said["tools"]["verify"].input_schema
     assert set(schema["required"]) == {"query", "stream", "answers"}

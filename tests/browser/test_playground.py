@@ -239,9 +239,10 @@ def test_it_is_readable_in_both_sizes_and_themes(browser: Any, bench: Any, width
         assert ratio >= 4.5, (theme, where)
         assert not (found := faults(browser)), found
         if width == 390:
-            tops = """return ['.inputs', '.timeline', '.fields', '.reports']
+            tops = """return ['.inputs', '.timeline', '.fields', '[aria-labelledby="reports-title"]']
                 .map(each => document.querySelector(each).getBoundingClientRect().top)"""
-            assert (found := browser.execute_script(tops)) == sorted(found)
+            found = browser.execute_script(tops)  # not the reports' table: in a fold that is closed it has no place
+            assert found == sorted(found)
             keep(browser, "playground-csrbench" if "csrbench" in path else "playground")
 
 

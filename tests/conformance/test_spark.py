@@ -5,8 +5,8 @@ import pytest
 from streamgauge.suites.conformance.cases import asked, load
 from streamgauge.suites.conformance.runner import TaskResult, certify, engine
 
-PART = 160
-"""Every so manieth task that is not refused before it runs; a first one costs seconds, further ones about one."""
+PART = 435
+"""Every so manieth task that is not refused before it runs: two, as each starts the engine with a JVM of its own."""
 
 PARTS = 16
 """In so many tests the whole suite is proven: each a few minutes, so that a proof says how far it is and can go on."""

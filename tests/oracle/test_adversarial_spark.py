@@ -18,12 +18,9 @@ from tests.sparql.simple.written import elements
 __all__ = ["tiny"]
 SAMPLE = (
     "terms: stored terms",
-    "terms: solutions counted without their blank nodes",
     "numbers: a difference of equal floats",
-    "ties: first of a tie",
     "dates: less than, with and without a zone",
     "graphs: the graph's variable as an object",
-    "borders: sliding",
 )
 
 

@@ -1,6 +1,7 @@
 """Every chart is valid Vega-Lite, by the schema that Altair ships, and is drawn."""
 
-import altair as alt
+from typing import Any
+
 import pytest
 
 from streamgauge.report import charts
@@ -24,10 +25,17 @@ CHARTS = {
 }
 
 
+def schema() -> Any:
+    """Altair's class of layered charts; Altair takes long to import, which not every process of the suite need do."""
+    from altair import LayerChart
+
+    return LayerChart
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CHARTS)
 def test_a_chart_is_valid_and_drawn(name: str) -> None:
-    alt.LayerChart.from_dict(CHARTS[name], validate=True)
+    schema().from_dict(CHARTS[name], validate=True)
     drawn = ChartDrawing().svg(CHARTS[name], name, "half")
     assert f'aria-label="{name}"' in drawn
     assert "<path" in drawn
@@ -36,4 +44,4 @@ def test_a_chart_is_valid_and_drawn(name: str) -> None:
 def test_the_schema_finds_a_misspelt_channel() -> None:
     wrong = CHARTS["scatter"] | {"layer": [{"mark": "point", "encoding": {"colour": {"field": "x"}}}]}
     with pytest.raises(Exception, match="colour"):
-        alt.LayerChart.from_dict(wrong, validate=True)
+        schema().from_dict(wrong, validate=True)

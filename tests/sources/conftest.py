@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -107,6 +108,9 @@ class Kafka:
         self._run("kafka.tools.StorageTool", "format", "-t", "c3RyZWFtZ2F1Z2UtdGVzdA", "-c", str(self._settings))
 
     def start(self) -> None:
+        """Start it, unless it runs, and wait until it answers."""
+        if self._process is not None:
+            return
         command = [*self._java, "kafka.Kafka", str(self._settings)]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         until = time.monotonic() + 300
@@ -155,9 +159,27 @@ def kafka_jars() -> Path:
     return JARS
 
 
-@pytest.fixture(scope="session")
-def kafka(kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
-    broker = Kafka(kafka_jars, tmp_path_factory.mktemp("kafka"))
-    broker.start()
-    yield broker
-    broker.kill()
+BROKER: Final = pytest.StashKey[Kafka]()
+"""The broker of this process: one, whichever folders' tests ask for it."""
+
+
+class BrokerEnd:
+    """A plugin that ends the broker before a test that does not ask for it: an idle one computes all the time."""
+
+    def __init__(self, broker: Kafka) -> None:
+        self._broker = broker
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_teardown(self, nextitem: pytest.Item | None) -> None:
+        if "kafka" not in getattr(nextitem, "fixturenames", ()):
+            self._broker.kill()
+
+
+@pytest.fixture
+def kafka(request: pytest.FixtureRequest, kafka_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Kafka:
+    stash = request.config.stash
+    if BROKER not in stash:
+        stash[BROKER] = Kafka(kafka_jars, tmp_path_factory.mktemp("kafka"))
+        request.config.pluginmanager.register(BrokerEnd(stash[BROKER]))
+    stash[BROKER].start()
+    return stash[BROKER]

@@ -23,7 +23,7 @@ from streamgauge.query.printer import sparql
 from streamgauge.semantics.stored_query import restated
 from streamgauge.spark.answers import answers, refuse
 from streamgauge.spark.intervals import contents
-from tests.examples import examples
+from tests.examples import examples, proving
 from tests.spark.streams import table
 from tests.spark.together import together
 from tests.sparql.draw import OPERATORS, queries, triples
@@ -105,10 +105,18 @@ def check(spark: SparkSession, *cases: tuple[Run, QueryForm]) -> None:
             assert got == wanted, f"report {report}: missing {wanted - got}, surplus {got - wanted} of {sparql(query)}"
 
 
-@pytest.mark.heavy("a plan of six drawn queries")
+TOGETHER = 6 if proving() else 3
+"""Drawn queries of one job."""
+
+
+@pytest.mark.heavy("a plan of several drawn queries")
 @examples(1, prove=80)
 @given(
-    st.lists(st.tuples(runs(), queries(OPERATORS).filter(lambda query: refuse(query) is None)), min_size=6, max_size=6)
+    st.lists(
+        st.tuples(runs(), queries(OPERATORS).filter(lambda query: refuse(query) is None)),
+        min_size=TOGETHER,
+        max_size=TOGETHER,
+    )
 )
 def test_drawn_runs_and_queries(tiny: SparkSession, drawn: list[tuple[Run, QueryForm]]) -> None:
     check(tiny, *drawn)
@@ -176,10 +184,10 @@ ALL = pytest.mark.prove
 
 @pytest.mark.parametrize(
     ("count", "first", "step"),
-    [(24, 1, 2), (400, 0, 2), pytest.param(24, 0, 1, marks=ALL), pytest.param(400, 0, 1, marks=ALL)],
+    [(24, 1, 2), (400, 0, 4), pytest.param(24, 0, 1, marks=ALL), pytest.param(400, 0, 1, marks=ALL)],
 )
 def test_cases(spark: SparkSession, count: int, first: int, step: int) -> None:
-    """The long stream is cut into blocks of reports, the short one is not; half of the cases each in the suite."""
+    """The long stream is cut into blocks of reports, the short one is not; some of the cases each in the suite."""
     due = [DueReport(c, (View(c - 4000, c, c - 4000, c - 1, 1 << 40),)) for c in range(1000, count * 500, 1000)]
     run = Run(tuple(observed(index) for index in range(count)), tuple(due), STATIC)
     check(spark, *((run, parse_sparql(text)) for text in CASES[first::step]))

@@ -24,6 +24,7 @@ from streamgauge.spark.answers import MANY, answers, columns, refuse
 from streamgauge.spark.compiler import AMBIGUOUS
 from streamgauge.spark.session import JOB_ERRORS
 from tests.examples import examples
+from tests.spark.test_answers import TOGETHER
 from tests.spark.together import together
 from tests.sparql import draw, wide
 from tests.sparql.suite import Result, difference, from_pyoxigraph
@@ -144,7 +145,11 @@ def is_cut(form: al.QueryForm) -> bool:
 
 
 @examples(1, prove=80)
-@given(st.lists(st.tuples(runs(), FORMS, st.sampled_from((0, MANY))).filter(possible), min_size=6, max_size=6))
+@given(
+    st.lists(
+        st.tuples(runs(), FORMS, st.sampled_from((0, MANY))).filter(possible), min_size=TOGETHER, max_size=TOGETHER
+    )
+)
 def test_drawn(tiny: SparkSession, drawn: list[Drawn]) -> None:
     """One job for all; a cut that ORDER BY leaves open fails a job, so each query with a LIMIT has a job of its own."""
     check_all(tiny, [each for each in drawn if not is_cut(each[1])])
