@@ -77,6 +77,7 @@ def test_a_small_case_of_each_kind_runs(kind: str):
     assert speed.least(case, 1) > 0
 
 
+@pytest.mark.slow
 def test_hostile_kinds_are_small_requests_with_names_of_their_own():
     for server in hostile.SERVERS:
         found = list(hostile.kinds(server))

@@ -49,7 +49,7 @@ def says(browser: Any, text: str) -> None:
     from selenium.webdriver.support.ui import WebDriverWait
 
     between = (NoSuchElementException, StaleElementReferenceException)
-    waiting = WebDriverWait(browser, 30, ignored_exceptions=between)
+    waiting = WebDriverWait(browser, 120, ignored_exceptions=between)
     waiting.until(lambda _: text in browser.find_element("css selector", "main").text, text)
 
 

@@ -45,7 +45,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 def shown(browser: Any, bench: Any, path: str = "/playground/", width: int = 1440, theme: str = "light") -> None:
     show(browser, bench.url + path, width, theme)
-    WebDriverWait(browser, 30, 0.05).until(lambda found: redrawn(found) > 0)
+    WebDriverWait(browser, 120, 0.05).until(lambda found: redrawn(found) > 0)
 
 
 def redrawn(browser: Any) -> int:
@@ -56,8 +56,8 @@ def after(browser: Any, act: Any) -> None:
     """Do something, and wait until all of it is drawn."""
     before = redrawn(browser)
     act()
-    WebDriverWait(browser, 30, 0.05).until(lambda found: redrawn(found) > before)
-    WebDriverWait(browser, 30, 0.05).until(settled)
+    WebDriverWait(browser, 120, 0.05).until(lambda found: redrawn(found) > before)
+    WebDriverWait(browser, 120, 0.05).until(settled)
 
 
 def settled(browser: Any) -> bool:
@@ -170,7 +170,7 @@ def test_keys_alone_complete_names_and_walk_the_timeline(browser: Any, bench: An
     shown(browser, bench)
     write(browser, "SELECT * FROM NAMED WINDOW <w> ON ")
     browser.find_element(By.CSS_SELECTOR, ".cm-content").send_keys(Keys.CONTROL, " ")
-    WebDriverWait(browser, 10).until(lambda found: texts(found, ".cm-completionLabel"))
+    WebDriverWait(browser, 120).until(lambda found: texts(found, ".cm-completionLabel"))
     assert "<http://ex.org/streams/test>" in texts(browser, ".cm-completionLabel")
     browser.find_element(By.CSS_SELECTOR, ".cm-content").send_keys(Keys.ESCAPE)
     first = browser.find_element(By.CSS_SELECTOR, "circle.element[tabindex='0']")
@@ -252,7 +252,7 @@ def test_the_list_of_examples_is_searched(browser: Any, bench: Any) -> None:
     assert texts(browser, "li:not([hidden]) > a") == ["tumbling windows are half-open"]
     keep(browser, "playground-examples")
     browser.find_element(By.CSS_SELECTOR, "li:not([hidden]) > a").click()
-    WebDriverWait(browser, 30, 0.05).until(lambda found: redrawn(found) > 0)
+    WebDriverWait(browser, 120, 0.05).until(lambda found: redrawn(found) > 0)
     assert "5: b p c." in field(browser, "stream").get_attribute("value")
 
 

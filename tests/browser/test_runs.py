@@ -12,7 +12,7 @@ from tests.workbench.serving import opened
 
 pytestmark = pytest.mark.browser
 
-WAIT_S = 90
+WAIT_S = 300
 
 
 @pytest.fixture(scope="module")

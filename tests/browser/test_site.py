@@ -31,7 +31,7 @@ def address() -> Iterator[str]:
     serving = Serving(docs.application(docs.built_site()), "127.0.0.1", 0, lambda: None, ready.append)
     thread = Thread(target=serving.run, daemon=True)
     thread.start()
-    for _ in range(1200):
+    for _ in range(6000):
         if ready:
             break
         thread.join(0.05)
@@ -64,7 +64,7 @@ def test_words_are_searched_by_the_keyboard(browser: Any, address: str) -> None:
     field.send_keys("landmark", Keys.ENTER)
     for page in ("cases/landmark.html", "semantics.html"):
         link = f'#search-results ul.search li a[href*="{page}"]'
-        WebDriverWait(browser, 30).until(lambda shown, link=link: shown.find_elements(By.CSS_SELECTOR, link))
+        WebDriverWait(browser, 120).until(lambda shown, link=link: shown.find_elements(By.CSS_SELECTOR, link))
 
 
 def test_the_theme_is_switched_with_its_pictures(browser: Any, address: str, tmp_path: Path) -> None:

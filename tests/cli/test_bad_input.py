@@ -106,6 +106,7 @@ def test_slide_0(here, command):
     assert "line 3" in err
 
 
+@pytest.mark.slow
 def test_a_window_beyond_the_memory_limit_names_the_limit(here, command):
     elements = stream(" | ".join(f"{t}: a{t} p b." for t in range(3000)))
     write(elements, here / "table" / "part-0.parquet")

@@ -54,6 +54,7 @@ def test_what_takes_less_than_a_minute_or_about_one_is_not(file, command, overri
     assert ("this takes" in err) == (override == "seeds=[1]")
 
 
+@pytest.mark.slow
 def test_runs_that_are_kept_do_not_count(file, command, tmp_path):
     for semantics in ("csparql", "cqels"):
         for seed in (1, 2):

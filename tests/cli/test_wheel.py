@@ -66,8 +66,8 @@ class Installed:
             port = found.getsockname()[1]
         process, address = self.start(*words, "--port", port), f"http://127.0.0.1:{port}"
         try:
-            for _ in range(600):
-                with suppress(OSError), urlopen(f"{address}/health", timeout=5) as answer:
+            for _ in range(6000):
+                with suppress(OSError), urlopen(f"{address}/health", timeout=60) as answer:
                     assert answer.status == 200
                     break
                 assert process.poll() is None, process.communicate()
@@ -75,7 +75,7 @@ class Installed:
             yield address
         finally:
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=60)
+            process.communicate(timeout=300)
         assert process.returncode in (0, 130)
 
 
@@ -158,7 +158,7 @@ def test_publish_and_subscribe(installed):
         (installed.folder / name).write_text(text)
     with installed.serving("broker", "serve", "shop.ttl", "--journal", "broker.db") as address:
         listening = installed.start("subscribe", "prices", "--query", "prices.rq", "--limit", 1, "--at", address)
-        for _ in range(600):
+        for _ in range(6000):
             with suppress(OSError), urlopen(f"{address}/channels/prices") as found:
                 if json.load(found)["connections"]:
                     break
@@ -166,7 +166,7 @@ def test_publish_and_subscribe(installed):
         else:
             pytest.fail(f"nobody subscribed: {listening.poll()}")
         installed.call("publish", "more.ttl", "--at", address)
-        said, complained = listening.communicate(timeout=60)
+        said, complained = listening.communicate(timeout=300)
     assert "urn:b" in said, complained
 
 

@@ -58,6 +58,7 @@ def served(forms: tuple[Form, ...], form: LineForm | BatchForm, **options: objec
     return [line for line in out.getvalue().splitlines(keepends=True) if b"ready" not in line]
 
 
+@pytest.mark.slow
 def test_the_answers_are_the_same_in_both_forms():
     expected = served(("lines",), LineForm())
     assert len(expected) == 10

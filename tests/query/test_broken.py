@@ -102,6 +102,7 @@ def test_broken_text(text: str, read: tuple[Callable[[str], object], ...]) -> No
     parses_or_is_refused(text, read)
 
 
+@pytest.mark.slow
 @examples(80, prove=4500)
 @given(scratched(), readers)
 def test_scratched_text(text: str, read: tuple[Callable[[str], object], ...]) -> None:

@@ -34,6 +34,7 @@ def unlabelled(element):
     return replace(element, added=tuple(tuple(map(rename, triple)) for triple in element.added))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @given(ELEMENTS)
 def test_messages_come_back(form, steps):

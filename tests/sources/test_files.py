@@ -95,7 +95,7 @@ def test_a_waiting_source_ends_when_it_is_closed(tmp_path):
     reader.start()
     source.close()
     source.close()
-    reader.join(10)
+    reader.join(300)
     assert not reader.is_alive()
     assert seen == []
 

@@ -126,6 +126,7 @@ def test_values_are_pyoxigraphs(expression: Expression, rows: list[Row]) -> None
     assert found == pyoxigraph_rows.evaluate(expression, PAIR, rows)
 
 
+@pytest.mark.slow
 @given(expressions(), ROWS)
 def test_conditions_keep_what_pyoxigraph_keeps(expression: Expression, rows: list[Row]) -> None:
     rows = [row for row in rows if not _deviates(Call("!", (expression,)), row)]

@@ -128,7 +128,7 @@ def test_the_wall_clock_closes_windows_that_nothing_follows():
 
     def source():
         yield 1000, PAIRS[1][1]
-        more.wait(10)
+        more.wait(300)
 
     def clock():
         now[0] += 1000

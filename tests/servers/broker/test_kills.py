@@ -108,7 +108,7 @@ class ByEvents(Subscriber):
 class ByWebSocket(Subscriber):
     def _hear(self):
         path = f"{self._url.replace('http', 'ws', 1)}/channels/{self.channel}/notifications?subscriber={self._name}"
-        with connect(path, open_timeout=5) as socket:
+        with connect(path, open_timeout=60) as socket:
             self.connected += 1
             while not self._ending.is_set():
                 number = self.note(json.loads(socket.recv(5)))

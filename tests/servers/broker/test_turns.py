@@ -45,7 +45,7 @@ def test_publications_are_acknowledged_between_the_turns_of_a_channel_that_begin
             )
         )
         publishing.start()
-        publishing.join(10)
+        publishing.join(300)
         with later():
             yield
 
@@ -154,7 +154,7 @@ def test_channels_begin_one_at_a_time_and_not_too_many_wait():
 
         def slow(*given, **named):
             begun.set()
-            going.wait(10)
+            going.wait(300)
             return create(*given, **named)
 
         made.create_channel = slow

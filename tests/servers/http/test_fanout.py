@@ -69,7 +69,7 @@ async def follow(answers, fans, wire, alone):
             if over:
                 return
             member.join()
-            await signal.wait(5)
+            await signal.wait(300)
             member.leave()
     finally:
         member.leave()

@@ -58,6 +58,7 @@ def test_a_share_deletes_and_half_of_it_comes_again(made):
     assert len({each.added for each in made.sequence() if each.added}) == 10
 
 
+@pytest.mark.slow
 def test_what_was_made_is_said(made):
     said = json.loads((made.folder / "configuration.json").read_text())["made"]
     assert said["publications"] == PUBLICATIONS
@@ -124,6 +125,7 @@ def test_spark_gives_the_same_bytes_for_many_channels(spark, world, tmp_path, ru
         assert same_bytes(here, generate(on, wanted, tmp_path / f"there-{parts}"))
 
 
+@pytest.mark.slow
 def test_the_first_variable_s_resources_by_default(tmp_path):
     world = own_data(department.write(tmp_path), department.ONTOLOGY, queries(tmp_path, ["q17"]))
     made = generate(world, ConfigurationRequest(3, reference=Reference.SEQUENTIAL), tmp_path / "configuration")
@@ -143,6 +145,7 @@ def test_what_no_sequence_has_is_refused(wanted, said):
         ConfigurationRequest(**wanted)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_made_is_refused(world, tmp_path):
     (tmp_path / "there").mkdir()
     with pytest.raises(ConfigurationError, match="there already"):

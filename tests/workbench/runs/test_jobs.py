@@ -18,7 +18,7 @@ from streamgauge.workbench.rooms.runs import RunsRoom
 from streamgauge.workbench.rooms.runs.jobs import BenchJob, JobRefusedError, Jobs, JobView, polyline
 from tests.workbench.runs.folders import EXPERIMENT, bench
 
-WAIT_S = 60
+WAIT_S = 300
 
 
 def job(going=True, title="job"):

@@ -130,6 +130,7 @@ def test_the_train_query_takes_six_requests(options: dict) -> None:
     assert len(server.asked) == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("options", "most"), [({}, 1 + 3 + 7 + 2 * 75), ({"bindings": True}, 1 + 3 + 7 + 2 * 3 * 3)])
 def test_one_station_of_many_is_joined_by_its_departures(options: dict, most: int) -> None:
     """75 departures of 1,500 that take 150 pages: bound requests, 30 at once where the server takes bindings."""

@@ -42,7 +42,7 @@ def served():
         yield dataset, f"{said[0].rstrip('/')}/set"
     finally:
         server.stop()
-        thread.join(10)
+        thread.join(300)
 
 
 async def watched(dataset, address, skew):

@@ -70,6 +70,7 @@ def pages(data: DataSet, query: str) -> set[tuple[str, ...]]:
 STEP = st.tuples(st.sampled_from(["add", "remove", "replace", "sweep"]), st.lists(st.sampled_from(TRIPLES), max_size=3))
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.lists(STEP, min_size=1, max_size=6), st.integers(0, 6))
 def test_what_was_there_is_what_is_said_of_then(steps: list, when: int) -> None:

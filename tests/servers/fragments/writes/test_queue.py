@@ -193,7 +193,7 @@ def test_others_may_write_while_a_long_write_is_worked_out(monkeypatch):
 
     def working(*given):
         order.append(("may write", not data.writers.locked()))
-        asyncio.run_coroutine_threadsafe(WriteQueue().write(data, [addition([Fact(triple(999))])]), loop).result(10)
+        asyncio.run_coroutine_threadsafe(WriteQueue().write(data, [addition([Fact(triple(999))])]), loop).result(300)
         order.append(("small write made", len(there(data))))
         return prepare(*given)
 
