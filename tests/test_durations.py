@@ -1,0 +1,51 @@
+"""Durations by one report of a test or by three: the sums are the same, and what did not pass is told in full."""
+
+import pytest
+
+from tests.durations import Durations, told
+
+PHASES = ("setup", "call", "teardown")
+SPENT = {"setup": 21.0, "call": 2.0, "teardown": 0.5}
+
+
+def reports(failing: str = "") -> list[pytest.TestReport]:
+    """The reports of a test whose phases took ``SPENT`` seconds, of which one may have failed."""
+    return [
+        pytest.TestReport(
+            "one",
+            ("one.py", 1, "one"),
+            {},
+            "failed" if phase == failing else "passed",
+            None,
+            phase,
+            duration=SPENT[phase],
+            user_properties=[("cpu", 1.5)] if phase == "teardown" else [],
+        )
+        for phase in PHASES
+    ]
+
+
+def kept(given: list[pytest.TestReport]) -> Durations:
+    found = Durations(None)
+    for report in given:
+        found.pytest_runtest_logreport(report)
+    return found
+
+
+def test_one_report_says_what_three_say():
+    one, three = kept(told(reports())), kept(reports())
+    assert len(told(reports())) == 1
+    assert vars(one) == vars(three)
+    assert one._seconds == {"one": 23.5}
+    assert one._cpu == {"one": 1.5}
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_test_that_does_not_pass_is_told_in_full(phase):
+    assert [report.when for report in told(reports(phase))] == list(PHASES)
+
+
+def test_what_is_shared_needs_no_reason():
+    """The first 21 s set up what others use too."""
+    assert "reason" not in kept(reports())._line("one", 23.5)
+    assert "without a reason" in kept(reports())._line("one", 41.5)
