@@ -184,7 +184,7 @@ ALL = pytest.mark.prove
 
 @pytest.mark.parametrize(
     ("count", "first", "step"),
-    [(24, 1, 2), (400, 0, 4), pytest.param(24, 0, 1, marks=ALL), pytest.param(400, 0, 1, marks=ALL)],
+    [(24, 1, 2), (400, 2, 4), pytest.param(24, 0, 1, marks=ALL), pytest.param(400, 0, 1, marks=ALL)],
 )
 def test_cases(spark: SparkSession, count: int, first: int, step: int) -> None:
     """The long stream is cut into blocks of reports, the short one is not; some of the cases each in the suite."""
