@@ -139,6 +139,7 @@ def test_the_wall_clock_closes_windows_that_nothing_follows():
         more.set()
 
 
+@pytest.mark.slow
 def test_leaving_early_leaves_no_thread():
     before = threading.active_count()
 

@@ -63,6 +63,7 @@ def filled(text):
     return f"SELECT * {{ {text} }}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "direct"), [(0, 0), (1, 0), (2, gates.DIRECT)])
 def test_each_of_many_answers_is_that_from_scratch(seed, direct, monkeypatch):
     monkeypatch.setattr(gates, "DIRECT", direct)

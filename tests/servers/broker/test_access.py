@@ -90,6 +90,7 @@ def test_every_route_is_in_the_table():
     assert {route.path for route in routes if isinstance(route, WebSocketRoute)} == set(SOCKETS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 def test_a_route_does_what_a_token_is_for_and_nothing_else(method, path):
     needs, options = ROUTES[method, path]

@@ -60,6 +60,7 @@ def test_notifications_are_the_differences_of_answers_from_scratch(name, changes
             shown[channel] = now[channel]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["stringrs", "graphss"])
 def test_heuristics_tell_early_what_they_can_and_miss_nothing_at_the_end(name):
     clock = Clock()

@@ -26,6 +26,7 @@ FORMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMS)
 def test_every_form_is_answered_as_one_by_one(tmp_path, name):
     drawn(tmp_path, 17, 40, ("students",))
