@@ -24,6 +24,9 @@ LONG: Final = 20.0
 
 SHOWN: Final = 10
 
+PHASES: Final = ["setup", "call", "teardown"]
+"""Those of a test that is run; with `--setup-only` there is no call."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--durations-kept", type=Path, metavar="FILE", help="keep how long each test took")
@@ -78,7 +81,7 @@ class OneReport:
 
 def told(reports: list[pytest.TestReport]) -> list[pytest.TestReport]:
     """The reports of a test; where all phases passed the one of the call, with the seconds of the others."""
-    if any(report.outcome != "passed" for report in reports):
+    if [report.when for report in reports] != PHASES or any(report.outcome != "passed" for report in reports):
         return reports
     before, call, after = reports
     call.user_properties = [*after.user_properties, ("setup", before.duration), ("teardown", after.duration)]

@@ -2,9 +2,8 @@
 
 import pytest
 
-from tests.durations import Durations, told
+from tests.durations import PHASES, Durations, told
 
-PHASES = ("setup", "call", "teardown")
 SPENT = {"setup": 21.0, "call": 2.0, "teardown": 0.5}
 
 
@@ -42,7 +41,12 @@ def test_one_report_says_what_three_say():
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_test_that_does_not_pass_is_told_in_full(phase):
-    assert [report.when for report in told(reports(phase))] == list(PHASES)
+    assert [report.when for report in told(reports(phase))] == PHASES
+
+
+def test_a_test_that_is_only_set_up_is_told_as_it_is():
+    given = reports()[::2]
+    assert told(given) is given
 
 
 def test_what_is_shared_needs_no_reason():
