@@ -94,9 +94,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     return found
 
 
-@pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
-    """Libraries that count their objects find all of them at the end, after pytest has looked for garbage."""
+    """Libraries that count their objects find all of them at the end."""
     gc.unfreeze()
 
 
