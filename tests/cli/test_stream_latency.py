@@ -35,7 +35,7 @@ def test_the_reason_for_micro_batches_is_printed_and_kept(command, done, tmp_pat
     assert said.code == 0
     assert "micro-batches: the stream comes from 'file', real-time mode reads Kafka" in said.err
     (job,) = done
-    assert (job.latency, job.semantics.name, job.every) == ("micro-batches", "rspql", 5000)
+    assert (job.latency, job.semantics.name, job.every) == ("micro-batches", "rspql", 500)
     assert job.reason.startswith("the stream comes from")
 
 
