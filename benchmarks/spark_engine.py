@@ -182,6 +182,7 @@ def latency(given: argparse.Namespace, spark: SparkSession, root: Path, triples:
 
     places = str(folder), str(root / "late-answers"), root / "late-checkpoint"
     job = Job(parse(text), text, "rspql", SEMANTICS, *places, every=given.every, files=given.files[0])
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # PySpark's own would cancel jobs beside the interrupt
     coming = threading.Thread(target=come)
     coming.start()
     with measured() as spent:
@@ -201,13 +202,13 @@ def flat(given: argparse.Namespace, spark: SparkSession, root: Path, triples: in
         for millions in given.millions:
             seconds = round(millions * 1e6 / second)
             if seconds > given.seconds:
-                print(f"{millions} million triples: give --seconds {seconds} or more")
+                print(f"{millions:g} million triples: give --seconds {seconds} or more")
                 continue
-            name = f"flat-{millions}"
+            name = f"flat-{millions:g}"
             found = by_engine(spark, stars(given), root, name, source=shown(root, name, seconds).name)
             each = [1e6 * sum(costs) / len(costs) / second / BATCH_S for costs in (found.cpus, found.walls)]
             load = f"{os.getloadavg()[0]:.1f}"
-            table.add(millions, len(found.walls) + 1, *(f"{figure:.2f}" for figure in each), load)
+            table.add(f"{millions:g}", len(found.walls) + 1, *(f"{figure:.2f}" for figure in each), load)
 
 
 def cores(given: argparse.Namespace, spark: SparkSession, root: Path, triples: int) -> None:
@@ -268,7 +269,7 @@ PARTS: Final = {"jobs": jobs, "latency": latency, "flat": flat, "native": native
 def main() -> None:
     given = options(
         __doc__, parts=OneOf(PARTS, ("jobs", "native")), stations=10_000, seconds=120, query=OneOf(SELECTS, "select"),
-        without_live=False, stream=Path, files=(BATCH_S,), rate=200_000, every=500, millions=(1, 5, 20),
+        without_live=False, stream=Path, files=(BATCH_S,), rate=200_000, every=500, millions=(1.0, 5.0, 20.0),
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)

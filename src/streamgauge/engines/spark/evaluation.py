@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -79,15 +80,28 @@ class LastingPlan:
     def rows(self) -> pa.Table:
         """The rows over the files of now, in one job and those of its broadcasts."""
         spark = self._frame.sparkSession
-        own, sql = spark._jsparkSession, spark._jvm.org.apache.spark.sql
+        own, execution = spark._jsparkSession, spark._jvm.org.apache.spark.sql.execution
         if self._physical is None:
             self._physical = self._frame._jdf.queryExecution().sparkPlan()
-        sql.classic.SparkSession.setActiveSession(own)  # whose settings the plan is made ready with
-        copied = sql.execution.QueryExecution.prepareExecutedPlan(own, self._physical.clone())
-        ready = sql.execution.reuse.ReuseExchangeAndSubquery.apply(copied)
-        return DataFrame(
-            own.internalCreateDataFrame(ready.execute(), self._frame._jdf.schema(), False), spark
-        ).toArrow()
+        with _active(spark):
+            copied = execution.QueryExecution.prepareExecutedPlan(own, self._physical.clone())
+            found = execution.reuse.ReuseExchangeAndSubquery.apply(copied).execute()
+        return DataFrame(own.internalCreateDataFrame(found, self._frame._jdf.schema(), False), spark).toArrow()
+
+
+@contextmanager
+def _active(spark: SparkSession) -> Iterator[None]:
+    """Make the settings of a session those that count in this thread of the JVM."""
+    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 @dataclass(frozen=True)
