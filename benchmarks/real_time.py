@@ -117,7 +117,7 @@ def latencies(
 def main() -> None:
     """Measure all modes and print their table."""
     given = options(__doc__, rate=500, seconds=40, warm=60, checkpoint=30)
-    columns = ("query", "mode", "answers", "p50 ms", "p99 ms", "most ms", "CPU s", "load")
+    columns = ("query", "mode", "answers", "p50 ms", "p99 ms", "most ms", "over 100 ms", "CPU s", "load")
     with ResultTable("real-time", columns) as table, tempfile.TemporaryDirectory() as root:
         kafka = Kafka(JARS, Path(root))
         kafka.start()
@@ -131,8 +131,9 @@ def main() -> None:
                 found = latencies(spark, kafka, given, name, trigger)
                 middle[name, mode] = found[len(found) // 2]
                 figures = (middle[name, mode], found[len(found) * 99 // 100], found[-1])
-                load = f"{os.getloadavg()[0]:.1f}"
-                table.add(name, mode, len(found), *(f"{each:.1f}" for each in figures), f"{cpu() - before:.1f}", load)
+                late, load = f"{sum(each > 100 for each in found) / len(found):.1%}", f"{os.getloadavg()[0]:.1f}"
+                cells = (*(f"{each:.1f}" for each in figures), late, f"{cpu() - before:.1f}", load)
+                table.add(name, mode, len(found), *cells)
             ratio = middle["select", "micro-batches"] / middle["select", "real-time"]
             print(f"p50 of micro-batches over p50 of real-time mode: {ratio:.0f}")
             spark.stop()

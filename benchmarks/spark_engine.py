@@ -1,9 +1,13 @@
 """The spark engine in 5 s batches beside one batch job, `live`, and Spark's own window operator, in one run.
 
-python -m benchmarks.spark_engine [--parts jobs native] [--stations 10000] [--seconds 120] [--query select|average] ...
+python -m benchmarks.spark_engine [--parts jobs latency flat cores native] [--stations 10000] [--seconds 120] ...
 
-`jobs`: the engine beside one batch job over all windows (the better of two runs) and beside `live` in process from
-memory, unless ``--without-live``. `native`: one average over one triple pattern, by Spark's window operator with a
+`jobs`: the engine in batches of ``--files`` seconds (several sizes: each in turn) beside one batch job over all windows
+(the better of two runs) and beside `live` in process from memory, unless ``--without-live``. `latency`: files come at
+``--rate`` triples a second, half of the capacity, to a job that waits for them; the seconds from each window's close,
+on the clock of the stream, until its answer is on the disk (run it alone: its first reports are those of a JVM that
+has just begun). `flat`: the cost of a triple in streams of ``--millions``, warm. `cores`: local[1] beside local[2], in
+turn, in a JVM that is warm. `native`: one average over one triple pattern, by Spark's window operator with a
 RocksDB state that appends closed windows to Parquet, once as it is and once with triples that repeat in a window taken
 out (a content is a set), and by the engine. CPU is user + system time of the process tree with the JVM; wall is the
 median of the second half of the batches (the JVM is warm), and so is CPU of `jobs`; CPU of `native` is of all batches.
@@ -13,7 +17,9 @@ median of the second half of the batches (the JVM is warm), and so is CPU of `jo
 import argparse
 import os
 import shutil
+import signal
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,7 +32,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from benchmarks.measure import Cost, OneOf, cpu, measured, options, own_cost, warm_median, write_weather
+from benchmarks.measure import Cost, OneOf, cpu, measured, options, own_cost, times_text, warm_median, write_weather
 from benchmarks.oracle import due_reports
 from benchmarks.results import ResultTable
 from streamgauge.engines import live
@@ -81,16 +87,18 @@ class BatchCosts:
     state: int = 0
 
 
-def by_engine(spark: SparkSession, text: str, root: Path, name: str) -> BatchCosts:
-    """The spark engine on the stream."""
+def by_engine(
+    spark: SparkSession, text: str, root: Path, name: str, files: int = BATCH_S, source: str = "stream"
+) -> BatchCosts:
+    """The spark engine on the stream, or on another folder of ``root``."""
     at: list[tuple[float, float, int]] = []
 
     def tell(done: BatchAnswers) -> None:
         at.append((time.monotonic(), cpu(), done.after.rows - done.before.rows))
 
-    places = str(root / "stream"), str(root / f"{name}-answers"), root / f"{name}-checkpoint"
+    places = str(root / source), str(root / f"{name}-answers"), root / f"{name}-checkpoint"
     before = cpu()
-    state = run(spark, Job(parse(text), text, "rspql", SEMANTICS, *places, files=BATCH_S, drain=True), tell)
+    state = run(spark, Job(parse(text), text, "rspql", SEMANTICS, *places, files=files, drain=True), tell)
     steps = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(at) if b[2]]
     return BatchCosts([wall for wall, _ in steps], [each for _, each in steps], cpu() - before, state.sent)
 
@@ -120,22 +128,101 @@ def by_live(query: ContinuousQuery, root: Path) -> Cost:
 
 
 def jobs(given: argparse.Namespace, spark: SparkSession, root: Path, triples: int) -> None:
-    text = TEXT % (SELECTS[given.query], OBSERVED, "FILTER(?value > 50.0)")
-    found = by_engine(spark, text, root, "jobs")
-    batch = triples * BATCH_S / given.seconds
-    own = Cost(warm_median(found.walls), warm_median(found.cpus))
-    sides = [("spark engine", batch, own)]
+    text = stars(given)
+    sides: list[tuple[str, float, Cost]] = []
+    for files in given.files:
+        found = by_engine(spark, text, root, f"jobs-{files}", files)
+        own = Cost(warm_median(found.walls), warm_median(found.cpus))
+        sides.append((f"spark engine, batches of {files} s", triples * files / given.seconds, own))
+        print(f"{found.reports} reports; batches take {min(found.walls):.2f} to {max(found.walls):.2f} s")
     sides.append(("one batch job over all windows", triples, by_jobs(spark, parse(text), root, given.seconds)))
     if not given.without_live:
         sides.append(("live, from memory", triples, by_live(parse(text), root)))
-    columns = ("side", "triples/s wall", "triples per CPU s", "spark engine's wall", "CPU")
+    _, batch, own = sides[0]
+    columns = ("side", "triples/s wall", "triples per CPU s", "first side's wall", "CPU")
     with ResultTable("spark_engine", columns) as table:
         for name, size, spent in sides:
             shares = (own.wall * size / batch / spent.wall, own.cpu * size / batch / spent.cpu)
             table.add(
                 name, f"{size / spent.wall:,.0f}", f"{size / spent.cpu:,.0f}", *(f"{each:.2f}x" for each in shares)
             )
-    print(f"{found.reports} reports; batches take {min(found.walls):.2f} to {max(found.walls):.2f} s")
+
+
+def stars(given: argparse.Namespace) -> str:
+    """The query over two stars."""
+    return TEXT % (SELECTS[given.query], OBSERVED, "FILTER(?value > 50.0)")
+
+
+def shown(root: Path, name: str, seconds: int) -> Path:
+    """An own folder with the first so many files of the stream."""
+    folder = root / name
+    folder.mkdir()
+    for file in sorted((root / "stream").glob("*.parquet"))[:seconds]:
+        os.link(file, folder / file.name)
+    return folder
+
+
+def latency(given: argparse.Namespace, spark: SparkSession, root: Path, triples: int) -> None:
+    text, speed = stars(given), given.rate * given.seconds / triples
+    folder, waits = shown(root, "coming", 0), list[float]()
+    reports = (given.seconds - 1) // BATCH_S
+    files = sorted((root / "stream").glob("*.parquet"))
+    began = time.monotonic()
+
+    def come() -> None:
+        for second, file in enumerate(files):
+            time.sleep(max(0.0, began + (second + 1) / speed - time.monotonic()))
+            os.link(file, folder / file.name)
+
+    def tell(done: BatchAnswers) -> None:
+        now = time.monotonic() - began
+        waits.extend(now - said.due.instant / 1000 / speed for said in done.said)
+        if len(waits) == reports:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    places = str(folder), str(root / "late-answers"), root / "late-checkpoint"
+    job = Job(parse(text), text, "rspql", SEMANTICS, *places, every=given.every, files=given.files[0])
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # PySpark's own would cancel jobs beside the interrupt
+    coming = threading.Thread(target=come)
+    coming.start()
+    with measured() as spent:
+        run(spark, job, tell)
+    coming.join()
+    columns = ("triples/s", "batches every ms", "first s", "second s", "from the second on", "CPU us a triple", "load")
+    with ResultTable("spark_latency", columns) as table:
+        spread, load = times_text(waits[1:], ".2f"), f"{os.getloadavg()[0]:.1f}"
+        own = f"{1e6 * spent.cpu / triples:.1f}"
+        table.add(f"{given.rate:,}", given.every, f"{waits[0]:.2f}", f"{waits[1]:.2f}", spread, own, load)
+
+
+def flat(given: argparse.Namespace, spark: SparkSession, root: Path, triples: int) -> None:
+    second = triples / given.seconds
+    by_engine(spark, stars(given), root, "warming", source=shown(root, "warm", min(60, given.seconds)).name)
+    with ResultTable("spark_flat", ("million triples", "batches", "CPU us a triple", "wall us", "load")) as table:
+        for millions in given.millions:
+            seconds = round(millions * 1e6 / second)
+            if seconds > given.seconds:
+                print(f"{millions:g} million triples: give --seconds {seconds} or more")
+                continue
+            name = f"flat-{millions:g}"
+            found = by_engine(spark, stars(given), root, name, source=shown(root, name, seconds).name)
+            each = [1e6 * sum(costs) / len(costs) / second / BATCH_S for costs in (found.cpus, found.walls)]
+            load = f"{os.getloadavg()[0]:.1f}"
+            table.add(f"{millions:g}", len(found.walls) + 1, *(f"{figure:.2f}" for figure in each), load)
+
+
+def cores(given: argparse.Namespace, spark: SparkSession, root: Path, triples: int) -> None:
+    """Leaves no session."""
+    files, rates = given.files[-1], dict[int, float]()
+    for turn, count in enumerate((2, 1, 2)):  # the first one is for the JVM to be warm
+        spark.stop()
+        spark = session(f"local[{count}]", memory="4g", shuffle=2)
+        found = by_engine(spark, stars(given), root, f"cores-{turn}", files)
+        rates[count] = triples * files / given.seconds / warm_median(found.walls)
+    with ResultTable("spark_cores", ("cores", "triples/s wall", "of one core", "load")) as table:
+        for count, rate in sorted(rates.items()):
+            table.add(count, f"{rate:,.0f}", f"{rate / rates[1]:.2f}x", f"{os.getloadavg()[0]:.1f}")
+    spark.stop()
 
 
 def by_operator(spark: SparkSession, root: Path, once: Callable[[DataFrame], DataFrame], name: str) -> BatchCosts:
@@ -176,13 +263,13 @@ def native(_given: argparse.Namespace, spark: SparkSession, root: Path, triples:
             table.add(name, *rates, state, found.reports)
 
 
-PARTS: Final = {"jobs": jobs, "native": native}
+PARTS: Final = {"jobs": jobs, "latency": latency, "flat": flat, "native": native, "cores": cores}
 
 
 def main() -> None:
     given = options(
-        __doc__, parts=OneOf(PARTS), stations=10_000, seconds=120, query=OneOf(SELECTS, "select"), without_live=False,
-        stream=Path,
+        __doc__, parts=OneOf(PARTS, ("jobs", "native")), stations=10_000, seconds=120, query=OneOf(SELECTS, "select"),
+        without_live=False, stream=Path, files=(BATCH_S,), rate=200_000, every=500, millions=(1.0, 5.0, 20.0),
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)

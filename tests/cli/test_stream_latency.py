@@ -3,7 +3,9 @@
 import pytest
 
 from streamgauge.cli import stream
+from streamgauge.engines.spark.pipeline import interval
 from streamgauge.engines.spark.state import State
+from streamgauge.query import parse
 
 TEXT = """SELECT ?s (AVG(?v) AS ?n) FROM NAMED WINDOW <urn:w> ON <http://ex.org/streams/test> [RANGE PT1S STEP PT1S]
 WHERE { WINDOW <urn:w> { ?s <urn:v> ?v } } GROUP BY ?s"""
@@ -35,7 +37,7 @@ def test_the_reason_for_micro_batches_is_printed_and_kept(command, done, tmp_pat
     assert said.code == 0
     assert "micro-batches: the stream comes from 'file', real-time mode reads Kafka" in said.err
     (job,) = done
-    assert (job.latency, job.semantics.name, job.every) == ("micro-batches", "rspql", 5000)
+    assert (job.latency, job.semantics.name, job.every) == ("micro-batches", "rspql", 500)
     assert job.reason.startswith("the stream comes from")
 
 
@@ -56,3 +58,8 @@ def test_without_a_wish_nothing_is_said_of_it(command, done, tmp_path):
     said = asked(command, tmp_path)
     assert "micro-batches" not in said.err
     assert done[0].reason == ""
+
+
+@pytest.mark.parametrize(("slide", "ms"), [("PT1S", 500), ("PT30S", 3000), ("PT1H", 5000)])
+def test_batches_begin_a_tenth_of_the_slide_apart(slide, ms):
+    assert interval(parse(TEXT.replace("STEP PT1S", f"STEP {slide}"))) == ms

@@ -38,9 +38,8 @@ if TYPE_CHECKING:
     from streamgauge.engines.spark.real_time import Checkpointed
 
 LATENCIES: Final = ("micro-batches", "real-time")
-EVERY: Final = 5_000
 EVERY_REAL_TIME: Final = 300_000
-"""Time between two batches, and between two checkpoints in real-time mode, unless told otherwise, ms."""
+"""Time between two checkpoints in real-time mode unless told otherwise, ms."""
 
 
 def register(app: typer.Typer) -> None:
@@ -67,7 +66,8 @@ def stream(
         str, typer.Option(metavar="DURATION", callback=checked_duration, help="How late elements may come: 2s.")
     ] = "0s",
     batch: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Time between two batches: 5s; real-time 5m.")
+        str | None,
+        typer.Option(metavar="DURATION", help="Time between two batches: a tenth of the slide; real-time 5m."),
     ] = None,
     files: Annotated[int, typer.Option(min=1, help="Files that one batch takes at most.")] = 5,
     messages: Annotated[int, typer.Option(min=1, help="Messages of a Kafka topic that one batch takes.")] = 200_000,
@@ -76,7 +76,7 @@ def stream(
     define: Parameters = None,
 ) -> None:
     """Answer a continuous query on Spark, each answer once, whatever is killed on the way."""
-    from streamgauge.engines.spark.pipeline import Job, check, run
+    from streamgauge.engines.spark.pipeline import Job, check, interval, run
 
     console = Console(stderr=True, highlight=False)
     with naming(file):
@@ -86,7 +86,7 @@ def stream(
     kept = checkpoint.absolute()  # the JVM may have been started in another folder
     every = milliseconds(batch, "--batch")
     chosen = _semantics(semantics or "rspql", instant(t0), duration(lateness))
-    job = Job(query, text, detect(text), chosen, source, sink, kept, every or EVERY, files, drain, messages)
+    job = Job(query, text, detect(text), chosen, source, sink, kept, every or interval(query), files, drain, messages)
     if latency == "real-time":
         wished = replace(job, semantics=_updates(semantics or "updates", instant(t0)), every=every or EVERY_REAL_TIME)
         job = _chosen(job, wished, master, console)

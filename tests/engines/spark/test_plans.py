@@ -1,15 +1,19 @@
 """One plan for many batches: made once where reports are in the same places, anew when the data is of another kind."""
 
+from collections import Counter
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.engines.spark.evaluation import Evaluation
-from streamgauge.engines.spark.micro_batches import configured
+from streamgauge.engines.spark.evaluation import Evaluation, LastingPlan
+from streamgauge.engines.spark.micro_batches import Batches, Emitted, configured
 from streamgauge.model.element import StreamElement
 from streamgauge.model.semantics import Origin, Semantics
 from streamgauge.model.terms import XSD
 from streamgauge.query import parse
 from streamgauge.semantics.definition import expected
-from tests.engines.spark.batched import said
+from tests.engines.spark.batched import landed, said
 from tests.notation import STREAM
 
 HEAD = f"FROM NAMED WINDOW <urn:w> ON <{STREAM}> [RANGE PT1S STEP PT1S] WHERE {{ WINDOW <urn:w> {{"
@@ -73,3 +77,33 @@ def test_numbers_of_another_kind_are_compared_right(spark, compiled, tmp_path):
 def test_what_cannot_last_is_made_for_every_batch(spark, compiled, tmp_path):
     agree(spark, EXISTS, ["float"] * 3, tmp_path)
     assert compiled == [1, 1, 1]
+
+
+@pytest.mark.parametrize("contents", [("aab", "c", "", "bbbb")])
+def test_a_kept_plan_reads_the_files_of_now(spark, tmp_path, contents):
+    """A shuffle that the plan reads twice is made anew each time."""
+    own = configured(spark)
+    rows = own.read.schema("name string").parquet(str(tmp_path))
+    rows.createOrReplaceTempView("kept_plan")
+    counted = rows.groupBy("name").count()
+    plan = LastingPlan(counted.join(counted.withColumnRenamed("count", "again"), "name"))
+    for names in contents:
+        pq.write_table(pa.table({"name": pa.array(list(names), pa.string())}), tmp_path / "now.parquet")
+        own.catalog.refreshTable("kept_plan")
+        found = {row["name"]: (row["count"], row["again"]) for row in plan.rows().to_pylist()}
+        assert found == {name: (count, count) for name, count in Counter(names).items()}
+
+
+def test_the_first_report_is_rehearsed_for_nobody(spark, compiled, tmp_path):
+    """Its plan is there when its window closes; what was answered on the way is not said."""
+    query, first, rest, answers = parse(PLAIN), batch(0, "float"), [batch(1, "float"), batch(2, "float")], []
+    emitted = Emitted(query, SEMANTICS, answers.append)
+    batches = Batches(configured(spark), query, SEMANTICS, tmp_path / "checkpoint", emitted, rehearsals=2)
+    for number, elements in enumerate([[each] for each in first] + rest):
+        assert (not answers, compiled) == (number < 4, [1] if number else [])
+        batches(landed(spark, elements, tmp_path / f"{number:03}.parquet"), number)
+    batches.drain(3000)
+    wanted = expected([*first, *rest[0], *rest[1]], query, SEMANTICS, 3000, 0)
+    assert [sorted(answer.added) for answer in answers] == [sorted(each.rows) for each in wanted]
+    assert compiled == [1]
+    assert batches.state.sent == len(wanted)

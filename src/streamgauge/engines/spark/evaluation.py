@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -65,6 +66,44 @@ KEPT = 16
 """So many plans are kept."""
 
 
+class LastingPlan:
+    """A plan that Spark optimizes once and runs many times, over the files that its frame shows at the time.
+
+    A plan that has run holds what it has found: the list of files, broadcasts, shuffles. So each run takes a copy of
+    the physical plan as it was before exchanges were put into it, and makes that ready to run.
+    """
+
+    def __init__(self, frame: DataFrame) -> None:
+        self._frame = frame
+        self._physical: Any = None
+
+    def rows(self) -> pa.Table:
+        """The rows over the files of now, in one job and those of its broadcasts."""
+        spark = self._frame.sparkSession
+        own, execution = spark._jsparkSession, spark._jvm.org.apache.spark.sql.execution
+        if self._physical is None:
+            self._physical = self._frame._jdf.queryExecution().sparkPlan()
+        with _active(spark):
+            copied = execution.QueryExecution.prepareExecutedPlan(own, self._physical.clone())
+            found = execution.reuse.ReuseExchangeAndSubquery.apply(copied).execute()
+        return DataFrame(own.internalCreateDataFrame(found, self._frame._jdf.schema(), False), spark).toArrow()
+
+
+@contextmanager
+def _active(spark: SparkSession) -> Iterator[None]:
+    """Make the settings of a session those that count in this thread of the JVM."""
+    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
+
+
 @dataclass(frozen=True)
 class ReportRows:
     """One report: ``rows`` has a string column for each of the answer's columns, ordered by all of them."""
@@ -92,7 +131,7 @@ class Evaluation:
         self._learned = Learned(counts) if counts else None
         self._absolute = uses_timestamp(query.form)
         self._lasting = counts is not None and lasting(query.form)
-        self._plans: dict[Shape, DataFrame] = {}
+        self._plans: dict[Shape, LastingPlan] = {}
 
     def evaluated(self, held: PaneRows, due: Sequence[DueReport]) -> tuple[DueReport, ...]:
         """The reports that the strategies about content leave."""
@@ -142,24 +181,25 @@ class Evaluation:
         rows = self._shown.show(held, base)
         shape = tuple(_from(base, each) for each in due)
         try:
-            return self._plan(rows, held, shape, compiling).select("*").toArrow()
+            return self._rows(rows, held, shape, compiling)
         except JOB_ERRORS as error:
             if self._learned is None or OTHER_KIND not in str(error):
                 raise
             self._learned.mistaken(rows)
-            return self._plan(rows, held, shape, compiling).select("*").toArrow()
+            return self._rows(rows, held, shape, compiling)
 
-    def _plan(self, rows: DataFrame, held: PaneRows, shape: Sequence[DueReport], compiling: Compiling) -> DataFrame:
+    def _rows(self, rows: DataFrame, held: PaneRows, shape: Sequence[DueReport], compiling: Compiling) -> pa.Table:
+        """The rows of a plan: a kept one for rows of about that number, since joins are chosen by it."""
         known = self._learned.profile(held.counted, rows) if self._learned else None
         if known is None or not self._lasting:
-            return compiling(rows, shape, known)
-        signature = tuple(known.kinds.items()), known.repeated
+            return compiling(rows, shape, known).toArrow()
+        signature = tuple(known.kinds.items()), known.repeated, sum(held.counted).bit_length() // 2
         key = (compiling, tuple(shape), held.ends, held.stream, signature)
         if key not in self._plans:
             if len(self._plans) == KEPT:
                 del self._plans[next(iter(self._plans))]
-            self._plans[key] = compiling(rows, shape, known)
-        return self._plans[key]
+            self._plans[key] = LastingPlan(compiling(rows, shape, known))
+        return self._plans[key].rows()
 
     def _of_bags(self, rows: DataFrame, due: Sequence[DueReport], known: Profile | None) -> DataFrame:
         query, means = self._query, self._means(known)

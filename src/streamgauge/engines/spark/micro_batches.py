@@ -6,6 +6,7 @@ A batch takes rows in and late ones out, closes windows, hands answers to the si
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -16,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from streamgauge.engines import Emit
 from streamgauge.engines.spark.evaluation import Evaluation, ReportRows
-from streamgauge.engines.spark.panes import BatchArrivals, Panes, files_of, late, streaming, surely_in_time
+from streamgauge.engines.spark.panes import BatchArrivals, PaneRows, Panes, files_of, late, streaming, surely_in_time
 from streamgauge.engines.spark.state import Closes, State, StateLog, forget
 from streamgauge.formats.stream import to_table
 from streamgauge.incremental.drivers.window import Admission, answer_kind, disorder
@@ -24,10 +25,15 @@ from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Grain, Origin, Semantics
 from streamgauge.semantics.refusal import OutOfOrderError
+from streamgauge.spark.session import JOB_ERRORS
 
 DRAINED = "-drained"
+
+REHEARSALS = 3
+"""So many batches without a report, before the first one, rehearse it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +56,20 @@ class BatchSink(Protocol):
 class Batches:
     """Does micro-batches of a query; what must survive is in the ``checkpoint`` folder.
 
-    Called by Spark with a frame over the batch's files (``panes.streaming``) and the batch's number.
+    Called by Spark with a frame over the batch's files (``panes.streaming``) and the batch's number. A job that waits
+    for its stream has time for ``rehearsals``: they make the first report's plan and the JVM's code before it is due.
     """
 
     def __init__(
-        self, spark: SparkSession, query: ContinuousQuery, semantics: Semantics, checkpoint: Path, sink: BatchSink
+        self,
+        spark: SparkSession,
+        query: ContinuousQuery,
+        semantics: Semantics,
+        checkpoint: Path,
+        sink: BatchSink,
+        rehearsals: int = 0,
     ) -> None:
-        self._query, self._semantics, self._sink = query, semantics, sink
+        self._query, self._semantics, self._sink, self._rehearsals = query, semantics, sink, rehearsals
         self._panes = Panes(spark, checkpoint / "panes", query)
         self._evaluation = Evaluation(spark, query, semantics, checkpoint / "shown", self._panes.counts)
         self._log = StateLog(checkpoint / "batches")
@@ -82,6 +95,21 @@ class Batches:
         self._sink.write(done)
         self._log.commit(done.after)
         self._panes.delete(before, done.after)
+        if done.said:
+            self._rehearsals = 0
+        elif self._rehearsals:
+            self._rehearse(done.after)
+
+    def _rehearse(self, now: State) -> None:
+        """Answer the next report over what is there of it, for nobody."""
+        if now.t0 is None:
+            return
+        closes = self._closes(now.t0)
+        due = closes.between(now.passed, closes.after(now.passed))
+        if due and (held := self._held(now, due)).files:
+            self._rehearsals -= 1
+            with suppress(*JOB_ERRORS):  # LIMIT may cut otherwise when all rows are there: the report itself will tell
+                list(self._evaluation.said(held, self._evaluation.evaluated(held, due), now.last))
 
     def drain(self, advanced_to: int | None = None) -> State:
         """Nothing more will come: do the reports up to ``advanced_to`` (ms), by default of all windows with content.
@@ -146,17 +174,21 @@ class Batches:
             return BatchAnswers(part, (), before, came)
         closes = self._closes(came.t0)
         due = closes.between(came.passed, upto)
-        wanted = [came.last, *due] if came.last else list(due)
         said: list[ReportRows] = []
         last = came.last
         if due:
-            first = min(view.first for report in wanted for view in report.views)
-            held = self._panes.held(came.panes, first, max(report.last for report in wanted))
+            held = self._held(came, due)
             due = self._evaluation.evaluated(held, due)
             said = list(self._evaluation.said(held, due, came.last))
             last = due[-1] if due else last
         after = replace(came, passed=upto, last=last, sent=came.sent + len(said))
         return BatchAnswers(part, said, before, forget(after, self._wanted_from(closes, after)))
+
+    def _held(self, now: State, due: Sequence[DueReport]) -> PaneRows:
+        """The rows that the reports look at, and the one before them."""
+        wanted = [now.last, *due] if now.last else due
+        first = min(view.first for report in wanted for view in report.views)
+        return self._panes.held(now.panes, first, max(report.last for report in wanted))
 
     def _wanted_from(self, closes: Closes, after: State) -> int:
         """The earliest time (ms) that some later report may look at."""
@@ -192,6 +224,7 @@ SETTINGS = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # a batch's files are listed without a job
     "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",  # partitions are no more than the base of time
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
+    "spark.sql.parquet.filterPushdown": "false",  # every part of a stream table has every predicate
     "spark.sql.lightweightPlanChangeValidation": "false",  # checks plans after every step of the optimizer
 }
 

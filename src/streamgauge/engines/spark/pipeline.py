@@ -25,7 +25,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from streamgauge.engines.spark import refuse, topic
 from streamgauge.engines.spark.evaluation import ReportRows
-from streamgauge.engines.spark.micro_batches import BatchAnswers, Batches, BatchSink, configured
+from streamgauge.engines.spark.micro_batches import REHEARSALS, BatchAnswers, Batches, BatchSink, configured
 from streamgauge.engines.spark.panes import streaming
 from streamgauge.engines.spark.state import State
 from streamgauge.formats import tables
@@ -283,12 +283,17 @@ class Job:
     source: str
     sink: str
     checkpoint: Path
-    every: int = 5000
+    every: int = 500
     files: int = 5
     drain: bool = False
     messages: int = 200_000
     latency: str = MICRO_BATCHES
     reason: str = ""
+
+
+def interval(query: ContinuousQuery) -> int:
+    """The time between two batches unless told otherwise, ms: a tenth of the shortest slide, from 0.5 s to 5 s."""
+    return min(5000, max(500, min((each.window.slide for each in query.windows), default=50_000) // 10))
 
 
 class CheckpointError(RunError):
@@ -317,7 +322,8 @@ def run(spark: SparkSession, job: Job, tell: Callable[[BatchAnswers], None]) -> 
     folder, landing = _landed(job)
     sink = _sink(job, folder, started)
     own = configured(spark)
-    batches = Batches(own, job.query, job.semantics, job.checkpoint, ReportingSink(sink, tell))
+    rehearsals = 0 if job.drain else REHEARSALS
+    batches = Batches(own, job.query, job.semantics, job.checkpoint, ReportingSink(sink, tell), rehearsals)
     thread = landing and landing.start()
     if thread and job.drain:
         _wait(thread, landing)
