@@ -244,7 +244,7 @@ from pathlib import Path
 from streamgauge.incremental.budget import gc_frozen
 from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.store.disk import DiskStore
-from streamgauge.servers.fragments.writes.feeds import load
+from streamgauge.servers.fragments.writes.files import load
 
 store = DiskStore(Path(sys.argv[2]))
 with gc_frozen():

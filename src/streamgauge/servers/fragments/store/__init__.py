@@ -19,6 +19,9 @@ from streamgauge.servers.fragments import Quad
 Writes: TypeAlias = Mapping[bytes, bytes | None]
 """New values by key; ``None`` drops the key."""
 
+SortedRun: TypeAlias = tuple[Sequence[bytes], Sequence[bytes]]
+"""Keys in their order, at least one and all with one first byte, and the value of each."""
+
 SIZED: Final = b"012345ABCDEFGHekl"
 """First bytes of the keys whose values' sizes are asked for: orders, runs, ends, the log."""
 
@@ -54,8 +57,8 @@ class KeyValueStore(Protocol):
         """From now on what was committed is read."""
         ...
 
-    def fill(self, records: Sequence[tuple[bytes, bytes]]) -> None:
-        """Write records of keys that are not there, in the order of keys, and show them. FullError."""
+    def fill(self, *runs: SortedRun) -> None:
+        """Write records of keys that are not there, each run in the order of keys, and show them. FullError."""
         ...
 
     def close(self) -> None:
@@ -97,9 +100,10 @@ class MemoryKeyValues:
                     self._values[key] = value
         self._written.clear()
 
-    def fill(self, records: Sequence[tuple[bytes, bytes]]) -> None:
+    def fill(self, *runs: SortedRun) -> None:
         """Hold and show records of keys that are not there."""
-        self._values.update(records)
+        for keys, values in runs:
+            self._values.update(zip(keys, values, strict=True))
 
     def close(self) -> None:
         """Forget everything."""

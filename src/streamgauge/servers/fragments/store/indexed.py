@@ -27,7 +27,9 @@ from streamgauge.servers.fragments.store.quad_keys import (
     KEY,
     PLACES,
     WIDTH,
+    QuadBatch,
     TermDictionary,
+    batches,
     by_end,
     cut_keys,
     fill,
@@ -38,7 +40,7 @@ from streamgauge.servers.fragments.store.quad_keys import (
     order_for,
     quad_key,
     rows,
-    sequence,
+    sequences,
 )
 
 _VERSION, _KEEPS = b"m:version", b"m:keeps"
@@ -257,16 +259,20 @@ class Store:
 
         Of a quad that comes twice the last end counts. ValueError when something is there, or was.
         """
+        return self.load_batches(batches(quads), at)
+
+    def load_batches(self, loaded: Iterable[QuadBatch], at: int | None = None) -> int:
+        """Fill an empty store, as ``load``."""
         with self._changing, self._lock:
             if self._version:
                 raise ValueError("only a store that was never changed can be loaded: use change, or another folder")
             self._drop_blocks()
             self._stray = True
-            keys, ends = numbered(quads, self._terms, self._records)
-            if not len(keys):
+            ids, ends = numbered(loaded, self._terms, self._records)
+            if not len(ids):
                 return 0
-            for name, sequenced in zip(_NAMES, INDEX_ORDERS, strict=True):
-                fill(name, sequence(keys, sequenced), self._records)
+            for name, keys in zip(_NAMES, sequences(ids), strict=True):
+                fill(name, keys, self._records)
             fill(BY_KEY, ended := latest(ends), self._records)
             fill(BY_END, by_end(ended), self._records)
             past = {} if self._past is None else {_KEEPS: b"1", **self._past.loaded(self._instant(at))}
