@@ -246,7 +246,7 @@ def _instant(time: int) -> str:
     return datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PageFormat:
     """A format: its name in validators, its media types, its syntax; HTML is none."""
 

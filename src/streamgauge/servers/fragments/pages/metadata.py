@@ -53,6 +53,8 @@ class Syntax(Enum):
     TRIG = "trig"
     JSON_LD = "json-ld"
 
+    __hash__ = object.__hash__
+
 
 class Layout(NamedTuple):
     """All that the triples of a page depend on, beside what fills their holes.

@@ -133,7 +133,7 @@ def last_modified(page: Page, now: int) -> bytes | None:
     return date_text(page.changed // 1000) if page.changed // 1000 < now // 1000 else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Offer:
     """A format under a media type."""
 
@@ -283,7 +283,8 @@ def represent(view: PageView, headers: Headers) -> Representation:
 
 def accepted_coding(headers: Headers) -> str:
     """The content coding that a client likes best."""
-    return content_coding(headers.get(b"accept-encoding", b"").decode("latin-1"), CODING_NAMES)
+    wanted = headers.get(b"accept-encoding")
+    return content_coding(wanted.decode("latin-1"), CODING_NAMES) if wanted else "identity"
 
 
 def encoded(

@@ -484,9 +484,14 @@ class Store:
 
     def _prefix(self, match: Match) -> bytes | None:
         """The prefix of the matching quads' keys in their order; ``None`` when a term is not in any quad."""
-        terms = [term for place in INDEX_ORDERS[order_for(match)] if (term := match[place]) is not None]
-        numbers = [self._terms.number(term) for term in terms]
-        return None if None in numbers else b"".join(number for number in numbers if number is not None)
+        prefix = b""
+        for place in INDEX_ORDERS[order_for(match)]:
+            if (term := match[place]) is None:
+                break
+            if (number := self._terms.number(term)) is None:
+                return None
+            prefix += number
+        return prefix
 
     def _places(self, match: Match) -> list[tuple[int, bytes]] | None:
         """Where in a key which numbers are to be found; ``None`` when a term has none."""
