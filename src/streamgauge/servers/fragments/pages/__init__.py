@@ -451,6 +451,8 @@ def _node(name: str, raw: bytes) -> Node | None:
 
 def _any_node(name: str, raw: bytes) -> Node | None:
     text = _text(raw)
+    if name != "graph" and _ABSOLUTE.fullmatch(text):
+        return f"<{text}>"
     try:
         node = read_graph(text) if name == "graph" else read_node(text)
     except TermError as error:

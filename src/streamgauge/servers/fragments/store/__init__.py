@@ -183,7 +183,7 @@ class SortedIndex:
         lowest, highest = prefix.ljust(self.width, b"\0"), prefix + b"\xff" * (self.width - len(prefix) + 1)
         block = self._block(lowest)
         body = self._body(block)
-        at = _begin(body, prefix, lowest, self.width) + offset
+        at = _smaller(body, prefix, self.width) + offset
         if block + 1 == len(self._borders) or self._borders[block + 1] > highest:
             end = min(self._end(body, at, prefix, highest), at + limit)
             return body[at * self.width : end * self.width]
@@ -407,18 +407,17 @@ class SortedIndex:
             yield from ((self.name + border, body) for border, body in pieces)
 
 
-def _begin(body: bytes, prefix: bytes, lowest: bytes, width: int) -> int:
-    """How many keys of a block are smaller than ``lowest``, which is ``prefix`` and zeros.
-
-    Where the prefix is found first at a key's beginning, that is the first key which begins so.
-    """
-    at = body.find(prefix)
-    return at // width if at >= 0 and at % width == 0 else _smaller(body, lowest, width)
-
-
 def _smaller(body: bytes, key: bytes, width: int) -> int:
-    """How many keys of a block are smaller than a key."""
-    return bisect_left(range(0, len(body), width), key, key=lambda at: body[at : at + width])
+    """How many keys of a block are smaller than a key, or than all that begin so."""
+    first, last = 0, len(body) // width
+    while first < last:
+        middle = (first + last) // 2
+        at = middle * width
+        if body[at : at + width] < key:
+            first = middle + 1
+        else:
+            last = middle
+    return first
 
 
 @dataclass(frozen=True, slots=True)

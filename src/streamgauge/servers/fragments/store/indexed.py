@@ -300,10 +300,10 @@ class Store:
     def first_page(self, match: Match, limit: int, now: int) -> tuple[list[Quad], int, int | None]:
         """The first quads that match, as ``page`` has them; how many match; and the end of one as ``nearest`` says."""
         with self._lock:
-            prefix = self._prefix(match)
+            number = order_for(match)
+            prefix = self._prefix(match, number)
             if prefix is None:
                 return [], 0, None
-            number = order_for(match)
             order = self._orders[number]
             keys = order.read(prefix, 0, limit)
             many = len(keys) // KEY
@@ -482,10 +482,10 @@ class Store:
         ends = (self._endings.end(quad_key(key, number)) for key in order.within(prefix))
         return min((end for end in ends if end is not None and end > now), default=None)
 
-    def _prefix(self, match: Match) -> bytes | None:
+    def _prefix(self, match: Match, order: int | None = None) -> bytes | None:
         """The prefix of the matching quads' keys in their order; ``None`` when a term is not in any quad."""
         prefix = b""
-        for place in INDEX_ORDERS[order_for(match)]:
+        for place in INDEX_ORDERS[order_for(match) if order is None else order]:
             if (term := match[place]) is None:
                 break
             if (number := self._terms.number(term)) is None:

@@ -47,10 +47,10 @@ class TermDictionary:
     def number(self, term: Term) -> bytes | None:
         """The number of a term; ``None`` when it has none."""
         number = self._numbers.get(term)
-        if number is None:
-            number = self._records.get(_term_key(term))
-            if number is not None:
-                self._remember(term, number)
+        if number is None and (number := self._records.get(_term_key(term))) is not None:
+            if len(self._numbers) >= _REMEMBERED:
+                self._numbers.clear()
+            self._numbers[term] = number
         return number
 
     def key(self, quad: Quad) -> bytes | None:
@@ -128,11 +128,6 @@ class TermDictionary:
         for number in numbers:
             self._numbers.pop(self.texts.pop(number, ""), None)
 
-    def _remember(self, term: Term, number: bytes) -> None:
-        if len(self._numbers) >= _REMEMBERED:
-            self._numbers.clear()
-        self._numbers[term] = number
-
 
 class _TermTexts(dict[bytes, Term]):
     def __init__(self, records: KeyValueStore) -> None:
@@ -209,7 +204,7 @@ def quad_key(key: bytes, number: int) -> bytes:
 
 def rows(keys: bytes) -> Iterator[KeyRow]:
     """The numbers of keys that come one after the other."""
-    return cast(Iterator[KeyRow], _ROW.iter_unpack(keys))
+    return cast("Iterator[KeyRow]", _ROW.iter_unpack(keys))
 
 
 def cut_keys(keys: bytes) -> Iterator[bytes]:
