@@ -464,3 +464,23 @@ class KeyedChange:
     def touches(self, keys: Iterable[bytes]) -> bool:
         """Whether some of the keys are of its quads."""
         return any(key in self.come or key in self.removed for key in keys)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreDraft:
+    """A change that is worked out and not yet made."""
+
+    version: int
+    writes: dict[bytes, bytes | None]
+    edits: list[tuple[SortedIndex, IndexEdit]]
+    logged: tuple[bytes, bytes]
+    touched: list[bytes]
+    """Keys of quads that come, go or get another end."""
+    added: tuple[Quad, ...]
+    removed: tuple[Quad, ...]
+    forgotten: bytes
+    leaving: bytes
+    """Keys that the log forgets, and all those whose terms may be in nothing any more."""
+    looked_at: list[bytes]
+    unused: list[bytes]
+    """Of the terms that may be in no quad those that were looked at, and those that are in none."""

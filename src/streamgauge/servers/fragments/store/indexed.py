@@ -1,7 +1,6 @@
 """A store over keys with values: quads in six orders, so that the quads of any match are one range of one of them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import chain, islice
 from threading import Lock
 from typing import Final, TypeAlias
@@ -20,6 +19,7 @@ from streamgauge.servers.fragments.store import (
     MemoryKeyValues,
     QuadChanges,
     SortedIndex,
+    StoreDraft,
 )
 from streamgauge.servers.fragments.store.history import BY_END, BY_KEY, ChangeLog, EndTimes, PastRuns
 from streamgauge.servers.fragments.store.quad_keys import (
@@ -59,26 +59,6 @@ Ends: TypeAlias = Mapping[bytes, int | None]
 
 class KeepError(MistakeError, ValueError):
     """A store with a past opened without, or the reverse, or changed without a time; the sentence says which."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoreDraft:
-    """A change that is worked out and not yet made."""
-
-    version: int
-    writes: dict[bytes, bytes | None]
-    edits: list[tuple[SortedIndex, IndexEdit]]
-    logged: tuple[bytes, bytes]
-    touched: list[bytes]
-    """Keys of quads that come, go or get another end."""
-    added: tuple[Quad, ...]
-    removed: tuple[Quad, ...]
-    forgotten: bytes
-    leaving: bytes
-    """Keys that the log forgets, and all those whose terms may be in nothing any more."""
-    looked_at: list[bytes]
-    unused: list[bytes]
-    """Of the terms that may be in no quad those that were looked at, and those that are in none."""
 
 
 class Store:
