@@ -253,20 +253,15 @@ from pathlib import Path
 from streamgauge.incremental.budget import gc_frozen
 from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.store.disk import DiskStore
+from streamgauge.servers.fragments.store.indexed import MemoryStore
 from streamgauge.servers.fragments.writes.files import load
 
-store = DiskStore(Path(sys.argv[2]))
+store = DiskStore(Path(sys.argv[2])) if sys.argv[2:] else MemoryStore()
 with gc_frozen():
     load(Path(sys.argv[1]), store, Style())
 store.close()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
-
-
-IN_MEMORY = LOADING.replace("disk import DiskStore", "indexed import MemoryStore").replace(
-    "DiskStore(Path(sys.argv[2]))", "MemoryStore()"
-)
-"""The program that fills a store in memory."""
 
 
 def fill(folder: Path, quads: int) -> None:
@@ -293,8 +288,8 @@ def loading(given: argparse.Namespace) -> None:
             with file.open("w") as written:
                 written.writelines(islice(lines(many // SIX + 1, graphs), many - graphs))
                 written.writelines(lines(0, graphs))
-            for kind, program in (("disk", LOADING), ("memory", IN_MEMORY)):
-                words = [sys.executable, "-c", program, str(file), str(file.with_suffix(".store"))]
+            for kind, folder in (("disk", [f"{file}.store"]), ("memory", [])):
+                words = [sys.executable, "-c", LOADING, str(file), *folder]
                 before, began = reaped(), time.perf_counter()
                 peak = int(subprocess.run(words, check=True, capture_output=True, text=True).stdout) / 1024
                 spent, took = reaped() - before, time.perf_counter() - began
