@@ -1,13 +1,16 @@
 """The fragments server: requests beside @ldf/server, many quads served from disk, and a cycle of updates.
 
-python -m benchmarks.fragments [--parts requests disk updates] [--seconds 4] [--connections 1 50] [--ldf FOLDER] ...
+python -m benchmarks.fragments [--parts requests loading disk updates] [--seconds 4] [--connections 1 10 50] ...
 
 `requests`: CPU per request, of the whole process tree, beside @ldf/server. Three data sets in the paper's model: 500
 quads, 100,000 triples without graphs, 100,000 quads in 10,001 graphs. Asked are the first page of one predicate, and
-one predicate of one departure: each departure once (first), then 1,000 of them again (again), as TriG and N-Quads; each
-load for some seconds. Both servers run one after the other on the same files, loopback, keep-alive; p50 as the client
-saw it, which runs on the same machine. In FOLDER/server ``npm install @ldf/server@3.3.0`` was done (FOLDER is
-STREAMGAUGE_LDF_HOME unless given); its rows are left out without it.
+one predicate of one departure: departures that nobody asked for (first), then 1,000 of them again and again (again), as
+TriG and N-Quads; each load for some seconds. Both servers run one after the other on the same files, loopback,
+keep-alive; p50 as the client saw it, which runs on the same machine. In FOLDER/server ``npm install @ldf/server@3.3.0``
+was done (FOLDER is STREAMGAUGE_LDF_HOME unless given); its rows are left out without it.
+
+`loading`: ``--loaded`` quads from a file into a new store, each in a process of its own: CPU from its start to its end,
+its largest resident memory. N-Quads are without graphs, or with graphs that say when their facts end.
 
 `disk`: ``--quads`` in a store below ``--folder``, which is made when it is not there (the largest resident memory and
 the CPU time of that are printed). A server on it is asked by one predicate, by one departure and one predicate drawn
@@ -27,7 +30,6 @@ import asyncio
 import json
 import os
 import random
-import resource
 import statistics
 import subprocess
 import sys
@@ -60,6 +62,8 @@ TRAIN = "http://example.org/train#"
 STAMP = "http://www.w3.org/2001/XMLSchema#dateTime"
 STATIC = ("hasDeparture", "departureTime", "headSign", "routeLabel")
 KINDS = ("application/trig", "application/n-quads")
+AGAIN = 1000
+"""Departures that are asked for again and again."""
 SETS = {"small": (75, 50), "bigt": (16_667, 0), "big": (15_000, 10_000)}
 """Departures, and graphs that their dynamic facts are in (0: none)."""
 
@@ -186,15 +190,19 @@ def loads(connections: Sequence[int]) -> list[RequestLoad]:
         for kind in KINDS
         for number in connections
         for what in kinds
-        if not (what == "s+p, first" and (SETS[name][0] < 1000 or number != connections[0]))
+        if not (what == "s+p, first" and SETS[name][0] < 1000)
     ]
 
 
-def asked_by(load: RequestLoad) -> Iterator[str]:
-    """The addresses of a load."""
+def asked_by(load: RequestLoad, connections: Sequence[int]) -> Iterator[str]:
+    """The addresses of a load; of those that are asked for once no other load has one."""
     if load.what == "p":
         return repeat(f"/{load.name}?predicate={quote(TRAIN + 'delay', safe='')}")
-    return addresses(load.name) if load.what == "s+p, first" else cycle(islice(addresses(load.name), 1000))
+    if load.what == "s+p, again":
+        return cycle(islice(addresses(load.name), AGAIN))
+    parts = len(KINDS) * len(connections)
+    part = KINDS.index(load.kind) * len(connections) + connections.index(load.connections)
+    return islice(addresses(load.name), AGAIN + part, None, parts)
 
 
 def measured(pid: int, port: int, given: argparse.Namespace) -> dict[RequestLoad, RequestCost]:
@@ -202,8 +210,8 @@ def measured(pid: int, port: int, given: argparse.Namespace) -> dict[RequestLoad
     found = {}
     for load in loads(given.connections):
         if load.what != "s+p, first":
-            measure(pid, port, islice(asked_by(load), 1000), load, given.seconds / 4)
-        found[load] = measure(pid, port, asked_by(load), load, given.seconds)
+            measure(pid, port, islice(asked_by(load, given.connections), AGAIN), load, given.seconds / 4)
+        found[load] = measure(pid, port, asked_by(load, given.connections), load, given.seconds)
         print(f"  {load}: {found[load]}", file=sys.stderr, flush=True)
     return found
 
@@ -239,17 +247,20 @@ SIX = 6
 """Quads of a departure."""
 
 LOADING = """
+import resource
 import sys
 from pathlib import Path
 from streamgauge.incremental.budget import gc_frozen
 from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.store.disk import DiskStore
-from streamgauge.servers.fragments.writes.feeds import load
+from streamgauge.servers.fragments.store.indexed import MemoryStore
+from streamgauge.servers.fragments.writes.files import load
 
-store = DiskStore(Path(sys.argv[2]))
+store = DiskStore(Path(sys.argv[2])) if sys.argv[2:] else MemoryStore()
 with gc_frozen():
     load(Path(sys.argv[1]), store, Style())
 store.close()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
@@ -259,11 +270,30 @@ def fill(folder: Path, quads: int) -> None:
     with file.open("w") as written:
         written.writelines(islice(lines(quads // SIX + 1, 0), quads))
     before, began = reaped(), time.perf_counter()
-    subprocess.run([sys.executable, "-c", LOADING, str(file), str(folder / "store" / "data")], check=True)
+    words = [sys.executable, "-c", LOADING, str(file), str(folder / "store" / "data")]
+    peak = int(subprocess.run(words, check=True, capture_output=True, text=True).stdout) * 1024 / 1e6
     print(
         f"loaded {quads:,} quads: {time.perf_counter() - began:,.0f} s, {reaped() - before:,.0f} s CPU, "
-        f"at most {resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3:,.0f} MB resident"
+        f"at most {peak:,.0f} MB resident"
     )
+
+
+def loading(given: argparse.Namespace) -> None:
+    many: int = given.loaded
+    files = {"N-Triples": ("data.nt", 0), "N-Quads": ("data.nq", 0), "N-Quads, ends": ("ends.nq", many // 60)}
+    columns = (f"{many:,} quads", "store", "CPU s", "s", "MiB at most")
+    with tempfile.TemporaryDirectory() as made, ResultTable("fragments_loading", columns) as table:
+        for what, (name, graphs) in files.items():
+            file = Path(made) / name
+            with file.open("w") as written:
+                written.writelines(islice(lines(many // SIX + 1, graphs), many - graphs))
+                written.writelines(lines(0, graphs))
+            for kind, folder in (("disk", [f"{file}.store"]), ("memory", [])):
+                words = [sys.executable, "-c", LOADING, str(file), *folder]
+                before, began = reaped(), time.perf_counter()
+                peak = int(subprocess.run(words, check=True, capture_output=True, text=True).stdout) / 1024
+                spent, took = reaped() - before, time.perf_counter() - began
+                table.add(what, kind, f"{spent:.1f}", f"{took:.1f}", f"{peak:,.0f}")
 
 
 def drawn(quads: int, seed: int) -> dict[str, Iterator[str]]:
@@ -457,12 +487,13 @@ def updates(given: argparse.Namespace) -> None:
 if __name__ == "__main__":
     run_parts(
         __doc__,
-        {"requests": requests, "disk": disk, "updates": updates},
+        {"requests": requests, "loading": loading, "disk": disk, "updates": updates},
         seconds=4.0,
-        connections=(1, 50),
+        connections=(1, 10, 50),
         ldf=Path,
         folder=Path,
         quads=10_000_000,
+        loaded=1_000_000,
         cycles=20,
         departures=100,
         listeners=1000,

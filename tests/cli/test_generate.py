@@ -9,7 +9,7 @@ from streamgauge.cli import data
 from streamgauge.cli.data import held, latest, styles
 from streamgauge.formats.stream import elements
 from streamgauge.servers.fragments.annotations import method, methods
-from streamgauge.servers.fragments.writes.feeds import read_quads
+from streamgauge.servers.fragments.writes.files import read_quads
 from streamgauge.workloads import load
 
 SMALL = {"per_hour": 20, "ahead": "20m", "duration": "20s", "delay_changes": 0.5}

@@ -23,7 +23,8 @@ from streamgauge.servers.fragments.pages.representations import FragmentLimits
 from streamgauge.servers.fragments.store import Keep
 from streamgauge.servers.fragments.store.disk import DiskStore
 from streamgauge.servers.fragments.store.indexed import MemoryStore, Store
-from streamgauge.servers.fragments.writes.feeds import BackgroundApp, DataSetFeed, FeedPace, FeedRunner, load, name_of
+from streamgauge.servers.fragments.writes.feeds import BackgroundApp, DataSetFeed, FeedPace, FeedRunner
+from streamgauge.servers.fragments.writes.files import load, name_of
 from streamgauge.servers.fragments.writes.http import WritesHandler
 from streamgauge.servers.http.access import CrossOrigin, check_tokens, read_origins
 from streamgauge.servers.http.headers import BaseAddress, HostError, fixed, of_host, of_proxy

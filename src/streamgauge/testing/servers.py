@@ -23,7 +23,8 @@ from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application as fragments_application
 from streamgauge.servers.fragments.store.indexed import MemoryStore
-from streamgauge.servers.fragments.writes.feeds import BackgroundApp, load
+from streamgauge.servers.fragments.writes.feeds import BackgroundApp
+from streamgauge.servers.fragments.writes.files import load
 from streamgauge.servers.http.server import Serving
 
 START_S: Final = 30.0

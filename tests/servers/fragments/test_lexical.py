@@ -16,7 +16,7 @@ from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application
 from streamgauge.servers.fragments.store.disk import DiskStore
 from streamgauge.servers.fragments.store.indexed import MemoryStore
-from streamgauge.servers.fragments.writes.feeds import load
+from streamgauge.servers.fragments.writes.files import load
 from tests.lexical import FORMS, N_TRIPLES, TRIPLES, P, S, typed
 from tests.servers.fragments.client.fakes import Clock
 from tests.servers.fragments.pages.served import BASE, SYNTAX, Server, address, read

@@ -340,7 +340,11 @@ class Relabel:
     def term(self, term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Term:
         """The N-Triples string of a term."""
         if isinstance(term, ox.BlankNode):
-            return self._known.setdefault(str(term), f"_:{self._prefix}b{len(self._known)}")
+            return self.blank(str(term))
         if isinstance(term, ox.Triple):
             return f"<<( {' '.join(self.triple(term))} )>>"
         return str(term)
+
+    def blank(self, name: Term) -> Term:
+        """The name here of a blank node that the file calls so."""
+        return self._known.setdefault(name, f"_:{self._prefix}b{len(self._known)}")

@@ -135,10 +135,11 @@ class SizedCache(Generic[Key, Value]):
     def put(self, key: Key, value: Value) -> None:
         """Keep a value in the place of that of the key, and let go what is then too much."""
         self.drop(key)
-        if value.size * self._share > self._capacity:
+        size = value.size
+        if size * self._share > self._capacity:
             return
         self._kept[key] = value
-        self.size += value.size
+        self.size += size
         while self.size > self._capacity:
             self.drop(next(iter(self._kept)))
 

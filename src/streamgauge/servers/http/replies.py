@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -101,15 +101,24 @@ def error_reply(status: int, sentence: str, *more: Header) -> Reply:
     return Reply(status, [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *more], body)
 
 
-_LINES: Final = b"".join([b"%b: %b\r\n" % each for each in ANYONE])
+def header_lines(headers: Iterable[Header]) -> bytes:
+    """Header fields as HTTP/1.1 sends them."""
+    return b"".join([b"%b: %b\r\n" % each for each in headers])
+
+
+_LINES: Final = header_lines(ANYONE)
 _STATUS_LINES: Final = {200: b"HTTP/1.1 200 OK\r\n", 304: b"HTTP/1.1 304 Not Modified\r\n"}
 
 
 def whole_response(reply: Reply, *more: Header) -> bytes:
     """The bytes of a response to GET with status 200 or 304, as ``send_reply`` has them sent."""
-    lines = b"".join([b"%b: %b\r\n" % each for each in (*reply.headers, *more)])
-    length = b"" if reply.status == 304 else b"content-length: %d\r\n" % len(reply.body)
-    return b"".join((_STATUS_LINES[reply.status], lines, length, _LINES, b"\r\n", reply.body))
+    return whole_text(header_lines((*reply.headers, *more)), reply.body, reply.status)
+
+
+def whole_text(lines: bytes, body: bytes, status: int = 200) -> bytes:
+    """The bytes of a response with these ``header_lines``."""
+    length = b"" if status == 304 else b"content-length: %d\r\n" % len(body)
+    return b"".join((_STATUS_LINES[status], lines, length, _LINES, b"\r\n", body))
 
 
 async def send_reply(reply: Reply, method: str, send: Send, *more: Header) -> None:

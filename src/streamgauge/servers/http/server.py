@@ -117,14 +117,51 @@ class ConnectionPhase(IntEnum):
 
 
 PromptAnswer: TypeAlias = Callable[[str, bytes, Mapping[bytes, bytes]], bytes | None]
-"""(scheme, target, headers) of a GET without a body -> the whole response, or ``None`` where that takes the app."""
+"""(scheme, target, headers) of a GET without a body -> the whole response, or ``None`` where that takes the app.
+
+It is ``None`` for a target that has other characters than RFC 3986 gives addresses.
+"""
+
+_REST: Final = b" HTTP/1.1\r\n"
+"""The end of a request line."""
+
+
+class KnownHeads:
+    """Heads of requests that were read, without what is before ``_REST``, and their headers: clients repeat them.
+
+    At most ``most`` of at most ``longest`` bytes.
+    """
+
+    def __init__(self, most: int = 500, longest: int = 2_000) -> None:
+        self._headers: dict[bytes, Mapping[bytes, bytes]] = {}
+        self._most, self._longest = most, longest
+
+    def headers(self, rest: bytes) -> Mapping[bytes, bytes] | None:
+        """The headers, by lower-case name, of a head that goes on like this; ``None`` when none was read."""
+        return self._headers.get(rest)
+
+    def keep(self, data: bytes, headers: Mapping[bytes, bytes]) -> None:
+        """Remember the head of a GET that ``data`` are, no byte less or more, and that was answered at once."""
+        end = data.find(b" ", len(b"GET "))
+        rest = data[end:]
+        if not (data.startswith(b"GET /") and rest.startswith(_REST) and rest.find(b"\r\n\r\n") == len(rest) - 4):
+            return
+        if len(rest) <= self._longest and b"if-none-match" not in headers:
+            if len(self._headers) >= self._most:
+                self._headers.clear()
+            self._headers[rest] = headers
+
+
+HEADS: Final = KnownHeads()
+"""The heads that this process read."""
 
 
 class PatientHttpProtocol(HttpToolsProtocol):
     """HTTP/1.1 with an end to patience; a body has limits of its own.
 
     An application with a ``prompt`` (a ``PromptAnswer``) has the first request of what arrives at once answered by it,
-    without a task, where nothing is under way on the connection and its client takes what is sent.
+    without a task, where nothing is under way on the connection and its client takes what is sent. A head that is
+    another's but for its target is not parsed again.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -134,6 +171,8 @@ class PatientHttpProtocol(HttpToolsProtocol):
         self._fault = ""
         self._prompt: PromptAnswer | None = getattr(self.app, "prompt", None)
         self._begun = self._prompted = self._over_already = False
+        self._between, self._asked = True, 0
+        self._read_headers: Mapping[bytes, bytes] = {}
         self._idle_since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -156,11 +195,16 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take more of a request; a head that has become too long is refused."""
+        between, self._asked = self._between, 0
+        if between and self._prompt is not None and self._answered_again(data, self._prompt):
+            return
         idle, self.timeout_keep_alive_task = self.timeout_keep_alive_task, None
         self._prompted = False
         super().data_received(data)
         if self._prompted and not self._begun and (self.cycle is None or self.cycle.response_complete):
             self._rest(idle)
+            if between and self._between and self._asked == 1:
+                HEADS.keep(data, self._read_headers)
         elif idle is not None:
             idle.cancel()
         if self._begun:
@@ -176,7 +220,8 @@ class PatientHttpProtocol(HttpToolsProtocol):
         """A request begins."""
         super().on_message_begin()
         self.scope["extensions"] = {PUSH: {CONNECTION: self}}
-        self._begun = True
+        self._begun, self._between = True, False
+        self._asked += 1
 
     def write(self, data: bytes) -> bool:
         """Write chunks of a response that has begun; false where the client takes no more for now, or is gone."""
@@ -209,6 +254,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The request is complete."""
+        self._between = True
         if self._over_already:
             self._over_already = False
             return
@@ -232,24 +278,46 @@ class PatientHttpProtocol(HttpToolsProtocol):
         self._done(ConnectionPhase.TAKING)
         super().resume_writing()
 
+    def _answered_again(self, data: bytes, prompt: PromptAnswer) -> bool:
+        """Whether the bytes are a request whose head, but for its target, is known, and it was answered at once."""
+        end = data.find(b" ", len(b"GET "))
+        headers = HEADS.headers(data[end:])
+        if headers is None or not data.startswith(b"GET /") or len(data) > HEAD or not self._free():
+            return False
+        if not self._answer(prompt, data[len(b"GET ") : end], headers):
+            return False
+        if self._timers:
+            self._done(ConnectionPhase.HEAD)
+        self._rest(self.timeout_keep_alive_task)
+        return True
+
     def _answered(self, prompt: PromptAnswer) -> bool:
         """Whether the request was answered at once."""
         parser = self.parser
-        under_way = self.cycle is not None and not self.cycle.response_complete
-        if self._prompted or under_way or self.flow.write_paused or self.transport.is_closing():
+        if self._prompted or not self._free():
             return False
         if parser.get_method() != b"GET" or parser.get_http_version() != "1.1" or not parser.should_keep_alive():
             return False
         headers = dict(self.headers)
         if headers.get(b"content-length", b"0") != b"0" or not _LONG_WAY.isdisjoint(headers):
             return False
-        most = self.limit_concurrency
-        if most is not None and (len(self.connections) >= most or len(self.tasks) >= most):
+        self._prompted = self._over_already = self._answer(prompt, self.url, headers)
+        self._read_headers = headers
+        return self._prompted
+
+    def _free(self) -> bool:
+        """Whether nothing is under way, the client takes what is sent, and no more come than may."""
+        under_way = self.cycle is not None and not self.cycle.response_complete
+        if under_way or self.flow.write_paused or self.transport.is_closing():
             return False
-        response = prompt(self.scope["scheme"], self.url, headers)
+        most = self.limit_concurrency
+        return most is None or (len(self.connections) < most and len(self.tasks) < most)
+
+    def _answer(self, prompt: PromptAnswer, target: bytes, headers: Mapping[bytes, bytes]) -> bool:
+        """Whether a request is answered at once; then the answer is sent."""
+        response = prompt(self.scheme or "", target, headers)
         if response is None:
             return False
-        self._prompted = self._over_already = True
         self.server_state.total_requests += 1
         self.transport.write(response)
         return True

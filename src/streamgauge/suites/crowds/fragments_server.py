@@ -24,7 +24,7 @@ from streamgauge.servers.fragments.pages.http import application
 from streamgauge.servers.fragments.store.disk import DiskStore
 from streamgauge.servers.fragments.store.indexed import MemoryStore, Store
 from streamgauge.servers.fragments.writes import FactDraft
-from streamgauge.servers.fragments.writes.feeds import load
+from streamgauge.servers.fragments.writes.files import load
 from streamgauge.servers.http.server import Serving
 from streamgauge.suites.crowds.clients import say, task
 from streamgauge.suites.crowds.updates import FactRenewal, Update, updates, wall_ms

@@ -5,13 +5,14 @@ from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streamgauge.servers.fragments import Match
 from streamgauge.servers.fragments import store as keys_and_values
-from streamgauge.servers.fragments.store import Keep, history
+from streamgauge.servers.fragments.store import Keep, history, quad_keys
 from streamgauge.servers.fragments.store.disk import DiskStore, FolderError
 from streamgauge.servers.fragments.store.indexed import KeepError, MemoryStore, Store
 from tests.servers.fragments.store.drawn import SHAPES, Step, all_matches, quads, steps
@@ -93,6 +94,39 @@ def test_loaded_is_as_if_added(loaded: list[tuple[tuple[str, str, str, str], int
             store.change(list(unique)[:5], ())
             assert store.count(EVERYTHING) == max(0, len(unique) - 5)
         disk.close()
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("same", [False, True], ids=["hashes", "one hash for all"])
+def test_terms_that_come_in_several_parts_keep_their_numbers(
+    store: Store, monkeypatch: pytest.MonkeyPatch, same: bool
+) -> None:
+    """Terms too long for a key among them, and terms whose hash another has."""
+    monkeypatch.setattr(quad_keys, "BATCH", 7)
+    if same:
+        monkeypatch.setattr(quad_keys, "hash", lambda _: 1, raising=False)
+    terms = [f'"{number % 11}{"é" * (number % 3 * 150)}"' for number in range(60)]
+    rows = [(f"<urn:{number % 13}>", f"<urn:p{number % 2}>", term, "") for number, term in enumerate(terms)]
+    assert store.load((quad, None) for quad in rows) == len(set(rows))
+    assert set(store.page(EVERYTHING, 0, 1000)) == set(rows)
+    for s, p, o, g in rows:
+        assert store.page((s, p, o, g), 0, 2) == [(s, p, o, g)]
+    numbers = sorted(quad_keys.TermDictionary(store._records).number(term) or b"" for term in {*sum(rows, ())})
+    assert numbers == [number.to_bytes(quad_keys.WIDTH) for number in range(len(numbers))]
+
+
+@pytest.mark.parametrize("word", [64, 3], ids=["one word", "several"])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(st.tuples(*[st.integers(0, 5) | st.integers(0, 70_000)] * 4), max_size=40))
+def test_keys_of_every_order_are_sorted(
+    monkeypatch: pytest.MonkeyPatch, word: int, rows: list[tuple[int, ...]]
+) -> None:
+    monkeypatch.setattr(quad_keys, "_WORD", word)
+    ids = np.array(rows, dtype=np.uint32).reshape(-1, 4)
+    for order, keys in zip(quad_keys.INDEX_ORDERS, quad_keys.sequences(ids), strict=True):
+        assert quad_keys.cut_rows(keys) == sorted(
+            {b"".join(row[place].to_bytes(quad_keys.WIDTH) for place in order) for row in rows}
+        )
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -1,9 +1,13 @@
 """Files as data sets: quads of every format, and ends of annotated ones, whatever the method."""
 
+import gzip
+import string
 from itertools import count, product
 
 import pyoxigraph as ox
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 from streamgauge.formats.streams import FormatError
 from streamgauge.model.fact import Fact
@@ -11,7 +15,8 @@ from streamgauge.model.terms import XSD
 from streamgauge.servers.fragments.annotations import method, methods
 from streamgauge.servers.fragments.labels import VOCABULARIES, Label, Style
 from streamgauge.servers.fragments.store.indexed import MemoryStore
-from streamgauge.servers.fragments.writes.feeds import ending_quads, load, name_of, read_quads
+from streamgauge.servers.fragments.writes import files
+from streamgauge.servers.fragments.writes.files import ending_quads, load, name_of, read_parts, read_quads
 
 S, P = "<http://example.org/s>", "<http://example.org/p>"
 STYLES = [
@@ -125,3 +130,99 @@ def test_files_that_are_none(tmp_path):
         list(read_quads(write(tmp_path, "d.csv", "a,b")))
     with pytest.raises(FormatError, match=r"d\.nq, line 2"):
         list(read_quads(write(tmp_path, "d.nq", f'{S} {P} "1" .\nnonsense\n')))
+
+
+MARKS = string.ascii_letters + string.digits + "._~!$&'()*+,;=:@/?#%-[]{}|^`\\ \t\u00e9\ufffe\U0001f600"
+BLANKS = st.sampled_from(["_:a", "_:b1", "_:1", "_:a.b", "_:a-b", "_:", "_:_x"])
+SCHEMES = (
+    "http://example.org/",
+    "https://a-b.c:80",
+    "urn:x:",
+    "http://",
+    "mailto:",
+    "rel/",
+    "http://a:999999/",
+    "http://.",
+)
+IRIS = st.builds("<{}{}>".format, st.sampled_from(SCHEMES), st.text(MARKS, max_size=6))
+TAGS = st.sampled_from(["@en", "@EN", "@de-at", "@abcdefghi", "@x-private", "@en--ltr", "@en-x"])
+RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+NAMES = f"{XSD}string", f"{XSD}integer", f"{XSD}strings", f"{RDF}langString", f"{RDF}dirLangString", f"{RDF}HTML"
+CHARACTERS = st.characters(exclude_categories=["Cs"]) | st.sampled_from('a"\\\x7f\ufffe\uffff\u2028\x85\x0b\r_:')
+TEXTS = st.text(CHARACTERS, max_size=5) | st.sampled_from(["a\\n", "\\u0041", "\\x", 'a\\"b', "_:a"])
+LITERALS = st.builds('"{}"{}'.format, TEXTS, st.just("") | TAGS | st.sampled_from(NAMES).map("^^<{}>".format))
+ODD = ["# a comment", "", " ", f"{S}\t{P} {S} .", f"{S} {P} {S}.", f"{S} {P} {S} . # so", f"{S} {P} .", "\ufeff"]
+ODD += [f"{S} {P} {S} . {S} {P} {S} .", f"{S} {P} <<( {S} {P} _:a )>> .", f"x{S} {P} {S} ."]
+LINES = st.one_of(
+    st.builds(
+        "{} {} {}{}{}.".format,
+        st.just(S) | BLANKS,
+        st.just(P) | IRIS,
+        IRIS | BLANKS | LITERALS,
+        st.sampled_from(["", " <http://g>", " _:a", " _:e"]),
+        st.sampled_from([" ", "", "  "]),
+    ),
+    st.sampled_from([f'{S} {P} "a" .', f"_:c {P} _:d _:e .", f"_:d {P} _:b .", f'{S} {P} "\u2028_:a"@en .']),
+    st.sampled_from(ODD),
+)
+
+
+def outcome(quads):
+    """The quads, or the sentence with which they end."""
+    try:
+        return list(quads)
+    except FormatError as error:
+        return str(error)
+
+
+def parsed(line, syntax):
+    """Whether the parser takes a line."""
+    try:
+        return bool(list(ox.parse(line.encode(), format=syntax)))
+    except SyntaxError:
+        return False
+
+
+@pytest.mark.parametrize("syntax", [ox.RdfFormat.N_QUADS, ox.RdfFormat.N_TRIPLES], ids=str)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.tuples(LINES, st.sampled_from(["\n", "\n", "\r\n"])), max_size=12),
+    st.sampled_from([True, True, False]),
+    st.booleans(),
+    st.sampled_from([30, 300, 2**20]),
+)
+@example([(f'{S} {P} "a"^^<{XSD}string> .', "\n")] * 3, True, True, 2**20)
+@example([(f"{S} {P} _:b _:a .", "\n"), (f"{S} {P} _:a <mailto:x> .", "\n"), (f"_:c {P} _:b .", "\n")], True, True, 300)
+def test_lines_are_read_as_the_parser_reads_them(tmp_path, monkeypatch, syntax, lines, sound, ended, together):
+    """Read by expression, by the parser or by both, with the same names of blank nodes, or the same sentence."""
+    monkeypatch.setattr(files, "_PART", together)
+    text = "".join(line + end for line, end in lines if not sound or parsed(line, syntax))
+    path = tmp_path / f"a.{syntax.file_extension}"
+    path.write_bytes((text if ended else text.removesuffix("\n")).encode())
+    assert outcome(quad for part in read_parts(path) for quad in part) == outcome(read_quads(path))
+
+
+@pytest.mark.parametrize(
+    "place", ["http://{}a/b", "http://a{}", "http://a/{}", "http://a/b#{}c", "urn:{}a:b", "http://a/%{}0"]
+)
+def test_iris_are_taken_only_where_the_parser_takes_them(tmp_path, place):
+    for mark in MARKS:
+        path = write(tmp_path, "a.nq", f"{S} {P} <{place.format(mark)}> .\n")
+        assert outcome(quad for part in read_parts(path) for quad in part) == outcome(read_quads(path)), mark
+
+
+def test_plain_lines_are_not_parsed(tmp_path, monkeypatch):
+    lines = f'{S} {P} "a b"@en .\n', f'_:x {P} "\u00e9"^^<{XSD}strings> _:y .\r\n', f"{S} {P} <urn:a:%20>.\n"
+    plain, other = write(tmp_path, "a.nq", "".join(lines)), write(tmp_path, "b.nq", f"{''.join(lines)} {lines[0]}")
+    assert [len(part) for part in read_parts(other)] == [4]
+    monkeypatch.setattr(files, "parse_open", lambda *_: pytest.fail("a plain line was given to the parser"))
+    assert [len(part) for part in read_parts(plain)] == [3]
+    with pytest.raises(pytest.fail.Exception):
+        list(read_parts(other))
+
+
+def test_packed_files_that_end_too_early_are_refused_as_by_the_parser(tmp_path):
+    path = tmp_path / "a.nq.gz"
+    path.write_bytes(gzip.compress(f"{S} {P} {S} .\n".encode() * 1000)[:-20])
+    assert "cannot be read" in outcome(read_parts(path))
+    assert outcome(read_parts(path)) == outcome(read_quads(path))

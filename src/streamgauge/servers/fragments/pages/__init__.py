@@ -236,6 +236,9 @@ class Selection(NamedTuple):
 def select(wanted: RequestedNodes, rows: Sequence[BindingRow] | None = None) -> Selection:
     """The selection of a pattern, restricted to quads that are compatible with one of ``rows`` where there are any."""
     if rows is None:
+        s, p, o, g = wanted
+        if not (type(s) is Var or type(p) is Var or type(o) is Var or type(g) is Var):
+            return Selection((Branch((s, p, o, g)),))  # type: ignore[arg-type]
         branch = _branch(wanted)
         return Selection((branch,), not branch.same)
     branches = list(dict.fromkeys(_branch(wanted, row) for row in rows))
@@ -348,6 +351,8 @@ class FragmentShape(StrEnum):
     TRIPLES = "triples"  # Triple Pattern Fragments of the default graph
     QUADS = "quads"  # Quad Pattern Fragments
 
+    __hash__ = str.__hash__
+
 
 PLACES: Final = {
     FragmentShape.QUADS: ("subject", "predicate", "object", "graph"),
@@ -358,6 +363,7 @@ PLACES: Final = {
 LAST_PAGE: Final = 10**7
 """The greatest number that a page may have."""
 
+_PLACE_NAMES: Final = {name.encode(): name for name in PLACES[FragmentShape.QUADS]}
 _KNOWN: Final = {shape: (*names, "page", "values", "limit") for shape, names in PLACES.items()}
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _SAFE = "!$%&'()*+,-./:;=?@[]_~"
@@ -418,7 +424,7 @@ def _given(query: bytes, shape: FragmentShape) -> dict[str, bytes]:
     given: dict[str, bytes] = {}
     for part in query.split(b"&") if query else ():
         raw, _, value = part.partition(b"=")
-        name = _text(raw)
+        name = _PLACE_NAMES.get(raw) or _text(raw)
         if name not in _KNOWN[shape]:
             raise FragmentRequestError(
                 f"{name:.40}: not a parameter of this form, which has {', '.join(_KNOWN[shape])}"
@@ -431,8 +437,10 @@ def _given(query: bytes, shape: FragmentShape) -> dict[str, bytes]:
 
 def _requested(given: dict[str, bytes], shape: FragmentShape, base: str) -> RequestedNodes:
     nodes = [_node(name, given[name]) if name in given else None for name in PLACES[shape]]
-    if any(isinstance(node, str) and _PATH in node for node in nodes):
-        nodes = [unskolemised(node, base) for node in nodes]
+    for node in nodes:
+        if type(node) is str and _PATH in node:
+            nodes = [unskolemised(each, base) for each in nodes]
+            break
     subject, predicate, object_ = nodes[:3]
     return subject, predicate, object_, nodes[3] if shape is FragmentShape.QUADS else DEFAULT
 
@@ -443,6 +451,8 @@ def _node(name: str, raw: bytes) -> Node | None:
 
 def _any_node(name: str, raw: bytes) -> Node | None:
     text = _text(raw)
+    if name != "graph" and _ABSOLUTE.fullmatch(text):
+        return f"<{text}>"
     try:
         node = read_graph(text) if name == "graph" else read_node(text)
     except TermError as error:
@@ -460,8 +470,12 @@ def _number(name: str, raw: bytes, most: int) -> int:
 
 
 def _text(raw: bytes) -> str:
+    """A part of a query without its percent signs; most have no others than those of an IRI's separators."""
     if raw.isalnum():
         return raw.decode()
+    plain = raw.replace(b"%2F", b"/").replace(b"%3A", b":").replace(b"%23", b"#")
+    if b"%" not in plain and b"+" not in plain and plain.isascii():
+        return plain.decode()
     try:
         return (unquote_to_bytes(raw.replace(b"+", b" ")) if raw.isascii() else raw).decode()
     except UnicodeDecodeError as error:

@@ -34,7 +34,7 @@ from streamgauge.servers.fragments.pages.metadata import (
 from streamgauge.servers.http.replies import style
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PageView:
     """A page of a data set, as asked for below ``base``; ``then`` is the instant that it shows (ms), if not now."""
 
@@ -52,6 +52,8 @@ class PageView:
     @property
     def previous(self) -> int | None:
         """The number of the page before, one that is not empty; ``None`` when there is none."""
+        if self.asked.number == 1:
+            return None
         last = -(-self.page.total // self.size)
         before = min(self.asked.number - 1, last)
         return before if before >= 1 else None
@@ -83,16 +85,20 @@ class PageView:
         asked, total, previous, following = self.asked, self.page.total, self.previous, self.next
         template = metadata_template(self.layout(previous, following), syntax)
         fragment = self.base + asked.fragment
-        text = template.text % {
+        holes = {
             "G": f"{fragment}#metadata",
             "F": fragment,
             "P": self.base + asked.page,
-            "A": self.address(1),
-            "B": self.address(previous),
-            "C": self.address(following),
-            "N": total,
+            "A": f"{fragment}{'&' if '?' in asked.fragment else '?'}page=1",
+            "B": "" if previous is None else self.address(previous),
+            "C": "" if following is None else self.address(following),
+            "N": str(total),
         }
-        return text, b"%b%b" % (template.digest, f"{fragment}\n{asked.page}\n{asked.number}\n{total}\n".encode())
+        parts = [*template.parts]
+        for place, letter in template.holes:
+            parts[place] = holes[letter]
+        said = f"{fragment}\n{asked.page}\n{asked.number}\n{total}\n"
+        return "".join(parts), template.digest + said.encode()
 
     def address(self, number: int | None) -> str:
         """The address of another page; nothing where there is none."""
@@ -246,7 +252,7 @@ def _instant(time: int) -> str:
     return datetime.fromtimestamp(time / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PageFormat:
     """A format: its name in validators, its media types, its syntax; HTML is none."""
 
@@ -275,8 +281,11 @@ class PageFormat:
 def _quads_text(view: PageView, syntax: Syntax) -> str:
     """The quads of a page in a syntax; those without graphs have the data of all graphs, each triple once."""
     quads = view.quads()
-    if syntax in (Syntax.LINES, Syntax.QUAD_LINES):
+    if syntax is Syntax.LINES or syntax is Syntax.QUAD_LINES:
         return _lines(quads, syntax)
+    if len(quads) == 1:
+        s, p, o, g = quads[0]
+        return f"{g} {{{s} {p} {o}}}\n" if g and syntax is Syntax.TRIG else f"{s} {p} {o} .\n"
     declared, names = _names(view.asked.wanted, quads)
     parts: dict[str, list[Quad]] = {}
     if syntax is Syntax.TRIG:

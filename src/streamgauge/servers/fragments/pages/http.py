@@ -23,16 +23,17 @@ from streamgauge.servers.fragments.pages.representations import (
     Representation,
     Representations,
     clock_headers,
-    freshness_headers,
     last_modified,
+    page_response,
     refusal,
+    timed_headers,
 )
 from streamgauge.servers.http import metrics, openapi
 from streamgauge.servers.http.access import ASKED
 from streamgauge.servers.http.headers import BaseAddress, of_host, unchanged
 from streamgauge.servers.http.limits import Gate
 from streamgauge.servers.http.openapi import DescribedOperation, Json, body, parameter, path_parameter, refused
-from streamgauge.servers.http.replies import BUFFERED, Header, Reply, error_reply, send_reply, whole_response
+from streamgauge.servers.http.replies import BUFFERED, Reply, error_reply, send_reply, whole_response
 
 _TEXT: Final[Json] = {"type": "string"}
 _FACTS: Final = tuple(form.types[0] for form in FORMATS if form.syntax is not None)
@@ -193,7 +194,6 @@ SCANS: Final = 64
 """Requests that wait for quads to be looked at one by one."""
 
 _LOG = logging.getLogger(__name__)
-_VERSION: Final = VERSION.lower().encode()
 
 
 class MountedHandler(Protocol):
@@ -257,9 +257,13 @@ class FragmentsApp:
             return None  # it is answered, and logged, where everything else is
         if len(shown.body) >= BUFFERED:
             return None
+        now = self._clock()
+        if b"if-none-match" not in headers and b"if-modified-since" not in headers:
+            self._count(dataset.name, 200, len(shown.body))
+            return page_response(shown, now)
         reply = self._page(shown, headers)
         self._count(dataset.name, reply.status, len(reply.body))
-        return whole_response(reply, *clock_headers(self._clock()))
+        return whole_response(reply, *clock_headers(now))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -347,13 +351,8 @@ class FragmentsApp:
         return self._reading.listing(scope, headers)
 
     def _page(self, shown: Representation, headers: Headers) -> Reply:
-        dataset, now = shown.dataset, shown.dataset.clock()
-        modified = last_modified(shown.page, now)
-        timed: list[Header] = [
-            *freshness_headers(dataset, shown.page, now),
-            (_VERSION, dataset.version),
-            *([] if modified is None else [(b"last-modified", modified)]),
-        ]
+        now = shown.dataset.clock()
+        modified, timed = last_modified(shown.page, now), timed_headers(shown.dataset, shown.page, now)
         match, since = headers.get(b"if-none-match"), headers.get(b"if-modified-since")
         if (match or since) and unchanged(shown.tag, modified, match, since):
             return Reply(304, [*shown.kept_headers, *timed])
@@ -374,7 +373,10 @@ class FragmentsApp:
         )
 
     def _mount(self, method: str, query: bytes, headers: Headers) -> Mounted | None:
-        return next((mount for mount in self._mounts if mount.takes(method, query, headers)), None)
+        for mount in self._mounts:
+            if mount.takes(method, query, headers):
+                return mount
+        return None
 
     def _count(self, name: str, status: int, size: int) -> None:
         self.counts.requests[name if name in self._datasets else "", status] += 1

@@ -53,6 +53,8 @@ class Syntax(Enum):
     TRIG = "trig"
     JSON_LD = "json-ld"
 
+    __hash__ = object.__hash__
+
 
 class Layout(NamedTuple):
     """All that the triples of a page depend on, beside what fills their holes.
@@ -171,9 +173,10 @@ def _terms(*triples: Triple) -> list[Triple]:
 
 
 class MetadataTemplate(NamedTuple):
-    """The text of a layout, for ``%`` with what fills the holes by their letters; ``digest`` is that of the text."""
+    """The text of a layout in parts; the places among them that are ``holes``, by letters; ``digest`` of the text."""
 
-    text: str
+    parts: tuple[str, ...]
+    holes: tuple[tuple[int, str], ...]
     digest: bytes
 
 
@@ -183,13 +186,10 @@ def metadata_template(layout: Layout, syntax: Syntax) -> MetadataTemplate:
     names = {FRAGMENT: "f:", **({PAGE: "f:"} if layout.whole else {})}
     names |= {GRAPH: "m:"} if syntax is Syntax.TRIG else {}
     text = triples_text(page_triples(layout), syntax, GRAPH, {"d": f"{layout.dataset}#"}, names)
-    return MetadataTemplate(holes(text), blake2b(text.encode(), digest_size=16).digest())
-
-
-def holes(text: str) -> str:
-    """Text with holes as a template for ``%``."""
-    parts = text.replace("%", "%%").split("\x00")
-    return parts[0] + "".join(f"%({part[0]})s{part[1:]}" for part in parts[1:])
+    first, *rest = text.split("\x00")
+    parts = (first, *(piece for part in rest for piece in ("", part[1:])))
+    places = tuple((2 * number + 1, part[0]) for number, part in enumerate(rest))
+    return MetadataTemplate(parts, places, blake2b(text.encode(), digest_size=16).digest())
 
 
 def triples_text(

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from starlette.types import Scope
 
-from streamgauge.servers.fragments import TIME, SizedCache
+from streamgauge.servers.fragments import TIME, VERSION, SizedCache
 from streamgauge.servers.fragments.pages import FragmentRequestError, Selection, raw_path, read_fragment_request
 from streamgauge.servers.fragments.pages.dataset import DataSet, Page, TooManyError, ValidityError
 from streamgauge.servers.fragments.pages.formats import FORMATS, POLICY, PageFormat, PageView, dataset_list
@@ -30,7 +30,7 @@ from streamgauge.servers.http.headers import (
 )
 from streamgauge.servers.http.limits import CrowdedError
 from streamgauge.servers.http.metrics import Metric
-from streamgauge.servers.http.replies import Header, Reply, error_reply
+from streamgauge.servers.http.replies import Header, Reply, error_reply, header_lines, whole_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +86,20 @@ class Representation:
     page: Page
     body: bytes
     tag: bytes
-    headers: list[tuple[bytes, bytes]]
-    kept_headers: list[tuple[bytes, bytes]]
-    """The part of ``headers`` that is also sent when the client has the body."""
+    typed: tuple[Header, ...]
+    """The headers that say its type and coding."""
     until: int | None
     """The end of facts that the body shows; ``None`` where it shows none."""
+
+    @property
+    def kept_headers(self) -> list[Header]:
+        """The part of ``headers`` that is also sent when the client has the body."""
+        return [(b"etag", self.tag), VARY]
+
+    @property
+    def headers(self) -> list[Header]:
+        """The headers that do not depend on the time."""
+        return [*self.kept_headers, *self.typed]
 
     @property
     def size(self) -> int:
@@ -103,6 +112,7 @@ YEAR_S: Final = 31_536_000
 
 
 _TIME: Final = TIME.lower().encode()
+_VERSION: Final = VERSION.lower().encode()
 
 
 def clock_headers(now: int) -> tuple[tuple[bytes, bytes], tuple[bytes, bytes]]:
@@ -116,11 +126,52 @@ def freshness_headers(dataset: DataSet, page: Page, now: int) -> list[tuple[byte
     Where there is neither, or less than a second, it has to be asked for again each time; at most a year. The end is
     also said as a time (Expires), which stays true behind proxies that write Date anew and say no Age.
     """
+    return _freshness(_lasting(dataset, page, now), now // 1000)
+
+
+def _lasting(dataset: DataSet, page: Page, now: int) -> int:
+    """The whole seconds for which a page is fresh; none or less where that is not known."""
     lasting = page.until - now if page.until is not None else dataset.period
-    seconds = min((lasting or 0) // 1000, YEAR_S)
+    return min((lasting or 0) // 1000, YEAR_S)
+
+
+def _freshness(seconds: int, second: int) -> list[Header]:
+    """The headers of a page that is fresh for so many seconds from this one on."""
     if seconds <= 0:
         return [(b"cache-control", b"no-cache")]
-    return [(b"cache-control", b"max-age=%d" % seconds), (b"expires", date_text(now // 1000 + seconds))]
+    return [(b"cache-control", b"max-age=%d" % seconds), (b"expires", date_text(second + seconds))]
+
+
+def timed_headers(dataset: DataSet, page: Page, now: int) -> list[Header]:
+    """The headers that depend on when a page is sent: its freshness, the data set's version, Last-Modified."""
+    return _timed(_lasting(dataset, page, now), now // 1000, dataset.version, page.changed // 1000)
+
+
+def _timed(seconds: int, second: int, version: bytes, changed: int) -> list[Header]:
+    modified = _modified(changed, second)
+    return [
+        *_freshness(seconds, second),
+        (_VERSION, version),
+        *([] if modified is None else [(b"last-modified", modified)]),
+    ]
+
+
+@lru_cache(maxsize=500)
+def _timed_lines(seconds: int, second: int, version: bytes, changed: int) -> bytes:
+    return header_lines(_timed(seconds, second, version, changed))
+
+
+def page_response(shown: Representation, now: int) -> bytes:
+    """The whole response to GET of a page without conditions, as ``send_reply`` has it sent."""
+    dataset, page = shown.dataset, shown.page
+    timed = _timed_lines(_lasting(dataset, page, now), now // 1000, dataset.version, page.changed // 1000)
+    date, (_, shown_time) = clock_headers(now)
+    typed = _lines((VARY, *shown.typed))
+    lines = b"etag: %b\r\n%b%bdate: %b\r\n%b: %b\r\n" % (shown.tag, typed, timed, date[1], _TIME, shown_time)
+    return whole_text(lines, shown.body)
+
+
+_lines: Final = lru_cache(maxsize=200)(header_lines)
 
 
 def tag(body: bytes, suffix: str) -> bytes:
@@ -130,10 +181,14 @@ def tag(body: bytes, suffix: str) -> bytes:
 
 def last_modified(page: Page, now: int) -> bytes | None:
     """When a page last changed; ``None`` in that same second, as it may change again within it."""
-    return date_text(page.changed // 1000) if page.changed // 1000 < now // 1000 else None
+    return _modified(page.changed // 1000, now // 1000)
 
 
-@dataclass(frozen=True, slots=True)
+def _modified(changed: int, second: int) -> bytes | None:
+    return date_text(changed) if changed < second else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Offer:
     """A format under a media type."""
 
@@ -249,7 +304,7 @@ class Representations:
         Only a variable that is there twice, or bindings, make that of a selection. FragmentRequestError.
         """
         base, path, query = address
-        if b"values=" not in query and query.count(b"?") + query.upper().count(b"%3F") < 2:
+        if b"values=" not in query and query.count(b"?") + query.count(b"%3F") + query.count(b"%3f") < 2:
             return None
         found = read_fragment_request(path, query, dataset.shape, base, dataset.largest).selection
         return found if dataset.lacks(found) else None
@@ -275,15 +330,15 @@ def represent(view: PageView, headers: Headers) -> Representation:
     offer = _offer(headers, able)
     text, identity = offer.format.write(view)
     body, validator, coded = encoded(text.encode(), offer.format.name, headers, identity)
-    kept: list[Header] = [(b"etag", validator), VARY]
-    sent = [*kept, *_typed(offer, able is FORMATS), *coded]
+    typed = _typed(offer, able is FORMATS)
     until = view.page.until if offer.format.timely else None
-    return Representation(view.dataset, view.page, body, validator, sent, kept, until)
+    return Representation(view.dataset, view.page, body, validator, (*typed, *coded) if coded else typed, until)
 
 
 def accepted_coding(headers: Headers) -> str:
     """The content coding that a client likes best."""
-    return content_coding(headers.get(b"accept-encoding", b"").decode("latin-1"), CODING_NAMES)
+    wanted = headers.get(b"accept-encoding")
+    return content_coding(wanted.decode("latin-1"), CODING_NAMES) if wanted else "identity"
 
 
 def encoded(

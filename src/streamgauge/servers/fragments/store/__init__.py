@@ -19,6 +19,9 @@ from streamgauge.servers.fragments import Quad
 Writes: TypeAlias = Mapping[bytes, bytes | None]
 """New values by key; ``None`` drops the key."""
 
+SortedRun: TypeAlias = tuple[Sequence[bytes], Sequence[bytes]]
+"""Keys in their order, at least one and all with one first byte, and the value of each."""
+
 SIZED: Final = b"012345ABCDEFGHekl"
 """First bytes of the keys whose values' sizes are asked for: orders, runs, ends, the log."""
 
@@ -54,8 +57,8 @@ class KeyValueStore(Protocol):
         """From now on what was committed is read."""
         ...
 
-    def fill(self, records: Sequence[tuple[bytes, bytes]]) -> None:
-        """Write records of keys that are not there, in the order of keys, and show them. FullError."""
+    def fill(self, *runs: SortedRun) -> None:
+        """Write records of keys that are not there, each run in the order of keys, and show them. FullError."""
         ...
 
     def close(self) -> None:
@@ -97,9 +100,10 @@ class MemoryKeyValues:
                     self._values[key] = value
         self._written.clear()
 
-    def fill(self, records: Sequence[tuple[bytes, bytes]]) -> None:
+    def fill(self, *runs: SortedRun) -> None:
         """Hold and show records of keys that are not there."""
-        self._values.update(records)
+        for keys, values in runs:
+            self._values.update(zip(keys, values, strict=True))
 
     def close(self) -> None:
         """Forget everything."""
@@ -179,7 +183,7 @@ class SortedIndex:
         lowest, highest = prefix.ljust(self.width, b"\0"), prefix + b"\xff" * (self.width - len(prefix) + 1)
         block = self._block(lowest)
         body = self._body(block)
-        at = _smaller(body, lowest, self.width) + offset
+        at = _smaller(body, prefix, self.width) + offset
         if block + 1 == len(self._borders) or self._borders[block + 1] > highest:
             end = min(self._end(body, at, prefix, highest), at + limit)
             return body[at * self.width : end * self.width]
@@ -404,8 +408,16 @@ class SortedIndex:
 
 
 def _smaller(body: bytes, key: bytes, width: int) -> int:
-    """How many keys of a block are smaller than a key."""
-    return bisect_left(range(0, len(body), width), key, key=lambda at: body[at : at + width])
+    """How many keys of a block are smaller than a key, or than all that begin so."""
+    first, last = 0, len(body) // width
+    while first < last:
+        middle = (first + last) // 2
+        at = middle * width
+        if body[at : at + width] < key:
+            first = middle + 1
+        else:
+            last = middle
+    return first
 
 
 @dataclass(frozen=True, slots=True)
@@ -452,3 +464,23 @@ class KeyedChange:
     def touches(self, keys: Iterable[bytes]) -> bool:
         """Whether some of the keys are of its quads."""
         return any(key in self.come or key in self.removed for key in keys)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreDraft:
+    """A change that is worked out and not yet made."""
+
+    version: int
+    writes: dict[bytes, bytes | None]
+    edits: list[tuple[SortedIndex, IndexEdit]]
+    logged: tuple[bytes, bytes]
+    touched: list[bytes]
+    """Keys of quads that come, go or get another end."""
+    added: tuple[Quad, ...]
+    removed: tuple[Quad, ...]
+    forgotten: bytes
+    leaving: bytes
+    """Keys that the log forgets, and all those whose terms may be in nothing any more."""
+    looked_at: list[bytes]
+    unused: list[bytes]
+    """Of the terms that may be in no quad those that were looked at, and those that are in none."""

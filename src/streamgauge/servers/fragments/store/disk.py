@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from operator import add
 from os import urandom
 from pathlib import Path
 from struct import Struct
@@ -20,10 +21,11 @@ from typing import BinaryIO, Final, NamedTuple
 from zlib import crc32
 
 import lmdb
+import numpy as np
 
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.servers.durability import Witness, WitnessFile, explained, open_beside
-from streamgauge.servers.fragments.store import SIZED, DamagedStoreError, FullError, Keep, Writes
+from streamgauge.servers.fragments.store import SIZED, DamagedStoreError, FullError, Keep, SortedRun, Writes
 from streamgauge.servers.fragments.store.indexed import Store
 from streamgauge.servers.fragments.store.lmdb_file import LmdbFile, PageError, Records, Value
 
@@ -36,6 +38,7 @@ SUMMED: Final = b"2"
 SEALED: Final = b"nsm"
 """First bytes of the keys of records that the seal sums up: numbers of terms, sizes, marks (but itself)."""
 
+_SEALED: Final = frozenset(SEALED)
 _SUM: Final = 4
 _RESIDUE: Final = 0x2144DF1C
 """The CRC-32 of whatever has its own CRC-32 behind it, the lowest byte first."""
@@ -319,19 +322,18 @@ class LmdbKeyValues:
             self._whole.difference_update(writes)
             self._witness.follow(sealing.seal.witness)
 
-    def fill(self, records: Sequence[tuple[bytes, bytes]]) -> None:
-        """Write records of keys that are not there, in the order of keys, and show them. FullError.
+    def fill(self, *runs: SortedRun) -> None:
+        """Write records of keys that are not there, each run in the order of keys, and show them. FullError.
 
         DamagedStoreError for a key that is there.
         """
         sealing = None if self._sealing is None else RunningSeal(self._sealing.seal)
-        written = records if sealing is None else [*_summed(records, sealing)]
+        sized = [run for records in runs for run in _with_sizes(*records)]
+        written = [(keys, values if sealing is None else _summed(keys, values, sealing)) for keys, values in sized]
         try:
             with self._environment.begin(write=True) as writing:
-                with writing.cursor() as cursor:
-                    consumed, added = cursor.putmulti(written, dupdata=False, overwrite=False)
-                if added < consumed:
-                    raise self._damaged(records[0][0], "some of the records after it were there before they were made")
+                for keys, values in written:
+                    self._fill_run(writing, keys, values)
                 if sealing is not None:
                     writing.put(SEAL, with_checksum(SEAL, sealing.next()))
         except lmdb.Error as error:
@@ -340,6 +342,15 @@ class LmdbKeyValues:
             self._sealing = sealing
             self._witness.follow(sealing.seal.witness)
         self.show()
+
+    def _fill_run(self, writing: lmdb.Transaction, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+        """Put sorted records of keys that are not there; behind all that is there without a search for each."""
+        with writing.cursor() as cursor:
+            last = not cursor.last() or bytes(cursor.key()) < keys[0]
+            records = zip(keys, values, strict=True)
+            consumed, added = cursor.putmulti(records, dupdata=False, overwrite=False, append=last)
+        if added < consumed:
+            raise self._damaged(keys[0], "some of the records after it were there before they were made")
 
     def _why(self, error: lmdb.Error) -> str:
         """Why LMDB did not write."""
@@ -363,15 +374,14 @@ class LmdbKeyValues:
             self._held.close()
 
 
-def _summed(records: Iterable[tuple[bytes, bytes]], sealing: RunningSeal) -> Iterator[tuple[bytes, bytes]]:
-    """New records with their checksums, those that the seal sums up added to it."""
-    sealed = frozenset(SEALED)
-    for key, value in records:
-        checksum = crc32(value, crc32(key))
-        if key[0] in sealed:
-            sealing.records += 1
-            sealing.total += checksum
-        yield key, value + checksum.to_bytes(_SUM, "little")
+def _summed(keys: Sequence[bytes], values: Sequence[bytes], sealing: RunningSeal) -> list[bytes]:
+    """Values of a run of new records with their checksums, which are added to the seal where that sums them up."""
+    sums = [*map(crc32, map(add, keys, values))]
+    if keys[0][0] in _SEALED:
+        sealing.records += len(sums)
+        sealing.total += sum(sums)
+    coded = np.array(sums, dtype="<u4").tobytes()
+    return [*map(add, values, [coded[at : at + _SUM] for at in range(0, len(coded), _SUM)])]
 
 
 def _write(writing: lmdb.Transaction, key: bytes, value: bytes | None, sealing: RunningSeal | None) -> None:
@@ -411,6 +421,14 @@ def _sized(writes: Writes) -> Iterator[tuple[bytes, bytes | None]]:
         yield key, value
         if key[0] in SIZED:
             yield _SIZE_PREFIX + key, None if value is None else len(value).to_bytes(8)
+
+
+def _with_sizes(keys: Sequence[bytes], values: Sequence[bytes]) -> list[SortedRun]:
+    """A run of records whose first bytes are one, and the run of their sizes where these are asked for."""
+    if keys[0][0] not in SIZED:
+        return [(keys, values)]
+    sizes = [_SIZE_PREFIX + key for key in keys], [len(value).to_bytes(8) for value in values]
+    return [(keys, values), sizes]
 
 
 class DiskStore(Store):

@@ -1,7 +1,6 @@
 """A store over keys with values: quads in six orders, so that the quads of any match are one range of one of them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import chain, islice
 from threading import Lock
 from typing import Final, TypeAlias
@@ -20,6 +19,7 @@ from streamgauge.servers.fragments.store import (
     MemoryKeyValues,
     QuadChanges,
     SortedIndex,
+    StoreDraft,
 )
 from streamgauge.servers.fragments.store.history import BY_END, BY_KEY, ChangeLog, EndTimes, PastRuns
 from streamgauge.servers.fragments.store.quad_keys import (
@@ -27,7 +27,9 @@ from streamgauge.servers.fragments.store.quad_keys import (
     KEY,
     PLACES,
     WIDTH,
+    QuadBatch,
     TermDictionary,
+    batches,
     by_end,
     cut_keys,
     fill,
@@ -38,7 +40,7 @@ from streamgauge.servers.fragments.store.quad_keys import (
     order_for,
     quad_key,
     rows,
-    sequence,
+    sequences,
 )
 
 _VERSION, _KEEPS = b"m:version", b"m:keeps"
@@ -57,26 +59,6 @@ Ends: TypeAlias = Mapping[bytes, int | None]
 
 class KeepError(MistakeError, ValueError):
     """A store with a past opened without, or the reverse, or changed without a time; the sentence says which."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoreDraft:
-    """A change that is worked out and not yet made."""
-
-    version: int
-    writes: dict[bytes, bytes | None]
-    edits: list[tuple[SortedIndex, IndexEdit]]
-    logged: tuple[bytes, bytes]
-    touched: list[bytes]
-    """Keys of quads that come, go or get another end."""
-    added: tuple[Quad, ...]
-    removed: tuple[Quad, ...]
-    forgotten: bytes
-    leaving: bytes
-    """Keys that the log forgets, and all those whose terms may be in nothing any more."""
-    looked_at: list[bytes]
-    unused: list[bytes]
-    """Of the terms that may be in no quad those that were looked at, and those that are in none."""
 
 
 class Store:
@@ -257,16 +239,20 @@ class Store:
 
         Of a quad that comes twice the last end counts. ValueError when something is there, or was.
         """
+        return self.load_batches(batches(quads), at)
+
+    def load_batches(self, loaded: Iterable[QuadBatch], at: int | None = None) -> int:
+        """Fill an empty store, as ``load``."""
         with self._changing, self._lock:
             if self._version:
                 raise ValueError("only a store that was never changed can be loaded: use change, or another folder")
             self._drop_blocks()
             self._stray = True
-            keys, ends = numbered(quads, self._terms, self._records)
-            if not len(keys):
+            ids, ends = numbered(loaded, self._terms, self._records)
+            if not len(ids):
                 return 0
-            for name, sequenced in zip(_NAMES, INDEX_ORDERS, strict=True):
-                fill(name, sequence(keys, sequenced), self._records)
+            for name, keys in zip(_NAMES, sequences(ids), strict=True):
+                fill(name, keys, self._records)
             fill(BY_KEY, ended := latest(ends), self._records)
             fill(BY_END, by_end(ended), self._records)
             past = {} if self._past is None else {_KEEPS: b"1", **self._past.loaded(self._instant(at))}
@@ -294,10 +280,10 @@ class Store:
     def first_page(self, match: Match, limit: int, now: int) -> tuple[list[Quad], int, int | None]:
         """The first quads that match, as ``page`` has them; how many match; and the end of one as ``nearest`` says."""
         with self._lock:
-            prefix = self._prefix(match)
+            number = order_for(match)
+            prefix = self._prefix(match, number)
             if prefix is None:
                 return [], 0, None
-            number = order_for(match)
             order = self._orders[number]
             keys = order.read(prefix, 0, limit)
             many = len(keys) // KEY
@@ -476,11 +462,16 @@ class Store:
         ends = (self._endings.end(quad_key(key, number)) for key in order.within(prefix))
         return min((end for end in ends if end is not None and end > now), default=None)
 
-    def _prefix(self, match: Match) -> bytes | None:
+    def _prefix(self, match: Match, order: int | None = None) -> bytes | None:
         """The prefix of the matching quads' keys in their order; ``None`` when a term is not in any quad."""
-        terms = [term for place in INDEX_ORDERS[order_for(match)] if (term := match[place]) is not None]
-        numbers = [self._terms.number(term) for term in terms]
-        return None if None in numbers else b"".join(number for number in numbers if number is not None)
+        prefix = b""
+        for place in INDEX_ORDERS[order_for(match) if order is None else order]:
+            if (term := match[place]) is None:
+                break
+            if (number := self._terms.number(term)) is None:
+                return None
+            prefix += number
+        return prefix
 
     def _places(self, match: Match) -> list[tuple[int, bytes]] | None:
         """Where in a key which numbers are to be found; ``None`` when a term has none."""

@@ -6,11 +6,12 @@ Every set of given places begins one of the six orders, so that the quads of any
 An empty store with millions of quads is loaded by sorting their keys once for each order.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
-from itertools import chain, islice
+from itertools import chain, compress, count, islice
 from struct import Struct
-from typing import Final, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,12 @@ _NAMED = _NUMBER + b"="
 _LONGEST = 400
 _REMEMBERED = 200_000
 
+TermIds: TypeAlias = NDArray[np.int64]
+"""The numbers of terms."""
+
+Ranks: TypeAlias = NDArray[np.uint32]
+"""Of the number in one place of each quad, how many smaller ones are in that place."""
+
 
 class TermDictionary:
     """The dictionary on a records, with a bounded memory of what was asked."""
@@ -40,10 +47,10 @@ class TermDictionary:
     def number(self, term: Term) -> bytes | None:
         """The number of a term; ``None`` when it has none."""
         number = self._numbers.get(term)
-        if number is None:
-            number = self._records.get(_term_key(term))
-            if number is not None:
-                self._remember(term, number)
+        if number is None and (number := self._records.get(_term_key(term))) is not None:
+            if len(self._numbers) >= _REMEMBERED:
+                self._numbers.clear()
+            self._numbers[term] = number
         return number
 
     def key(self, quad: Quad) -> bytes | None:
@@ -70,32 +77,38 @@ class TermDictionary:
         """The numbers that ``give`` gave to terms that had none, by what is to be written for them."""
         return [key[1:] for key in writes if key[:1] == _TEXT]
 
-    def give_first(self, terms: Iterable[Term], met: set[int]) -> dict[Term, bytes]:
-        """Numbers for terms of a store that is being loaded, those that are new are written.
+    def give_first(self, terms: Sequence[Term], met: set[int]) -> TermIds:
+        """Numbers, in their order, for distinct terms of a store that is being loaded; those that are new are written.
 
         ``met`` has the hashes of all terms that got a number: others are not looked for among the records.
         """
-        numbers: dict[Term, bytes] = {}
-        texts: list[tuple[bytes, bytes]] = []
-        keys: list[tuple[bytes, bytes]] = []
+        codes = [*map(hash, terms)]
+        numbers, fresh = np.zeros(len(terms), dtype=np.int64), np.ones(len(terms), dtype=np.bool_)
+        again = np.fromiter(map(met.__contains__, codes), dtype=np.bool_, count=len(codes))
+        for place in np.flatnonzero(again).tolist():
+            known = self._records.get(_term_key(terms[place]))
+            if known is not None:
+                numbers[place], fresh[place] = int.from_bytes(known), False
+        met.update(codes)
         following = int.from_bytes(self._records.get(_NEXT) or b"")
-        for term in dict.fromkeys(terms):
-            code, known = hash(term), None
-            if code in met:
-                known = self._records.get(_term_key(term))
-            if known is None:
-                known = following.to_bytes(WIDTH)
-                following += 1
-                text = term.encode()
-                texts.append((_TEXT + known, text))
-                keys.append((_NAMED + text if len(text) <= _LONGEST else _term_key(term), known))
-                met.add(code)
-            numbers[term] = known
-        keys.sort()
-        self._records.fill(keys + texts)
-        self._records.commit({_NEXT: following.to_bytes(8)})
-        self._records.show()
+        end = following + int(fresh.sum())
+        numbers[fresh] = np.arange(following, end)
+        if end > following:
+            self._write_first([*compress(terms, fresh.tolist())], cut_rows(number_rows(numbers[fresh])))
+            self._records.commit({_NEXT: end.to_bytes(8)})
+            self._records.show()
         return numbers
+
+    def _write_first(self, terms: Sequence[Term], numbers: Sequence[bytes]) -> None:
+        """Write terms that nothing of is written, in the order of their numbers."""
+        texts = [*map(str.encode, terms)]
+        if max(map(len, texts)) > _LONGEST:
+            named = sorted(zip(map(_term_key, terms), numbers, strict=True))
+            keys, values = [key for key, _ in named], [number for _, number in named]
+        else:  # code points sort as their UTF-8 does, and faster
+            order = sorted(range(len(terms)), key=terms.__getitem__)
+            keys, values = [_NAMED + texts[place] for place in order], [numbers[place] for place in order]
+        self._records.fill((keys, values), ([_TEXT + number for number in numbers], texts))
 
     @property
     def begun(self) -> bool:
@@ -114,11 +127,6 @@ class TermDictionary:
         """Hold no more what was dropped, once that is shown."""
         for number in numbers:
             self._numbers.pop(self.texts.pop(number, ""), None)
-
-    def _remember(self, term: Term, number: bytes) -> None:
-        if len(self._numbers) >= _REMEMBERED:
-            self._numbers.clear()
-        self._numbers[term] = number
 
 
 class _TermTexts(dict[bytes, Term]):
@@ -196,7 +204,7 @@ def quad_key(key: bytes, number: int) -> bytes:
 
 def rows(keys: bytes) -> Iterator[KeyRow]:
     """The numbers of keys that come one after the other."""
-    return cast(Iterator[KeyRow], _ROW.iter_unpack(keys))
+    return cast("Iterator[KeyRow]", _ROW.iter_unpack(keys))
 
 
 def cut_keys(keys: bytes) -> Iterator[bytes]:
@@ -228,39 +236,114 @@ def time_of(end: bytes) -> int:
 BATCH: Final = 100_000
 """Quads whose terms are written at once."""
 
-_BLOCKS: Final = 20_000
+_BLOCKS: Final = 4_000
 """Blocks that are written at once."""
 
 _SPARE: Final = FULL // 20
 """Bytes left free in a block for keys to come."""
 
+_WORD: Final = 64
+"""Bits of what is sorted at once."""
+
 Keys: TypeAlias = NDArray[np.uint8]
 """A key a row."""
 
+QuadIds: TypeAlias = NDArray[np.integer[Any]]
+"""A quad a row: the numbers of its four terms."""
 
-def numbered(quads: Iterable[ExpiringQuad], terms: TermDictionary, records: KeyValueStore) -> tuple[Keys, Keys]:
-    """Keys of quads as they come, and keys with their ends of those that have one; their terms are written."""
-    keys, ends = bytearray(), bytearray()
-    rest, met = iter(quads), set[int]()
-    fresh = not terms.begun
+
+class QuadBatch(NamedTuple):
+    """Quads that come together, and of those that end their places among them and the times (ms)."""
+
+    quads: Sequence[Quad]
+    ends: Sequence[tuple[int, int]] = ()
+
+
+def batches(quads: Iterable[ExpiringQuad]) -> Iterator[QuadBatch]:
+    """Quads as they come, ``BATCH`` together."""
+    rest = iter(quads)
     while batch := list(islice(rest, BATCH)):
-        mentioned = chain.from_iterable([quad for quad, _ in batch])
-        if fresh:
-            numbers = terms.give_first(mentioned, met)
-        else:  # what a load that did not end wrote
-            numbers, writes = terms.give(mentioned)
-            records.commit(writes)
-            records.show()
-        parts = [numbers[s] + numbers[p] + numbers[o] + numbers[g] for (s, p, o, g), _ in batch]
-        keys += b"".join(parts)
-        ends += b"".join([key + stamped(end) for key, (_, end) in zip(parts, batch, strict=True) if end is not None])
-    return _rows(keys, 4 * WIDTH), _rows(ends, 4 * WIDTH + TIME)
+        ends = [(place, end) for place, (_, end) in enumerate(batch) if end is not None]
+        yield QuadBatch([quad for quad, _ in batch], ends)
 
 
-def sequence(keys: Keys, order: Sequence[int]) -> Keys:
-    """Keys with their numbers in another sequence, sorted, each once."""
-    places = keys.reshape(-1, len(order), WIDTH)[:, list(order), :].reshape(len(keys), len(order) * WIDTH)
-    return _once(np.ascontiguousarray(places), places.shape[1])
+def numbered(loaded: Iterable[QuadBatch], terms: TermDictionary, records: KeyValueStore) -> tuple[QuadIds, Keys]:
+    """Quads as the numbers of their terms, which are written, and keys with their ends of those that have one."""
+    ids: list[QuadIds] = [np.zeros((0, 4), dtype=np.uint32)]
+    ends: list[Keys] = [np.zeros((0, KEY + TIME), dtype=np.uint8)]
+    met = set[int]()
+    fresh = not terms.begun
+    for quads, ending in loaded:
+        places = defaultdict[Term, int](count().__next__)
+        mentioned = chain.from_iterable(quads)
+        each = np.fromiter(map(places.__getitem__, mentioned), dtype=np.int64, count=4 * len(quads))
+        numbers = terms.give_first([*places], met) if fresh else _given_again([*places], terms, records)
+        found = numbers[each].reshape(-1, 4)
+        ids.append(found.astype(np.uint32) if int(numbers.max(initial=0)) < 1 << 32 else found)
+        if ending:
+            rows = found[[place for place, _ in ending]]
+            times = np.frombuffer(b"".join([stamped(end) for _, end in ending]), dtype=np.uint8).reshape(-1, TIME)
+            ends.append(np.hstack([number_rows(rows).reshape(-1, KEY), times]))
+    return np.concatenate(ids), np.concatenate(ends)
+
+
+def _given_again(terms: Sequence[Term], dictionary: TermDictionary, records: KeyValueStore) -> TermIds:
+    """Numbers for terms some of which a load that did not end wrote."""
+    numbers, writes = dictionary.give(terms)
+    records.commit(writes)
+    records.show()
+    return np.array([int.from_bytes(numbers[term]) for term in terms], dtype=np.int64)
+
+
+def number_rows(numbers: NDArray[np.integer[Any]]) -> Keys:
+    """Numbers as their ``WIDTH`` bytes, a row each."""
+    wide = np.ascontiguousarray(numbers, dtype=">u8").reshape(-1, 1).view(np.uint8)
+    return np.ascontiguousarray(wide[:, 8 - WIDTH :])
+
+
+def cut_rows(rows: Keys) -> list[bytes]:
+    """Rows as bytes."""
+    width, raw = rows.shape[1], rows.tobytes()
+    return [raw[at : at + width] for at in range(0, len(raw), width)]
+
+
+def sequences(ids: QuadIds) -> Iterator[Keys]:
+    """The keys of quads in each of ``INDEX_ORDERS``, sorted, each once.
+
+    Numbers are sorted as their ranks among those of their place, four ranks in one word where they fit. With the
+    subjects 4, 9 and 70, one predicate and the objects 5 to 8, a quad (9, 2, 7, 0) is 01 10 in the first order: two
+    bits for rank 1 of three subjects, none for the only predicate, two for rank 2 of four objects, none for the graph.
+    """
+    values, ranks = [], []
+    for place in range(4):
+        there = np.zeros(int(ids[:, place].max(initial=0)) + 1, dtype=np.bool_)
+        there[ids[:, place]] = True
+        values.append(np.flatnonzero(there))
+        ranks.append((np.cumsum(there, dtype=np.uint32) - 1)[ids[:, place]])
+    tables = [number_rows(each) for each in values]
+    bits = [max(0, len(each) - 1).bit_length() for each in values]
+    for order in INDEX_ORDERS:
+        ranks = _sorted_ranks(ranks, order, bits)
+        yield np.hstack([tables[place][ranks[place]] for place in order])
+
+
+def _sorted_ranks(ranks: Sequence[Ranks], order: IndexOrder, bits: Sequence[int]) -> list[Ranks]:
+    """The ranks in each place of quads, sorted by an order, each quad once; ``bits`` are those of a place."""
+    if sum(bits) > _WORD:
+        taken = np.lexsort([ranks[place] for place in reversed(order)])
+        rows = np.stack([each[taken] for each in ranks], axis=1)
+        return [*rows[np.concatenate(([True], (rows[1:] != rows[:-1]).any(axis=1)))[: len(rows)]].T]
+    packed = np.zeros(len(ranks[0]), dtype=np.uint64)
+    for place in order:
+        packed <<= np.uint64(bits[place])
+        packed |= ranks[place]
+    packed.sort()
+    packed = packed[np.concatenate(([True], packed[1:] != packed[:-1]))[: len(packed)]]
+    found = [*ranks]
+    for place in reversed(order):
+        found[place] = (packed & np.uint64((1 << bits[place]) - 1)).astype(np.uint32)
+        packed >>= np.uint64(bits[place])
+    return found
 
 
 def latest(ends: Keys) -> Keys:
@@ -280,20 +363,14 @@ def by_end(ends: Keys) -> Keys:
 def fill(name: bytes, keys: Keys, records: KeyValueStore) -> None:
     """Write sorted keys as the blocks of an order that has none."""
     width = keys.shape[1]
-    blocks = _blocks(name, keys, (FULL - _SPARE) // width)
-    while writes := dict(islice(blocks, _BLOCKS)):
-        records.commit(writes)
-        records.show()
-
-
-def _blocks(name: bytes, keys: Keys, size: int) -> Iterator[tuple[bytes, bytes]]:
-    for first in range(0, len(keys), size):
-        body = keys[first : first + size].tobytes()
-        yield name + (body[: keys.shape[1]] if first else bytes(keys.shape[1])), body
-
-
-def _rows(keys: bytearray, width: int) -> Keys:
-    return np.frombuffer(keys, dtype=np.uint8).reshape(-1, width)
+    size = (FULL - _SPARE) // width * width
+    for first in range(0, len(keys), _BLOCKS * size // width):
+        raw = keys[first : first + _BLOCKS * size // width].tobytes()
+        bodies = [raw[at : at + size] for at in range(0, len(raw), size)]
+        borders = [name + body[:width] for body in bodies]
+        if first == 0:
+            borders[0] = name + bytes(width)
+        records.fill((borders, bodies))
 
 
 def _once(rows: Keys, width: int) -> Keys:

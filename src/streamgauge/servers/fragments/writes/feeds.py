@@ -1,161 +1,28 @@
-"""Data sets filled from files and from streams, and the sweep of facts that ended, while the server is up."""
+"""Data sets filled from streams, and the sweep of facts that ended, while the server is up."""
 
 import asyncio
 import logging
-import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from io import BytesIO
-from pathlib import Path
 from queue import Empty, Full, Queue
 from threading import Event, Thread
 from typing import Final, TypeAlias
 
-import pyoxigraph as ox
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from streamgauge.formats.lines import Input
-from streamgauge.formats.streams.format import FormatError, Relabel, ending, open_bytes, parse, parse_open
 from streamgauge.model.element import StreamElement
 from streamgauge.model.fact import Fact
 from streamgauge.model.phrases import counted
 from streamgauge.model.terms import Term, Triple
-from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Quad, named_quad
-from streamgauge.servers.fragments.annotations import method
-from streamgauge.servers.fragments.annotations.implicit import SAME_AS
-from streamgauge.servers.fragments.labels import Label, LabelError, Style, label_predicates, latest_ends, read_labels
+from streamgauge.servers.fragments.labels import Label, LabelError
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.store import DamagedStoreError, FullError
-from streamgauge.servers.fragments.store.indexed import Store
 from streamgauge.servers.fragments.writes import FactDraft
 from streamgauge.servers.fragments.writes.queue import sweep_beside
 from streamgauge.servers.http.server import PromptAnswer
 from streamgauge.sources import Source, SourceError
-
-BLOCK: Final = 2**20
-"""Bytes that are searched at once."""
-
-RESERVED: Final = frozenset({"health", "metrics", "."})
-"""Names that no data set may have, as something else is there."""
-
-
-def name_of(path: Path) -> str:
-    """The name of a file's data set: what is before its first ending."""
-    name = path.name.split(".")[0]
-    if not name or name in RESERVED:
-        raise FormatError(f"{path}: a data set cannot be named {name!r}: rename the file")
-    return name
-
-
-def read_quads(path: Path) -> Iterator[Quad]:
-    """The quads of an RDF file by its ending; FormatError names file and line."""
-    relabel = Relabel("s")
-    return (named_quad(quad, relabel) for quad in parse(path, _syntax(path)))
-
-
-def _syntax(path: Path) -> ox.RdfFormat:
-    """The syntax of an RDF file by its ending; FormatError for others."""
-    syntax = ox.RdfFormat.from_extension(ending(path).removeprefix(".").replace("owl", "rdf"))
-    if syntax is None:
-        raise FormatError(
-            f"{path}: no RDF format has the ending {ending(path)!r}: use .nq, .trig, .nt, .ttl, .jsonld or .rdf"
-        )
-    return syntax
-
-
-def load(path: Path, store: Store, style: Style, at: int | None = None) -> int:
-    """Fill an empty store with a file's quads; how many there are.
-
-    A file in which no label is mentioned is read as it comes. Where facts are annotated in graphs, the labels are read
-    first, and then all as it comes; else the file is held in memory once, to tell which quads end with which label.
-    """
-    own = label_predicates(style.vocabulary)
-    if not _mentions(path, own):
-        return store.load(((quad, None) for quad in read_quads(path)), at)
-    if style.method != "graphs":
-        return store.load(ending_quads(list(read_quads(path)), style), at)
-    ends = _labelled(_label_quads(path, own), style)
-    return store.load(((quad, _named_end(quad, ends)) for quad in read_quads(path)), at)
-
-
-def _label_quads(path: Path, own: Collection[Term]) -> list[Quad]:
-    """The quads by which others end: labels, and terms that are the same.
-
-    Of a file with a quad on each line only the lines are parsed that may be one, unless they have blank nodes, which
-    are named as all of the file is read.
-    """
-    syntax, wanted = _syntax(path), {*own, SAME_AS}
-    if syntax in (ox.RdfFormat.N_QUADS, ox.RdfFormat.N_TRIPLES):
-        lines = b"".join(_lines_with([term[1:-1].encode() for term in wanted], path))
-        if b"_:" not in lines:
-            relabel = Relabel("s")
-            with suppress(FormatError):  # the whole file is read then, which tells the line
-                quads = [named_quad(quad, relabel) for quad in parse_open(BytesIO(lines), str(path), syntax)]
-                return [quad for quad in quads if quad[1] in wanted]
-    return [quad for quad in read_quads(path) if quad[1] in wanted]
-
-
-def _lines_with(names: Sequence[bytes], path: Path) -> Iterator[bytes]:
-    """The lines of a file in which one of the names is somewhere."""
-    named, rest = re.compile(b"|".join(map(re.escape, names))), b""
-    with open_bytes(path) as file:
-        while block := file.read(BLOCK):
-            block, end = rest + block, 0
-            rest = block[block.rfind(b"\n") + 1 :]
-            while found := named.search(block, end, len(block) - len(rest)):
-                start, end = block.rfind(b"\n", 0, found.start()) + 1, block.find(b"\n", found.end()) + 1
-                yield block[start:end]
-    if named.search(rest):
-        yield rest
-
-
-def _named_end(quad: Quad, ends: Mapping[Term, int | None]) -> int | None:
-    """When a quad ends: with the label of its graph, subject or predicate."""
-    for term in (quad[3], quad[0], quad[1]):
-        if term in ends:
-            return ends[term]
-    return None
-
-
-def _mentions(path: Path, own: Collection[Term]) -> bool:
-    """Whether the namespace of one of the IRIs is somewhere in the file, as it has to be in each format."""
-    spaces = {re.sub(r"[^/#:]*$", "", term[1:-1]).encode() for term in own}
-    longest, before = max(map(len, spaces)), b""
-    with open_bytes(path) as file:
-        while block := file.read(BLOCK):
-            if any(space in before + block for space in spaces):
-                return True
-            before = block[-longest:]
-    return False
-
-
-def ending_quads(quads: Sequence[Quad], style: Style) -> list[ExpiringQuad]:
-    """Each quad once, with when it ends: with the label of its graph, subject or predicate, else with its fact."""
-    ends = _labelled(quads, style)
-    facts = method(style.method).facts(quads, style)
-    said = dict(latest_ends(((*fact.triple, DEFAULT), fact.final) for fact in facts))
-    return [(quad, _end(quad, ends, said)) for quad in dict.fromkeys(quads)]
-
-
-def _end(quad: Quad, ends: dict[Term, int | None], said: dict[Quad, int | None]) -> int | None:
-    return _named_end(quad, ends) if any(term in ends for term in (quad[3], *quad[:2])) else said.get(quad)
-
-
-def _labelled(quads: Sequence[Quad], style: Style) -> dict[Term, int | None]:
-    """The subjects with a label, interval nodes and terms owl:sameAs such a subject included, with their last end."""
-    read, vocabulary = read_labels(quads, style), style.vocabulary
-    subjects = dict.fromkeys(quad[0] for quad in quads if quad[1] in label_predicates(vocabulary))
-    ends = {subject: _latest([final for _, final in read.of(subject)]) for subject in subjects if read.of(subject)}
-    nodes = {o: ends[s] for s, p, o, _ in quads if p == vocabulary.interval and s in ends}
-    same = {s: ends[o] for s, p, o, _ in quads if p == SAME_AS and o in ends}
-    return {**ends, **nodes, **same}
-
-
-def _latest(finals: Sequence[int | None]) -> int | None:
-    known = [final for final in finals if final is not None]
-    return max(known) if len(known) == len(finals) else None
-
 
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 Say: TypeAlias = Callable[[str], None]

@@ -1,0 +1,251 @@
+"""Data sets filled from files: quads in every format, and when annotated ones end.
+
+Most lines of N-Quads and N-Triples are written as their terms are kept: no escape, an IRI of plain characters, a
+language tag in lower case. One regular expression, which accepts no other lines, reads these ten thousand at a time;
+all others are given to the parser. A line of these formats is read alike whatever stands before it.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from io import BufferedReader, BytesIO
+from itertools import islice
+from pathlib import Path
+from typing import IO, Final, cast
+
+import pyoxigraph as ox
+
+from streamgauge.formats.streams.format import FormatError, Relabel, ending, open_bytes, parse, parse_open
+from streamgauge.model.terms import Term
+from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Quad, named_quad
+from streamgauge.servers.fragments.annotations import method
+from streamgauge.servers.fragments.annotations.implicit import SAME_AS
+from streamgauge.servers.fragments.labels import Style, label_predicates, latest_ends, read_labels
+from streamgauge.servers.fragments.store.indexed import Store
+from streamgauge.servers.fragments.store.quad_keys import BATCH, QuadBatch
+
+BLOCK: Final = 2**20
+"""Bytes that are searched at once."""
+
+_PART: Final = 8 * BLOCK
+"""Bytes of lines that are read at once."""
+
+RESERVED: Final = frozenset({"health", "metrics", "."})
+"""Names that no data set may have, as something else is there."""
+
+
+def name_of(path: Path) -> str:
+    """The name of a file's data set: what is before its first ending."""
+    name = path.name.split(".")[0]
+    if not name or name in RESERVED:
+        raise FormatError(f"{path}: a data set cannot be named {name!r}: rename the file")
+    return name
+
+
+def read_quads(path: Path) -> Iterator[Quad]:
+    """The quads of an RDF file by its ending; FormatError names file and line."""
+    relabel = Relabel("s")
+    return (named_quad(quad, relabel) for quad in parse(path, _syntax(path)))
+
+
+def read_parts(path: Path) -> Iterator[Sequence[Quad]]:
+    """The quads of ``read_quads``, many together."""
+    if (syntax := _syntax(path)) in _LINES:
+        yield from _line_parts(path, syntax)
+        return
+    rest = read_quads(path)
+    while part := list(islice(rest, BATCH)):
+        yield part
+
+
+_PLAIN: Final = r"[A-Za-z0-9._~!$&'()*+,;=:@/?-]*+(?:%[0-9A-Fa-f]{2}[A-Za-z0-9._~!$&'()*+,;=:@/?-]*+)*+"
+_IRI: Final = rf"<(?:https?://[A-Za-z0-9.-]++(?::[0-9]{{1,5}})?(?=[/?#>])|urn:[A-Za-z0-9]++:){_PLAIN}(?:#{_PLAIN})?>"
+_BLANK: Final = "_:[A-Za-z0-9]++"
+_OTHERWISE: Final = r"(?!<http://www\.w3\.org/(?:2001/XMLSchema#string|1999/02/22-rdf-syntax-ns#(?:dirL|l)angString)>)"
+_TEXT: Final = r'"[^"\\\x00-\x1f\x7f\ufffe\uffff]*+"' + rf"(?:@[a-z]{{2,3}}(?:-[a-z]{{2}})?|\^\^{_OTHERWISE}{_IRI})?"
+_LINES: Final = {
+    syntax: re.compile(rf"^({_IRI}|{_BLANK}) ({_IRI}) ({_IRI}|{_TEXT}|{_BLANK}){graph} ?\.\r?\n", re.MULTILINE)
+    for syntax, graph in (
+        (ox.RdfFormat.N_QUADS, rf"(?: ({_IRI}|{_BLANK}))?"),
+        (ox.RdfFormat.N_TRIPLES, "()"),
+    )
+}
+"""Lines that are written as their terms are kept, in four groups; the last is empty for the default graph."""
+
+
+def _line_parts(path: Path, syntax: ox.RdfFormat) -> Iterator[Sequence[Quad]]:
+    """The quads of a file of lines; where there is a mistake in it, the parser reads it all and tells the line."""
+    naming = Relabel("s")
+    try:
+        with open_bytes(path) as file:
+            for block in _blocks(file):
+                yield _block_quads(block, str(path), syntax, naming)
+    except (FormatError, OSError, EOFError):
+        for _ in parse(path, syntax):
+            pass
+        raise
+
+
+def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+    """What is in a file, some whole lines together; the last line ends too."""
+    rest = b""
+    while block := file.read(_PART):
+        end = block.rfind(b"\n") + 1
+        if end:
+            yield rest + block[:end]
+            rest = block[end:]
+        else:
+            rest += block
+    if rest:
+        yield rest + b"\n"
+
+
+def _block_quads(block: bytes, place: str, syntax: ox.RdfFormat, naming: Relabel) -> list[Quad]:
+    """The quads of whole lines."""
+    try:
+        text = block.decode()
+    except UnicodeDecodeError:
+        return _parsed(block, place, syntax, naming)
+    quads: list[Quad] = _LINES[syntax].findall(text)
+    many = text.count("\n")
+    if len(quads) == many:
+        return [_named(quad, naming) for quad in quads] if "_:" in text else quads
+    return _mixed(text, place, syntax, naming) if 2 * len(quads) > many else _parsed(block, place, syntax, naming)
+
+
+def _mixed(text: str, place: str, syntax: ox.RdfFormat, naming: Relabel) -> list[Quad]:
+    """The quads of lines some of which only the parser reads."""
+    quads: list[Quad] = []
+    line, at, left = _LINES[syntax], 0, 0
+    while at < len(text):
+        found = line.match(text, at)
+        if found is None:
+            at = text.index("\n", at) + 1
+            continue
+        if left < at:
+            quads += _parsed(text[left:at].encode(), place, syntax, naming)
+        quads.append(_named(cast(Quad, found.groups("")), naming))
+        at = left = found.end()
+    return quads + _parsed(text[left:].encode(), place, syntax, naming)
+
+
+def _parsed(lines: bytes, place: str, syntax: ox.RdfFormat, naming: Relabel) -> list[Quad]:
+    """The quads of whole lines, as the parser reads them; FormatError with a line that counts from the first."""
+    file = BufferedReader(BytesIO(lines))
+    return [named_quad(quad, naming) for quad in parse_open(file, place, syntax)]
+
+
+def _named(quad: Quad, naming: Relabel) -> Quad:
+    """A quad as it was written; blank nodes get the names of their document, as ``named_quad`` gives them."""
+    s, p, o, g = quad
+    graph = naming.blank(g) if g[:1] == "_" else g
+    return naming.blank(s) if s[0] == "_" else s, p, naming.blank(o) if o[0] == "_" else o, graph
+
+
+def _syntax(path: Path) -> ox.RdfFormat:
+    """The syntax of an RDF file by its ending; FormatError for others."""
+    syntax = ox.RdfFormat.from_extension(ending(path).removeprefix(".").replace("owl", "rdf"))
+    if syntax is None:
+        raise FormatError(
+            f"{path}: no RDF format has the ending {ending(path)!r}: use .nq, .trig, .nt, .ttl, .jsonld or .rdf"
+        )
+    return syntax
+
+
+def load(path: Path, store: Store, style: Style, at: int | None = None) -> int:
+    """Fill an empty store with a file's quads; how many there are.
+
+    A file in which no label is mentioned is read as it comes. Where facts are annotated in graphs, the labels are read
+    first, and then all as it comes; else the file is held in memory once, to tell which quads end with which label.
+    """
+    own = label_predicates(style.vocabulary)
+    if not _mentions(path, own):
+        return store.load_batches(map(QuadBatch, read_parts(path)), at)
+    if style.method != "graphs":
+        return store.load(ending_quads(list(read_quads(path)), style), at)
+    ends = _labelled(_label_quads(path, own), style)
+    return store.load_batches((QuadBatch(part, _ends(part, ends)) for part in read_parts(path)), at)
+
+
+def _ends(quads: Sequence[Quad], ends: Mapping[Term, int | None]) -> list[tuple[int, int]]:
+    """The places of the quads that end, and when."""
+    found = [(place, _named_end(quad, ends)) for place, quad in enumerate(quads)]
+    return [(place, end) for place, end in found if end is not None]
+
+
+def _label_quads(path: Path, own: Collection[Term]) -> list[Quad]:
+    """The quads by which others end: labels, and terms that are the same.
+
+    Of a file with a quad on each line only the lines are parsed that may be one, unless they have blank nodes, which
+    are named as all of the file is read.
+    """
+    syntax, wanted = _syntax(path), {*own, SAME_AS}
+    if syntax in _LINES:
+        lines = b"".join(_lines_with([term[1:-1].encode() for term in wanted], path))
+        if b"_:" not in lines:
+            relabel = Relabel("s")
+            with suppress(FormatError):  # the whole file is read then, which tells the line
+                quads = [named_quad(quad, relabel) for quad in parse_open(BytesIO(lines), str(path), syntax)]
+                return [quad for quad in quads if quad[1] in wanted]
+    return [quad for part in read_parts(path) for quad in part if quad[1] in wanted]
+
+
+def _lines_with(names: Sequence[bytes], path: Path) -> Iterator[bytes]:
+    """The lines of a file in which one of the names is somewhere."""
+    named, rest = re.compile(b"|".join(map(re.escape, names))), b""
+    with open_bytes(path) as file:
+        while block := file.read(BLOCK):
+            block, end = rest + block, 0
+            rest = block[block.rfind(b"\n") + 1 :]
+            while found := named.search(block, end, len(block) - len(rest)):
+                start, end = block.rfind(b"\n", 0, found.start()) + 1, block.find(b"\n", found.end()) + 1
+                yield block[start:end]
+    if named.search(rest):
+        yield rest
+
+
+def _named_end(quad: Quad, ends: Mapping[Term, int | None]) -> int | None:
+    """When a quad ends: with the label of its graph, subject or predicate."""
+    for term in (quad[3], quad[0], quad[1]):
+        if term in ends:
+            return ends[term]
+    return None
+
+
+def _mentions(path: Path, own: Collection[Term]) -> bool:
+    """Whether the namespace of one of the IRIs is somewhere in the file, as it has to be in each format."""
+    spaces = {re.sub(r"[^/#:]*$", "", term[1:-1]).encode() for term in own}
+    longest, before = max(map(len, spaces)), b""
+    with open_bytes(path) as file:
+        while block := file.read(BLOCK):
+            if any(space in before + block for space in spaces):
+                return True
+            before = block[-longest:]
+    return False
+
+
+def ending_quads(quads: Sequence[Quad], style: Style) -> list[ExpiringQuad]:
+    """Each quad once, with when it ends: with the label of its graph, subject or predicate, else with its fact."""
+    ends = _labelled(quads, style)
+    facts = method(style.method).facts(quads, style)
+    said = dict(latest_ends(((*fact.triple, DEFAULT), fact.final) for fact in facts))
+    return [(quad, _end(quad, ends, said)) for quad in dict.fromkeys(quads)]
+
+
+def _end(quad: Quad, ends: dict[Term, int | None], said: dict[Quad, int | None]) -> int | None:
+    return _named_end(quad, ends) if any(term in ends for term in (quad[3], *quad[:2])) else said.get(quad)
+
+
+def _labelled(quads: Sequence[Quad], style: Style) -> dict[Term, int | None]:
+    """The subjects with a label, interval nodes and terms owl:sameAs such a subject included, with their last end."""
+    read, vocabulary = read_labels(quads, style), style.vocabulary
+    subjects = dict.fromkeys(quad[0] for quad in quads if quad[1] in label_predicates(vocabulary))
+    ends = {subject: _latest([final for _, final in read.of(subject)]) for subject in subjects if read.of(subject)}
+    nodes = {o: ends[s] for s, p, o, _ in quads if p == vocabulary.interval and s in ends}
+    same = {s: ends[o] for s, p, o, _ in quads if p == SAME_AS and o in ends}
+    return {**ends, **nodes, **same}
+
+
+def _latest(finals: Sequence[int | None]) -> int | None:
+    known = [final for final in finals if final is not None]
+    return max(known) if len(known) == len(finals) else None
