@@ -1,6 +1,6 @@
 """From algebra to running operators; what cannot run is refused by name."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias, TypeVar
@@ -12,6 +12,7 @@ from streamgauge.incremental.bands import band
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.common_groups import CommonGroup, CommonGroups, threshold
 from streamgauge.incremental.conditions import Batch, conjuncts, is_fast, reads_patterns, variables_of
+from streamgauge.incremental.equalities import equality
 from streamgauge.incremental.operators import (
     Both,
     Compute,
@@ -150,21 +151,23 @@ class Builder:
         return self._kept(built, late, [each for part in parts for each in firm(part)]) if late else built
 
     def _pieces(self, part: al.Pattern, conditions: Sequence[al.Expression]) -> Sequence[al.Pattern]:
-        """Triple patterns that only a comparison of values connects, apart: they are joined by the order of these."""
+        """Triple patterns that only a comparison of values connects, apart: they are joined by these."""
         found = leaf(part)
         if self.narrow or self.domain is not None or found is None or isinstance(found.graph, al.Var):
             return (part,)
         pieces = disconnected(found.bgp)
         scopes = [block_names(piece) for piece in pieces]
-        if not any(band(conditions, one, two)[0] for at, one in enumerate(scopes) for two in scopes[:at]):
+        if not any(_compares(conditions, one, two) for at, one in enumerate(scopes) for two in scopes[:at]):
             return (part,)
         return [piece if found.graph is None else al.Graph(found.graph, piece) for piece in pieces]
 
     def _joined(self, left: Operator, right: Operator, late: list[al.Expression], kept: Needed) -> Operator:
-        """The join of two sides; conditions that compare values of both are taken out of ``late``."""
-        found, rest = band(late, left.variables, right.variables) if late else (None, late)
+        """The join of two sides; conditions that compare the order of values of both are taken out of ``late``."""
+        sides = left.variables, right.variables
+        equal = equality(late, *sides)
+        found, rest = band(late, *sides) if late and equal is None else (None, late)
         if found is None or Merge(left, right).loose:
-            return self._with(JoinRows(left, right, self.effort))
+            return self._with(JoinRows(left, right, self.effort, equal))
         names, both = kept.union(*map(reads, rest)), {*left.variables, *right.variables}
         tested = [each for each in rest if is_fast(each) and both.issuperset(variables_of(each))]
         late[:] = [each for each in rest if each not in tested]
@@ -429,6 +432,11 @@ def picked(operator: Operator, names: tuple[str, ...]) -> Operator:
 
 def _same_pattern(pattern: al.Pattern) -> al.Pattern:
     return pattern
+
+
+def _compares(conditions: Sequence[al.Expression], lefts: Collection[str], rights: Collection[str]) -> bool:
+    """Whether a condition compares a value of one side of a join with one of the other."""
+    return equality(conditions, lefts, rights) is not None or band(conditions, lefts, rights)[0] is not None
 
 
 def _takes(part: al.Pattern, condition: al.Expression) -> bool:
