@@ -1,4 +1,4 @@
-"""Equal terms of two sides of a join, found by their values: changes are those of the definition, and few are looked at.
+"""Equal terms of two sides of a join, found by their values: changes are the definition's, and few rows are looked at.
 
 The values are of all kinds, and some that are equal in one datatype and not in another.
 """

@@ -29,7 +29,7 @@ from streamgauge.incremental.operators import (
     Unique,
 )
 from streamgauge.incremental.paths import START, GraphNodes, PathSolutions, Reachability
-from streamgauge.incremental.plan import BgpRequest, disconnected, firm, pushable, semijoined
+from streamgauge.incremental.plan import BgpRequest, disconnected, firm, pushable, semijoined, stars, witnessed
 from streamgauge.incremental.rewrite import (
     HIDDEN,
     Normaliser,
@@ -99,6 +99,7 @@ class Builder:
             case al.Project(pattern=inner, variables=variables):
                 return self._project(inner, names_of(variables))
             case al.Distinct(pattern=inner):
+                inner = inner if self.narrow or self.domain is not None else witnessed(inner)
                 names = tuple(sorted(scope(inner).union(self._hidden)))
                 return self._with(Unique(picked(self.build(inner, scope(inner)), names)))
             case al.Group():
@@ -155,9 +156,12 @@ class Builder:
         found = leaf(part)
         if self.narrow or self.domain is not None or found is None or isinstance(found.graph, al.Var):
             return (part,)
-        pieces = disconnected(found.bgp)
-        scopes = [block_names(piece) for piece in pieces]
-        if not any(_compares(conditions, one, two) for at, one in enumerate(scopes) for two in scopes[:at]):
+        equal, ordered = stars(found.bgp), disconnected(found.bgp)
+        if _compare(equal, lambda *sides: equality(conditions, *sides) is not None):
+            pieces = equal
+        elif _compare(ordered, lambda *sides: band(conditions, *sides)[0] is not None):
+            pieces = ordered
+        else:
             return (part,)
         return [piece if found.graph is None else al.Graph(found.graph, piece) for piece in pieces]
 
@@ -434,9 +438,10 @@ def _same_pattern(pattern: al.Pattern) -> al.Pattern:
     return pattern
 
 
-def _compares(conditions: Sequence[al.Expression], lefts: Collection[str], rights: Collection[str]) -> bool:
-    """Whether a condition compares a value of one side of a join with one of the other."""
-    return equality(conditions, lefts, rights) is not None or band(conditions, lefts, rights)[0] is not None
+def _compare(pieces: Sequence[al.BGP], compares: Callable[[Collection[str], Collection[str]], bool]) -> bool:
+    """Whether something of one piece is compared with something of another."""
+    scopes = [block_names(piece) for piece in pieces]
+    return any(compares(one, two) for at, one in enumerate(scopes) for two in scopes[:at])
 
 
 def _takes(part: al.Pattern, condition: al.Expression) -> bool:
