@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from math import log
 from pathlib import Path
@@ -27,7 +27,7 @@ from benchmarks.measure import RUNS, OneOf, own_cost, own_cpu, parser
 from benchmarks.results import ResultTable
 from streamgauge.engines import live
 from streamgauge.model.element import StreamElement
-from streamgauge.model.query import ContinuousQuery, StreamWindow
+from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.query import parse_sparql
@@ -37,6 +37,16 @@ STREAM: Final = "urn:shape:stream"
 PREFIX: Final = "urn:shape:"
 WAYS: Final = dict(zip(("close", "sliding", "change"), RUNS, strict=True))
 """Ways to report by name: tumbling, sliding, content change."""
+
+WINDOWS: Final[dict[str, Callable[[Window], tuple[StreamWindow, ...]]]] = {
+    "time": lambda window: (StreamWindow(STREAM, window),),
+    "count": lambda window: (StreamWindow(STREAM, Window(window.size // 50, window.slide // 50, "count")),),
+    "named": lambda window: (
+        StreamWindow(STREAM, window, f"{PREFIX}long"),
+        StreamWindow(STREAM, Window(window.size // 5, min(window.slide, window.size // 5)), f"{PREFIX}short"),
+    ),
+}
+"""The windows of a shape, made of the window (ms) of the way to report: a triple of a count-based one is 50 ms."""
 
 LARGER: Final = 16
 LARGER_PRODUCT: Final = 4
@@ -72,6 +82,7 @@ class QueryShape:
     data: str = "uniform"
     static: bool = False
     product: bool = False
+    windows: str = "time"
 
     @property
     def text(self) -> str:
@@ -117,7 +128,7 @@ def _number(value: float, kind: str) -> str:
 def question(shape: QueryShape, way: str, floors: int) -> tuple[ContinuousQuery, Semantics]:
     """The query beside its static data (``floors`` rooms with a floor), and the semantics of the way to report."""
     _, semantics, window = WAYS[way]
-    query = ContinuousQuery(parse_sparql(shape.text), (StreamWindow(STREAM, window),), sparql=shape.text)
+    query = ContinuousQuery(parse_sparql(shape.text), WINDOWS[shape.windows](window), sparql=shape.text)
     if shape.static:
         rooms = ((f"<{PREFIX}r{n}>", f"<{PREFIX}floor>", _number(n % 10, "integer")) for n in range(floors))
         query = query.with_static(tuple(rooms))
