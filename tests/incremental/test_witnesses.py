@@ -1,4 +1,7 @@
-"""Parts of a pattern under DISTINCT that decide only whether a solution is there: as EXISTS they change no answer."""
+"""Parts of a pattern that show nothing: under DISTINCT they are asked for as EXISTS, else their solutions are counted.
+
+Neither changes an answer.
+"""
 
 from collections import Counter
 
@@ -7,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.incremental import Evaluator
-from streamgauge.incremental.plan import disconnected, stars, witnessed
+from streamgauge.incremental.plan import counted, disconnected, stars, witnessed
 from streamgauge.incremental.rewrite import Normaliser
 from streamgauge.model import algebra as al
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.query.traversal import every_pattern
 from tests.examples import examples
+from tests.incremental.test_bands import typed
 from tests.incremental.test_evaluator import play
 from tests.incremental.test_loose import defined
 
@@ -35,6 +39,18 @@ WHOLE = [
     "?s { ?s :to ?o . ?o :in ?r }",
     "?s ?p { ?s :in ?r . ?o :in ?r ; :to ?q . ?p :to ?q }",
     "?s { ?s :in ?r . ?o :in ?r FILTER EXISTS { ?o :note ?n } }",
+]
+
+
+COUNTED = [
+    "?r (COUNT(*) AS ?c) { ?s :in ?r . ?o :in ?r } GROUP BY ?r",
+    "?r (SUM(?v) AS ?c) (COUNT(DISTINCT ?v) AS ?d) { ?s :in ?r ; :value ?v . ?o :in ?r ; :note ?n } GROUP BY ?r",
+    "(COUNT(*) AS ?c) { ?s :in ?r . ?o :note ?n }",
+    "?s { ?s :in ?r . ?o :in ?r ; :note ?n }",
+    "?r (COUNT(*) AS ?c) { ?s :in ?r . ?o :in ?r ; :value ?w FILTER(?w > 0) } GROUP BY ?r HAVING(COUNT(*) > 1)",
+    "?v (COUNT(*) AS ?c) { ?s :value ?v ; :in ?r . ?o :in ?r ; :value ?w FILTER(?v = ?w) } GROUP BY ?v",
+    "?s ?e { ?s :in ?r . ?o :in ?r OPTIONAL { ?o :note ?e } }",
+    "?r (COUNT(*) AS ?c) { ?s :in ?r . ?o :in ?r { ?o :to ?t } UNION { ?s :note ?t } } GROUP BY ?r",
 ]
 
 
@@ -68,6 +84,39 @@ def test_stars_are_parts_that_share_no_more_than_objects():
     assert sorted(len(part.patterns) for part in disconnected(found)) == [1, 4]
 
 
+@pytest.mark.parametrize(
+    ("text", "needed", "wished"),
+    [
+        ("?s :in ?r . ?o :in ?r", "r", True),
+        ("?s :in ?r . ?o :in ?r", "s", True),
+        ("?s :in ?r . ?o :in ?r", "so", False),
+        ("?s :in ?r . ?o :in ?r ; :value ?w FILTER(?w > 1)", "s", True),
+        ("?s :in ?r ; :value ?v . ?o :in ?r ; :value ?w FILTER(?w > ?v)", "r", False),
+        ("?s :in ?r ; :to ?t", "r", False),
+        ("?s :in ?r . ?o :note ?n", "", True),
+    ],
+)
+def test_parts_that_no_other_part_needs_are_counted(text, needed, wished):
+    form = parse_sparql(f"PREFIX : <urn:> SELECT * {{ {text} }}")
+    block = next(each for each in every_pattern(form.pattern) if isinstance(each, al.BGP))
+    conditions = [each.condition for each in every_pattern(form.pattern) if isinstance(each, al.Filter)]
+    assert counted(stars(block), conditions, frozenset(needed)) is wished
+
+
+def test_pairs_of_a_key_are_counted_not_made():
+    """Of n subjects in one room n * n pairs are counted, and what is remembered for them does not grow."""
+    form = parse_sparql("SELECT ?r (COUNT(*) AS ?c) { ?s <urn:in> ?r . ?o <urn:in> ?r ; <urn:note> ?n } GROUP BY ?r")
+
+    def kept(subjects: int) -> int:
+        evaluator = Evaluator(form)
+        facts = [(f"<urn:s{n}>", f"<urn:{name}>", '"x"') for n in range(subjects) for name in ("in", "note")]
+        evaluator.change(facts, ())
+        assert evaluator.solutions() == {('"x"', typed("integer", subjects**2)[0]): 1}
+        return sum(held for name, held in evaluator.remembered().items() if name.startswith("JoinRows"))
+
+    assert kept(20) == kept(5) == 2
+
+
 FACTS = st.tuples(
     st.sampled_from("abcd"),
     st.sampled_from(["in", "note", "to", "value"]),
@@ -80,9 +129,9 @@ HISTORIES = st.lists(
 
 @pytest.mark.slow
 @examples(60, prove=6000)
-@given(st.sampled_from([*PARTED, *WHOLE]), HISTORIES)
-def test_changes_are_those_of_the_definition(text, history):
-    form = parse_sparql(f"PREFIX : <urn:> SELECT DISTINCT {text}")
+@given(st.sampled_from([*PARTED, *WHOLE, *COUNTED]), st.sampled_from(["DISTINCT ", ""]), HISTORIES)
+def test_changes_are_those_of_the_definition(text, distinct, history):
+    form = parse_sparql(f"PREFIX : <urn:> SELECT {distinct}{text}")
     evaluator, total = Evaluator(form), Counter()
     for there, delta in play(evaluator, history):
         total.update(delta)

@@ -29,7 +29,7 @@ from streamgauge.incremental.operators import (
     Unique,
 )
 from streamgauge.incremental.paths import START, GraphNodes, PathSolutions, Reachability
-from streamgauge.incremental.plan import BgpRequest, disconnected, firm, pushable, semijoined, stars, witnessed
+from streamgauge.incremental.plan import BgpRequest, counted, disconnected, firm, pushable, semijoined, stars, witnessed
 from streamgauge.incremental.rewrite import (
     HIDDEN,
     Normaliser,
@@ -129,7 +129,11 @@ class Builder:
 
     def _join(self, parts: Sequence[al.Pattern], conditions: Sequence[al.Expression], needed: Needed) -> Operator:
         """The join of the parts under conditions, each of them tested in the first leaf that can."""
-        parts = [piece for part in parts for piece in self._pieces(part, conditions)]
+        parts = [
+            piece
+            for at, part in enumerate(parts)
+            for piece in self._pieces(part, conditions, needed.union(*map(scope, (*parts[:at], *parts[at + 1 :]))))
+        ]
         early: dict[int, list[al.Expression]] = {at: [] for at in range(len(parts))}
         late: list[al.Expression] = []
         for condition in conditions:
@@ -151,17 +155,20 @@ class Builder:
         assert built is not None
         return self._kept(built, late, [each for part in parts for each in firm(part)]) if late else built
 
-    def _pieces(self, part: al.Pattern, conditions: Sequence[al.Expression]) -> Sequence[al.Pattern]:
-        """Triple patterns that only a comparison of values connects, apart: they are joined by these."""
+    def _pieces(self, part: al.Pattern, conditions: Sequence[al.Expression], needed: Needed) -> Sequence[al.Pattern]:
+        """Triple patterns apart that only a comparison of values connects, or of which some only count solutions.
+
+        The former are joined by these values; of the latter a row for each key is joined, however often it is there.
+        """
         found = leaf(part)
         if self.narrow or self.domain is not None or found is None or isinstance(found.graph, al.Var):
             return (part,)
-        equal, ordered = stars(found.bgp), disconnected(found.bgp)
-        if _compare(equal, lambda *sides: equality(conditions, *sides) is not None):
-            pieces = equal
-        elif _compare(ordered, lambda *sides: band(conditions, *sides)[0] is not None):
-            pieces = ordered
-        else:
+        apart, pieces = stars(found.bgp), disconnected(found.bgp)
+        if _compare(apart, lambda *sides: equality(conditions, *sides) is not None) or counted(
+            apart, conditions, needed
+        ):
+            pieces = apart
+        elif not _compare(pieces, lambda *sides: band(conditions, *sides)[0] is not None):
             return (part,)
         return [piece if found.graph is None else al.Graph(found.graph, piece) for piece in pieces]
 

@@ -343,6 +343,20 @@ def _witnesses(
     return kept, parted
 
 
+def counted(parts: Sequence[BGP], conditions: Iterable[Expression], needed: frozenset[str]) -> bool:
+    """Whether some of the parts have no variable alone that is needed, so that they only say how many solutions are.
+
+    A worked example: ``SELECT ?r (COUNT(*) AS ?c) { ?s :in ?r . ?o :in ?r } GROUP BY ?r``. With n subjects in a room
+    the join has n * n solutions. Both parts apart have one row for the room, n times, and so has their join.
+    """
+    within = [_all_of([part]) for part in parts]
+    read = [names for each in conditions if not any((names := expression_variables(each)) <= own for own in within)]
+    asked = frozenset[Var]().union(map(Var, needed), *read)
+    return len(parts) > 1 and any(
+        own & asked <= frozenset[Var]().union(*within[:at], *within[at + 1 :]) for at, own in enumerate(within)
+    )
+
+
 def _pieces(parts: Sequence[BGP]) -> int:
     """How many pieces parts fall into that share no variable."""
     return len(disconnected(BGP(tuple(chain.from_iterable(part.patterns for part in parts)))))
