@@ -2,7 +2,7 @@
 
 python -m benchmarks.shapes [SHAPE ...] [--ways close sliding change] [--subjects 500] [--jobs 1]
 
-Each shape is answered by `live` in a process of its own with ``--seconds`` of CPU a way, at ``--subjects`` subjects
+A few shapes are answered by `live` in a process, each with ``--seconds`` of CPU for a way, at ``--subjects`` subjects
 in 10 s of event time and at 16 times as many, in turn with the plain select; of several rounds the least counts, since
 load beside adds to CPU seconds too. Printed are CPU us a triple at the larger size, how many times the plain select's
 that is, and the growth: the exponent with which CPU grows in input and output together, where 1 is proportional. Where
@@ -18,9 +18,11 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import cache
+from itertools import chain, islice
 from math import log
 from pathlib import Path
 from typing import Any, Final
@@ -64,6 +66,11 @@ REPEATED_S: Final = 0.6
 """CPU s that were measured of a shape and way after which there is no other round."""
 
 ROUNDS: Final = 3
+"""How often a shape is measured at most."""
+
+TOGETHER: Final = 8
+"""How many shapes a process measures, one after the other."""
+
 STARTED_S: Final = 6.0
 """CPU s of starts after which there is no other round: a million static triples are taken in each time."""
 
@@ -131,10 +138,13 @@ def question(shape: QueryShape, way: str, floors: int) -> tuple[ContinuousQuery,
     """The query beside its static data (``floors`` rooms with a floor), and the semantics of the way to report."""
     _, semantics, window = WAYS[way]
     query = ContinuousQuery(parse_sparql(shape.text), WINDOWS[shape.windows](window), sparql=shape.text)
-    if shape.static:
-        rooms = ((f"<{PREFIX}r{n}>", f"<{PREFIX}floor>", _number(n % 10, "integer")) for n in range(floors))
-        query = query.with_static(tuple(rooms))
-    return query, semantics
+    return (query.with_static(_rooms(floors)) if shape.static else query), semantics
+
+
+@cache
+def _rooms(floors: int) -> tuple[Triple, ...]:
+    """The static data: rooms with a floor each."""
+    return tuple((f"<{PREFIX}r{n}>", f"<{PREFIX}floor>", _number(n % 10, "integer")) for n in range(floors))
 
 
 @dataclass(frozen=True)
@@ -223,11 +233,11 @@ def figures(shape: QueryShape, way: str, count: int) -> ShapeFigures:
     return ShapeFigures(*(min(costs, key=lambda each: each.cpu) for costs in zip(*rounds, strict=True)))
 
 
-def apart(shape: QueryShape, ways: list[str], count: int, seconds: int) -> Iterator[ShapeFigures | str]:
-    """The figures of each way, in a process of their own; a sentence where a way ends otherwise."""
-    while ways:
-        words = [sys.executable, "-m", "benchmarks.shapes", shape.name, "--subjects", str(count)]
-        words += ["--seconds", str(seconds), "--alone", "--ways", *ways]
+def apart(asked: list[tuple[str, str]], count: int, seconds: int) -> Iterator[ShapeFigures | str]:
+    """The figures of shapes and ways, in a process of their own; a sentence where one ends otherwise."""
+    while asked:
+        words = [sys.executable, "-m", "benchmarks.shapes", "--alone", "--subjects", str(count)]
+        words += ["--seconds", str(seconds), *(f"{name}/{way}" for name, way in asked)]
         done = subprocess.run(words, cwd=HOME.parent, capture_output=True, text=True, check=False)
         lines = done.stdout.splitlines()
         for line in lines:
@@ -235,7 +245,7 @@ def apart(shape: QueryShape, ways: list[str], count: int, seconds: int) -> Itera
         if not done.returncode:
             return
         yield f"over {seconds} s" if done.returncode < 0 else done.stderr.strip().splitlines()[-1]
-        ways = ways[len(lines) + 1 :]
+        asked = asked[len(lines) + 1 :]
 
 
 def judged(shape: QueryShape, way: str, count: int) -> str:
@@ -264,13 +274,18 @@ def judged(shape: QueryShape, way: str, count: int) -> str:
 
 
 def measure(chosen: list[QueryShape], ways: list[str], count: int, seconds: int, jobs: int) -> bool:
-    """Print the table, of ``jobs`` shapes that are measured at once; whether every shape is within the goals."""
+    """Print the table, measured by ``jobs`` processes at once; whether every shape is within the goals."""
     kept = True
     columns = ("shape", "start, CPU s", *(f"{way}: CPU us (times plain, growth)" for way in ways), "outcome")
+
+    def together(some: Sequence[QueryShape]) -> list[ShapeFigures | str]:
+        return list(apart([(shape.name, way) for shape in some for way in ways], count, seconds))
+
     with ResultTable("shapes", columns) as table, ThreadPoolExecutor(jobs) as pool:
-        all_figures = pool.map(lambda shape: list(apart(shape, ways, count, seconds)), chosen)
-        for shape, costs in zip(chosen, all_figures, strict=True):
-            found = dict(zip(ways, costs, strict=True))
+        parts = [chosen[at : at + TOGETHER] for at in range(0, len(chosen), TOGETHER)]
+        costs = chain.from_iterable(pool.map(together, parts))
+        for shape in chosen:
+            found = dict(zip(ways, islice(costs, len(ways)), strict=True))
             faults = [f"{way}: {fault}" for way, each in found.items() for fault in _faults(shape, each)]
             kept = kept and not faults
             starts = [each.large.start for each in found.values() if isinstance(each, ShapeFigures)]
@@ -289,22 +304,22 @@ def _cell(shape: QueryShape, found: ShapeFigures | str) -> str:
     return f"{found.each(shape):.2f} ({found.times(shape):.1f}, {found.growth:.2f})"
 
 
-def _alone(shape: QueryShape, ways: list[str], count: int, seconds: int) -> None:
-    """Print the figures of each way as a line of JSON, each within so many CPU seconds."""
-    for way in ways:
+def _alone(asked: list[str], count: int, seconds: int) -> None:
+    """Print the figures of each shape and way (``SHAPE/WAY``) as a line of JSON, each within so many CPU seconds."""
+    for name, way in (each.split("/") for each in asked):
         limit = int(own_cpu()) + seconds
         resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
-        print(json.dumps(asdict(figures(shape, way, count))), flush=True)
+        print(json.dumps(asdict(figures(shapes([name])[0], way, count))), flush=True)
 
 
 def main() -> int:
     command = parser(__doc__, ways=OneOf(WAYS), subjects=500, seconds=60, jobs=1, alone=False, judge=False)
     command.add_argument("shape", nargs="*")
     given = command.parse_args()
-    chosen = shapes(given.shape)
     if given.alone:
-        _alone(chosen[0], given.ways, given.subjects, given.seconds)
+        _alone(given.shape, given.subjects, given.seconds)
         return 0
+    chosen = shapes(given.shape)
     if given.judge:
         found = {
             f"{shape.name}, {way}": judged(shape, way, given.subjects // 10) for shape in chosen for way in given.ways
