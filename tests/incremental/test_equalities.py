@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.incremental import Evaluator
-from streamgauge.incremental.equalities import EqualIndex, Equality, equality
+from streamgauge.incremental.equalities import EqualIndex, EqualTerms, equality
 from streamgauge.model.algebra import Var
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
@@ -39,7 +39,7 @@ CONDITIONS = [
 @pytest.mark.parametrize("condition", ["?v = ?w", "sameTerm(?v, ?w)"])
 def test_all_values_that_are_equal_meet(condition):
     """Every value beside every other: none for which the condition holds is left out, and few more are met."""
-    assert equality([parsed(condition)], ("v",), ("w",)) == Equality(Var("v"), Var("w"))
+    assert equality([parsed(condition)], ("v",), ("w",)) == EqualTerms(Var("v"), Var("w"))
     holds = row_condition(parsed(condition), ("v", "w"))
     values = [*dict.fromkeys(VALUES + CLOSE)]
     index = EqualIndex(lambda _: (), lambda row: row[0], lambda row: row[0])
@@ -66,7 +66,9 @@ def test_conditions_that_do_not_part_the_sides_are_no_equality(condition):
 
 def test_a_variable_of_both_sides_is_of_neither():
     assert equality([parsed("?v = ?w")], ("v", "w"), ("w",)) is None
-    assert equality([parsed("?v = ?w"), parsed("?s = ?o")], ("v", "s"), ("v", "w", "o")) == Equality(Var("s"), Var("o"))
+    assert equality([parsed("?v = ?w"), parsed("?s = ?o")], ("v", "s"), ("v", "w", "o")) == EqualTerms(
+        Var("s"), Var("o")
+    )
 
 
 @pytest.mark.slow

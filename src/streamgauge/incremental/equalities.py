@@ -33,23 +33,23 @@ _OTHER: Final = BOOLEAN
 
 
 @dataclass(frozen=True, slots=True)
-class Equality:
+class EqualTerms:
     """Expressions over the left and over the right side of a join that are equal wherever rows meet."""
 
     left: Expression
     right: Expression
 
 
-def equality(conditions: Iterable[Expression], lefts: Collection[str], rights: Collection[str]) -> Equality | None:
+def equality(conditions: Iterable[Expression], lefts: Collection[str], rights: Collection[str]) -> EqualTerms | None:
     """The first of the conditions that has something of one side equal something of the other."""
     for each in conditions:
         if not isinstance(each, Call) or each.operator.upper() not in _EQUAL or reads_patterns(each):
             continue
         one, other = each.arguments
         if _between(one, other, lefts, rights):
-            return Equality(one, other)
+            return EqualTerms(one, other)
         if _between(other, one, lefts, rights):
-            return Equality(other, one)
+            return EqualTerms(other, one)
     return None
 
 

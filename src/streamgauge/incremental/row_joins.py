@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from streamgauge.incremental.bands import Band, band
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch, conjuncts
-from streamgauge.incremental.equalities import EqualIndex, Equality, equality, value_of
+from streamgauge.incremental.equalities import EqualIndex, EqualTerms, equality, value_of
 from streamgauge.incremental.operators import (
     PRESENT,
     Bag,
@@ -62,12 +62,12 @@ class Merge:
             left = tuple(row)
         return left + self.rest(right)
 
-    def indexes(self, found: Band | Equality | None = None) -> tuple[Index, Index]:
+    def indexes(self, found: Band | EqualTerms | None = None) -> tuple[Index, Index]:
         """Indexes of the rows on the left and on the right; those of a condition where no column is loose."""
         if self.loose:
             lefts, rights = zip(*self.loose, strict=True)
             return LooseIndex(self.left_key, lefts, rights), LooseIndex(self.right_key, rights, lefts)
-        if isinstance(found, Equality):
+        if isinstance(found, EqualTerms):
             left, right = value_of(found.left, self._names[0]), value_of(found.right, self._names[1])
             return EqualIndex(self.left_key, left, right), EqualIndex(self.right_key, right, left)
         if found is not None:
@@ -87,7 +87,9 @@ class Merge:
 class TwoSided(Stateful):
     """An operator that remembers the rows of both sides by the key that is bound on both, and by a condition."""
 
-    def __init__(self, left: Operator, right: Operator, merge: Merge, condition: Band | Equality | None = None) -> None:
+    def __init__(
+        self, left: Operator, right: Operator, merge: Merge, condition: Band | EqualTerms | None = None
+    ) -> None:
         self._left, self._right = left, right
         self._lefts, self._rights = merge.indexes(condition)
 
@@ -96,7 +98,7 @@ class JoinRows(TwoSided):
     """Join: the product rule, new left with old right and all left with new right; of pairs that may be equal."""
 
     def __init__(
-        self, left: Operator, right: Operator, effort: EvaluationBudget, equal: Equality | None = None
+        self, left: Operator, right: Operator, effort: EvaluationBudget, equal: EqualTerms | None = None
     ) -> None:
         self._merge, self._effort = Merge(left, right), effort
         super().__init__(left, right, self._merge, equal)
@@ -205,7 +207,7 @@ class Matching(TwoSided):
         output: MatchOutput,
         variables: tuple[str, ...],
         effort: EvaluationBudget,
-        condition: Band | Equality | None = None,
+        condition: Band | EqualTerms | None = None,
     ) -> None:
         left, right = sides
         super().__init__(left, right, merge, condition)
@@ -325,7 +327,7 @@ class PerRow(Matching):
         variables: tuple[str, ...],
         effort: EvaluationBudget,
         test: Test | None = None,
-        condition: Band | Equality | None = None,
+        condition: Band | EqualTerms | None = None,
     ) -> None:
         super().__init__(sides, merge, output, variables, effort, condition)
         self._test = test
