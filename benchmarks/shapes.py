@@ -62,7 +62,7 @@ ROOM: Final = 4
 """Subjects of a room, unless all are in one."""
 
 CHAIN: Final = 100
-REPEATED_S: Final = 0.6
+REPEATED_S: Final = 0.4
 """CPU s that were measured of a shape and way after which there is no other round."""
 
 ROUNDS: Final = 3
@@ -71,7 +71,7 @@ ROUNDS: Final = 3
 TOGETHER: Final = 8
 """How many shapes a process measures, one after the other."""
 
-STARTED_S: Final = 6.0
+STARTED_S: Final = 1.0
 """CPU s of starts after which there is no other round: a million static triples are taken in each time."""
 
 TIMES: Final = 20
