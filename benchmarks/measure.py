@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import gc
 import re
+import resource
 import socket
 import threading
 import time
@@ -86,12 +87,18 @@ def own_cost() -> Iterator[Cost]:
     gc.collect()
     gc.freeze()
     found = Cost()
-    wall, spent = time.perf_counter(), time.process_time()
+    wall, spent = time.perf_counter(), own_cpu()
     try:
         yield found
     finally:
-        found.wall, found.cpu = time.perf_counter() - wall, time.process_time() - spent
+        found.wall, found.cpu = time.perf_counter() - wall, own_cpu() - spent
         gc.unfreeze()
+
+
+def own_cpu() -> float:
+    """User and system seconds of this process; ``process_time`` goes in steps of 4 ms under a limit of CPU time."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
 
 
 @contextmanager

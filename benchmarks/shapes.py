@@ -1,31 +1,37 @@
 """Shapes of queries: the cost of a triple for every shape of shapes.toml, and how the cost grows with the input.
 
-python -m benchmarks.shapes [SHAPE ...] [--ways close sliding change] [--subjects 500] [--seconds 60]
+python -m benchmarks.shapes [SHAPE ...] [--ways close sliding change] [--subjects 500] [--jobs 1]
 
-Each shape is answered by `live` in a process of its own with a limit of CPU seconds, at ``--subjects`` subjects in 10 s
-of event time and at 16 times as many. Printed are CPU us a triple at the larger size, how many times the plain select's
-that is, and the growth: the exponent with which CPU grows in input and output together, where 1 is proportional.
-``--judge`` has the answers at a tenth of the subjects judged by the definition instead. Exit code 1 for a shape that
-costs over 20 times the plain select, grows with over 1.1, is refused, or is judged otherwise than right.
+A few shapes are answered by `live` in a process, each with ``--seconds`` of CPU for a way, at ``--subjects`` subjects
+in 10 s of event time and at 16 times as many, in turn with the plain select; of several rounds the least counts, since
+load beside adds to CPU seconds too. Printed are CPU us a triple at the larger size, how many times the plain select's
+that is, and the growth: the exponent with which CPU grows in input and output together, where 1 is proportional. Where
+the output is not of the input's size (``product``) the larger size is 4 times the smaller, and both figures are told a
+triple or row. ``--judge`` has the answers at a tenth of the subjects judged by the definition instead. Exit code 1 for
+a shape that costs over 20 times the plain select, grows with over 1.1, is refused, or is judged otherwise than right.
 """
 
+import gc
 import json
 import resource
 import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import cache
+from itertools import chain, islice
 from math import log
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.measure import RUNS, OneOf, own_cost, parser
+from benchmarks.measure import RUNS, OneOf, own_cpu, parser
 from benchmarks.results import ResultTable
 from streamgauge.engines import live
 from streamgauge.model.element import StreamElement
-from streamgauge.model.query import ContinuousQuery, StreamWindow
+from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.query import parse_sparql
@@ -36,15 +42,37 @@ PREFIX: Final = "urn:shape:"
 WAYS: Final = dict(zip(("close", "sliding", "change"), RUNS, strict=True))
 """Ways to report by name: tumbling, sliding, content change."""
 
+WINDOWS: Final[dict[str, Callable[[Window], tuple[StreamWindow, ...]]]] = {
+    "time": lambda window: (StreamWindow(STREAM, window),),
+    "count": lambda window: (StreamWindow(STREAM, Window(window.size // 50, window.slide // 50, "count")),),
+    "named": lambda window: (
+        StreamWindow(STREAM, window, f"{PREFIX}long"),
+        StreamWindow(STREAM, Window(window.size // 5, min(window.slide, window.size // 5)), f"{PREFIX}short"),
+    ),
+}
+"""The windows of a shape, made of the window (ms) of the way to report: a triple of a count-based one is 50 ms."""
+
 LARGER: Final = 16
+LARGER_PRODUCT: Final = 4
+"""How many times as many subjects there are at the larger size; a product of two has 16 times the output."""
+
 DURATION_MS: Final = 10_000
 FLOORS: Final = 1_000_000
 ROOM: Final = 4
 """Subjects of a room, unless all are in one."""
 
 CHAIN: Final = 100
-REPEATED_S: Final = 1.0
-"""CPU s of measured starts and costs after which a process measures no more."""
+REPEATED_S: Final = 0.4
+"""CPU s that were measured of a shape and way after which there is no other round."""
+
+ROUNDS: Final = 3
+"""How often a shape is measured at most."""
+
+TOGETHER: Final = 8
+"""How many shapes a process measures, one after the other."""
+
+STARTED_S: Final = 1.0
+"""CPU s of starts after which there is no other round: a million static triples are taken in each time."""
 
 TIMES: Final = 20
 GROWTH: Final = 1.1
@@ -63,6 +91,7 @@ class QueryShape:
     data: str = "uniform"
     static: bool = False
     product: bool = False
+    windows: str = "time"
 
     @property
     def text(self) -> str:
@@ -108,11 +137,14 @@ def _number(value: float, kind: str) -> str:
 def question(shape: QueryShape, way: str, floors: int) -> tuple[ContinuousQuery, Semantics]:
     """The query beside its static data (``floors`` rooms with a floor), and the semantics of the way to report."""
     _, semantics, window = WAYS[way]
-    query = ContinuousQuery(parse_sparql(shape.text), (StreamWindow(STREAM, window),), sparql=shape.text)
-    if shape.static:
-        rooms = ((f"<{PREFIX}r{n}>", f"<{PREFIX}floor>", _number(n % 10, "integer")) for n in range(floors))
-        query = query.with_static(tuple(rooms))
-    return query, semantics
+    query = ContinuousQuery(parse_sparql(shape.text), WINDOWS[shape.windows](window), sparql=shape.text)
+    return (query.with_static(_rooms(floors)) if shape.static else query), semantics
+
+
+@cache
+def _rooms(floors: int) -> tuple[Triple, ...]:
+    """The static data: rooms with a floor each."""
+    return tuple((f"<{PREFIX}r{n}>", f"<{PREFIX}floor>", _number(n % 10, "integer")) for n in range(floors))
 
 
 @dataclass(frozen=True)
@@ -126,7 +158,10 @@ class ShapeCost:
 
 
 def cost(shape: QueryShape, way: str, count: int, floors: int = FLOORS) -> ShapeCost:
-    """Answer the stream of ``count`` subjects in this process; SystemExit where the engine refuses."""
+    """Answer the stream of ``count`` subjects in this process; SystemExit where the engine refuses.
+
+    What was there before is out of the collector's reach, and stays so: to look through it takes longer than a round.
+    """
     query, semantics = question(shape, way, floors)
     if refusal := live.refuse(query, semantics):
         raise SystemExit(refusal)
@@ -135,14 +170,17 @@ def cost(shape: QueryShape, way: str, count: int, floors: int = FLOORS) -> Shape
     def take(answer: Any) -> None:
         rows[0] += len(answer.added) + len(answer.removed)
 
-    with own_cost() as starting:
-        session = live.start(query, semantics, take)
-    with own_cost() as running:
-        for element in fed:
-            session.push(element)
-        session.advance(DURATION_MS)
+    gc.collect()
+    gc.freeze()
+    before = own_cpu()
+    session = live.start(query, semantics, take)
+    started = own_cpu()
+    for element in fed:
+        session.push(element)
+    session.advance(DURATION_MS)
+    done = own_cpu()
     session.close()
-    return ShapeCost(sum(len(element.added) for element in fed), rows[0], starting.cpu, running.cpu)
+    return ShapeCost(sum(len(element.added) for element in fed), rows[0], started - before, done - started)
 
 
 def growth(small: ShapeCost, large: ShapeCost) -> float:
@@ -152,17 +190,62 @@ def growth(small: ShapeCost, large: ShapeCost) -> float:
     return log(large.cpu / small.cpu) / log((large.triples + large.rows) / (small.triples + small.rows))
 
 
-def apart(shape: QueryShape, way: str, count: int, seconds: int) -> ShapeCost | str:
-    """The mean of several costs, in a process of its own; a sentence where it ends otherwise."""
-    words = [sys.executable, "-m", "benchmarks.shapes", shape.name, "--one", way, "--subjects", str(count)]
-    done = subprocess.run(
-        [*words, "--seconds", str(seconds)], cwd=HOME.parent, capture_output=True, text=True, check=False
-    )
-    if done.returncode < 0:
-        return f"over {seconds} s"
-    if done.returncode:
-        return done.stderr.strip().splitlines()[-1]
-    return ShapeCost(**json.loads(done.stdout))
+@dataclass(frozen=True)
+class ShapeFigures:
+    """The costs of a shape under a way to report: at one size, at the larger one, and the plain select's at that."""
+
+    small: ShapeCost
+    large: ShapeCost
+    plain: ShapeCost
+
+    @property
+    def growth(self) -> float:
+        """See ``growth``."""
+        return growth(self.small, self.large)
+
+    def each(self, shape: QueryShape) -> float:
+        """CPU us a triple at the larger size; a triple or row of a product."""
+        return _each(self.large, shape.product)
+
+    def times(self, shape: QueryShape) -> float:
+        """How many times the plain select's cost that is."""
+        return self.each(shape) / _each(self.plain, shape.product)
+
+    def faults(self, shape: QueryShape) -> list[str]:
+        """The goals that are not reached."""
+        return ["over 20 times"] * (self.times(shape) > TIMES) + ["grows"] * (self.growth > GROWTH)
+
+
+def _each(cost: ShapeCost, product: bool) -> float:
+    return 1e6 * cost.cpu / (cost.triples + cost.rows * product)
+
+
+def figures(shape: QueryShape, way: str, count: int) -> ShapeFigures:
+    """The least costs of several rounds in this process; SystemExit where the engine refuses."""
+    larger = count * (LARGER_PRODUCT if shape.product else LARGER)
+    asked = ((shape, count), (shape, larger), (shapes(["plain"])[0], larger))
+    rounds: list[list[ShapeCost]] = []
+    spent = started = 0.0
+    while spent < REPEATED_S and started < STARTED_S and len(rounds) < ROUNDS:
+        rounds.append([cost(each, way, size) for each, size in asked])
+        spent += sum(each.cpu for each in rounds[-1])
+        started += sum(each.start for each in rounds[-1])
+    return ShapeFigures(*(min(costs, key=lambda each: each.cpu) for costs in zip(*rounds, strict=True)))
+
+
+def apart(asked: list[tuple[str, str]], count: int, seconds: int) -> Iterator[ShapeFigures | str]:
+    """The figures of shapes and ways, in a process of their own; a sentence where one ends otherwise."""
+    while asked:
+        words = [sys.executable, "-m", "benchmarks.shapes", "--alone", "--subjects", str(count)]
+        words += ["--seconds", str(seconds), *(f"{name}/{way}" for name, way in asked)]
+        done = subprocess.run(words, cwd=HOME.parent, capture_output=True, text=True, check=False)
+        lines = done.stdout.splitlines()
+        for line in lines:
+            yield ShapeFigures(**{name: ShapeCost(**each) for name, each in json.loads(line).items()})
+        if not done.returncode:
+            return
+        yield f"over {seconds} s" if done.returncode < 0 else done.stderr.strip().splitlines()[-1]
+        asked = asked[len(lines) + 1 :]
 
 
 def judged(shape: QueryShape, way: str, count: int) -> str:
@@ -190,55 +273,53 @@ def judged(shape: QueryShape, way: str, count: int) -> str:
     return verdict.judgement.value if verdict.judgement.value == "right" else verdict.reason or verdict.judgement.value
 
 
-def measure(chosen: list[QueryShape], ways: list[str], count: int, seconds: int) -> bool:
-    """Print the table; whether every shape is within the goals."""
-    kept, plain = True, shapes(["plain"])[0]
-    columns = ("shape", "way", "start, CPU s", "CPU us a triple", "times plain", "growth", "outcome")
-    with ResultTable("shapes", columns) as table:
-        for way in ways:
-            base = apart(plain, way, LARGER * count, seconds)
-            if isinstance(base, str):
-                raise SystemExit(f"the plain select: {base}")
-            for shape in chosen:
-                small, large = (apart(shape, way, size, seconds) for size in (count, LARGER * count))
-                cells, right = _line(shape, small, large, base)
-                kept = kept and right
-                table.add(shape.name, way, *cells)
+def measure(chosen: list[QueryShape], ways: list[str], count: int, seconds: int, jobs: int) -> bool:
+    """Print the table, measured by ``jobs`` processes at once; whether every shape is within the goals."""
+    kept = True
+    columns = ("shape", "start, CPU s", *(f"{way}: CPU us (times plain, growth)" for way in ways), "outcome")
+
+    def together(some: Sequence[QueryShape]) -> list[ShapeFigures | str]:
+        return list(apart([(shape.name, way) for shape in some for way in ways], count, seconds))
+
+    with ResultTable("shapes", columns) as table, ThreadPoolExecutor(jobs) as pool:
+        parts = [chosen[at : at + TOGETHER] for at in range(0, len(chosen), TOGETHER)]
+        costs = chain.from_iterable(pool.map(together, parts))
+        for shape in chosen:
+            found = dict(zip(ways, islice(costs, len(ways)), strict=True))
+            faults = [f"{way}: {fault}" for way, each in found.items() for fault in _faults(shape, each)]
+            kept = kept and not faults
+            starts = [each.large.start for each in found.values() if isinstance(each, ShapeFigures)]
+            cells = (_cell(shape, each) for each in found.values())
+            table.add(shape.name, f"{max(starts, default=0):.2f}", *cells, "; ".join(faults))
     return kept
 
 
-def _line(
-    shape: QueryShape, small: ShapeCost | str, large: ShapeCost | str, plain: ShapeCost
-) -> tuple[tuple[str, ...], bool]:
-    """The cells of a shape, and whether it is within the goals."""
-    if isinstance(small, str) or isinstance(large, str):
-        said = small if isinstance(small, str) else large
-        return ("", "", "", "", str(said)), False
-    each, exponent = large.cpu / large.triples, growth(small, large)
-    times = each / (plain.cpu / plain.triples)
-    faults = ["over 20 times"] * (times > TIMES and not shape.product) + ["grows"] * (exponent > GROWTH)
-    cells = (f"{large.start:.2f}", f"{1e6 * each:.2f}", f"{times:.1f}", f"{exponent:.2f}", ", ".join(faults))
-    return cells, not faults
+def _faults(shape: QueryShape, found: ShapeFigures | str) -> list[str]:
+    return [found] if isinstance(found, str) else found.faults(shape)
 
 
-def _one(shape: QueryShape, way: str, count: int, seconds: int) -> None:
-    """Print the mean cost as JSON, within so many CPU seconds; the clock of CPU time may go in steps of 10 ms."""
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-    found = [cost(shape, way, count)]
-    while sum(one.start + one.cpu for one in found) < REPEATED_S:
-        found.append(cost(shape, way, count))
-    mean = replace(found[0], cpu=sum(one.cpu for one in found) / len(found))
-    print(json.dumps(vars(mean)))
+def _cell(shape: QueryShape, found: ShapeFigures | str) -> str:
+    if isinstance(found, str):
+        return ""
+    return f"{found.each(shape):.2f} ({found.times(shape):.1f}, {found.growth:.2f})"
+
+
+def _alone(asked: list[str], count: int, seconds: int) -> None:
+    """Print the figures of each shape and way (``SHAPE/WAY``) as a line of JSON, each within so many CPU seconds."""
+    for name, way in (each.split("/") for each in asked):
+        limit = int(own_cpu()) + seconds
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
+        print(json.dumps(asdict(figures(shapes([name])[0], way, count))), flush=True)
 
 
 def main() -> int:
-    command = parser(__doc__, ways=OneOf(WAYS), subjects=500, seconds=60, one=str, judge=False)
+    command = parser(__doc__, ways=OneOf(WAYS), subjects=500, seconds=60, jobs=1, alone=False, judge=False)
     command.add_argument("shape", nargs="*")
     given = command.parse_args()
-    chosen = shapes(given.shape)
-    if given.one:
-        _one(chosen[0], given.one, given.subjects, given.seconds)
+    if given.alone:
+        _alone(given.shape, given.subjects, given.seconds)
         return 0
+    chosen = shapes(given.shape)
     if given.judge:
         found = {
             f"{shape.name}, {way}": judged(shape, way, given.subjects // 10) for shape in chosen for way in given.ways
@@ -246,7 +327,7 @@ def main() -> int:
         for name, outcome in found.items():
             print(f"{name}: {outcome}", flush=True)
         return 0 if set(found.values()) == {"right"} else 1
-    return 0 if measure(chosen, given.ways, given.subjects, given.seconds) else 1
+    return 0 if measure(chosen, given.ways, given.subjects, given.seconds, given.jobs) else 1
 
 
 if __name__ == "__main__":

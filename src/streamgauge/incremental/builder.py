@@ -1,6 +1,6 @@
 """From algebra to running operators; what cannot run is refused by name."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias, TypeVar
@@ -12,6 +12,7 @@ from streamgauge.incremental.bands import band
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.common_groups import CommonGroup, CommonGroups, threshold
 from streamgauge.incremental.conditions import Batch, conjuncts, is_fast, reads_patterns, variables_of
+from streamgauge.incremental.equalities import equality
 from streamgauge.incremental.operators import (
     Both,
     Compute,
@@ -28,7 +29,7 @@ from streamgauge.incremental.operators import (
     Unique,
 )
 from streamgauge.incremental.paths import START, GraphNodes, PathSolutions, Reachability
-from streamgauge.incremental.plan import BgpRequest, disconnected, firm, pushable, semijoined
+from streamgauge.incremental.plan import BgpRequest, counted, disconnected, firm, pushable, semijoined, stars, witnessed
 from streamgauge.incremental.rewrite import (
     HIDDEN,
     Normaliser,
@@ -98,6 +99,7 @@ class Builder:
             case al.Project(pattern=inner, variables=variables):
                 return self._project(inner, names_of(variables))
             case al.Distinct(pattern=inner):
+                inner = inner if self.narrow or self.domain is not None else witnessed(inner)
                 names = tuple(sorted(scope(inner).union(self._hidden)))
                 return self._with(Unique(picked(self.build(inner, scope(inner)), names)))
             case al.Group():
@@ -127,7 +129,11 @@ class Builder:
 
     def _join(self, parts: Sequence[al.Pattern], conditions: Sequence[al.Expression], needed: Needed) -> Operator:
         """The join of the parts under conditions, each of them tested in the first leaf that can."""
-        parts = [piece for part in parts for piece in self._pieces(part, conditions)]
+        parts = [
+            piece
+            for at, part in enumerate(parts)
+            for piece in self._pieces(part, conditions, needed.union(*map(scope, (*parts[:at], *parts[at + 1 :]))))
+        ]
         early: dict[int, list[al.Expression]] = {at: [] for at in range(len(parts))}
         late: list[al.Expression] = []
         for condition in conditions:
@@ -149,22 +155,30 @@ class Builder:
         assert built is not None
         return self._kept(built, late, [each for part in parts for each in firm(part)]) if late else built
 
-    def _pieces(self, part: al.Pattern, conditions: Sequence[al.Expression]) -> Sequence[al.Pattern]:
-        """Triple patterns that only a comparison of values connects, apart: they are joined by the order of these."""
+    def _pieces(self, part: al.Pattern, conditions: Sequence[al.Expression], needed: Needed) -> Sequence[al.Pattern]:
+        """Triple patterns apart that only a comparison of values connects, or of which some only count solutions.
+
+        The former are joined by these values; of the latter a row for each key is joined, however often it is there.
+        """
         found = leaf(part)
         if self.narrow or self.domain is not None or found is None or isinstance(found.graph, al.Var):
             return (part,)
-        pieces = disconnected(found.bgp)
-        scopes = [block_names(piece) for piece in pieces]
-        if not any(band(conditions, one, two)[0] for at, one in enumerate(scopes) for two in scopes[:at]):
+        apart, pieces = stars(found.bgp), disconnected(found.bgp)
+        if _compare(apart, lambda *sides: equality(conditions, *sides) is not None) or counted(
+            apart, conditions, needed
+        ):
+            pieces = apart
+        elif not _compare(pieces, lambda *sides: band(conditions, *sides)[0] is not None):
             return (part,)
         return [piece if found.graph is None else al.Graph(found.graph, piece) for piece in pieces]
 
     def _joined(self, left: Operator, right: Operator, late: list[al.Expression], kept: Needed) -> Operator:
-        """The join of two sides; conditions that compare values of both are taken out of ``late``."""
-        found, rest = band(late, left.variables, right.variables) if late else (None, late)
+        """The join of two sides; conditions that compare the order of values of both are taken out of ``late``."""
+        sides = left.variables, right.variables
+        equal = equality(late, *sides)
+        found, rest = band(late, *sides) if late and equal is None else (None, late)
         if found is None or Merge(left, right).loose:
-            return self._with(JoinRows(left, right, self.effort))
+            return self._with(JoinRows(left, right, self.effort, equal))
         names, both = kept.union(*map(reads, rest)), {*left.variables, *right.variables}
         tested = [each for each in rest if is_fast(each) and both.issuperset(variables_of(each))]
         late[:] = [each for each in rest if each not in tested]
@@ -429,6 +443,12 @@ def picked(operator: Operator, names: tuple[str, ...]) -> Operator:
 
 def _same_pattern(pattern: al.Pattern) -> al.Pattern:
     return pattern
+
+
+def _compare(pieces: Sequence[al.BGP], compares: Callable[[Collection[str], Collection[str]], bool]) -> bool:
+    """Whether something of one piece is compared with something of another."""
+    scopes = [block_names(piece) for piece in pieces]
+    return any(compares(one, two) for at, one in enumerate(scopes) for two in scopes[:at])
 
 
 def _takes(part: al.Pattern, condition: al.Expression) -> bool:

@@ -329,6 +329,8 @@ class Pick:
     def pull(self) -> Bag:
         """The change, column by column."""
         change = self._inner.pull()
+        if not change:
+            return change
         rows, counts = self._take(change), change.values()
         return dict(zip(rows, counts, strict=True)) if self._injective else collect(zip(rows, counts, strict=True))
 

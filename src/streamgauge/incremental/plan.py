@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from streamgauge.incremental.conditions import is_fast, reads_patterns, variables_of
+from streamgauge.incremental.conditions import conjuncts, is_fast, reads_patterns, variables_of
 from streamgauge.incremental.operators import Take
 from streamgauge.model import algebra as al
-from streamgauge.model.algebra import BGP, Call, Expression, Node, TriplePattern, Var
+from streamgauge.model.algebra import BGP, Call, Expression, Node, TriplePattern, Var, expression_variables
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
 
 if TYPE_CHECKING:
@@ -276,13 +276,100 @@ def _name(node: Node) -> str | None:
 
 def disconnected(bgp: BGP) -> list[BGP]:
     """The triple patterns in parts that share no variable with each other."""
+    return _parts(bgp, lambda one, other: not _variables(one).isdisjoint(_variables(other)))
+
+
+def stars(bgp: BGP) -> list[BGP]:
+    """The triple patterns in parts that share no variables but objects of both sides, which many rows may share."""
+    return _parts(bgp, lambda one, other: bool((_variables(one) & _variables(other)) - (_ends(one) & _ends(other))))
+
+
+def _parts(bgp: BGP, tied: Callable[[TriplePattern, TriplePattern], bool]) -> list[BGP]:
+    """The triple patterns in parts between which none is tied to another."""
     parts: list[list[TriplePattern]] = []
     for triple in bgp.patterns:
-        names = set(al.triple_variables(triple))
-        met = [part for part in parts if any(names & set(al.triple_variables(other)) for other in part)]
+        met = [part for part in parts if any(tied(triple, other) for other in part)]
         parts = [part for part in parts if part not in met]
         parts.append([*(other for part in met for other in part), triple])
     return [BGP(tuple(part)) for part in parts]
+
+
+def _variables(triple: TriplePattern) -> frozenset[Var]:
+    return frozenset(al.triple_variables(triple))
+
+
+def _ends(triple: TriplePattern) -> frozenset[Var]:
+    """The variables of a triple pattern that are its object alone."""
+    return _variables(triple) - {triple.subject, triple.predicate}
+
+
+def witnessed(pattern: al.Pattern) -> al.Pattern:
+    """A normal pattern under DISTINCT, where parts of it that decide only whether a solution is there are EXISTS.
+
+    A worked example: ``SELECT DISTINCT ?s { ?s :in ?r . ?o :in ?r ; :note ?n }``. With n subjects in one room the
+    join has n rows for each note, and all of them but one give the same ?s. With ``FILTER EXISTS { ?o :in ?r ; :note
+    ?n }`` there are n rows. Parts are told apart as ``stars``, since what is joined by a subject has few rows of a key.
+    """
+    block, conditions = pattern, list[Expression]()
+    if isinstance(block, al.Project):
+        block = block.pattern
+    while isinstance(block, al.Filter):
+        conditions += conjuncts(block.condition)
+        block = block.pattern
+    if not isinstance(block, BGP) or not isinstance(pattern, al.Project) or any(map(reads_patterns, conditions)):
+        return pattern
+    kept, parted = _witnesses(stars(block), frozenset(pattern.variables), conditions)
+    if not parted:
+        return pattern
+    inside = {part: [each for each in conditions if expression_variables(each) <= _all_of([part])] for part in parted}
+    left = [each for each in conditions if not any(each in tested for tested in inside.values())]
+    left += [al.Exists(_filtered(part, tested)) for part, tested in inside.items()]
+    return al.Project(
+        _filtered(BGP(tuple(chain.from_iterable(each.patterns for each in kept))), left), pattern.variables
+    )
+
+
+def _witnesses(
+    parts: Sequence[BGP], shown: frozenset[Var], conditions: Sequence[Expression]
+) -> tuple[list[BGP], list[BGP]]:
+    """Parts that are kept, and those that are asked for beside them, which leave no product of parts behind."""
+    kept, parted = list(parts), list[BGP]()
+    for part in parts:
+        own, rest = _all_of([part]), [each for each in kept if each is not part]
+        read = [expression_variables(each) for each in conditions if not expression_variables(each) <= own]
+        asked = shown.union(_all_of(each for each in parts if each is not part), *read)
+        if rest and own & asked <= _all_of(rest) and _pieces(rest) <= _pieces(kept):
+            kept, parted = rest, [*parted, part]
+    return kept, parted
+
+
+def counted(parts: Sequence[BGP], conditions: Iterable[Expression], needed: frozenset[str]) -> bool:
+    """Whether some of the parts have no variable alone that is needed, so that they only say how many solutions are.
+
+    A worked example: ``SELECT ?r (COUNT(*) AS ?c) { ?s :in ?r . ?o :in ?r } GROUP BY ?r``. With n subjects in a room
+    the join has n * n solutions. Both parts apart have one row for the room, n times, and so has their join.
+    """
+    within = [_all_of([part]) for part in parts]
+    read = [names for each in conditions if not any((names := expression_variables(each)) <= own for own in within)]
+    asked = frozenset[Var]().union(map(Var, needed), *read)
+    return len(parts) > 1 and any(
+        own & asked <= frozenset[Var]().union(*within[:at], *within[at + 1 :]) for at, own in enumerate(within)
+    )
+
+
+def _pieces(parts: Sequence[BGP]) -> int:
+    """How many pieces parts fall into that share no variable."""
+    return len(disconnected(BGP(tuple(chain.from_iterable(part.patterns for part in parts)))))
+
+
+def _all_of(parts: Iterable[BGP]) -> frozenset[Var]:
+    return frozenset[Var]().union(*[_variables(triple) for part in parts for triple in part.patterns])
+
+
+def _filtered(pattern: al.Pattern, conditions: Iterable[Expression]) -> al.Pattern:
+    for each in conditions:
+        pattern = al.Filter(each, pattern)
+    return pattern
 
 
 MOST: Final = 8

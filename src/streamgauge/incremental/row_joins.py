@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 from streamgauge.incremental.bands import Band, band
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch, conjuncts
+from streamgauge.incremental.equalities import EqualIndex, EqualTerms, equality, value_of
 from streamgauge.incremental.operators import (
     PRESENT,
     Bag,
@@ -61,13 +62,16 @@ class Merge:
             left = tuple(row)
         return left + self.rest(right)
 
-    def indexes(self, band: Band | None = None) -> tuple[Index, Index]:
-        """Indexes of the rows on the left and on the right; those of a band where no column is loose."""
+    def indexes(self, found: Band | EqualTerms | None = None) -> tuple[Index, Index]:
+        """Indexes of the rows on the left and on the right; those of a condition where no column is loose."""
         if self.loose:
             lefts, rights = zip(*self.loose, strict=True)
             return LooseIndex(self.left_key, lefts, rights), LooseIndex(self.right_key, rights, lefts)
-        if band is not None:
-            return self.ordered(band)
+        if isinstance(found, EqualTerms):
+            left, right = value_of(found.left, self._names[0]), value_of(found.right, self._names[1])
+            return EqualIndex(self.left_key, left, right), EqualIndex(self.right_key, right, left)
+        if found is not None:
+            return self.ordered(found)
         return Index(self.left_key, self._keys[0]), Index(self.right_key, self._keys[1])
 
     def ordered(self, band: Band) -> tuple[OrderedIndex, OrderedIndex]:
@@ -81,20 +85,24 @@ class Merge:
 
 
 class TwoSided(Stateful):
-    """An operator that remembers the rows of both sides by the key that is bound on both."""
+    """An operator that remembers the rows of both sides by the key that is bound on both, and by a condition."""
 
-    def __init__(self, left: Operator, right: Operator, merge: Merge) -> None:
+    def __init__(
+        self, left: Operator, right: Operator, merge: Merge, condition: Band | EqualTerms | None = None
+    ) -> None:
         self._left, self._right = left, right
-        self._lefts, self._rights = merge.indexes()
+        self._lefts, self._rights = merge.indexes(condition)
 
 
 class JoinRows(TwoSided):
-    """Join: the product rule, new left with old right and all left with new right."""
+    """Join: the product rule, new left with old right and all left with new right; of pairs that may be equal."""
 
-    def __init__(self, left: Operator, right: Operator, effort: EvaluationBudget) -> None:
+    def __init__(
+        self, left: Operator, right: Operator, effort: EvaluationBudget, equal: EqualTerms | None = None
+    ) -> None:
         self._merge, self._effort = Merge(left, right), effort
-        super().__init__(left, right, self._merge)
-        self._crosses = self._merge.crosses
+        super().__init__(left, right, self._merge, equal)
+        self._crosses = self._merge.crosses and equal is None
         self.variables, self.certain = self._merge.variables, left.certain | right.certain
 
     def pull(self) -> Bag:
@@ -199,9 +207,10 @@ class Matching(TwoSided):
         output: MatchOutput,
         variables: tuple[str, ...],
         effort: EvaluationBudget,
+        condition: Band | EqualTerms | None = None,
     ) -> None:
         left, right = sides
-        super().__init__(left, right, merge)
+        super().__init__(left, right, merge, condition)
         self.variables, self.certain = variables, left.certain | (frozenset(variables) - frozenset(merge.variables))
         self._output, self._effort, self._rest = output, effort, merge.rest
 
@@ -318,11 +327,9 @@ class PerRow(Matching):
         variables: tuple[str, ...],
         effort: EvaluationBudget,
         test: Test | None = None,
-        band: Band | None = None,
+        condition: Band | EqualTerms | None = None,
     ) -> None:
-        super().__init__(sides, merge, output, variables, effort)
-        if band is not None:
-            self._lefts, self._rights = merge.indexes(band)
+        super().__init__(sides, merge, output, variables, effort, condition)
         self._test = test
         self._meets: Bag = {}
 
@@ -406,7 +413,8 @@ def optional(
         return PerKey((left, right), merge, output, merge.variables, effort)
     if condition is None:
         return PerRow((left, right), merge, output, merge.variables, effort)
-    found = None if merge.loose else band(conjuncts(condition.expression), left.variables, right.variables)[0]
+    sides, parts = (left.variables, right.variables), conjuncts(condition.expression)
+    found = equality(parts, *sides) or band(parts, *sides)[0]
     return PerRow((left, right), merge, output, merge.variables, effort, passes, found)
 
 

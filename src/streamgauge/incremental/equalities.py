@@ -1,0 +1,153 @@
+"""Conditions that have a term of one side of a join equal one of the other (``?v = ?w``), and rows by such terms.
+
+Rows of which no columns agree are joined by ``=`` or sameTerm as by a shared variable: a row meets those of its key
+whose term may be equal to its own. The condition is tested on each pair all the same, so more may be met than pass, and
+none may be left out.
+
+A worked example: ``=`` has numbers compared in the wider of their datatypes, so that it is no equivalence. Beside the
+double 2**53 both integers 2**53 and 2**53 + 1 are equal to it, and not to one another. So rows are parted by the kind
+of their term: exact numbers, floats, doubles and the rest. Each part has a table for each kind that it is compared in:
+the double 2**53 is looked up among exact numbers by their nearest doubles, the integer 2**53 by the numbers themselves.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
+
+from streamgauge.incremental.conditions import reads_patterns, variables_of
+from streamgauge.incremental.operators import Bag, Index, Key, add
+from streamgauge.model.algebra import Call, Expression, Var
+from streamgauge.model.terms import Row, Term
+from streamgauge.sparql.comparison import value_key
+from streamgauge.sparql.expression import row_expression
+from streamgauge.sparql.values import BOOLEAN, DOUBLE, FLOAT, INTEGER, Value, nearest_double, nearest_single, read
+
+ValueOf: TypeAlias = Callable[[Row], Term | None]
+
+_EQUAL: Final = frozenset({"=", "SAMETERM"})
+_OTHER: Final = BOOLEAN
+"""The kind of all terms that are no numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class EqualTerms:
+    """Expressions over the left and over the right side of a join that are equal wherever rows meet."""
+
+    left: Expression
+    right: Expression
+
+
+def equality(conditions: Iterable[Expression], lefts: Collection[str], rights: Collection[str]) -> EqualTerms | None:
+    """The first of the conditions that has something of one side equal something of the other."""
+    for each in conditions:
+        if not isinstance(each, Call) or each.operator.upper() not in _EQUAL or reads_patterns(each):
+            continue
+        one, other = each.arguments
+        if _between(one, other, lefts, rights):
+            return EqualTerms(one, other)
+        if _between(other, one, lefts, rights):
+            return EqualTerms(other, one)
+    return None
+
+
+def _between(left: Expression, right: Expression, lefts: Collection[str], rights: Collection[str]) -> bool:
+    """Whether one expression reads variables of the left, some of them alone, and the other ones of the right."""
+    ours, theirs = set(variables_of(left)), set(variables_of(right))
+    return ours <= set(lefts) and theirs <= set(rights) and not ours <= set(rights) and not theirs <= set(lefts)
+
+
+def value_of(expression: Expression, variables: Sequence[str]) -> ValueOf:
+    """The value of an expression on rows over ``variables``."""
+    if isinstance(expression, Var):
+        return itemgetter(variables.index(expression.name))
+    return row_expression(expression, variables)
+
+
+class EqualIndex(Index):
+    """Bags of rows by key and by a term: ``own`` gives that of a row of this side, ``other`` of one of the other side.
+
+    The first lookup of a kind goes through a part, and its table is kept.
+    """
+
+    def __init__(self, key: Callable[[Row], Row], own: ValueOf, other: ValueOf) -> None:
+        super().__init__(key)
+        self._own, self._other = own, other
+        self._tables: dict[int, dict[int, defaultdict[Key, Bag]]] = {}
+
+    def clear(self) -> None:
+        """Remove all rows."""
+        super().clear()
+        self._tables.clear()
+
+    def parts(self) -> Iterator[Mapping[Key, Bag]]:
+        """The bags by key, and the tables of each kind of terms."""
+        yield from super().parts()
+        for tables in self._tables.values():
+            yield from tables.values()
+
+    def meeting(self, key: Key, row: Row) -> Sequence[Bag]:
+        """The rows, in bags, that may meet a row of the other side, which has this key."""
+        term = self._other(row)
+        if term is None:
+            return ()
+        value, found = read(term), list[Bag]()
+        kind = _kind(value)
+        for own, tables in self._tables.items():
+            if own != kind and _OTHER in (own, kind):
+                continue
+            wider = max(own, kind)
+            table = tables[wider] if wider in tables else self._table(own, wider)
+            bag = table.get((*key, _compared(value, wider)))
+            if bag:
+                found.append(bag)
+        return found
+
+    def _table(self, kind: int, wider: int) -> defaultdict[Key, Bag]:
+        """The rows whose terms are of a kind, by key and by these terms as they compare in a wider kind."""
+        table = self._tables[kind][wider] = defaultdict(dict)
+        for bag in self._tables[kind][kind].values():
+            for row, count in bag.items():
+                term = self._own(row)
+                assert term is not None
+                table[(*self.key(row), _compared(read(term), wider))][row] = count
+        return table
+
+    def add(self, change: Bag) -> None:
+        """Add a change in place; rows without a term meet nothing."""
+        super().add(change)
+        for row, count in change.items():
+            term = self._own(row)
+            if term is None:
+                continue
+            value, key = read(term), self.key(row)
+            kind = _kind(value)
+            tables = self._tables.get(kind)
+            if tables is None:
+                tables = self._tables[kind] = {kind: defaultdict(dict)}
+            for wider, table in tables.items():
+                place = (*key, _compared(value, wider))
+                add(table[place], row, count)
+                if not table[place]:
+                    del table[place]
+            if not tables[kind]:
+                del self._tables[kind]
+
+
+def _kind(value: Value) -> int:
+    """The kind that a value is compared in beside one of its own: one for integers and decimals, and for no numbers."""
+    if value.kind > DOUBLE:
+        return _OTHER
+    return value.kind if value.kind >= FLOAT else INTEGER
+
+
+def _compared(value: Value, kind: int) -> Any:
+    """What is equal for values that are equal when they are compared in a kind; NaN is the same term as itself."""
+    if kind == _OTHER:
+        return value_key(value)
+    number = value.value
+    if kind >= FLOAT and value.kind < FLOAT:
+        return nearest_single(number) if kind == FLOAT else nearest_double(number)
+    return "NaN" if kind >= FLOAT and math.isnan(number) else number
