@@ -42,6 +42,7 @@ CHUNKS = [
     b"POST /early HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(FIRST),
     BEGUN,
     WITHIN,
+    *(FIRST.replace(b"/p", target) for target in (b"/a\nb", b"/a\r\nX:b", b"/a\x01", b"/a\xff", b"/a\tb")),
 ]
 
 
@@ -132,6 +133,14 @@ def test_answers_are_those_of_the_parser(monkeypatch: pytest.MonkeyPatch, chunks
     monkeypatch.setattr(server, "HEADS", KnownHeads())
     asyncio.run(answered([FIRST, OTHER]))
     assert asyncio.run(answered(chunks))[:2] == parsed[:2]
+
+
+@pytest.mark.parametrize("chunk", CHUNKS[-5:])
+def test_a_target_with_other_bytes_is_left_to_the_parser(monkeypatch: pytest.MonkeyPatch, chunk: bytes) -> None:
+    monkeypatch.setattr(server, "HEADS", KnownHeads())
+    written, closing, begun = asyncio.run(answered([FIRST, chunk]))
+    assert begun == 2
+    assert asyncio.run(answered([chunk]))[:2] == (written.replace(asyncio.run(answered([FIRST]))[0], b""), closing)
 
 
 def test_a_known_head_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,6 +123,8 @@ It is ``None`` for a target that has other characters than RFC 3986 gives addres
 """
 
 _REST: Final = b" HTTP/1.1\r\n"
+_PLAIN_TARGET: Final = re.compile(rb"GET (/[!-~]*)")
+"""The beginning of a request whose target has no byte that the parser could refuse or read otherwise."""
 """The end of a request line."""
 
 
@@ -280,11 +282,11 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     def _answered_again(self, data: bytes, prompt: PromptAnswer) -> bool:
         """Whether the bytes are a request whose head, but for its target, is known, and it was answered at once."""
-        end = data.find(b" ", len(b"GET "))
-        headers = HEADS.headers(data[end:])
-        if headers is None or not data.startswith(b"GET /") or len(data) > HEAD or not self._free():
+        line = _PLAIN_TARGET.match(data)
+        headers = HEADS.headers(data[line.end() :]) if line else None
+        if line is None or headers is None or len(data) > HEAD or not self._free():
             return False
-        if not self._answer(prompt, data[len(b"GET ") : end], headers):
+        if not self._answer(prompt, line[1], headers):
             return False
         if self._timers:
             self._done(ConnectionPhase.HEAD)
