@@ -1,7 +1,7 @@
 """The fields of Semantics as controls: what each asks, its values, and what each value does, in words."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Literal
 
@@ -314,8 +314,3 @@ def _effects(control: FieldControl, before: Any, after: Any) -> Sequence[str]:
             return [*came, *went]
         case _:
             return [control.values[in_words(after)]]
-
-
-def uncovered() -> tuple[str, ...]:
-    """Fields of Semantics that have no control; none, unless one is new."""
-    return tuple(each.name for each in fields(Semantics) if each.name not in (*_LEFT_OUT, *_BY_NAME))
