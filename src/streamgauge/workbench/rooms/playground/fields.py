@@ -23,8 +23,6 @@ from streamgauge.model.semantics import (
 )
 from streamgauge.semantics.profiles import PROFILES
 
-ControlKind = Literal["choice", "several", "switch", "number"]
-
 BASE: Final = "base"
 """The name of the semantics that conformance cases start from."""
 _BASE: Final = Semantics(BASE, tick=Tick.ELEMENT)
@@ -41,7 +39,7 @@ class FieldControl:
     name: str
     label: str
     question: str
-    kind: ControlKind
+    kind: Literal["choice", "several", "switch", "number"]
     values: Mapping[str, str] = field(default_factory=dict)
     does: str = ""
     rare: bool = False

@@ -25,7 +25,7 @@ from streamgauge.workbench.rooms.playground.fields import fields_of
 from streamgauge.workbench.rooms.playground.result import PlaygroundResult
 from streamgauge.workbench.rooms.playground.state import link
 from streamgauge.workbench.rooms.playground.stream_text import SIMPLE, Names, write_text
-from streamgauge.workbench.rooms.playground.timeline import Lane, Shape
+from streamgauge.workbench.rooms.playground.timeline import Lane, Shape, timeline
 
 MOST_ROWS: Final = 200
 """Rows of a report that are told; how many there are is told always."""
@@ -220,9 +220,6 @@ def _rows(
 
 def page_values(found: PlaygroundResult, *, scripted: bool = False) -> Mapping[str, Any]:
     """The variables of the page's part that is drawn; a ``scripted`` page shows the words of shapes itself."""
-    from streamgauge.workbench.rooms.playground.replies import marks
-    from streamgauge.workbench.rooms.playground.timeline import timeline
-
     lines, more = listed(found)
     said = {each.where: each.sentence for each in reversed(found.troubles)}
     if wrong := next((each for each in found.troubles if each.where == "query"), None):
