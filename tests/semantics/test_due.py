@@ -11,7 +11,7 @@ from streamgauge.model.query import StreamWindow, Window
 from streamgauge.model.semantics import Borders, Due, Report, Scope, Semantics, Tick
 from streamgauge.semantics import due as due_instants
 from streamgauge.semantics.arrivals import Head, arrivals
-from streamgauge.semantics.due import active_window, candidates, content_from
+from streamgauge.semantics.due import active_start, candidates, content_from
 from streamgauge.semantics.profiles import CQELS, RSPQL, YABENCH
 from streamgauge.semantics.refusal import RefusedError
 
@@ -36,9 +36,9 @@ def scopes(times, window, semantics, t0=0, advanced_to=40):
 
 def test_figure_4_of_csrbench():
     """Windows [1,4), [3,6), [5,8) of size 3 and slide 2: at 6 the active one is [3,6)."""
-    assert active_window(Window(3, 2), 1, 6) == (3, 6)
-    assert active_window(Window(3, 2), 1, 4) == (1, 4)
-    assert active_window(Window(3, 2), 1, 7) == (5, 8)
+    assert active_start(Window(3, 2), 1, 6) == 3
+    assert active_start(Window(3, 2), 1, 4) == 1
+    assert active_start(Window(3, 2), 1, 7) == 5
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,8 @@ def task_of(
     given = None if static is None else _triples(prefixes, static, "static")
     (asked,) = understand(text, Terms(semantics=semantics, static=given))
     held = _stream(stream, asked.query, prefixes)
-    _refuse_many(answers)
+    _at_most(len(answers), ANSWERS, "answers", "reports")
+    _at_most(sum(1 if isinstance(each.rows, bool) else len(each.rows) for each in answers), ROWS, "answers", "rows")
     instants = [each.instant for each in answers if each.instant is not None]
     until = (
         duration(advance_to) if advance_to is not None else max((*instants, *(each.time for each in held)), default=0)
@@ -163,11 +164,6 @@ def _triples(prefixes: str, turtle: str, where: str) -> tuple[Triple, ...]:
         raise ToolInputError(f"{where}: {turtle!r:.80} is no Turtle: {error}") from error
 
 
-def _refuse_many(answers: Sequence[GivenAnswer]) -> None:
-    _at_most(len(answers), ANSWERS, "answers", "reports")
-    _at_most(sum(1 if isinstance(each.rows, bool) else len(each.rows) for each in answers), ROWS, "answers", "rows")
-
-
 def _refuse_endless(query: ContinuousQuery, semantics: Semantics, stream: Sequence[StreamElement], until: int) -> None:
     """ToolInputError where time comes so far that reports would be due at too many instants."""
     begun = near(query.windows, semantics, stream[0].time if stream else None)
@@ -180,13 +176,6 @@ def _at_most(count: int, most: int, field: str, what: str) -> None:
         raise ToolInputError(
             f"{field}: {count:,} {what}, {most:,} at most: shorten it, or judge a run folder by streamgauge check"
         )
-
-
-def answers_of(
-    answers: Sequence[GivenAnswer],
-) -> list[tuple[int | None, bool | list[dict[str, str | int | float | bool | None]]]]:
-    """The answers as ``verified`` takes them."""
-    return [(each.instant, each.rows) for each in answers]
 
 
 TOLD: Final = 1_000
@@ -302,7 +291,7 @@ def _verified(task: ToolTask, answers: Answers, *, explain: bool) -> VerifiedRun
     return verified(
         task.query,
         [list(task.stream)],
-        answers_of(answers),
+        [(each.instant, each.rows) for each in answers],
         semantics=task.semantics,
         advance_to=task.until,
         evaluator="definition",

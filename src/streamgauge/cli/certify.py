@@ -47,10 +47,6 @@ def register(app: typer.Typer) -> None:
     app.command("certify")(certify_command)
 
 
-def _profiles() -> list[str]:
-    return [*semantics_names(), OWN]
-
-
 def certify_command(
     name: Annotated[
         str | None, typer.Argument(metavar="ENGINE", autocompletion=completed(engine_names), help="An engine's name.")
@@ -60,7 +56,10 @@ def certify_command(
     ] = None,
     case: Annotated[str | None, typer.Option(help="Only cases whose name or theme has this in it.")] = None,
     profile: Annotated[
-        str | None, one_named(_profiles, "--semantics", help="Only under this profile, or own: the cases' own.")
+        str | None,
+        one_named(
+            lambda: [*semantics_names(), OWN], "--semantics", help="Only under this profile, or own: the cases' own."
+        ),
     ] = None,
     listed: Annotated[
         Path | None, typer.Option("--deviations", help="The list of deviations; the engine's own unless given.")

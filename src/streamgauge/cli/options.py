@@ -57,7 +57,7 @@ def naming(file: str | Path | None) -> Iterator[None]:
 def tell_notes(query: ContinuousQuery) -> None:
     """Say on standard error what was taken for granted when a query was read."""
     for note in query.notes:
-        typer.echo(f"streamgauge: note: {note}", err=True)
+        tell_note(note)
 
 
 def milliseconds(value: str | None, option: str | None = None) -> int | None:

@@ -5,8 +5,6 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any, Final
 
-_Limits = Mapping[str, Any]
-
 _KINDS: Final[Mapping[str, str]] = {
     "int": "a whole number",
     "float": "a number",
@@ -26,7 +24,7 @@ _KINDS: Final[Mapping[str, str]] = {
 }
 """By the first word of the problem's type (``int_parsing``, ``int_type``, ``int_from_float``)."""
 
-_BOUNDS: Final[Mapping[str, Callable[[_Limits], str]]] = {
+_BOUNDS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "greater_than_equal": lambda limits: f"at least {limits['ge']:g}",
     "greater_than": lambda limits: f"more than {limits['gt']:g}",
     "less_than_equal": lambda limits: f"at most {limits['le']:g}",

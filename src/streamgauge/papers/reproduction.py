@@ -293,12 +293,12 @@ class ComparedClaim:
         return TableLine((self.claim, self.published, self.ours, self.tolerance, self.place, self.why), self.holds)
 
 
-def claims_table(heading: str, compared: Iterable[ComparedClaim], note: str = "") -> PageTable:
+def claims_table(heading: str, compared: Iterable[ComparedClaim]) -> PageTable:
     """Claims as a table: value, ours, tolerance, place, and why ours differs where one does."""
     lines = [each.line for each in compared]
     if any(line.cells[-1] for line in lines):
-        return PageTable(heading, COLUMNS, tuple(lines), note)
-    return PageTable(heading, COLUMNS[:-1], tuple(TableLine(line.cells[:-1], line.agrees) for line in lines), note)
+        return PageTable(heading, COLUMNS, tuple(lines))
+    return PageTable(heading, COLUMNS[:-1], tuple(TableLine(line.cells[:-1], line.agrees) for line in lines))
 
 
 @dataclass(frozen=True)

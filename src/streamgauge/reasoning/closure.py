@@ -351,7 +351,7 @@ class Closure:
                 continue
             derived[base] = 1
             if not self._stands(base):
-                self._bring(base, SOFT)
+                self._bring(base)
 
     def _follow(self, most: int = BOUNDLESS) -> bool:
         """Follow what was lost to its end; false when it is lost more than ``most`` times, and the rest is not."""
@@ -366,7 +366,7 @@ class Closure:
                 derived[base] = left
             if base not in self._off and not self._stands(base):
                 self._off[base] = None
-                self._unbring(base, SOFT)
+                self._unbring(base)
         return True
 
     def _return(self, stated: Iterable[Triple] = ()) -> None:
@@ -383,7 +383,7 @@ class Closure:
             else:
                 self._link(of, subject, end, state)
         for base in off:
-            self._bring(base, SOFT)
+            self._bring(base)
         for triple in stated:
             self._assert(triple)
         self._derive()
@@ -394,25 +394,25 @@ class Closure:
             return bool(of.members.get(subject, 0) & EXPLICIT)
         return bool(self._state(of, subject, end) & EXPLICIT)
 
-    def _bring(self, base: Base, by: int) -> None:
+    def _bring(self, base: Base) -> None:
         of, subject, end = base
         if isinstance(of, Class):
             for each in self._above[of.name]:
-                self._join(each, subject, by)
+                self._join(each, subject, SOFT)
         else:
             if of not in self._unkept:
-                self._link(of, subject, end, by)
-            self._spread(self._links[of.name], subject, end, by)
+                self._link(of, subject, end, SOFT)
+            self._spread(self._links[of.name], subject, end, SOFT)
 
-    def _unbring(self, base: Base, by: int) -> None:
+    def _unbring(self, base: Base) -> None:
         of, subject, end = base
         if isinstance(of, Class):
             for each in self._above[of.name]:
-                self._withdraw(each, subject, by)
+                self._withdraw(each, subject, SOFT)
         else:
             if of not in self._unkept:
-                self._unlink(of, subject, end, by)
-            self._unspread(self._links[of.name], subject, end, by)
+                self._unlink(of, subject, end, SOFT)
+            self._unspread(self._links[of.name], subject, end, SOFT)
 
 
 class _Listed:

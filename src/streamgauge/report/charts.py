@@ -120,7 +120,8 @@ def lines(
     if any(bin_.values > 1 for line in content for bin_ in line.bins):
         band = {"y": _position("y", "low", y), "y2": {"field": "high"}}
         layers.append(_layer({"type": "area", "opacity": 0.18, "aria": False}, shared, band))
-    stroke = {"y": across, "strokeDash": _dash(), "strokeWidth": _width(content)}
+    dash = _nominal("dashed") | {"scale": {"domain": [False, True], "range": [[1, 0], [5, 4]]}, "legend": None}
+    stroke = {"y": across, "strokeDash": dash, "strokeWidth": _width(content)}
     layers.append(_layer({"type": "line", "strokeJoin": "round", "aria": False}, shared, stroke))
     point = {"type": "point", "filled": True, "size": 46, "opacity": 1 if few else 0}
     pointed = _layer(point, shared, {"y": across, "shape": _shape(), "description": _nominal("tip")})
@@ -376,10 +377,6 @@ def _shape() -> Spec:
 def _state_colour() -> Spec:
     scale = {"domain": list(SYMBOLS), "range": [STATE[state].light for state in SYMBOLS]}
     return _nominal("state") | {"scale": scale, "legend": None}
-
-
-def _dash() -> Spec:
-    return _nominal("dashed") | {"scale": {"domain": [False, True], "range": [[1, 0], [5, 4]]}, "legend": None}
 
 
 def _width(content: Sequence[ChartLine]) -> Spec:

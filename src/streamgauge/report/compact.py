@@ -78,7 +78,12 @@ def _shortened(element: Element) -> None:
     if element.tag == "path" and _STRAIGHT.fullmatch(drawn := element.get("d", "")):
         element.set("d", simplified(drawn))
     for name, value in list(element.attrib.items()):
-        element.set(name, _NUMBER.sub(_tenth, value) if name not in ("fill-opacity", "opacity") else value)
+        element.set(
+            name,
+            _NUMBER.sub(lambda match: _plain(float(match[0])), value)
+            if name not in ("fill-opacity", "opacity")
+            else value,
+        )
         if _DEFAULTS.get(name) == element.attrib[name]:
             del element.attrib[name]
     if "stroke" not in element.attrib and element.tag == "path":
@@ -86,10 +91,6 @@ def _shortened(element: Element) -> None:
     if element.tag == "text" and (moved := _MOVED.fullmatch(element.get("transform", ""))):
         del element.attrib["transform"]
         element.attrib |= {"x": moved[1], "y": moved[2]}
-
-
-def _tenth(match: re.Match[str]) -> str:
-    return _plain(float(match[0]))
 
 
 def _plain(value: float) -> str:

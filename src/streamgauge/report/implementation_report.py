@@ -98,7 +98,9 @@ def page(found: Certificate, at: datetime, turtle: str, badge_name: str, workben
     home = address(workbench)
     profiles = tuple(dict.fromkeys(each.outcome.asked.profile for each in found.stood))
     themes = [(theme, list(rows)) for theme, rows in groupby(_rows(found, profiles, home), key=lambda pair: pair[0])]
-    look = PageStyle("Streamgauge certificate", f"Conformance of {found.engine}", f"{headline(found)}.", {}, _no_tally)
+    look = PageStyle(
+        "Streamgauge certificate", f"Conformance of {found.engine}", f"{headline(found)}.", {}, lambda _table: ""
+    )
     return render(
         "certificate.html.j2",
         look,
@@ -124,10 +126,6 @@ def address(workbench: str) -> str:
             f"--workbench {workbench}: not an address of a workbench: as in http://127.0.0.1:8700 or ../"
         )
     return workbench if workbench.endswith("/") else f"{workbench}/"
-
-
-def _no_tally(_table: PageTable) -> str:
-    return ""
 
 
 def _rows(found: Certificate, profiles: Sequence[str], home: str) -> Iterator[tuple[str, GridRow]]:

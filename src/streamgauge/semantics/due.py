@@ -178,12 +178,6 @@ def active_start(window: Window, t0: int, instant: int) -> int:
     return t0 + slides * window.slide
 
 
-def active_window(window: Window, t0: int, instant: int) -> tuple[int, int]:
-    """SECRET's scope at an instant: the borders [o, c) of the active window, ms."""
-    start = active_start(window, t0, instant)
-    return start, start + window.size
-
-
 MOST_INSTANTS = 5_000_000
 """How many instants of a clock one run may have before it is refused."""
 

@@ -445,14 +445,15 @@ def _constructed(
     for solution in found:
         bound = {**solution, **{each.name: blank_nodes.new() for each in blank}}
         for triple in template:
-            subject, predicate, item = (_instance(node, bound) for node in _template_nodes(triple))
+            subject, predicate, item = (_instance(node, bound) for node in plain_nodes(triple))
             if subject is None or predicate is None or item is None:
                 continue
             if (is_iri(subject) or is_blank(subject)) and is_iri(predicate):
                 yield subject, predicate, item
 
 
-def _template_nodes(triple: al.TriplePattern) -> tuple[al.Node, al.Node, al.Node]:
+def plain_nodes(triple: al.TriplePattern) -> tuple[al.Node, al.Node, al.Node]:
+    """The nodes of a triple pattern whose predicate is no path."""
     assert isinstance(triple.predicate, al.Var | str)
     return triple.subject, triple.predicate, triple.object
 

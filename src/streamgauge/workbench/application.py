@@ -2,27 +2,32 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from streamgauge.model.mistake import MistakeError
 from streamgauge.servers.http.access import Tokens, guards
 from streamgauge.servers.http.limits import load_parsers
 from streamgauge.servers.http.replies import clipped
-from streamgauge.workbench.pages import navigation, page
+from streamgauge.workbench.pages import page
 from streamgauge.workbench.rooms import Bench, Room, open_rooms
-from streamgauge.workbench.sign_in import SigningIn
 
 OWN: Final = Path(__file__).parent
+PARAMETER: Final = "access_token"
+COOKIE: Final = "streamgauge_token"
 
 
 def application(bench: Bench, tokens: Sequence[str] = ()) -> Starlette:
@@ -50,7 +55,7 @@ def application(bench: Bench, tokens: Sequence[str] = ()) -> Starlette:
         exception_handlers=handlers,
         lifespan=lifespan,
     )
-    app.state.rooms, app.state.bench = navigation(rooms), bench
+    app.state.rooms, app.state.bench = rooms, bench
     return app
 
 
@@ -84,3 +89,42 @@ def refusal(request: Request, status: int, sentence: str) -> Response:
     if "text/html" not in request.headers.get("accept", ""):
         return JSONResponse({"error": clipped(sentence)}, status)
     return page(request, "refusal.html.j2", "Not done", status, sentence=clipped(sentence))
+
+
+class SigningIn:
+    """Gives a browser that came with a token in its address a cookie (RFC 6265), handed on as Authorization later.
+
+    A page cannot send the header Authorization by itself. Scripts cannot read the cookie, other sites cannot send it.
+    """
+
+    def __init__(self, app: ASGIApp, tokens: Tokens) -> None:
+        self._app, self._tokens = app, tokens
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Redirect to the address without the token, or hand on."""
+        if scope["type"] != "http" or not self._tokens:
+            await self._app(scope, receive, send)
+            return
+        pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        token = dict(pairs).get(PARAMETER)
+        if scope["method"] == "GET" and self._tokens.admits(token):
+            rest = urlencode([pair for pair in pairs if pair[0] != PARAMETER])
+            response = RedirectResponse(f"{scope['path']}{'?' if rest else ''}{rest}", 303)
+            response.set_cookie(COOKIE, str(token), httponly=True, samesite="strict", max_age=30 * 24 * 3600)
+            await response(scope, receive, send)
+            return
+        held = _held(Headers(scope=scope).get("cookie", ""))
+        if held is not None and "authorization" not in Headers(scope=scope):
+            headers = MutableHeaders(raw=list(scope["headers"]))
+            headers["authorization"] = f"Bearer {held}"
+            scope = {**scope, "headers": headers.raw}
+        await self._app(scope, receive, send)
+
+
+def _held(header: str) -> str | None:
+    """The token of the cookie."""
+    try:
+        found = SimpleCookie(header).get(COOKIE)
+    except CookieError:
+        return None
+    return None if found is None else found.value

@@ -3,19 +3,20 @@
 A template of a room extends ``frame.html.j2`` and fills its blocks ``content`` and, where it needs more, ``head``.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
+from urllib.parse import parse_qsl
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from streamgauge.model.mistake import MistakeError
 from streamgauge.report import charts
-from streamgauge.workbench.rooms import Room
+from streamgauge.servers.http.limits import BodyError, read_body, text
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
@@ -30,20 +31,6 @@ HEADERS: Final = {
     "Cache-Control": "no-store",
 }
 """With the policy no-referrer a browser would send a form with the origin ``null``, which the guard refuses."""
-
-
-@dataclass(frozen=True, slots=True)
-class NavigationLink:
-    """A line of the navigation."""
-
-    href: str
-    title: str
-    about: str
-
-
-def navigation(rooms: Sequence[Room]) -> tuple[NavigationLink, ...]:
-    """The rooms as links."""
-    return tuple(NavigationLink(f"/{room.name}/", room.title, room.about) for room in rooms)
 
 
 def page(request: Request, template: str, title: str, status: int = 200, **values: object) -> HTMLResponse:
@@ -76,3 +63,21 @@ def _environment() -> Environment:
         plot_css=Markup(charts.plot_css()),
     )
     return environment
+
+
+FIELDS = 40
+"""The most fields of a form."""
+
+
+class FormError(MistakeError, ValueError):
+    """A form that cannot be read; the sentence says why."""
+
+
+async def read_form(request: Request, limit: int) -> Mapping[str, str]:
+    """The fields of a form of at most ``limit`` bytes, the last of several with one name; FormError."""
+    try:
+        body = text(await read_body(request, limit))
+        pairs = parse_qsl(body, keep_blank_values=True, max_num_fields=FIELDS)
+    except (BodyError, ValueError) as error:
+        raise FormError(str(error)) from error
+    return {name: value.replace("\r\n", "\n") for name, value in pairs}

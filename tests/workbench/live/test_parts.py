@@ -61,7 +61,7 @@ def test_names_of_lines_are_text_in_the_drawing():
     ("low", "high"), [(0.0, 0.0), (0.0, 7.0), (-3.0, 1e6), (0.0, 0.00021), (-5.0, -4.0), (1e300, 2e300)]
 )
 def test_ticks_are_few_round_and_span_the_values(low, high):
-    ticks = nice_ticks(low, high, 4)
+    ticks = nice_ticks(low, high)
     assert ticks[0] <= low <= high <= ticks[-1]
     assert 2 <= len(ticks) <= 7
     assert ticks == sorted(set(ticks))

@@ -16,7 +16,7 @@ from streamgauge.servers.fragments.store import Keep
 from streamgauge.servers.fragments.store.indexed import MemoryStore
 from streamgauge.servers.fragments.writes import add, sweep
 from streamgauge.servers.http.server import Serving
-from streamgauge.workbench.rooms.servers.facts import short_prefixes
+from streamgauge.workbench.rooms.servers.fragments import short_prefixes
 from tests.servers.broker.served import GRAPH, OTHER, serving
 from tests.servers.broker.world import broker, select
 from tests.workbench.serving import opened

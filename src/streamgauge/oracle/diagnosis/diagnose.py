@@ -107,7 +107,6 @@ class _Tried:
 
     def __init__(self, search: Search, progress: Progress) -> None:
         self.search, self._progress = search, progress
-        self._distances: dict[object, tuple[int, Case, tuple[Fault, ...]]] = {}
         self._effects: dict[Fault, bool] = {}
         self._plain: set[object] = set()
         self._nearest_origins: tuple[int, ...] = ()

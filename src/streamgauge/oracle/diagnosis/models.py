@@ -6,6 +6,7 @@ from math import log2
 from typing import Protocol, TypeAlias
 
 from streamgauge.model.element import StreamElement
+from streamgauge.model.phrases import counted
 from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Semantics
@@ -252,6 +253,16 @@ def listed(places: Sequence[ExplanationPlace], offset: int = 0) -> str:
     instants = [place.told[place.i + offset].instant for place in places[:LISTED] if place.i + offset < len(place.told)]
     more = f" and {len(places) - LISTED:,} more" if len(places) > LISTED else ""
     return "the report" + ("s" if len(places) > 1 else "") + f" at {', '.join(f'{at:,}' for at in instants)} ms" + more
+
+
+def telling(name: str, sentence: str) -> Callable[[Sequence[ExplanationPlace]], Part]:
+    """How a slip is told: ``{count}`` of both texts is as in "2 reports", ``{listed}`` as ``listed`` has them."""
+
+    def tell(places: Sequence[ExplanationPlace]) -> Part:
+        said = {"count": counted(len(places), "report"), "listed": listed(places)}
+        return Part(name.format(**said), sentence.format(**said))
+
+    return tell
 
 
 def same(place: ExplanationPlace, rows: Rows) -> int | None:

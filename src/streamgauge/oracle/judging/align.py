@@ -62,14 +62,10 @@ def merged(
         due[report.due.instant].append((place, report))
     found: list[Answer] = []
     for (instant, scope), group in _by_name(answers):
-        meant = _meant(due[instant], scope)
+        of_scope = [one for one in due[instant] if (one[1].due.start, one[1].due.end) == scope]
+        meant = of_scope or due[instant]  # all where answers name no scope, or another
         found += _greedily(group, meant, computed, equal) if len(meant) > 1 else [_merge(group)]
     return tuple(found)
-
-
-def _meant(due: Sequence[Numbered], scope: tuple[int, int] | None) -> Sequence[Numbered]:
-    """The reports due at one instant with the scope that answers name; all when they name none, or another."""
-    return [one for one in due if (one[1].due.start, one[1].due.end) == scope] or due
 
 
 def _by_name(answers: Sequence[Answer]) -> list[tuple[Key, list[Answer]]]:

@@ -1,6 +1,6 @@
 """SEP-BM measured here and shown: configurations, planned runs, verdicts, each in its folder; the claims; the page."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -221,9 +221,9 @@ def _counted(universities: int, axioms: Path, spark: "SparkSession") -> dict[str
         facts.unpersist()
 
 
-def mean_rate(scores: Mapping[str, NotificationScore], channels: Sequence[str]) -> float | None:
-    """The mean publication throughput of some channels, publications a second."""
-    rates = [scores[name].throughput.rate for name in channels if name in scores]
+def slow_rate(scores: Mapping[str, NotificationScore]) -> float | None:
+    """The mean publication throughput of the slow channels, publications a second."""
+    rates = [scores[name].throughput.rate for name in SLOW if name in scores]
     return sum(rates) / len(rates) if rates else None
 
 
@@ -255,10 +255,10 @@ def average_lines(measured: SepbmOutcomes) -> Iterator[TableLine]:
 
 def throughput_lines(measured: SepbmOutcomes) -> Iterator[TableLine]:
     """The average throughput of the ten slow channels, each by itself, against the naive strategy's."""
-    naive = mean_rate(measured.alone(NAIVE), SLOW)
+    naive = slow_rate(measured.alone(NAIVE))
     published = PAPER.value("factor")
     for strategy in (NAIVE, *published, "incremental"):
-        ours = mean_rate(measured.alone(strategy), SLOW)
+        ours = slow_rate(measured.alone(strategy))
         factor = ours / naive if ours and naive else None
         theirs = published.get(strategy)
         yield TableLine((
@@ -325,7 +325,7 @@ def _not_guessed(measured: SepbmOutcomes) -> Iterator[ComparedClaim]:
 
 def _grows(measured: SepbmOutcomes) -> Iterator[ComparedClaim]:
     """Heuristics raise the throughput of the slow channels, GraphSS more than StringRS."""
-    naive, string, graph = (mean_rate(measured.alone(name), SLOW) for name in (NAIVE, "stringrs", "graphss"))
+    naive, string, graph = (slow_rate(measured.alone(name)) for name in (NAIVE, "stringrs", "graphss"))
     if naive and string and graph:
         said = f"×{number(string / naive)} and ×{number(graph / naive)}"
         yield CLAIMS["throughput_grows"].beside([naive, string, graph], said)
@@ -344,9 +344,9 @@ def differences(measured: SepbmOutcomes) -> Iterator[str]:
             yield from _factor(
                 "average_heuristic", strategy, ours[NAIVE] / ours[strategy], published[NAIVE] / published[strategy]
             )
-    naive = mean_rate(measured.alone(NAIVE), SLOW)
+    naive = slow_rate(measured.alone(NAIVE))
     for strategy, factor in PAPER.value("factor").items():
-        rate = mean_rate(measured.alone(strategy), SLOW)
+        rate = slow_rate(measured.alone(strategy))
         if naive and rate:
             yield from _factor("throughput_heuristic", strategy, rate / naive, factor)
     naive_times = times_of(measured.alone(NAIVE))

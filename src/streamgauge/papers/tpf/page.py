@@ -200,10 +200,8 @@ _NOTE = (
 
 def _line(outcome: CrowdOutcome) -> TableLine:
     judged = [each.right for each in outcome.answers if each.right is not None]
-    late, cost = stale(outcome), per_client(outcome)
-    asked = outcome.scenario.system not in PUSHED and cost is not None
-    first = f"{cost[0]:.0f}, {cost[1] / 1000:.1f}" if asked and cost else NOTHING
-    each = f"{cost[2]:.1f}, {cost[3] / 1000:.1f}" if asked and cost else NOTHING
+    late = stale(outcome)
+    first, each = (NOTHING, NOTHING) if outcome.scenario.system in PUSHED else _requests(outcome)
     right = percent(sum(judged) / len(judged)) if judged else NOTHING
     return TableLine((
         NAMES[outcome.scenario.system], f"{outcome.scenario.clients}", f"{outcome.server_percent:.2f}",
@@ -212,6 +210,14 @@ def _line(outcome: CrowdOutcome) -> TableLine:
         duration(median(late)) if late else NOTHING, duration(max(late)) if late else NOTHING, first, each,
         f"{outcome.load:.1f}",
     ))  # fmt: skip
+
+
+def _requests(outcome: CrowdOutcome) -> tuple[str, str]:
+    """A client's requests and kB to its first answer, and of each poll after that."""
+    cost = per_client(outcome)
+    if cost is None:
+        return NOTHING, NOTHING
+    return f"{cost[0]:.0f}, {cost[1] / 1000:.1f}", f"{cost[2]:.1f}, {cost[3] / 1000:.1f}"
 
 
 def _crossings(found: dict[str, list[CrowdOutcome]]) -> Iterator[str]:
@@ -294,10 +300,10 @@ def _annotations(drawing: ChartDrawing, extent: TpfExtent, measured: TpfOutcomes
 
 
 def _iterated(outcome: CrowdOutcome, name: str, cache: str) -> TableLine:
-    took, cost = iterations(outcome), per_client(outcome)
-    first = f"{cost[0]:.0f}, {cost[1] / 1000:.1f}" if cost else NOTHING
-    each = f"{cost[2]:.1f}, {cost[3] / 1000:.1f}" if cost else NOTHING
-    return TableLine((name, cache, f"{len(took)}", duration(took[0]), duration(mean_later(outcome)), first, each))
+    took = iterations(outcome)
+    return TableLine(
+        (name, cache, f"{len(took)}", duration(took[0]), duration(mean_later(outcome)), *_requests(outcome))
+    )
 
 
 def _static(extent: TpfExtent, measured: TpfOutcomes) -> PageSection:

@@ -239,10 +239,9 @@ class Webhooks:
         hooks: Sequence[Webhook],
         client: Callable[[], httpx.AsyncClient] = _guarded,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        random: Random | None = None,
     ) -> None:
         self._broker, self._texts, self._hooks, self._client = broker, texts, hooks, client
-        self._sleep, self._random = sleep, random or Random()
+        self._sleep, self._random = sleep, Random()
         self.failures = 0
 
     @asynccontextmanager

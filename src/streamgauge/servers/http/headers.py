@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import formatdate, parsedate_to_datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Final, Protocol, TypeAlias
 
@@ -84,7 +84,9 @@ class Conditions:
         """Whether If-None-Match names one of the current tags: the client has what would be sent."""
         if self.none_match is None:
             return False
-        return bool(tags) if self.none_match == ANY else any(_opaque(each) in tags for each in self.none_match)
+        return (
+            bool(tags) if self.none_match == ANY else any(each.removeprefix("W/") in tags for each in self.none_match)
+        )
 
     def refuse(self, target: str) -> None:
         """PreconditionError for a target without entity tags, of which no condition can hold."""
@@ -113,10 +115,6 @@ def entity_tag(representation: bytes) -> str:
 
 def _holds(wanted: tuple[str, ...], tags: Collection[str]) -> bool:
     return bool(tags) if wanted == ANY else any(each in tags for each in wanted if not each.startswith("W/"))
-
-
-def _opaque(tag: str) -> str:
-    return tag.removeprefix("W/")
 
 
 def _tags(name: str, lines: list[str]) -> tuple[str, ...] | None:
@@ -152,15 +150,10 @@ SMALLEST: Final = 400
 """Bytes below which coding saves nothing."""
 
 
-def _brotli(body: bytes) -> bytes:
-    return bytes(brotli.compress(body, quality=5))
-
-
-def _gzip(body: bytes) -> bytes:
-    return gzip.compress(body, compresslevel=6, mtime=0)
-
-
-CODINGS: Final[Mapping[str, Callable[[bytes], bytes]]] = {"br": _brotli, "gzip": _gzip}
+CODINGS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
+    "br": lambda body: bytes(brotli.compress(body, quality=5)),
+    "gzip": partial(gzip.compress, compresslevel=6, mtime=0),
+}
 """In order of preference."""
 
 CODING_NAMES: Final = tuple(CODINGS)

@@ -4,7 +4,7 @@ The same key of the same identity with another operation or body is refused; ano
 """
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from hashlib import sha256
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -95,7 +95,7 @@ class RetryMemory(Generic[Value]):
         """Keep what a request came to; the values of this owner's oldest keys, which are forgotten."""
         own = self._of(key.owner)
         own[key.name] = key.digest, value
-        return list(self._surplus(own))
+        return [own.popitem(last=False)[1][1] for _ in range(len(own) - self._most)]
 
     def forget(self, key: RetryKey) -> None:
         """The request had no effect: its key may be used again."""
@@ -103,10 +103,6 @@ class RetryMemory(Generic[Value]):
 
     def _of(self, owner: str) -> OrderedDict[str, tuple[bytes, Value]]:
         return self._owners.setdefault(owner, OrderedDict())
-
-    def _surplus(self, own: OrderedDict[str, tuple[bytes, Value]]) -> Iterator[Value]:
-        while len(own) > self._most:
-            yield own.popitem(last=False)[1][1]
 
 
 class Once(Generic[Value]):

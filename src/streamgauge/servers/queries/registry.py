@@ -227,7 +227,8 @@ class Queries:
         with self._lock:
             if stream in self._outputs:
                 raise ConflictError(f"<{stream}> is the output of {self._outputs[stream]}: publish on another stream")
-            self._refuse_closed()
+            if self._closed:
+                raise ConflictError("the service is ending: publish again when it is back")
             readers = self._readers(stream)
             if stream not in self._counts and len(self._counts) >= self.limits.streams:
                 raise QueryLimitError(f"{self.limits.streams} streams have been published on already")
@@ -245,10 +246,6 @@ class Queries:
         rate = self._rates.get(owner) or self._rates.setdefault(owner, Rate(self._per_second, self._steady))
         if wait := rate.take(count):
             raise QueriesBusyError(f"more than {self._per_second:g} elements a second", wait)
-
-    def _refuse_closed(self) -> None:
-        if self._closed:
-            raise ConflictError("the service is ending: publish again when it is back")
 
     def _readers(self, stream: str) -> list[RegisteredQuery]:
         return [running for running in self._running.values() if stream in running.work.streams]

@@ -124,7 +124,9 @@ class EventBuffer:
     def drain(self) -> Delivery:
         """Wait until all events were given to a client, if there is one; nothing is put any more."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._clients or self._all_given(), self._options.wait / 1000)
+            self._changed.wait_for(
+                lambda: not self._clients or all(kept.given for kept in self._kept), self._options.wait / 1000
+            )
             for kept in self._kept:
                 self._let_go(kept)
             self.over = True
@@ -135,9 +137,6 @@ class EventBuffer:
 
     def _full(self, size: int) -> bool:
         return len(self._kept) >= self._options.buffer or self._bytes + size > self._options.memory
-
-    def _all_given(self) -> bool:
-        return all(kept.given for kept in self._kept)
 
     def _drop(self) -> None:
         """The oldest event makes room."""

@@ -121,7 +121,9 @@ def updated_deviations(
         result.append(_kept(old, stays | comes, [case for case in old.cases if case not in known]))
     while left:
         possible = sorted({each for found in left.values() for each in found})
-        finding = max(possible, key=lambda each: (each not in contradicted, _explains(left, each)))
+        finding = max(
+            possible, key=lambda each: (each not in contradicted, sum(each in found for found in left.values()))
+        )
         new, left = _split(left, {case for case, found in left.items() if finding in found})
         result.append(Deviation(finding, "", "", (finding,), tuple(sorted(new))))
     return tuple(result)
@@ -146,10 +148,6 @@ def _split(explained: Explained, taken: Set[str]) -> tuple[Explained, Explained]
     """The tasks that are taken, and the others."""
     others = {case: found for case, found in explained.items() if case not in taken}
     return {case: explained[case] for case in explained if case in taken}, others
-
-
-def _explains(explained: Explained, finding: str) -> int:
-    return sum(finding in found for found in explained.values())
 
 
 DIMENSIONS = ("semantics", "theme", "report", "tick", "R2S", "borders", "windows", "SPARQL")

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from streamgauge.suites.sepbm.distributed import DistributedData, DistributedRows
 
 SourceData: TypeAlias = "LocalData | DistributedData"
-QueryRows: TypeAlias = "LocalRows | DistributedRows"
 Tell = Callable[[str], None]
 """Called with the next step."""
 
@@ -262,7 +261,7 @@ class _FullClosure:
         values = self._rows(channel, shape.general).values(shape.own, self.asked.seed, f"like {channel.name}", most)
         return [(channel.name, each) for each in values]
 
-    def _rows(self, channel: SepbmChannel, form: Select) -> QueryRows:
+    def _rows(self, channel: SepbmChannel, form: Select) -> "LocalRows | DistributedRows":
         try:
             return self.data.answer(form)
         except ValueError as error:

@@ -30,7 +30,7 @@ from streamgauge.reasoning.lifetimes import Masks, standing_closure
 from streamgauge.reasoning.rules import SAME, instance, is_unnamed, passes, predicate_of
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.pyoxigraph_gaps import volatile
-from streamgauge.sparql.algebra import answer
+from streamgauge.sparql.algebra import answer, plain_nodes
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
 from streamgauge.suites.sepbm import (
     Configuration,
@@ -194,7 +194,7 @@ class _States:
         every = al.Select(al.Project(body, variables), tuple(var.name for var in variables))
         for solution in answer(every, self._dataset):
             bound = dict(zip(every.variables, solution, strict=True))
-            facts = (tuple(_term(node, bound) for node in _nodes(each)) for each in patterns)
+            facts = (tuple(_term(node, bound) for node in plain_nodes(each)) for each in patterns)
             mask = reduce(and_, (self._masks[fact] for fact in facts), _mask(0, self._last))  # type: ignore[index]
             if mask:
                 yield tuple(map(bound.get, names)), mask
@@ -219,11 +219,6 @@ def _visible(triple: al.TriplePattern) -> al.TriplePattern:
         return al.Var(f"blank {node.name[2:]}") if isinstance(node, al.Var) and node.name.startswith("_:") else node
 
     return replace(triple, subject=named(triple.subject), object=named(triple.object))
-
-
-def _nodes(triple: al.TriplePattern) -> tuple[al.Node, al.Node, al.Node]:
-    assert isinstance(triple.predicate, al.Var | str)
-    return triple.subject, triple.predicate, triple.object
 
 
 def _term(node: al.Node, bound: Mapping[str, Term | None]) -> Term | None:

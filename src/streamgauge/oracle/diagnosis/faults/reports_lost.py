@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 
 from streamgauge.model.phrases import counted
 from streamgauge.model.verdict import Part
-from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Seen, Slip, listed, scattered
+from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Seen, Slip, scattered, telling
 
 
 def proposals(_seen: Seen) -> Iterator[Slip]:
     """Three slips."""
     yield Slip("lost head", _head, _tell_head, half=False, bits=_together)
     yield Slip("lost tail", _tail, _tell_tail, half=False, bits=_together)
-    yield Slip("lost", _between, _tell_between)
+    yield Slip("lost", _between, telling("{count} lost", "Lost: {listed}."))
 
 
 def _together(places: Sequence[ExplanationPlace]) -> float:
@@ -51,7 +51,3 @@ def _tell_tail(places: Sequence[ExplanationPlace]) -> Part:
         if len(places) > 1
         else "The last report of the run is lost: its window is never closed.",
     )
-
-
-def _tell_between(places: Sequence[ExplanationPlace]) -> Part:
-    return Part(f"{counted(len(places), 'report')} lost", f"Lost: {listed(places)}.")

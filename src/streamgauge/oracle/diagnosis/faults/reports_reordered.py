@@ -1,16 +1,15 @@
 """Two neighbouring reports are swapped, or their answers come as one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from streamgauge.model.phrases import counted
-from streamgauge.model.verdict import Part
-from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Seen, Slip, listed, same
+from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Seen, Slip, same, telling
 
 
 def proposals(_seen: Seen) -> Iterator[Slip]:
     """Two slips."""
-    yield Slip("swapped", _swapped, _tell_swapped)
-    yield Slip("merged", _merged, _tell_merged)
+    yield Slip("swapped", _swapped, telling("{count} swapped", "Swapped with the next one: {listed}."))
+    sentence = "Two reports come as one answer, which holds the rows of both: {listed} with the next one."
+    yield Slip("merged", _merged, telling("{count} merged", sentence))
 
 
 def _swapped(place: ExplanationPlace) -> Iterator[Move]:
@@ -26,12 +25,3 @@ def _merged(place: ExplanationPlace) -> Iterator[Move]:
         after = same(place, place.said.rows + place.told[place.i + 1].rows)
         if after is not None:
             yield 2, after - place.j
-
-
-def _tell_swapped(places: Sequence[ExplanationPlace]) -> Part:
-    return Part(f"{counted(len(places), 'report')} swapped", f"Swapped with the next one: {listed(places)}.")
-
-
-def _tell_merged(places: Sequence[ExplanationPlace]) -> Part:
-    sentence = f"Two reports come as one answer, which holds the rows of both: {listed(places)} with the next one."
-    return Part(f"{counted(len(places), 'report')} merged", sentence)

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 
 from streamgauge.model.phrases import counted
 from streamgauge.model.verdict import Part
-from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Rows, Seen, Slip, listed, same
+from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Rows, Seen, Slip, listed, same, telling
 
 
 def proposals(_seen: Seen) -> Iterator[Slip]:
     """Two slips."""
     yield Slip("sent twice", _twice, _tell_twice)
-    yield Slip("stale", _stale, _tell_stale)
+    sentence = "The answer of the report before is repeated instead of a new one: {listed}."
+    yield Slip("stale", _stale, telling("{count} stale", sentence))
 
 
 def _twice(place: ExplanationPlace) -> Iterator[Move]:
@@ -31,8 +32,3 @@ def _stale(place: ExplanationPlace) -> Iterator[Move]:
 
 def _tell_twice(places: Sequence[ExplanationPlace]) -> Part:
     return Part(f"{counted(len(places), 'report')} sent twice", f"Sent twice: {listed(places, -1)}.")
-
-
-def _tell_stale(places: Sequence[ExplanationPlace]) -> Part:
-    sentence = f"The answer of the report before is repeated instead of a new one: {listed(places)}."
-    return Part(f"{counted(len(places), 'report')} stale", sentence)

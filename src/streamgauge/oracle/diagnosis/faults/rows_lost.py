@@ -4,15 +4,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import comb, log2
 
-from streamgauge.model.phrases import counted
-from streamgauge.model.verdict import Part
-from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Seen, Slip, listed, scattered
+from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Seen, Slip, scattered, telling
 
 
 def proposals(_seen: Seen) -> Iterator[Slip]:
     """Two slips, claimed below half of the reports."""
-    yield Slip("rows lost", _lost, _tell_lost, bits=_bits)
-    yield Slip("rows repeated", _repeated, _tell_repeated, bits=_bits)
+    yield Slip("rows lost", _lost, telling("rows lost in {count}", "Some rows are lost: {listed}."), bits=_bits)
+    again = telling("rows repeated in {count}", "Some rows are sent too often: {listed}.")
+    yield Slip("rows repeated", _repeated, again, bits=_bits)
 
 
 def _bits(places: Sequence[ExplanationPlace]) -> float:
@@ -58,13 +57,3 @@ def _repeated(place: ExplanationPlace) -> Iterator[Move]:
             yield 1, after - place.j
         if not place.recorded.by_row:
             return
-
-
-def _tell_lost(places: Sequence[ExplanationPlace]) -> Part:
-    return Part(f"rows lost in {counted(len(places), 'report')}", f"Some rows are lost: {listed(places)}.")
-
-
-def _tell_repeated(places: Sequence[ExplanationPlace]) -> Part:
-    return Part(
-        f"rows repeated in {counted(len(places), 'report')}", f"Some rows are sent too often: {listed(places)}."
-    )

@@ -1,12 +1,39 @@
 """Live: continuous queries over running sources, answered in this process by the core of the query service.
 
-``registrations`` are the queries with their sources and rates, ``places`` what may be opened, ``rows`` answers as
-cells, ``chart`` their drawing, ``http`` the pages and the events (docs/workbench-live.md).
+``registrations`` are the queries with their sources and rates, ``rows`` answers as cells, ``chart`` their drawing; the
+pages and the events are here, and each page works without script (docs/workbench-live.md).
 """
 
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from streamgauge.formats.bounds import BoundError
+from streamgauge.model.mistake import MistakeError
+from streamgauge.model.terms import XSD
+from streamgauge.query import dialects
+from streamgauge.semantics.profiles import PROFILES
+from streamgauge.servers.http import events
+from streamgauge.servers.http.deadlines import DeadlineError
+from streamgauge.servers.http.events import AnswerSubscription, Numbered
+from streamgauge.servers.http.replies import clipped
+from streamgauge.servers.queries.http import REFUSALS
+from streamgauge.servers.queries.registry import UnknownQueryError
+from streamgauge.servers.queries.requests import QueryRegistration, RequestError, read_items, read_registration
+from streamgauge.servers.queries.worker import RegisteredQuery
+from streamgauge.workbench.pages import page, read_form
 from streamgauge.workbench.rooms import Bench, Room
-from streamgauge.workbench.rooms.live.http import LiveRoom
-from streamgauge.workbench.rooms.live.registrations import LiveRegistrations
+from streamgauge.workbench.rooms.live.chart import LiveChart, chart, drawing, numeric_columns
+from streamgauge.workbench.rooms.live.registrations import LIMITS, LiveRegistrations
+from streamgauge.workbench.rooms.live.rows import NumberedAnswer, columns, newest_rows, read_answers, shown_rows
+from streamgauge.workbench.terms import declared_prefixes, shown_time
 
 
 def open_room(bench: Bench) -> Room:
@@ -14,3 +41,349 @@ def open_room(bench: Bench) -> Room:
     about = "Continuous queries over running sources (files, MQTT, Kafka, events), as table and as chart."
     room = LiveRoom(LiveRegistrations(bench.folder, leaving=bench.leaving))
     return Room("live", "Live", about, 3, room.routes, room.close)
+
+
+FORM: Final = 2 * 2**20
+"""Bytes of a form: a query, static data, elements."""
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+EXAMPLE: Final = """SELECT ?sensor (AVG(?value) AS ?average) (COUNT(*) AS ?readings)
+FROM NAMED WINDOW <urn:w> ON <urn:readings> [RANGE PT10S STEP PT5S]
+WHERE { WINDOW <urn:w> { ?sensor <urn:says> ?value } }
+GROUP BY ?sensor"""
+"""A query to begin with; ``ELEMENTS`` are for it."""
+
+ELEMENTS: Final = "".join(
+    json.dumps({"t": 1000 * at, "add": f'<urn:sensor:{name}> <urn:says> "{value}"^^<{XSD}integer> .'}) + "\n"
+    for at, name, value in (
+        (1, "a", 20),
+        (2, "b", 31),
+        (4, "a", 22),
+        (7, "b", 30),
+        (11, "a", 25),
+        (16, "b", 28),
+        (21, "a", 26),
+    )
+)
+
+_UNFED: Final = {"source": "", "ended": False, "paused": False, "fault": "", "refused": 0}
+"""The state of a stream without a source."""
+
+_FIELDS: Final = ("query", "dialect", "semantics", "engine", "lateness", "static", "advance", "sources")
+
+
+class LiveRoom:
+    """The handlers of the room, one per route."""
+
+    def __init__(self, registrations: LiveRegistrations) -> None:
+        self._registrations = registrations
+
+    @property
+    def routes(self) -> list[BaseRoute]:
+        """The routes, below the room's name."""
+        own: Sequence[tuple[str, str, Handler]] = (
+            ("GET", "/", self.all),
+            ("GET", "/new", self.new),
+            ("POST", "/new", self.register),
+            ("GET", "/streams/publish", self.publish_form),
+            ("POST", "/streams/publish", self.publish),
+            ("POST", "/streams/{change:str}", self.change_stream),
+            ("GET", "/queries/{name}", self.query),
+            ("GET", "/queries/{name}/events", self.events),
+            ("POST", "/queries/{name}/attach", self.attach),
+            ("POST", "/queries/{name}/{change:str}", self.change),
+        )
+        return [Route(path, handler, methods=[method]) for method, path, handler in own]
+
+    async def close(self) -> None:
+        """End all queries and sources."""
+        await run_in_threadpool(self._registrations.close)
+
+    async def all(self, request: Request) -> Response:
+        """The queries and streams."""
+        activities = await run_in_threadpool(self._registrations.activities)
+        streams = await run_in_threadpool(self._streams)
+        return page(
+            request,
+            "live.html.j2",
+            "Live",
+            activities=activities,
+            streams=streams,
+            most=LIMITS.queries,
+            shown_time=shown_time,
+        )
+
+    async def new(self, request: Request) -> Response:
+        """The form that registers a query; ``?example=1`` fills it in."""
+        given = {"query": EXAMPLE} if "example" in request.query_params else {}
+        return await self._form(request, given, "", 200)
+
+    async def register(self, request: Request) -> Response:
+        """Register a query and open its sources, or the form again with the reason why not."""
+        given = await read_form(request, FORM)
+        sources = [line.strip() for line in given.get("sources", "").split("\n") if line.strip()]
+        try:
+            running = await run_in_threadpool(self._registrations.register, read_request(given), sources)
+        except EXPECTED as error:
+            return await self._form(request, given, sentence(error), 400)
+        return _go(f"/live/queries/{running.name}")
+
+    async def query(self, request: Request) -> Response:
+        """A query: its state, the chart, the newest answers."""
+        return await self._query(request, self._running(request), "", 200)
+
+    async def events(self, request: Request) -> Response:
+        """The answers as server-sent events."""
+        running = self._running(request)
+        try:
+            after = events.last_event(request.headers.get("last-event-id") or request.query_params.get("after"))
+        except events.EventError as error:
+            raise HTTPException(400, str(error)) from error
+        if self._registrations.queries.subscribers() >= LIMITS.subscribers:
+            raise HTTPException(429, f"{LIMITS.subscribers} pages follow answers already: close one")
+        return events.Events(answer_feed(self._registrations, running, after, declared_prefixes(running.question.text)))
+
+    async def change(self, request: Request) -> Response:
+        """Hold, release or end a query."""
+        name, known = self._running(request).name, self._registrations
+        changes = {"hold": known.hold, "release": known.release, "end": known.end}
+        change = request.path_params["change"]
+        if change not in changes:
+            raise HTTPException(404)
+        await run_in_threadpool(_unless_gone, changes[change], name)
+        return _go("/live/" if change == "end" else f"/live/queries/{name}")
+
+    async def attach(self, request: Request) -> Response:
+        """Open a source for a query."""
+        running, given = self._running(request), await read_form(request, FORM)
+        try:
+            await run_in_threadpool(self._registrations.attach, running.name, given.get("source", ""))
+        except EXPECTED as error:
+            return await self._query(request, running, sentence(error), 400)
+        return _go(f"/live/queries/{running.name}#streams")
+
+    async def change_stream(self, request: Request) -> Response:
+        """Pause, resume or detach the source of a stream."""
+        given, attached = await read_form(request, FORM), self._registrations.attached
+        changes = {"pause": attached.pause, "resume": attached.resume, "detach": attached.detach}
+        change = request.path_params["change"]
+        if change not in changes:
+            raise HTTPException(404)
+        try:
+            await run_in_threadpool(changes[change], given.get("stream", ""))
+        except EXPECTED as error:
+            raise HTTPException(409, sentence(error)) from error
+        return _go(_back(given))
+
+    async def publish_form(self, request: Request) -> Response:
+        """The form that publishes elements on a stream."""
+        stream = request.query_params.get("stream", "")
+        return self._published(
+            request, {"stream": stream, "elements": ELEMENTS if stream == "urn:readings" else ""}, "", 200
+        )
+
+    async def publish(self, request: Request) -> Response:
+        """Publish elements, or the form again with the reason why not."""
+        given = await read_form(request, FORM)
+        try:
+            taken, readers = await run_in_threadpool(self._publish, given)
+        except EXPECTED as error:
+            return self._published(request, given, sentence(error), 400)
+        if len(readers) == 1:
+            return _go(f"/live/queries/{readers[0]}")
+        return self._published(
+            request, {**given, "elements": ""}, "", 200, f"{taken} taken, read by {len(readers)} queries."
+        )
+
+    def _publish(self, given: Mapping[str, str]) -> tuple[int, list[str]]:
+        queries, stream = self._registrations.queries, given.get("stream", "")
+        readers = queries.readers(stream)
+        if not readers:
+            raise RequestError(f"no query reads <{stream:.200}>: register one first, or name a stream that one reads")
+        body, form = given.get("elements", "").encode(), given.get("form", "jsonl")
+        items = read_items(body, "", form, stream, given.get("time") or None, queries.now)
+        queries.publish(stream, items)
+        return len(items), readers
+
+    def _published(
+        self, request: Request, given: Mapping[str, str], error: str, status: int, said: str = ""
+    ) -> Response:
+        known = [name for name in self._registrations.queries.streams() if self._registrations.queries.readers(name)]
+        return page(
+            request, "live_publish.html.j2", "Publish", status, given=given, error=error, said=said, known=known
+        )
+
+    async def _form(self, request: Request, given: Mapping[str, str], error: str, status: int) -> Response:
+        known = self._registrations
+        engines = (await run_in_threadpool(lambda: known.queries)).engines
+        files = await run_in_threadpool(known.places.streams)
+        values = {
+            "given": given,
+            "error": error,
+            "engines": engines,
+            "profiles": sorted(PROFILES),
+            "dialects": dialects(),
+        }
+        return page(request, "live_new.html.j2", "Register a query", status, **values, files=files, limits=LIMITS)
+
+    async def _query(self, request: Request, running: RegisteredQuery, error: str, status: int) -> Response:
+        values = await run_in_threadpool(self._values, running, request.query_params)
+        return page(request, "live_query.html.j2", f"{running.name} · Live", status, error=error, **values)
+
+    def _values(self, running: RegisteredQuery, choice: Mapping[str, str]) -> dict[str, object]:
+        """The variables of a query's page."""
+        known = self._registrations
+        held, answers = known.held_at(running.name), read_answers(running.answers.kept())
+        visible = answers if held is None else [each for each in answers if each.number <= held]
+        drawn = chart(visible, choice.get("show", ""), choice.get("by", ""))
+        return {
+            "activity": known.activity(running.name),
+            "held": None if held is None else running.answers.number - held,
+            "streams": [each for each in self._streams() if each["stream"] in running.work.streams],
+            "columns": columns(visible),
+            "rows": newest_rows(visible, declared_prefixes(running.question.text)),
+            "last": visible[-1].number if visible else (running.answers.number if held is None else held),
+            "kept": running.answers.number - running.answers.oldest + 1,
+            "choices": _choices(visible),
+            "chart": drawn,
+            "plots": _plots(drawn),
+            "limits": LIMITS,
+            "shown_time": shown_time,
+        }
+
+    def _streams(self) -> list[dict[str, Any]]:
+        """The streams that are read, written or fed."""
+        known = self._registrations
+        queries, attached = known.queries, known.attached.status()
+        found = []
+        for name, count in queries.streams().items():
+            readers, writer, fed = queries.readers(name), queries.writer(name), attached.get(name, {})
+            if readers or writer or fed:
+                shown = {"source": known.places.shown(str(fed["source"]))} if fed else {}
+                said = {"stream": name, "elements": count, "read_by": readers, "written_by": writer}
+                found.append({**said, **_UNFED, **fed, **shown})
+        return found
+
+    def _running(self, request: Request) -> RegisteredQuery:
+        try:
+            return self._registrations.queries.query(request.path_params["name"])
+        except UnknownQueryError as error:
+            raise HTTPException(404, f"{error}: it was ended, or never registered") from error
+
+
+EXPECTED: Final[tuple[type[Exception], ...]] = (*REFUSALS, MistakeError, UnknownQueryError, BoundError, DeadlineError)
+"""The errors that are told as sentences."""
+
+
+def sentence(error: Exception) -> str:
+    """An expected error in words."""
+    return clipped(str(error))
+
+
+def read_request(given: Mapping[str, str]) -> QueryRegistration:
+    """The registration of a form's fields; RequestError names the one that is wrong."""
+    data: dict[str, object] = {
+        name: given[name] for name in _FIELDS if name != "sources" and given.get(name, "").strip()
+    }
+    if not given.get("query", "").strip():
+        raise RequestError("there is no query: write one, or begin with the example")
+    if "lateness" in data:
+        text = str(data["lateness"]).strip()
+        if not text.isascii() or not text.isdigit():
+            raise RequestError(f"lateness is {text:.40}: expected whole milliseconds, at least 0")
+        data["lateness"] = int(text[:15])
+    return read_registration(data)
+
+
+def _unless_gone(change: Callable[[str], None], name: str) -> None:
+    """Change a query, unless another request has ended it."""
+    try:
+        change(name)
+    except UnknownQueryError as error:
+        raise HTTPException(404, str(error)) from error
+
+
+def _choices(answers: Sequence[NumberedAnswer]) -> dict[str, list[str]]:
+    """The columns that a chart can show, and those that can part its lines."""
+    numeric = numeric_columns(answers)
+    return {"show": numeric, "by": [name for name in columns(answers) if name not in numeric]}
+
+
+def _plots(drawn: LiveChart) -> list[object]:
+    return [drawing(drawn, 1100, 260, "wide"), drawing(drawn, 360, 220, "narrow")]
+
+
+def _back(given: Mapping[str, str]) -> str:
+    """The page that a form of a stream was on."""
+    name = given.get("query", "")
+    return f"/live/queries/{quote(name, safe='')}" if name else "/live/"
+
+
+def _go(address: str) -> Response:
+    return RedirectResponse(address, 303)
+
+
+EVENT: Final = 256 * 2**10
+"""Bytes of one event; an answer with more has its rows left out, which the page shows when it is read again."""
+
+TURN_S: Final = 0.5
+"""How often a feed looks whether the workbench is about to stop."""
+
+
+async def answer_feed(
+    registrations: LiveRegistrations, running: RegisteredQuery, after: int | None, prefixes: Mapping[str, str]
+) -> AsyncIterator[bytes]:
+    """Events of a query's answers after a number, until the query ends.
+
+    An answer is ``{"columns", "rows": [[number, instant, sign, cells]], "more"}`` with its number as id; ``held`` and
+    ``flowing`` tell when answers are held and released, ``missed`` how many are no longer kept, ``over`` why it ends.
+    """
+    signal = events.Signal()
+    leave = registrations.watch(running.name, signal.set)
+    subscription = running.answers.subscribe(after, signal.set)
+    held = False
+    try:
+        for said in _missed(subscription):
+            yield said
+        while True:
+            if (registrations.held_at(running.name) is not None) != held:
+                held = not held
+                subscription.pause() if held else subscription.resume(subscription.place)
+                yield events.event(b"{}", kind="held" if held else "flowing")
+                for said in () if held else _missed(subscription):
+                    yield said
+            over = subscription.over
+            for answer in () if held else subscription.take():
+                yield events.event(encoded(answer, prefixes), answer.number)
+            if over:
+                yield events.event(json.dumps({"why": over.why}).encode(), kind="over")
+                return
+            silent = 0.0
+            while not await signal.wait(TURN_S):
+                if registrations.leaving.is_set():
+                    return
+                silent += TURN_S
+                if silent >= events.BEAT_S:
+                    silent = 0.0
+                    yield events.BEAT
+    finally:
+        leave()
+        subscription.close()
+
+
+def encoded(answer: Numbered[bytes], prefixes: Mapping[str, str]) -> bytes:
+    """An answer as JSON for the page."""
+    (received,) = read_answers((answer,))
+    rows = [[row.number, row.instant, row.sign, row.cells] for row in shown_rows(received, prefixes)]
+    count = len(received.line.add) + len(received.line.remove or ())
+    found = json.dumps({"columns": received.line.columns, "rows": rows, "more": max(0, count - len(rows))}).encode()
+    if len(found) > EVENT:
+        return json.dumps({"columns": received.line.columns, "rows": [], "more": count}).encode()
+    return found
+
+
+def _missed(subscription: AnswerSubscription[bytes]) -> list[bytes]:
+    """The event that counts the answers that are no longer kept, if there are any."""
+    missed = subscription.missed
+    return [events.event(json.dumps({"missed": missed}).encode(), kind="missed")] if missed else []

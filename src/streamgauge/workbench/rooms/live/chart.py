@@ -144,7 +144,7 @@ def drawing(found: LiveChart, width: int, height: int, kind: str) -> Markup:
     points = [point for line in found.lines for point in line.points]
     if not points:
         return Markup("")
-    ticks = nice_ticks(min(0.0, *(y for _, y in points)), max(y for _, y in points), 4)
+    ticks = nice_ticks(min(0.0, *(y for _, y in points)), max(y for _, y in points))
     frame = ChartFrame(width, height, (min(x for x, _ in points), max(x for x, _ in points)), (ticks[0], ticks[-1]))
     lines = "1 line" if len(found.lines) == 1 else f"{len(found.lines)} lines"
     label = f"{found.shown} over time: {lines}, {len(points)} points"
@@ -156,11 +156,11 @@ def drawing(found: LiveChart, width: int, height: int, kind: str) -> Markup:
     )
 
 
-def nice_ticks(low: float, high: float, wanted: int) -> list[float]:
-    """About ``wanted`` round values that span a range, at least two."""
+def nice_ticks(low: float, high: float) -> list[float]:
+    """About four round values that span a range, at least two."""
     span = (high - low) or abs(high) or 1.0
-    step = 10 ** floor(log10(span / wanted))
-    step *= next(factor for factor in (1, 2, 5, 10) if span / (step * factor) <= wanted + 0.5)
+    step = 10 ** floor(log10(span / 4))
+    step *= next(factor for factor in (1, 2, 5, 10) if span / (step * factor) <= 4.5)
     first, last = floor(low / step), max(ceil(high / step), floor(low / step) + 1)
     return [float(f"{each * step:.12g}") for each in range(first, last + 1)]
 

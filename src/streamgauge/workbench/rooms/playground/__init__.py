@@ -4,11 +4,201 @@
 and ``replies`` show it; ``examples`` and ``stream_text`` fill it; ``recordings`` diagnoses an engine's answers.
 """
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from streamgauge.formats.bounds import BoundError, read_json
+from streamgauge.model.mistake import MistakeError
+from streamgauge.query import dialects
+from streamgauge.servers.http.limits import STATUS, BodyError, CrowdedError, Gate, read_body, text
+from streamgauge.workbench.pages import HEADERS, page
 from streamgauge.workbench.rooms import Bench, Room
-from streamgauge.workbench.rooms.playground.routes import routes
+from streamgauge.workbench.rooms.playground import examples, recordings, replies
+from streamgauge.workbench.rooms.playground.fields import CONTROLS, fields_of, in_words, profile_names, semantics_of
+from streamgauge.workbench.rooms.playground.result import PlaygroundResult, result
+from streamgauge.workbench.rooms.playground.state import (
+    MOST_BYTES,
+    PlaygroundState,
+    StateError,
+    of_form,
+    of_json,
+    of_link,
+)
+from streamgauge.workbench.rooms.playground.stream_text import SYNTAXES
+
+FORM: Final = "application/x-www-form-urlencoded"
+MOST_WAITING: Final = 20
 
 
 def open_room(bench: Bench) -> Room:
-    """The room."""
+    """The room over a folder of runs, whose recordings may be opened."""
     about = "A query, a stream, two semantics: which reports appear, vanish or change, and why."
-    return Room("playground", "Playground", about, 2, routes(bench.folder))
+    room = _Playground(bench.folder)
+    routes = [
+        Route("/", room.page, methods=["GET"]),
+        Route("/", room.form, methods=["POST"]),
+        Route("/examples", room.examples, methods=["GET"]),
+        Route("/evaluate", room.evaluate, methods=["POST"]),
+        Route("/diagnose", room.diagnose, methods=["POST"]),
+        Route("/generate", room.generate, methods=["POST"]),
+        Route("/profile", room.profile, methods=["POST"]),
+    ]
+    return Room("playground", "Playground", about, 2, routes)
+
+
+class _Playground:
+    """The handlers; few evaluations at a time, the others wait."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._gate = Gate(MOST_WAITING, "evaluate", room=2)
+
+    async def _alone(self, work: Callable[..., Any], *given: object) -> Any:
+        try:
+            async with self._gate.through():
+                return await run_in_threadpool(work, *given)
+        except CrowdedError as error:
+            raise HTTPException(429, str(error)) from None
+
+    async def page(self, request: Request) -> Response:
+        """The state that the address names: ``s`` a link, ``case`` an example, ``run`` a run folder."""
+        troubled = None
+        try:
+            state = await run_in_threadpool(self._asked, request)
+        except MistakeError as error:
+            state, troubled = examples.FIRST, str(error)
+        return await self._shown(request, state, troubled)
+
+    def _asked(self, request: Request) -> PlaygroundState:
+        asked = request.query_params
+        if "s" in asked:
+            return of_link(asked["s"])
+        if "case" in asked:
+            return examples.example(asked["case"], asked.get("profile", ""))
+        if "run" in asked:
+            return recordings.run_state(self._folder, asked["run"])
+        return examples.FIRST
+
+    async def form(self, request: Request) -> Response:
+        """The form without script: the same page for what was typed."""
+        body = await _body(request)
+        if request.headers.get("content-type", "").partition(";")[0].strip() != FORM:
+            raise HTTPException(415, f"send the form as {FORM}")
+        try:
+            given = parse_qs(text(body), keep_blank_values=True, max_num_fields=200)
+            state = of_form(given)
+        except (StateError, ValueError) as error:
+            raise HTTPException(400, str(error)) from None
+        return await self._shown(request, state, None, diagnose="diagnose" in given.get("do", ()))
+
+    async def _shown(
+        self, request: Request, state: PlaygroundState, troubled: str | None, *, diagnose: bool = False
+    ) -> Response:
+        found: PlaygroundResult = await self._alone(result, state)
+        diagnosis = await self._alone(recordings.diagnosis, found) if diagnose and state.recording else None
+        return await run_in_threadpool(_page, request, found, troubled, diagnosis)
+
+    async def evaluate(self, request: Request) -> Response:
+        """A state as JSON in; elements, windows, reports and differences out, with the page's drawn part.
+
+        With ``?brief`` they are those that the page's script needs.
+        """
+        state = await _state(request)
+        found = await self._alone(result, state)
+        return JSONResponse(await run_in_threadpool(_evaluated, request, found), headers=HEADERS)
+
+    async def diagnose(self, request: Request) -> Response:
+        """A state with a recording in; the diagnosis as sentences, and the page's part that draws it."""
+        found = await self._alone(result, await _state(request))
+        diagnosis = await self._alone(recordings.diagnosis, found)
+        html = page(request, "playground-diagnosis.html.j2", "", diagnosis=diagnosis, found=found).body
+        return JSONResponse({**diagnosis.as_json(), "html": bytes(html).decode()}, headers=HEADERS)
+
+    async def examples(self, request: Request) -> Response:
+        """The list of all examples."""
+        found = await run_in_threadpool(examples.examples)
+        themes = dict.fromkeys(each.theme for each in found)
+        by_theme = {theme: [each for each in found if each.theme == theme] for theme in themes}
+        return page(request, "playground-examples.html.j2", "Examples", by_theme=by_theme, count=len(found))
+
+    async def generate(self, request: Request) -> Response:
+        """A drawn stream as text: ``workload``, ``seed``, ``parameters`` and the ``query`` that names the stream."""
+        stream, syntax = await self._alone(examples.drawn, await _json(request))
+        return JSONResponse({"stream": stream, "syntax": syntax}, headers=HEADERS)
+
+    async def profile(self, request: Request) -> Response:
+        """The fields of the profile of a ``name``."""
+        given = await _json(request)
+        try:
+            name = str(given["name"]) if isinstance(given, dict) else ""
+            return JSONResponse(fields_of(semantics_of({"profile": name})), headers=HEADERS)
+        except (KeyError, ValueError) as error:
+            raise HTTPException(400, str(error)) from None
+
+
+async def _body(request: Request) -> bytes:
+    try:
+        return await read_body(request, MOST_BYTES)
+    except BodyError as error:
+        raise HTTPException(
+            next(code for kind, code in STATUS.items() if isinstance(error, kind)), str(error)
+        ) from None
+
+
+async def _json(request: Request) -> Any:
+    try:
+        return read_json(text(await _body(request)))
+    except (BoundError, ValueError, RecursionError) as error:
+        raise HTTPException(400, f"this is no JSON: {error}") from None
+
+
+async def _state(request: Request) -> PlaygroundState:
+    return of_json(await _json(request))
+
+
+def _page(
+    request: Request, found: PlaygroundResult, troubled: str | None, diagnosis: recordings.RecordingDiagnosis | None
+) -> Response:
+    values = {**replies.page_values(found), **_controls(found), "troubled": troubled, "diagnosis": diagnosis}
+    return page(request, "playground.html.j2", "Playground", 200 if troubled is None else 400, **values)
+
+
+def _evaluated(request: Request, found: PlaygroundResult) -> dict[str, Any]:
+    brief = "brief" in request.query_params
+    drawn = page(request, "playground-drawn.html.j2", "", **replies.page_values(found, scripted=brief)).body
+    return {**replies.answer_json(found, brief=brief), "html": bytes(drawn).decode()}
+
+
+def _controls(found: PlaygroundResult) -> dict[str, object]:
+    """The variables of the form."""
+    return {
+        "state": found.state,
+        "controls": CONTROLS,
+        "profiles": profile_names(),
+        "dialects": dialects(),
+        "syntaxes": SYNTAXES,
+        "workloads": examples.DRAWN,
+        "chosen": {which: _chosen(found, which) for which in "ab"},
+        "in_words": in_words,
+    }
+
+
+def _chosen(found: PlaygroundResult, which: str) -> dict[str, Any]:
+    """The fields of a semantics as the form shows them; those of its profile where they cannot be read."""
+    given = dict(found.state.a if which == "a" else found.state.b or found.state.a)
+    profile = str(given.get("profile") or found.dialect or profile_names()[0])
+    profile = profile if profile in profile_names() else profile_names()[0]
+    try:
+        fields = fields_of(semantics_of({**given, "profile": profile}))
+    except ValueError:
+        usual = fields_of(semantics_of({"profile": profile}))
+        fields = {name: given.get(name, value) for name, value in usual.items()}
+    return {"profile": profile, **fields}

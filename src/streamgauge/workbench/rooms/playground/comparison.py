@@ -53,14 +53,11 @@ class ReportPair:
     field: str = ""
 
 
-_Bag: TypeAlias = frozenset[tuple[Row, int]]
-_Instants: TypeAlias = dict[int, list[Candidate]]
-
 Again: TypeAlias = Callable[[Semantics], PlaygroundEvaluation]
 """The evaluation of the same query and stream under another semantics."""
 
 
-def bag(candidate: Candidate) -> _Bag:
+def bag(candidate: Candidate) -> frozenset[tuple[Row, int]]:
     """The rows of a report, with how often each is there."""
     return frozenset(Counter(candidate.rows or ()).items())
 
@@ -72,7 +69,7 @@ def paired(a: Sequence[Candidate], b: Sequence[Candidate]) -> Iterator[ReportPai
         yield from _at(instant, left.get(instant, []), right.get(instant, []))
 
 
-def _by_instant(reports: Sequence[Candidate]) -> _Instants:
+def _by_instant(reports: Sequence[Candidate]) -> dict[int, list[Candidate]]:
     ordered = sorted(reports, key=lambda each: each.due.instant)
     return {instant: [*group] for instant, group in groupby(ordered, key=lambda each: each.due.instant)}
 

@@ -59,7 +59,10 @@ def _cases() -> dict[str, ConformanceCase]:
 @cache
 def examples() -> tuple[PlaygroundExample, ...]:
     """All examples, CSRBench's queries first, then the cases by theme."""
-    return (*_csrbench(), *(_of_case(name, case) for name, case in _cases().items()))
+    return (
+        *_csrbench(),
+        *(PlaygroundExample(name, case.theme, case.name, case.why, case.source) for name, case in _cases().items()),
+    )
 
 
 def _csrbench() -> Iterator[PlaygroundExample]:
@@ -67,10 +70,6 @@ def _csrbench() -> Iterator[PlaygroundExample]:
     for name in queries(workload):
         about = "a query of CSRBench over 20 s of drawn weather observations"
         yield PlaygroundExample(f"{CSRBENCH}-{name}", "CSRBench", f"CSRBench {name.upper()}", about, "CSRBench, 2013")
-
-
-def _of_case(name: str, case: ConformanceCase) -> PlaygroundExample:
-    return PlaygroundExample(name, case.theme, case.name, case.why, case.source)
 
 
 def example(name: str, second: str = "") -> PlaygroundState:
@@ -83,11 +82,7 @@ def example(name: str, second: str = "") -> PlaygroundState:
         raise ExampleError(f"there is no example {name[:80]!r}: the list has {len(examples()):,}")
     if second and second not in profile_names():
         raise ExampleError(f"there is no profile {second[:80]!r}: there are {', '.join(profile_names())}")
-    return _with_second(state, second) if second else state
-
-
-def _with_second(state: PlaygroundState, name: str) -> PlaygroundState:
-    return replace(state, b={"profile": name, **fields_of(started_from(name))})
+    return replace(state, b={"profile": second, **fields_of(started_from(second))}) if second else state
 
 
 def case_state(case: ConformanceCase) -> PlaygroundState:
@@ -97,7 +92,7 @@ def case_state(case: ConformanceCase) -> PlaygroundState:
     stream, syntax = write_text(case.stream, names)
     own = {"profile": BASE, **fields_of(case.semantics)}
     return PlaygroundState(
-        _indented(written),
+        written.rstrip() + "\n",
         stream,
         syntax,
         write_static(case.query.static, names),
@@ -105,10 +100,6 @@ def case_state(case: ConformanceCase) -> PlaygroundState:
         case.advance,
         shortened(own),
     )
-
-
-def _indented(written: str) -> str:
-    return written.rstrip() + "\n"
 
 
 def names_of(written: str, query: ContinuousQuery) -> Names:

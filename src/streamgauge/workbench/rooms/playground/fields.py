@@ -1,7 +1,7 @@
 """The fields of Semantics as controls: what each asks, its values, and what each value does, in words."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Literal
 
@@ -23,8 +23,6 @@ from streamgauge.model.semantics import (
 )
 from streamgauge.semantics.profiles import PROFILES
 
-ControlKind = Literal["choice", "several", "switch", "number"]
-
 BASE: Final = "base"
 """The name of the semantics that conformance cases start from."""
 _BASE: Final = Semantics(BASE, tick=Tick.ELEMENT)
@@ -41,7 +39,7 @@ class FieldControl:
     name: str
     label: str
     question: str
-    kind: ControlKind
+    kind: Literal["choice", "several", "switch", "number"]
     values: Mapping[str, str] = field(default_factory=dict)
     does: str = ""
     rare: bool = False
@@ -314,8 +312,3 @@ def _effects(control: FieldControl, before: Any, after: Any) -> Sequence[str]:
             return [*came, *went]
         case _:
             return [control.values[in_words(after)]]
-
-
-def uncovered() -> tuple[str, ...]:
-    """Fields of Semantics that have no control; none, unless one is new."""
-    return tuple(each.name for each in fields(Semantics) if each.name not in (*_LEFT_OUT, *_BY_NAME))

@@ -34,7 +34,7 @@ from streamgauge.verification import impatient
 from streamgauge.workbench.rooms.playground.evaluation import PlaygroundEvaluation
 from streamgauge.workbench.rooms.playground.fields import BASE, fields_of, profile_names
 from streamgauge.workbench.rooms.playground.result import GROWTH, PlaygroundResult, needs_stopping
-from streamgauge.workbench.rooms.playground.state import PlaygroundState, link, shortened, with_fields
+from streamgauge.workbench.rooms.playground.state import PlaygroundState, link, shortened
 from streamgauge.workbench.rooms.playground.stream_text import (
     MOST_ELEMENTS,
     Names,
@@ -212,7 +212,7 @@ def _second(found: PlaygroundResult, why: Explained) -> str:
         return ""
     semantics = replace(case.semantics, origin=Origin.FIXED, t0=case.t0)
     name = semantics.name if semantics.name in profile_names() else BASE
-    return link(with_fields(found.state, "b", semantics, name))
+    return link(replace(found.state, b={"profile": name, **fields_of(semantics)}))
 
 
 def _is_plain(case: Case, declared: Case) -> bool:

@@ -194,9 +194,3 @@ def _whole(text: str, where: str) -> int:
     if not digits.removeprefix("-").isdecimal() or len(digits) > 16:
         raise StateError(f"{text[:40]!r} is no whole number of ms", where)
     return int(digits)
-
-
-def with_fields(state: PlaygroundState, which: str, semantics: Semantics, profile: str) -> PlaygroundState:
-    """The state with a semantics as fields in the place of ``a`` or ``b``."""
-    fields = {"profile": profile, **fields_of(semantics)}
-    return replace(state, a=fields) if which == "a" else replace(state, b=fields)

@@ -271,7 +271,8 @@ def read_static(text: str, names: Names) -> tuple[Triple, ...]:
     if not text.strip():
         return ()
     try:
-        return _triples(" ".join(_uncommented(text)), names)
+        uncommented = (line for line in text.splitlines() if not line.lstrip().startswith("#"))
+        return _triples(" ".join(uncommented), names)
     except (notation.NotationError, ValueError, SyntaxError):
         pass
     declared = "".join(f"@prefix {prefix}: <{iri}> .\n" for prefix, iri in names.prefixes.items())
@@ -285,10 +286,6 @@ def read_static(text: str, names: Names) -> tuple[Triple, ...]:
 def _turtle(text: str) -> Iterator[Triple]:
     for quad in ox.parse(text, format=ox.RdfFormat.TURTLE):
         yield to_term(quad.subject), to_term(quad.predicate), to_term(quad.object)
-
-
-def _uncommented(text: str) -> Iterator[str]:
-    return (line for line in text.splitlines() if not line.lstrip().startswith("#"))
 
 
 def write_static(triples: Iterable[Triple], names: Names) -> str:

@@ -1,13 +1,33 @@
 """Servers: brokers and fragments servers that are named here, their channels and facts.
 
-``connections`` are the named servers and how they are asked, ``brokers`` the pages of a broker, ``facts`` what a
-fragments server says and when it holds, ``fragments`` the pages of one (docs/workbench-live.md).
+``connections`` are the named servers and how they are asked, ``fragments`` the pages of a fragments server; those of a
+broker are here: channels with their counts, publishing by a form, a channel's answer and how it changes
+(docs/workbench-live.md).
 """
 
+import asyncio
+import json
+from asyncio import Semaphore, gather
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from threading import Event
+from typing import Any, Final
+from urllib.parse import quote
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from streamgauge.servers.broker.client import AsyncClient, BrokerError, ChannelStatus, Standing, Told
+from streamgauge.servers.http import events
+from streamgauge.servers.http.replies import clipped
+from streamgauge.workbench.addresses import HostRefusedError
+from streamgauge.workbench.pages import page, read_form
 from streamgauge.workbench.rooms import Bench, Room
-from streamgauge.workbench.rooms.servers.brokers import BrokerHandlers
-from streamgauge.workbench.rooms.servers.connections import ServerHandlers
+from streamgauge.workbench.rooms.servers.connections import FORM, NamedServer, NamedServers, ServerHandlers
 from streamgauge.workbench.rooms.servers.fragments import FragmentHandlers
+from streamgauge.workbench.terms import declared_prefixes, shown_term, shown_time
 
 
 def open_room(bench: Bench) -> Room:
@@ -20,3 +40,217 @@ def open_room(bench: Bench) -> Room:
         *FragmentHandlers(servers.named).routes,
     ]
     return Room("servers", "Servers", about, 4, routes, servers.named.close)
+
+
+ROWS: Final = 200
+"""Rows of an answer, and of a notification, that are shown."""
+
+CHANNELS: Final = 50
+"""Channels on a page."""
+
+AT_ONCE: Final = 8
+TURN_S: Final = 0.5
+"""How often a feed looks whether the workbench is about to stop."""
+
+FEEDS: Final = 50
+"""Pages that may follow channels at once."""
+
+PATIENCE_S: Final = 60.0
+"""How long a broker may be away before a page is told the end."""
+
+FORMATS: Final = {
+    "text/turtle": "Turtle",
+    "application/n-triples": "N-Triples",
+    "application/trig": "TriG",
+    "application/n-quads": "N-Quads",
+    "application/ld+json": "JSON-LD",
+    "application/rdf+xml": "RDF/XML",
+}
+"""The media types of publications."""
+
+REFUSED: Final = (BrokerError, HostRefusedError, ValueError, KeyError, TypeError)
+"""Refusals of a broker, and answers of what is none."""
+
+
+class BrokerHandlers:
+    """The handlers, one per route; ``leaving`` is set when the workbench is told to stop."""
+
+    def __init__(self, servers: NamedServers, leaving: Event) -> None:
+        self._servers, self._leaving, self._feeds = servers, leaving, 0
+
+    @property
+    def routes(self) -> list[BaseRoute]:
+        """The routes, below the room's name."""
+        channel = "/broker/{key}/channels/{name}"
+        return [
+            Route("/broker/{key}/", self.channels, methods=["GET"]),
+            Route("/broker/{key}/publish", self.publish, methods=["POST"]),
+            Route("/broker/{key}/channels", self.create, methods=["POST"]),
+            Route(f"{channel}/", self.channel, methods=["GET"]),
+            Route(f"{channel}/events", self.events, methods=["GET"]),
+            Route(f"{channel}/delete", self.delete, methods=["POST"]),
+        ]
+
+    async def channels(self, request: Request) -> Response:
+        """The channels with their counts, the forms to publish and to make one."""
+        return await self._page(request, self._servers.of(request, "broker"), {}, {}, 200)
+
+    async def publish(self, request: Request) -> Response:
+        """Facts are there from now on, or no more; or the form again with the reason why not."""
+        server, given = self._servers.of(request, "broker"), await read_form(request, FORM)
+        kind = given.get("format", "text/turtle")
+        change = server.broker.delete if given.get("change") == "delete" else server.broker.publish
+        try:
+            if kind not in FORMATS:
+                raise BrokerError(f"{kind:.40} is no format of publications")
+            taken = await change(given.get("graph", ""), kind)
+        except REFUSED as error:
+            return await self._page(request, server, given, {"publish": told(error)}, 400)
+        return RedirectResponse(f"/servers/broker/{server.key}/?published={taken.number}", 303)
+
+    async def create(self, request: Request) -> Response:
+        """Make a channel, or the form again with the reason why not."""
+        server, given = self._servers.of(request, "broker"), await read_form(request, FORM)
+        name = given.get("name", "").strip()
+        try:
+            await server.broker.create_channel(name, given.get("query", ""))
+        except REFUSED as error:
+            return await self._page(request, server, given, {"create": told(error)}, 400)
+        return RedirectResponse(_channel(server, name), 303)
+
+    async def channel(self, request: Request) -> Response:
+        """A channel: its query, its answer now, its changes as they come."""
+        server = self._servers.of(request, "broker")
+        name = request.path_params["name"]
+        try:
+            status = await server.broker.channel(name)
+        except REFUSED as error:
+            raise HTTPException(502, told(error)) from error
+        standing, away = Standing(status.notification, status.columns, ()), ""
+        try:
+            standing = await server.broker.rows(name)
+        except REFUSED as error:
+            away = told(error)
+        prefixes = tuple(declared_prefixes(status.query).items())
+        rows = [[shown_term(term, prefixes) for term in row] for row in standing.rows[:ROWS]]
+        values: dict[str, Any] = {"standing": standing, "rows": rows, "away": away}
+        return page(request, "servers_channel.html.j2", f"{name} · Servers", server=server, channel=status, **values)
+
+    async def delete(self, request: Request) -> Response:
+        """A channel ends."""
+        server = self._servers.of(request, "broker")
+        try:
+            await server.broker.delete_channel(request.path_params["name"])
+        except REFUSED as error:
+            raise HTTPException(502, told(error)) from error
+        return RedirectResponse(f"/servers/broker/{server.key}/", 303)
+
+    async def events(self, request: Request) -> Response:
+        """The notifications of a channel as server-sent events."""
+        server, name = self._servers.of(request, "broker"), request.path_params["name"]
+        try:
+            after = events.last_event(request.headers.get("last-event-id") or request.query_params.get("after"))
+        except events.EventError as error:
+            raise HTTPException(400, str(error)) from error
+        if self._feeds >= FEEDS:
+            raise HTTPException(429, f"{FEEDS} pages follow channels already: close one")
+        return events.Events(self._counted(notification_feed(server.broker, name, after)))
+
+    async def _counted(self, feed: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+        """The events of a feed, with a sign of life now and then, until the workbench is about to stop."""
+        self._feeds += 1
+        coming, silent = asyncio.ensure_future(anext(feed, None)), 0.0
+        try:
+            while not self._leaving.is_set():
+                await asyncio.wait((coming,), timeout=TURN_S)
+                silent += TURN_S
+                if coming.done():
+                    if (event := coming.result()) is None:
+                        return
+                    coming, silent = asyncio.ensure_future(anext(feed, None)), 0.0
+                    yield event
+                elif silent >= events.BEAT_S:
+                    silent = 0.0
+                    yield events.BEAT
+        finally:
+            self._feeds -= 1
+            coming.cancel()
+            await asyncio.gather(coming, return_exceptions=True)
+            await feed.aclose()
+
+    async def _page(
+        self, request: Request, server: NamedServer, given: Mapping[str, str], errors: Mapping[str, str], status: int
+    ) -> Response:
+        after = request.query_params.get("after", "")
+        channels: list[ChannelStatus] = []
+        away, more = "", False
+        try:
+            names = await server.broker.channels(after)
+            channels = await _statuses(server.broker, names[:CHANNELS])
+            more = len(names) > CHANNELS
+        except REFUSED as error:
+            away = told(error)
+        number = request.query_params.get("published", "")
+        values: dict[str, Any] = {
+            "server": server,
+            "channels": channels,
+            "more": channels[-1].name if more and channels else "",
+            "away": away,
+            "published": number if number.isascii() and number.isdigit() and len(number) < 20 else "",
+            "formats": FORMATS,
+        }
+        return page(request, "servers_broker.html.j2", "Broker", status, given=given, errors=errors, **values)
+
+
+async def _statuses(broker: AsyncClient, names: tuple[str, ...]) -> list[ChannelStatus]:
+    """The channels of these names, those that were deleted meanwhile left out."""
+    gate = Semaphore(AT_ONCE)
+
+    async def one(name: str) -> ChannelStatus | None:
+        async with gate:
+            try:
+                return await broker.channel(name)
+            except BrokerError as error:
+                if error.status == 404:
+                    return None
+                raise
+
+    return [each for each in await gather(*map(one, names)) if each is not None]
+
+
+async def notification_feed(broker: AsyncClient, channel: str, after: int | None) -> AsyncGenerator[bytes, None]:
+    """Events of a channel's notifications after a number: ``{"columns", "rows", "more"}``.
+
+    ``over`` says why there are no more.
+    """
+    try:
+        prefixes = tuple(declared_prefixes((await broker.channel(channel)).query).items())
+        async with aclosing(broker.subscribe(channel, after=after, patience=PATIENCE_S)) as notifications:
+            async for each in notifications:
+                yield events.event(encoded(each, prefixes), each.number)
+        why = "the channel was deleted"
+    except REFUSED as error:
+        why = told(error)
+    yield events.event(json.dumps({"why": why}).encode(), kind="over")
+
+
+def encoded(told_: Told, prefixes: tuple[tuple[str, str], ...]) -> bytes:
+    """A notification as JSON for the page: rows of number, time, sign, cells."""
+    signed = [("+", row) for row in told_.added] + [("\N{MINUS SIGN}", row) for row in told_.removed]
+    rows = [
+        [told_.number, shown_time(told_.at), sign, [shown_term(term, prefixes) for term in row]]
+        for sign, row in signed[:ROWS]
+    ]
+    found = {"columns": told_.columns, "rows": rows, "more": max(0, len(signed) - ROWS)}
+    return json.dumps(found).encode()
+
+
+def told(error: Exception) -> str:
+    """A refusal in words; an answer that is none of a broker's is said to be that."""
+    if isinstance(error, BrokerError | HostRefusedError):
+        return clipped(str(error))
+    return "what answers there does not answer as a broker does: is the address right?"
+
+
+def _channel(server: NamedServer, name: str) -> str:
+    return f"/servers/broker/{server.key}/channels/{quote(name, safe='')}/"

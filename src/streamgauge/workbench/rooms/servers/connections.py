@@ -2,7 +2,7 @@
 
 import time
 from asyncio import sleep, to_thread
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -22,8 +22,7 @@ from streamgauge.servers.fragments.client.transport import ClientLimits, web_add
 from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.http.outgoing_requests import PRIVATE, Guarded, names_private
 from streamgauge.workbench.addresses import HostRefusedError, Lookup, check_addresses, check_host, lookup
-from streamgauge.workbench.forms import read_form
-from streamgauge.workbench.pages import page
+from streamgauge.workbench.pages import page, read_form
 
 MOST: Final = 30
 """Servers that can be named at once."""
@@ -140,8 +139,8 @@ class NamedServers:
 class ServerHandlers:
     """The list of servers: name one, forget one."""
 
-    def __init__(self, find: Lookup = lookup) -> None:
-        self.named = NamedServers(find)
+    def __init__(self) -> None:
+        self.named = NamedServers()
 
     @property
     def routes(self) -> list[BaseRoute]:
@@ -190,7 +189,7 @@ class _Bounded(httpx.AsyncBaseTransport):
         response = await self._guarded.handle_async_request(request)
         events = response.headers.get("content-type", "").startswith("text/event-stream")
         stream = cast(httpx.AsyncByteStream, response.stream)
-        response.stream = _BoundedStream(stream, _between_events if events else None)
+        response.stream = _BoundedStream(stream, events=events)
         return response
 
     async def aclose(self) -> None:
@@ -201,23 +200,18 @@ class _Bounded(httpx.AsyncBaseTransport):
 class _BoundedStream(httpx.AsyncByteStream):
     """The bytes of an answer, at most ``ANSWER``; of events at most that many in each."""
 
-    def __init__(self, stream: httpx.AsyncByteStream, rest: Callable[[bytes], int] | None) -> None:
-        self._stream, self._rest = stream, rest
+    def __init__(self, stream: httpx.AsyncByteStream, *, events: bool) -> None:
+        self._stream, self._events = stream, events
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
         async for chunk in self._stream:
             size += len(chunk)
-            if self._rest is not None and b"\n\n" in chunk:
-                size = self._rest(chunk)
+            if self._events and b"\n\n" in chunk:
+                size = len(chunk) - chunk.rindex(b"\n\n") - 2  # after the last event that ends in the chunk
             if size > ANSWER:
                 raise httpx.ReadError(f"more than {ANSWER} bytes came")
             yield chunk
 
     async def aclose(self) -> None:
         await self._stream.aclose()
-
-
-def _between_events(chunk: bytes) -> int:
-    """The bytes after the last event that ends in a chunk."""
-    return len(chunk) - chunk.rindex(b"\n\n") - 2
