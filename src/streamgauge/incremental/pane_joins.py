@@ -76,14 +76,18 @@ class PanedGraph:
         return change
 
     def goes(self, triples: Sequence[Triple]) -> bool:
-        """Whether triples that leave are the oldest panes, which go then."""
+        """Whether triples that leave are the oldest panes and parts, which go then."""
+        self.cut()
         at = number = 0
+        held = [*(pane.triples for pane in self.panes), *self.parts]
         while at < len(triples):
-            if number == len(self.panes) or not _begins(triples, at, self.panes[number].triples):
+            if number == len(held) or triples[at : at + len(held[number])] != held[number]:
                 return False
-            at += len(self.panes[number].triples)
+            at += len(held[number])
             number += 1
-        self.gone += [self.panes.popleft() for _ in range(number)]
+        joined = min(number, len(self.panes))
+        self.gone += [self.panes.popleft() for _ in range(joined)]
+        del self.parts[: number - joined]
         return True
 
     def turn(self) -> bool:
@@ -216,11 +220,6 @@ def _leave(graph: PanedGraph, feeds: tuple[Feed, Feed], triples: Iterable[Triple
             return
         graph.follow(feeds[0])
     feeds[1](gone)
-
-
-def _begins(triples: Sequence[Triple], at: int, others: Sequence[Triple]) -> bool:
-    """Whether the same triples stand from a place on."""
-    return triples[at : at + len(others)] == others
 
 
 def _negative(bag: Bag) -> Bag:
