@@ -61,6 +61,8 @@ from streamgauge.workloads.weather import STREAM
 WINDOWS_S = (1, 5, 20, 60)
 STATIONS = (10, 100, 1000, 10_000)
 BATCH = 500
+TOGETHER = 100
+"""Elements whose N-Triples are read together: texts of 100 KB stay in the cache of a core."""
 WAIT_S = 600.0
 CLOSE, SLIDING, CHANGE = (semantics for _, semantics, _ in RUNS)
 
@@ -92,8 +94,8 @@ def from_lines(lines: Sequence[bytes], until: int, push: Push) -> int:
 
 def from_ntriples(fed: Sequence[tuple[int, bytes]], until: int, push: Push) -> int:
     reader, sequence = NTriplesReader(), count()
-    for at in range(0, len(fed), BATCH):
-        several = fed[at : at + BATCH]
+    for at in range(0, len(fed), TOGETHER):
+        several = fed[at : at + TOGETHER]
         for (time, _), added in zip(several, reader.several([text for _, text in several]), strict=True):
             push(StreamElement(STREAM, time, next(sequence), added))
     return until

@@ -94,7 +94,8 @@ def test_panes_go_as_they_came(graphs, borders, size):
     query = ContinuousQuery(parse_sparql(QUERIES[1]), (StreamWindow(STREAM, Window(size, 1000)),))
     fed = at(*range(0, 20_000, 250))
     agree(query, chosen, fed, 20_000)
-    assert graphs and not any(each.followed for each in graphs)
+    assert graphs
+    assert not any(each.followed for each in graphs)
     assert all(each.number >= 15 for each in graphs)
 
 
@@ -123,7 +124,9 @@ def test_several_queries_share_panes(graphs):
         graphs.clear()
         answers: list[list] = [[] for _ in texts]
         asked = [ContinuousQuery(parse_sparql(text), window) for text in texts]
-        session = load("live").start_all([(query, CSPARQL, found.append) for query, found in zip(asked, answers)])
+        session = load("live").start_all(
+            [(query, CSPARQL, found.append) for query, found in zip(asked, answers, strict=True)]
+        )
         for each in at(*range(0, 12_000, 250)):
             session.push(each)
         session.advance(12_000)

@@ -70,7 +70,10 @@ def test_several_texts_give_what_each_gives(texts):
 
 
 @examples(200, prove=20_000)
-@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=6), st.sampled_from(['"{}"', "<urn:{}>", "_:a{}", '"a"@{}', "<a:{}>"]))
+@given(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=6),
+    st.sampled_from(['"{}"', "<urn:{}>", "_:a{}", '"a"@{}', "<a:{}>"]),
+)
 def test_a_term_of_any_characters(characters, form):
     text = f"<urn:a> <urn:b> {form.format(characters)} .\n".encode()
     assert read(NTriplesReader(), text) == parsed(text)

@@ -95,7 +95,7 @@ class NTriplesReader:
             return None
         columns = [list(map(known.__getitem__, parts[at:-1:3])) for at, known in enumerate(self._known)]
         sound = [not known.fresh or known.are_terms(self._limit) for known in self._known]
-        return list(zip(*columns, strict=True)) if all(sound) else None  # type: ignore[arg-type]
+        return list(zip(*columns, strict=True)) if all(sound) else None
 
 
 def _parts(text: str) -> list[str] | None:

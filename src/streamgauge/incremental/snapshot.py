@@ -232,8 +232,11 @@ class Matches:
             parted.ask(relation)
         self._conditions = [(variables_of(each), test(each, variables_of(each))) for each in planned.conditions]
         self._fresh = False
-        uses = [(name, relation, place) for at, relation in enumerate(self._relation_of)
-                for place, name in enumerate(self._names(at))]
+        uses = [
+            (name, relation, place)
+            for at, relation in enumerate(self._relation_of)
+            for place, name in enumerate(self._names(at))
+        ]
         often = Counter(name for name, _, _ in uses)
         self._common = tuple(dict.fromkeys(use for use in uses if often[use[0]] > 1))
 

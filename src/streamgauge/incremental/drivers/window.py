@@ -26,7 +26,7 @@ from streamgauge.incremental.drivers.relation_to_stream import RelationToStream
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Emit
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import Borders, Counting, Origin, Report, Semantics, Tick
+from streamgauge.model.semantics import Borders, Origin, Report, Semantics, Tick
 from streamgauge.model.terms import Triple
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError
