@@ -156,7 +156,7 @@ class Goals:
 
 
 def peak_of(stations: int, seconds: int, slide: int) -> float:
-    """Peak of resident memory (MiB) of this process, looked at in each answer and a hundred times a second of stream."""
+    """Peak of resident memory (MiB) of this process, looked at a hundred times a second of stream and in answers."""
     peaks = [resident()]
     session = live.start(window_query("select", 5000, slide), CLOSE, lambda _answer: peaks.append(resident()))
     for second in range(seconds):

@@ -1,4 +1,4 @@
-"""Windows that slide, joined pane by pane (`incremental/pane_joins`), say what the definition says, also where panes meet."""
+"""Windows in panes (`incremental/pane_joins`) say what the definition says, also where panes meet."""
 
 from dataclasses import replace
 

@@ -33,7 +33,7 @@ LEAST: Final = 200
 """Triples of a pane, on average, from which on it is worth it: measured, both cost the same at about 150."""
 
 MOST: Final = 4
-"""Patterns of one graph that are joined so, at most: others are joined together where they differ in conditions only."""
+"""Patterns of one graph that are joined so, at most: more are followed, those that differ in conditions together."""
 
 
 @dataclass(frozen=True, slots=True)
