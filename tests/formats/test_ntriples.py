@@ -48,6 +48,7 @@ def read(reader: NTriplesReader, text: bytes):
         return SyntaxError
 
 
+@pytest.mark.slow
 @examples(400, prove=20_000)
 @given(st.lists(st.lists(LINES, max_size=4).map("".join), min_size=1, max_size=4), st.sampled_from([0, 3, 1000]))
 @example(['<urn:a> <urn:b> "x . y" .\n'], 1000)
