@@ -136,6 +136,10 @@ class JoinPool:
         """The triples of a batch by numbers, ``None`` where they are taken as they are."""
         return None
 
+    def cut(self, time: int, t0: int) -> int | None:  # noqa: ARG002
+        """Time comes to ``time`` (ms) and windows begin at ``t0``: what came before is apart; when the next cut is."""
+        return None
+
     def look(self) -> None:
         """A look at the contents begins."""
 

@@ -232,6 +232,13 @@ class Matches:
             parted.ask(relation)
         self._conditions = [(variables_of(each), test(each, variables_of(each))) for each in planned.conditions]
         self._fresh = False
+        uses = [
+            (name, relation, place)
+            for at, relation in enumerate(self._relation_of)
+            for place, name in enumerate(self._names(at))
+        ]
+        often = Counter(name for name, _, _ in uses)
+        self._common = tuple(dict.fromkeys(use for use in uses if often[use[0]] > 1))
 
     def renew(self) -> None:
         """A new look begins."""
@@ -243,6 +250,13 @@ class Matches:
             return {}
         self._fresh = False
         return self._parted.bag(self._joined(), self._output)
+
+    def shared(self) -> dict[str, set[Term]]:
+        """The terms that a look has of each variable that stands in several patterns."""
+        found: dict[str, set[Term]] = {}
+        for name, relation, place in self._common:
+            found.setdefault(name, set()).update(self._parted.side(self._relations[relation]).cells((place,)))  # type: ignore[arg-type]
+        return found
 
     def _joined(self) -> Any:
         sides = [self._parted.side(relation) for relation in self._relations]

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import pyoxigraph as ox
 
 from streamgauge.engines import load
-from streamgauge.formats.bounds import check_turtle
-from streamgauge.formats.canonical import parse_term, to_term, to_triple, to_triples
+from streamgauge.formats.canonical import parse_term, to_term, to_triple
 from streamgauge.formats.lines import Advance, Input
+from streamgauge.formats.ntriples import NTriplesReader
 from streamgauge.formats.streams import read_triples
 from streamgauge.formats.streams.format import Reading, which
 from streamgauge.model.element import StreamElement
@@ -195,6 +195,7 @@ class _Making:
 
     def __init__(self, reading: Reading) -> None:
         self._stream, self._among, self._next = reading.stream, reading.among, 0
+        self._reader = NTriplesReader()
 
     def __call__(self, given: Item) -> Input:
         """The element; WatchError says what was expected."""
@@ -216,8 +217,7 @@ class _Making:
     def _triples(self, triples: Triples) -> tuple[Triple, ...]:
         try:
             if isinstance(triples, str):
-                check_turtle(triples)
-                return to_triples(ox.parse(triples, format=ox.RdfFormat.N_TRIPLES))
+                return self._reader.triples(triples.encode())
             return tuple([self._triple(triple) for triple in triples])
         except (SyntaxError, TypeError, ValueError) as error:
             raise WatchError(f"not triples: {error}: give N-Triples text or tuples of three N-Triples terms") from error

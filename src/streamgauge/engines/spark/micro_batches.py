@@ -20,7 +20,8 @@ from streamgauge.engines.spark.evaluation import Evaluation, ReportRows
 from streamgauge.engines.spark.panes import BatchArrivals, PaneRows, Panes, files_of, late, streaming, surely_in_time
 from streamgauge.engines.spark.state import Closes, State, StateLog, forget
 from streamgauge.formats.stream import to_table
-from streamgauge.incremental.drivers.window import Admission, answer_kind, disorder
+from streamgauge.incremental.drivers.relation_to_stream import answer_kind
+from streamgauge.incremental.drivers.window import Admission, disorder
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement

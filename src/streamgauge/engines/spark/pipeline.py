@@ -35,7 +35,7 @@ from streamgauge.formats.lines import encode_answer
 from streamgauge.formats.run import RunError, read_json, write_header, write_json
 from streamgauge.formats.stream import write
 from streamgauge.formats.streams import Reading
-from streamgauge.incremental.drivers.window import answer_kind
+from streamgauge.incremental.drivers.relation_to_stream import answer_kind
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.phrases import offered

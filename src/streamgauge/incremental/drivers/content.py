@@ -299,7 +299,9 @@ class WindowContent:
 
     def enter(self, time: int, triples: Sequence[Triple], until: int | None) -> None:
         """Triples of ``time`` (ms), which never goes back, enter; they end at ``until``."""
-        if not self._keep(time, triples, until):
+        if until is None and triples:
+            self._live.append((time, triples, 0))
+        elif not self._keep(time, triples, until):
             return
         self._enter(triples)
         if self._changes is not None:

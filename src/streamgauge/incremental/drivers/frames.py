@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 from streamgauge.incremental.common_groups import CommonGroups
 from streamgauge.incremental.drivers.content import BufferedContent, Latest, WindowContent, change_detector
 from streamgauge.incremental.evaluator import KeptAnswer
+from streamgauge.incremental.pane_joins import PaneJoins
 from streamgauge.incremental.plan import JoinPool
 from streamgauge.incremental.snapshot import SnapshotContents, Snapshots
 from streamgauge.incremental.window_joins import WindowJoins
@@ -154,12 +155,21 @@ def evaluators(
         contents = SnapshotContents(again=any(each.window.size > each.window.slide for each in first.windows))
         return contents, [Snapshots(query.form, contents, empty, names, ranked=True) for query in queries]
     pool = WindowJoins(first.static)
+    if _in_panes(queries, semantics):
+        pool = PaneJoins(first.windows[0].window, right_closed=semantics.borders is Borders.OPEN_CLOSED)
     common = CommonGroups(pool.pull) if len(queries) > 1 else None
     kept = [KeptAnswer(query.form, pool.leaf, empty, names, ranked=True, common=common) for query in queries]
     pool.feeds(None)
     for each in kept:
         each.begin()
     return pool, list(kept)
+
+
+def _in_panes(queries: Sequence[ContinuousQuery], semantics: Semantics) -> bool:
+    """Whether there is one window, whose content alone is looked at, when it closes."""
+    if queries[0].static or any(uses_timestamp(each.form) for each in queries):
+        return False
+    return closing(semantics) and [each.window.kind for each in queries[0].windows] == ["time"]
 
 
 def is_dense(queries: Sequence[ContinuousQuery], triples: int, span: int) -> bool:

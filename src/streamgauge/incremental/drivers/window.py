@@ -1,21 +1,20 @@
 """The window driver: elements enter and leave the incremental evaluator as a Semantics value says, reports are sent.
 
-``RelationToStream`` sends Rstream, Istream, Dstream or both changes of one query (CQL) from the exact changes of its
-solutions. Queries with the same windows, semantics and static data share one driver; others are driven side by side.
+Queries with the same windows, semantics and static data share one driver; others are driven side by side.
 ``Admission`` guards a session: the elements that it takes, by their stream and by the order of time.
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, TypeAlias
 
 from streamgauge.incremental.drivers.frames import (
     DENSE_OVERLAP,
+    NEVER,
     OVERLAP,
     CountFrame,
     Frame,
-    QueryEvaluator,
     clocks,
     closing,
     evaluators,
@@ -23,13 +22,12 @@ from streamgauge.incremental.drivers.frames import (
     is_dense,
     looks_rarely,
 )
-from streamgauge.model import algebra as al
-from streamgauge.model.answer import Answer, AnswerKind
+from streamgauge.incremental.drivers.relation_to_stream import RelationToStream
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Emit
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import R2S, Borders, Counting, Grain, Origin, Report, Semantics, Tick
-from streamgauge.model.terms import Row, Triple
+from streamgauge.model.semantics import Borders, Origin, Report, Semantics, Tick
+from streamgauge.model.terms import Triple
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError
 
@@ -69,77 +67,6 @@ def disorder(element: StreamElement, greatest: int) -> OutOfOrderError:
     )
 
 
-Rows: TypeAlias = tuple[Row, ...]
-
-
-class RelationToStream:
-    """The relation-to-stream side of one query (CQL): differences are to the last evaluated instant."""
-
-    def __init__(
-        self,
-        form: al.QueryForm,
-        evaluator: QueryEvaluator,
-        r2s: R2S,
-        semantics: Semantics,
-        emit: Callable[[Answer], None],
-    ) -> None:
-        self._evaluator, self._r2s, self._emit = evaluator, r2s, emit
-        self._semantics = semantics
-        self._sets = semantics.answers is Counting.SET
-        self._kind = answer_kind(form)
-
-    def report(self, instant: int, scope: tuple[int, int]) -> None:
-        """Evaluate, and send what the operator gives; an empty answer only when the semantics notifies of it."""
-        added, removed = self._rows()
-        since = self._semantics.since
-        if not (added or removed or self._semantics.notify_empty) or (since is not None and instant < since):
-            return
-        for came, went in self._parts(added, removed):
-            self._emit(Answer(self._evaluator.variables, came, went, self._kind, instant, scope))
-
-    def _parts(self, added: Rows, removed: Rows) -> Iterable[tuple[Rows, Rows]]:
-        if self._semantics.grain is Grain.REPORT or not (added or removed):
-            return [(added, removed)]
-        return [*(((row,), ()) for row in added), *(((), (row,)) for row in removed)]
-
-    def _rows(self) -> tuple[Rows, Rows]:
-        if self._r2s is R2S.RSTREAM:
-            answer = self._evaluator.answer()
-            plain = self._sets or sum(answer.values()) == len(answer)
-            return tuple(answer) if plain else _repeated(answer.items()), ()
-        delta = self._evaluator.settle()
-        if not delta:
-            return (), ()
-        match self._r2s:
-            case R2S.ISTREAM:
-                return self._moved(delta, 1), ()
-            case R2S.DSTREAM:
-                return self._moved(delta, -1), ()
-        return self._moved(delta, 1), self._moved(delta, -1)
-
-    def _moved(self, delta: Mapping[Row, int], sign: int) -> Rows:
-        if self._sets:
-            solutions = self._evaluator.solutions()
-            return tuple([row for row, count in delta.items() if sign * _turn(solutions.get(row, 0), count) > 0])
-        return _repeated([(row, sign * count) for row, count in delta.items() if sign * count > 0])
-
-
-def _turn(now: int, change: int) -> int:
-    """1 when a row came into the set, -1 when it left it, 0 when only its copies changed."""
-    return (now > 0) - (now - change > 0)
-
-
-def _repeated(bag: Iterable[tuple[Row, int]]) -> tuple[Row, ...]:
-    return tuple([row for row, count in bag for _ in range(count)])
-
-
-def answer_kind(form: al.QueryForm) -> AnswerKind:
-    """The kind of a query's answers."""
-    if isinstance(form, al.Select):
-        return "solutions"
-    return "boolean" if isinstance(form, al.Ask) else "triples"
-
-
 _EARLY = -(2**62)
 
 Arrive: TypeAlias = Callable[[int, Sequence[Triple], int | None], None]
@@ -169,6 +96,8 @@ class WindowDriver:
         self._quiet = self._non_empty or Report.CONTENT_CHANGE in semantics.report
         self._of: dict[str, tuple[Frame, ...]] = {each.stream: () for each in query.windows}
         self._enters: dict[str, tuple[Arrive, ...]] = {}
+        self._direct: dict[str, Arrive] = {}
+        self._due, self._cut = _EARLY, NEVER
         self._begun, self._t0 = False, 0
         self._greatest = _EARLY
         self._held: list[tuple[int, int, StreamElement]] = []
@@ -200,9 +129,15 @@ class WindowDriver:
         self._telling = not self._counting and all(frame.content.telling for frame in self._frames)
         self._ticked = _EARLY
         self._frontier = _EARLY
+        self._cut = self._next_cut(t0)
 
     def push(self, element: StreamElement) -> None:
         """An element has come: what its time makes due is reported first."""
+        enter = self._direct.get(element.stream)
+        if enter is not None and self._greatest <= element.time < self._due:
+            self._greatest = element.time
+            enter(element.time, element.added, element.until)
+            return
         if (not self._heard or element.stream not in self._of) and not self._admits(element):
             return
         time = element.time
@@ -218,9 +153,17 @@ class WindowDriver:
         if bound is None:
             self._come_to(time)
             self._take(element)
+            self._take_directly(element)
             return
         heappush(self._held, (time, element.sequence, element))
         self._come_with_watermark(self._greatest - bound)
+
+    def _take_directly(self, element: StreamElement) -> None:
+        """The elements of a stream go to its one window without a detour as long as no report is due between them."""
+        enters = self._enters.get(element.stream, ())
+        if len(enters) == 1 and self._clocks is not None and element.time >= self._t0:
+            self._direct[element.stream] = enters[0]
+            self._due = min(self._clocks.next, self._cut)
 
     def push_batch(self, batch: "ElementBatch") -> None:
         """Elements have come, in their order: in columns where contents are looked at whole."""
@@ -313,8 +256,15 @@ class WindowDriver:
         """Time has come to ``time``, whose own elements are still to enter."""
         if self._batch:
             self._finish_batch(time - 1)
+        if self._cut <= time:
+            self._cut = self._next_cut(time)
         if self._clocks is not None and self._clocks.next <= time:
             self._report_up_to(time if self._half_open else time - 1)
+
+    def _next_cut(self, time: int) -> int:
+        """What came before a time (ms) is apart for the evaluator, where it asks for that; when next."""
+        following = self._pool.cut(time, self._t0)
+        return NEVER if following is None else following
 
     def _take(self, element: StreamElement) -> None:
         time, triples, until = element.time, element.added, element.until

@@ -1,0 +1,183 @@
+"""Goals of `live` in process, each beside what it is held to: terms as texts, as numbers, as N-Triples, Arrow, Parquet.
+
+python -m benchmarks.in_process [--stations 10000] [--seconds 15] [--repeat 3] [--rows strings ids ...]
+
+Select of YABench's experiment 1 on its stream, every station once a second, 7 triples each; the self-join is experiment
+3 at 500 stations. CPU of this process, the least of ``--repeat`` runs, in turn with what it is held to. `memory` is the
+peak of a process of its own that makes the stream as it is fed, with the interpreter and the package. `sliding`,
+`ntriples` and `parquet` have a ratio: over tumbling windows, over pyoxigraph's parsing of the same bytes as one text,
+and over reading the same file as elements one by one.
+"""
+
+import argparse
+import io
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+import pyoxigraph as ox
+
+from benchmarks.live import CLOSE, Push, from_memory, from_ntriples, run
+from benchmarks.measure import OneOf, observations, options, own_cost, resident, window_query
+from benchmarks.results import ResultTable
+from streamgauge.engines import live
+from streamgauge.formats.batches import BatchWriter, ElementBatch, read_batches
+from streamgauge.formats.stream import element_batches, elements, write
+from streamgauge.model.element import StreamElement
+
+PIECE = 1170
+"""Elements of a batch: about 8,192 triples, as the pipe sends."""
+
+SELF_JOIN = 500
+"""Stations of the self-join."""
+
+Call = Callable[[], object]
+
+
+def stream(stations: int, seconds: int) -> list[StreamElement]:
+    return [element for second in range(seconds) for element in observations(stations, second)]
+
+
+def evaluated(name: str, slide: int, feed: Callable[[Push], int]) -> Call:
+    """A run over elements that are pushed."""
+    return lambda: run(window_query(name, 5000, slide), CLOSE, feed)
+
+
+def in_batches(batches: Callable[[], Iterator[ElementBatch | StreamElement]], until: int) -> Call:
+    """A run over elements in columns."""
+
+    def answered() -> None:
+        session = live.start(window_query("select", 5000, 5000), CLOSE, [].append)
+        for each in batches():
+            session.push_batch(each)  # type: ignore[attr-defined]
+        session.advance(until)
+
+    return answered
+
+
+def coded(fed: Sequence[StreamElement]) -> bytes:
+    writer = BatchWriter()
+    return b"".join([writer.encode(fed[at : at + PIECE]) for at in range(0, len(fed), PIECE)]) + writer.end()
+
+
+def decoded(data: bytes) -> Iterator[ElementBatch]:
+    file = io.BufferedReader(io.BytesIO(data))
+    while file.peek(1):
+        for together in read_batches(file):
+            yield from together  # type: ignore[misc]
+
+
+def least(calls: Sequence[Call], repeat: int) -> list[float]:
+    """The least CPU seconds of calls that take turns."""
+    found = [float("inf")] * len(calls)
+    for _ in range(repeat):
+        for at, call in enumerate(calls):
+            with own_cost() as spent:
+                call()
+            found[at] = min(found[at], spent.cpu)
+    return found
+
+
+class Goals:
+    """The rows of the table: each adds its figure, its goal and whether it was reached."""
+
+    def __init__(self, given: argparse.Namespace, table: ResultTable) -> None:
+        self._given, self._table = given, table
+        self._fed = stream(given.stations, given.seconds)
+        self._size, self._until = 7 * len(self._fed), given.seconds * 1000 - 1000
+
+    def _add(self, name: str, figure: str, goal: str, reached: bool) -> None:
+        self._table.add(name, figure, goal, "reached" if reached else "not reached")
+
+    def _rate(self, name: str, spent: float, goal: int) -> None:
+        rate = self._size / spent
+        self._add(name, f"{rate:,.0f} triples/CPU s", f"{goal:,}", rate >= goal)
+
+    def strings(self) -> None:
+        """Elements in memory, windows that tumble and that slide."""
+        calls = [evaluated("select", slide, partial(from_memory, self._fed)) for slide in (5000, 1000)]
+        tumbling, sliding = least(calls, self._given.repeat)
+        self._rate("from strings, 5 s/5 s", tumbling, 1_400_000)
+        self._rate("from strings, 5 s/1 s", sliding, 1_400_000)
+
+    def ids(self) -> None:
+        """Batches in memory, whose terms are numbered."""
+        batches = list(decoded(coded(self._fed)))
+        (spent,) = least([in_batches(lambda: iter(batches), self._until)], self._given.repeat)
+        self._rate("on ids, 5 s/5 s", spent, 2_500_000)
+
+    def arrow(self) -> None:
+        """Batches of the pipe, decoded."""
+        data = coded(self._fed)
+        (spent,) = least([in_batches(lambda: decoded(data), self._until)], self._given.repeat)
+        each = 1e6 * spent / self._size
+        self._add("Arrow to answers", f"{each:.2f} us a triple", "0.50", each <= 0.5)
+
+    def ntriples(self) -> None:
+        """N-Triples of each element, beside pyoxigraph's parser over all of it."""
+        texts = [(each.time, "".join(f"{s} {p} {o} .\n" for s, p, o in each.added).encode()) for each in self._fed]
+        whole = b"".join([text for _, text in texts])
+        calls = [
+            evaluated("select", 5000, partial(from_ntriples, texts, self._until)),
+            lambda: sum(1 for _ in ox.parse(whole, format=ox.RdfFormat.N_TRIPLES)),
+        ]
+        own, other = least(calls, self._given.repeat)
+        each, ratio = 1e6 * own / self._size, own / other
+        self._add("N-Triples to answers", f"{each:.2f} us a triple, {ratio:.2f}x parsing", "2x", ratio <= 2)
+
+    def parquet(self) -> None:
+        """A stream table, in columns and element by element."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "stream.parquet"
+            write(self._fed, file)
+            calls = [
+                in_batches(lambda: element_batches(file), self._until),
+                lambda: sum(1 for _ in elements(file)),
+            ]
+            columns, one_by_one = (1e6 * each / self._size for each in least(calls, self._given.repeat))
+        figure = f"{columns:.2f} us a triple to answers in columns, {one_by_one:.2f} to elements"
+        self._add("from Parquet", figure, "less than 3.3", one_by_one < 3.3)
+
+    def self_join(self) -> None:
+        """Pairs of observations of one station."""
+        fed = stream(SELF_JOIN, self._given.seconds)
+        (spent,) = least([evaluated("variation", 5000, partial(from_memory, fed))], self._given.repeat)
+        self._table.add("self-join, 500 stations", f"{1e6 * spent / (7 * len(fed)):.2f} us a triple", "", "")
+
+    def memory(self) -> None:
+        """The peak of processes of their own."""
+        context = get_context("spawn")
+        for slide in (5000, 1000):
+            with context.Pool(1) as pool:
+                peak = pool.apply(peak_of, (self._given.stations, self._given.seconds, slide))
+            self._add(f"memory, 5 s/{slide // 1000} s", f"{peak:,.0f} MiB", "250 MiB", peak <= 250)
+
+
+def peak_of(stations: int, seconds: int, slide: int) -> float:
+    """Peak of resident memory (MiB) of this process, looked at a hundred times a second of stream and in answers."""
+    peaks = [resident()]
+    session = live.start(window_query("select", 5000, slide), CLOSE, lambda _answer: peaks.append(resident()))
+    for second in range(seconds):
+        for at, element in enumerate(observations(stations, second)):
+            session.push(element)
+            if at % (stations // 100 + 1) == 0:
+                peaks.append(resident())
+    session.advance(seconds * 1000 - 1000)
+    return max(peaks) * 1e6 / 2**20
+
+
+ROWS = ("memory", "strings", "ids", "arrow", "ntriples", "parquet", "self_join")
+
+
+def main() -> None:
+    given = options(__doc__, stations=10_000, seconds=15, repeat=3, rows=OneOf(ROWS))
+    with ResultTable("in_process", ("what", "figure", "goal", "outcome")) as table:
+        goals = Goals(given, table)
+        for name in given.rows:
+            getattr(goals, name)()
+
+
+if __name__ == "__main__":
+    main()

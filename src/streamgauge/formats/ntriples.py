@@ -1,0 +1,114 @@
+"""N-Triples text to triples: canonical text is split, other text is parsed by pyoxigraph; the triples are the same.
+
+Parsing costs 1.2 us a triple, and as much again to make texts of its terms. Text that is canonical already is its terms
+with blanks between, so it is enough to split it and to know that each term is one. Most terms come again (all of a
+vocabulary, subjects in several triples): these are looked up. New ones are held, many at once, to an expression that
+accepts a part of the terms that pyoxigraph accepts, those that it writes as they were.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import Final
+
+import pyoxigraph as ox
+
+from streamgauge.formats.bounds import check_turtle
+from streamgauge.formats.canonical import to_triples
+from streamgauge.model.terms import Term, Triple
+
+_CHARACTERS: Final = r"A-Za-z0-9._~!$&'()*+,;=:@\-"
+_IRI: Final = (
+    rf"<[a-z][a-z0-9+.-]*:(?://[A-Za-z0-9.-]*(?::[0-9]{{1,4}})?(?=[/?#>])|(?!/))(?:[{_CHARACTERS}/]*)"
+    rf"(?:\?[{_CHARACTERS}/?]*)?(?:#[{_CHARACTERS}/?]*)?>"
+)
+_BLANK: Final = r"_:[A-Za-z][A-Za-z0-9]*"
+_TYPED: Final = rf"\^\^(?!<http://www\.w3\.org/(?:2001/XMLSchema#string|1999/02/22-rdf-syntax-ns#))(?:{_IRI})"
+_LITERAL: Final = rf'"[ !#-\[\]-~\u00a1-\u167f]*"(?:{_TYPED}|@[a-z]{{2,3}}(?:-[a-z]{{2}})?)?'
+
+_RESOURCES: Final = re.compile(rf"(?:(?:{_IRI}|{_BLANK})\n)*")
+_IRIS: Final = re.compile(rf"(?:{_IRI}\n)*")
+_TERMS: Final = re.compile(rf"(?:(?:{_IRI}|{_BLANK}|{_LITERAL})\n)*")
+
+_END: Final = ".\n"
+
+
+class KnownTerms(dict[str, Term]):
+    """Terms of one place of triples by what stands there: the text behind ``before``; each is one object.
+
+    ``fresh`` are those that came since they were held to the expression of the terms that are accepted.
+    """
+
+    def __init__(self, accepted: re.Pattern[str], before: str = "") -> None:
+        super().__init__()
+        self._accepted, self._before = accepted, before
+        self.fresh: list[str] = []
+
+    def __missing__(self, text: str) -> Term:
+        self.fresh.append(text)
+        term = self[text] = text[len(self._before) :] if text.startswith(self._before) else "\n"
+        return term
+
+    def are_terms(self, limit: int) -> bool:
+        """Whether the fresh ones are terms; they are forgotten if not all of them, and all beyond a limit."""
+        fresh, self.fresh = self.fresh, []
+        together = "\n".join([self[each] for each in fresh])
+        sound = together.count("\n") == len(fresh) - 1 and self._accepted.fullmatch(together + "\n") is not None
+        if len(self) > limit:
+            self.clear()
+        elif not sound:
+            for each in fresh:
+                del self[each]
+        return sound
+
+
+class NTriplesReader:
+    """Triples of N-Triples texts, canonical; about ``limit`` terms of each place are remembered at most."""
+
+    def __init__(self, limit: int = 100_000) -> None:
+        self._limit = limit
+        self._known = KnownTerms(_RESOURCES, _END), KnownTerms(_IRIS), KnownTerms(_TERMS)
+
+    def triples(self, text: bytes) -> tuple[Triple, ...]:
+        """The triples of a text, as ``to_triples`` of pyoxigraph's; SyntaxError, or BoundError for nested terms."""
+        found = self._split(text)
+        if found is not None:
+            return tuple(found)
+        check_turtle(text)
+        return to_triples(ox.parse(text, format=ox.RdfFormat.N_TRIPLES))
+
+    def several(self, texts: Sequence[bytes]) -> list[tuple[Triple, ...]]:
+        """The triples of each of several texts, which are split together where they are canonical; errors as above."""
+        found = self._split(b"".join(texts))
+        if found is None or not all(text.endswith(b" .\n") for text in texts):
+            return list(map(self.triples, texts))
+        ends = list(accumulate([text.count(b"\n") for text in texts], initial=0))
+        return [tuple(found[begin:end]) for begin, end in pairwise(ends)]
+
+    def _split(self, text: bytes) -> list[Triple] | None:
+        """The triples of a text of canonical lines and terms; ``None`` for other text."""
+        try:
+            parts = _parts(_END + text.decode())
+        except UnicodeDecodeError:
+            return None
+        if parts is None:
+            return None
+        columns = [list(map(known.__getitem__, parts[at:-1:3])) for at, known in enumerate(self._known)]
+        sound = [not known.fresh or known.are_terms(self._limit) for known in self._known]
+        return list(zip(*columns, strict=True)) if all(sound) else None
+
+
+def _parts(text: str) -> list[str] | None:
+    """What stands between blanks, three of each line: the end of the line before and the subject, predicate, object.
+
+    The last is an end. ``None`` for lines of another form.
+    """
+    parts = text.split(" ")
+    if parts[-1] != _END:
+        return None
+    lines = text.count("\n") - 1
+    if lines and len(parts) == 3 * lines + 1:
+        return parts
+    found = [part for line in text[:-3].split(" .\n") for part in line.split(" ", 2)]
+    found = [part if at % 3 or not at else _END + part for at, part in enumerate(found)]
+    return [*found, _END] if lines and len(found) == 3 * lines else None

@@ -1,0 +1,80 @@
+"""The relation-to-stream side of a query: Rstream, Istream, Dstream or both changes, from changes of its solutions."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
+
+from streamgauge.incremental.drivers.frames import QueryEvaluator
+from streamgauge.model import algebra as al
+from streamgauge.model.answer import Answer, AnswerKind
+from streamgauge.model.semantics import R2S, Counting, Grain, Semantics
+from streamgauge.model.terms import Row
+
+Rows: TypeAlias = tuple[Row, ...]
+
+
+class RelationToStream:
+    """The relation-to-stream side of one query (CQL): differences are to the last evaluated instant."""
+
+    def __init__(
+        self,
+        form: al.QueryForm,
+        evaluator: QueryEvaluator,
+        r2s: R2S,
+        semantics: Semantics,
+        emit: Callable[[Answer], None],
+    ) -> None:
+        self._evaluator, self._r2s, self._emit = evaluator, r2s, emit
+        self._semantics = semantics
+        self._sets = semantics.answers is Counting.SET
+        self._kind = answer_kind(form)
+
+    def report(self, instant: int, scope: tuple[int, int]) -> None:
+        """Evaluate, and send what the operator gives; an empty answer only when the semantics notifies of it."""
+        added, removed = self._rows()
+        since = self._semantics.since
+        if not (added or removed or self._semantics.notify_empty) or (since is not None and instant < since):
+            return
+        for came, went in self._parts(added, removed):
+            self._emit(Answer(self._evaluator.variables, came, went, self._kind, instant, scope))
+
+    def _parts(self, added: Rows, removed: Rows) -> Iterable[tuple[Rows, Rows]]:
+        if self._semantics.grain is Grain.REPORT or not (added or removed):
+            return [(added, removed)]
+        return [*(((row,), ()) for row in added), *(((), (row,)) for row in removed)]
+
+    def _rows(self) -> tuple[Rows, Rows]:
+        if self._r2s is R2S.RSTREAM:
+            answer = self._evaluator.answer()
+            plain = self._sets or sum(answer.values()) == len(answer)
+            return tuple(answer) if plain else _repeated(answer.items()), ()
+        delta = self._evaluator.settle()
+        if not delta:
+            return (), ()
+        match self._r2s:
+            case R2S.ISTREAM:
+                return self._moved(delta, 1), ()
+            case R2S.DSTREAM:
+                return self._moved(delta, -1), ()
+        return self._moved(delta, 1), self._moved(delta, -1)
+
+    def _moved(self, delta: Mapping[Row, int], sign: int) -> Rows:
+        if self._sets:
+            solutions = self._evaluator.solutions()
+            return tuple([row for row, count in delta.items() if sign * _turn(solutions.get(row, 0), count) > 0])
+        return _repeated([(row, sign * count) for row, count in delta.items() if sign * count > 0])
+
+
+def _turn(now: int, change: int) -> int:
+    """1 when a row came into the set, -1 when it left it, 0 when only its copies changed."""
+    return (now > 0) - (now - change > 0)
+
+
+def _repeated(bag: Iterable[tuple[Row, int]]) -> tuple[Row, ...]:
+    return tuple([row for row, count in bag for _ in range(count)])
+
+
+def answer_kind(form: al.QueryForm) -> AnswerKind:
+    """The kind of a query's answers."""
+    if isinstance(form, al.Select):
+        return "solutions"
+    return "boolean" if isinstance(form, al.Ask) else "triples"
