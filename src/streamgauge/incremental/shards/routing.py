@@ -1,0 +1,277 @@
+"""Routing: the triples of a batch to the shards that need them, in columns, with a dictionary of terms for each shard.
+
+A row that has no triple for a shard goes there only where the course of time needs it: the first one of all, which
+begins the windows, and the last one of a batch, so that all shards report the same instants in the same batch.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from streamgauge.formats.batches import Columns, Numbers, Times, check_numbers, columns_with
+from streamgauge.formats.lines import LineError
+from streamgauge.incremental.drivers.window import Admission, disorder
+from streamgauge.incremental.shards.keys import Route, TripleRoutes
+from streamgauge.incremental.shards.plan import ShardingPlan
+from streamgauge.incremental.shards.texts import TermTexts
+from streamgauge.model.element import StreamElement
+from streamgauge.model.semantics import Origin, Semantics
+from streamgauge.model.terms import Triple
+from streamgauge.semantics.refusal import OutOfOrderError
+
+Mask = npt.NDArray[np.bool_]
+
+_UNKNOWN = -1
+
+
+class _Dictionary:
+    """The terms of one numbering: their texts, the route of those that are predicates, the shard of those looked up."""
+
+    def __init__(self, routes: TripleRoutes, shards: int) -> None:
+        self._routes, self._shards = routes, shards
+        self.texts = TermTexts()
+        self._route = np.full(0, _UNKNOWN, np.int8)
+        self._shard = np.full(0, _UNKNOWN, np.int8)
+
+    def add(self, texts: pa.StringArray) -> None:
+        """Number terms on."""
+        self.texts.add(texts)
+        if (more := len(self.texts) - len(self._route)) > 0:
+            unknown = np.full(max(more, len(self._route)), _UNKNOWN, np.int8)
+            self._route, self._shard = (np.concatenate([each, unknown]) for each in (self._route, self._shard))
+
+    def routes(self, predicates: Numbers) -> npt.NDArray[np.int8]:
+        """The route of each triple by its predicate."""
+        found = self._route[predicates]
+        if len(found) and found.min() == _UNKNOWN:
+            for number in different(predicates[found == _UNKNOWN], len(self.texts)).tolist():
+                self._route[number] = self._routes.of.get(self.texts.text(number), self._routes.others)
+            found = self._route[predicates]
+        return found
+
+    def shards(self, keys: Numbers) -> npt.NDArray[np.int8]:
+        """The shard of each term."""
+        found = self._shard[keys]
+        if len(found) and found.min() == _UNKNOWN:
+            fresh = different(keys[found == _UNKNOWN], len(self.texts))
+            self._shard[fresh] = shards_of(self.texts, fresh, self._shards)
+            found = self._shard[keys]
+        return found
+
+
+def different(numbers: Numbers, below: int) -> Numbers:
+    """The different ones of numbers below a bound, ascending."""
+    there = np.zeros(below, np.bool_)
+    there[numbers] = True
+    return np.flatnonzero(there).astype(np.int32)
+
+
+def shards_of(texts: TermTexts, numbers: Numbers, shards: int) -> npt.NDArray[np.int8]:
+    """The shard of each term, by a hash of its text."""
+    return ((texts.hashes(numbers) >> np.uint64(32)) % np.uint64(shards)).astype(np.int8)
+
+
+class _ShardTerms:
+    """The numbers that terms have in one shard, which knows those only that it needs."""
+
+    def __init__(self) -> None:
+        self._own: Numbers = np.full(0, _UNKNOWN, np.int32)
+        self._count = 0
+
+    def of(self, numbers: Numbers, texts: TermTexts) -> tuple[Numbers, pa.StringArray]:
+        """The shard's numbers, and the terms that are new to it."""
+        if (more := len(texts) - len(self._own)) > 0:
+            self._own = np.concatenate([self._own, np.full(max(more, len(self._own)), _UNKNOWN, np.int32)])
+        found = self._own[numbers]
+        fresh = different(numbers[found == _UNKNOWN], len(texts))
+        if len(fresh):
+            self._own[fresh] = np.arange(self._count, self._count + len(fresh), dtype=np.int32)
+            self._count += len(fresh)
+            found = self._own[numbers]
+        return found, texts.take(fresh)
+
+
+class ShardRouter:
+    """Batches parted for the shards of one query; its streams and the order of time are guarded here.
+
+    ``error`` is set when an element goes back in time without a lateness bound: what came before it is routed.
+    """
+
+    def __init__(self, plan: ShardingPlan, streams: Iterable[str], semantics: Semantics) -> None:
+        self._plan, self._semantics = plan, semantics
+        self.admission = Admission(frozenset(streams))
+        self._t0: int | None = None if semantics.origin is Origin.FIRST else semantics.t0
+        self._greatest = -(2**62)
+        self._begun = False
+        self.error: OutOfOrderError | None = None
+        self._dictionaries: dict[bool, _Dictionary] = {}
+
+    def _number(self, own: bool, begins: bool) -> None:
+        """Shards number terms anew with another dictionary, or a new one."""
+        if not begins and self._known is self._dictionaries[own]:
+            return
+        if begins:
+            self._dictionaries[own] = _Dictionary(self._plan.routes, self._plan.shards)
+        self._known = self._dictionaries[own]
+        self._own = [_ShardTerms() for _ in range(self._plan.shards)]
+        self._fresh = [True] * self._plan.shards
+
+    def route(self, columns: Columns, own: bool = False) -> list[Columns] | None:
+        """The batch of each shard, ``None`` where nothing of it concerns the query. LineError.
+
+        ``own``: its terms are numbered by the session, else by whom elements come from.
+        """
+        batch = columns.batch
+        self._number(own, columns.begins)
+        self._known.add(batch.column("terms").flatten())
+        check_numbers(batch, len(self._known.texts))
+        rows = self._rows(batch)
+        if not len(rows):
+            return None
+        cells = _Cells(batch, rows)
+        keeps = self._keeps(cells)
+        forced = np.zeros(len(rows), np.bool_)
+        forced[-1] = True
+        forced[0] |= not self._begun
+        forced |= cells.told | self._plan.every
+        self._begun = True
+        return [self._part(cells, keep, forced, shard) for shard, keep in enumerate(keeps)]
+
+    def place(self, instant: int) -> int | None:
+        """The shard whose window closes at an instant (ms), ``None`` where all have a part of each."""
+        if self._plan.turns is None or self._t0 is None:
+            return None
+        return self._plan.turns.closing(instant, self._t0) % self._plan.shards
+
+    def _rows(self, batch: pa.RecordBatch) -> Times:
+        """The rows that count: advances, and elements of the query's streams up to one that goes back in time."""
+        streams = _numbers(batch.column("stream").fill_null(_UNKNOWN))
+        times = batch.column("time").to_numpy()
+        sequences = batch.column("sequence")
+        asked = np.zeros(len(self._known.texts) + 1, np.bool_)
+        asked[_UNKNOWN] = True
+        for number in np.unique(streams).tolist():
+            if number != _UNKNOWN:
+                at = int(np.argmax(streams == number))
+                element = StreamElement(self._known.texts.text(number)[1:-1], int(times[at]), at, ())
+                asked[number] = self.admission.takes(element)
+        rows = np.flatnonzero(asked[streams])
+        if self._t0 is None:
+            rows = rows[np.cumsum(streams[rows] != _UNKNOWN) > 0]
+        return self._ordered(rows, times, streams, sequences)
+
+    def _ordered(self, rows: Times, times: Times, streams: Numbers, sequences: pa.Array) -> Times:
+        """The rows up to the first element that goes back in time, where it must not."""
+        if not len(rows):
+            return rows
+        reached = np.maximum.accumulate(np.concatenate([[self._greatest], times[rows]]))
+        self._greatest = int(reached[-1])
+        if self._t0 is None:
+            self._t0 = int(times[rows[0]]) // self._semantics.time_unit * self._semantics.time_unit
+        back = (times[rows] < reached[:-1]) & (streams[rows] != _UNKNOWN)
+        if self._semantics.lateness is not None or not back.any():
+            return rows
+        at = int(np.argmax(back))
+        time, sequence = int(times[rows[at]]), sequences[int(rows[at])].as_py()
+        self.error = disorder(StreamElement("", time, sequence, ()), int(reached[at]))
+        return rows[:at]
+
+    def _keeps(self, cells: "_Cells") -> list[Mask]:
+        """The triples that go to each shard."""
+        shards, turns = range(self._plan.shards), self._plan.turns
+        routes = self._known.routes(cells.triples[1::3])
+        if self._plan.present:
+            routes[cells.unmatched(routes != Route.NOWHERE)] = Route.SUBJECT
+        if turns is not None:
+            assert self._t0 is not None
+            first, last = turns.holding(cells.times, self._t0)
+            held = [_turn(first, last, shard, self._plan.shards) for shard in shards]
+            matched = routes != Route.NOWHERE
+            return [np.repeat(each, cells.sizes) & matched for each in held]
+        keys = np.where(routes == Route.OBJECT, cells.triples[2::3], cells.triples[0::3])
+        own = np.full(len(routes), _UNKNOWN, np.int8)
+        by_key = (routes == Route.SUBJECT) | (routes == Route.OBJECT)
+        own[by_key] = self._known.shards(keys[by_key])
+        everywhere = routes == Route.EVERYWHERE
+        return [(own == shard) | everywhere for shard in shards]
+
+    def _part(self, cells: "_Cells", keep: Mask, forced: Mask, shard: int) -> Columns:
+        """The rows of one shard, with its own numbers of terms."""
+        before = np.concatenate([[0], np.cumsum(keep)])
+        sizes = before[cells.borders[1:]] - before[cells.borders[:-1]]
+        taken = np.flatnonzero((sizes > 0) | forced)
+        triples = cells.triples.reshape(-1, 3)[keep].ravel()
+        streams = cells.streams[taken]
+        told = streams == _UNKNOWN
+        named = streams[~told]
+        numbers, terms = self._own[shard].of(np.concatenate([named, triples]), self._known.texts)
+        streams = streams.copy()
+        streams[~told] = numbers[: len(named)]
+        borders = np.concatenate([[0], np.cumsum(3 * sizes[taken])]).astype(np.int32)
+        columns = [
+            pa.array(cells.times[taken]),
+            cells.sequences.take(pa.array(taken)),
+            pa.array(streams, pa.int32(), mask=told),
+            cells.until.take(pa.array(taken)),
+            pa.ListArray.from_arrays(pa.array(borders), pa.array(numbers[len(named) :])),
+            pa.ListArray.from_arrays(pa.array(np.zeros(len(taken) + 1, np.int32)), pa.array([], pa.int32())),
+        ]
+        begins, self._fresh[shard] = self._fresh[shard], False
+        return columns_with(columns, terms, begins)
+
+
+class _Cells:
+    """Some rows of a batch: elements and advances, ``told``; ``borders`` and ``sizes`` count triples."""
+
+    def __init__(self, batch: pa.RecordBatch, rows: Times) -> None:
+        whole = len(rows) == len(batch)
+        kept = batch if whole else batch.take(pa.array(rows))
+        self.times: Times = kept.column("time").to_numpy()
+        self.sequences, self.until = kept.column("sequence"), kept.column("until")
+        self.streams = _numbers(kept.column("stream").fill_null(_UNKNOWN))
+        self.told = self.streams == _UNKNOWN
+        added = kept.column("added")
+        offsets = added.offsets.to_numpy().astype(np.int64)
+        if (offsets % 3).any():
+            raise LineError("a triple is three numbers: the column added has another count of them")
+        self.borders = (offsets - offsets[0]) // 3
+        self.sizes = np.diff(self.borders)
+        self.triples = _numbers(added.flatten())
+
+
+    def unmatched(self, matched: Mask) -> Times:
+        """The first triple of each row of which none is matched."""
+        before = np.concatenate([[0], np.cumsum(matched)])
+        none = before[self.borders[1:]] == before[self.borders[:-1]]
+        return self.borders[:-1][none & (self.sizes > 0)]
+
+
+def _numbers(column: pa.Array) -> Numbers:
+    found: Numbers = column.to_numpy(zero_copy_only=False)
+    return found
+
+
+def _turn(first: Times, last: Times, shard: int, shards: int) -> Mask:
+    """Whether a window between the first and the last, at most one apart, is the work of a shard."""
+    return ((first <= last) & (first % shards == shard)) | ((first < last) & (last % shards == shard))
+
+
+def part_static(static: Iterable[Triple], plan: ShardingPlan) -> list[list[Triple]]:
+    """Static triples parted as those of streams are."""
+    parts: list[list[Triple]] = [[] for _ in range(plan.shards)]
+    shards: dict[str, int] = {}
+    for triple in static:
+        route = plan.routes.of.get(triple[1], plan.routes.others)
+        if route is Route.EVERYWHERE:
+            for part in parts:
+                part.append(triple)
+        elif route is not Route.NOWHERE:
+            term = triple[0] if route is Route.SUBJECT else triple[2]
+            if (shard := shards.get(term)) is None:
+                texts = TermTexts()
+                texts.add(pa.array([term]))
+                shard = shards[term] = int(shards_of(texts, np.zeros(1, np.int32), plan.shards)[0])
+            parts[shard].append(triple)
+    return parts

@@ -1,0 +1,301 @@
+"""A session of queries over several processes: elements go to the shards that need them, answers come back merged."""
+
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from streamgauge.formats.batches import BatchWriter, Columns
+from streamgauge.formats.lines import Advance, Input
+from streamgauge.formats.pipe import PipeError
+from streamgauge.formats.stream import ROWS
+from streamgauge.incremental.shards.merging import AnswerMerger, AnswerWriter
+from streamgauge.incremental.shards.messages import (
+    Word,
+    answer_of,
+    batch_message,
+    late_of,
+    message,
+    task_message,
+)
+from streamgauge.incremental.shards.plan import ShardingPlan
+from streamgauge.incremental.shards.processes import ShardProcess, await_ready
+from streamgauge.incremental.shards.routing import ShardRouter, part_static
+from streamgauge.model.element import StreamElement
+from streamgauge.model.engine import Emit
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Grain, Semantics
+from streamgauge.semantics.refusal import OutOfOrderError, RefusedError, StreamNameError
+
+if TYPE_CHECKING:
+    from streamgauge.formats.batches import ElementBatch
+
+Asked: TypeAlias = tuple[ContinuousQuery, Semantics]
+
+FLUSH_S = 0.05
+"""How long a thread that reads answers waits for its turn to send elements on."""
+
+_ERRORS = {each.__name__: each for each in (OutOfOrderError, RefusedError, StreamNameError)}
+
+
+class ShardGroup:
+    """The processes of a plan, their answers and their failure; ``moved`` is called when a tick is complete."""
+
+    def __init__(self, tasks: Sequence[Sequence[Asked]], plan: ShardingPlan, merger: AnswerMerger | None,
+                 writer: AnswerWriter, numbers: Sequence[Sequence[int]]) -> None:  # fmt: skip
+        self._merger, self._writer, self._numbers = merger, writer, numbers
+        self.late, self._lates = 0, [0] * plan.shards
+        self.failure: Exception | None = None
+        self.moved: Callable[[], object] = lambda: None
+        self.tell: Callable[[str], None] | None = None
+        self._closed = [False] * plan.shards
+        self._ready = threading.Semaphore(0)
+        self._lock = threading.Lock()
+        self._ticks = [0] * plan.shards
+        self.processes: list[ShardProcess] = []
+        try:
+            for number, task in enumerate(tasks):
+                self.processes.append(ShardProcess(number, self._receive, self._ended))
+                self.processes[-1].send(task_message(tuple(task)))
+            late = await_ready(self._ready, plan.shards)
+            if late and self.failure is None:
+                self.failure = PipeError(late)
+            if self.failure is not None:
+                raise self.failure
+        except BaseException:
+            self.kill()
+            raise
+
+    @property
+    def ticks(self) -> int:
+        """How many ticks are complete."""
+        return min(self._ticks)
+
+    def kill(self) -> None:
+        """End all processes at once."""
+        self._closed = [True] * len(self._closed)
+        for each in self.processes:
+            each.process.kill()
+        for each in self.processes:
+            each.end(kill=True)
+
+    def close(self) -> None:
+        """No more input: wait for the last answers and the end of all processes."""
+        for each in self.processes:
+            each.send(message(Word.CLOSE))
+        for each in self.processes:
+            each.end(kill=self.failure is not None)
+
+    def _receive(self, shard: int, word: Word, body: bytes) -> None:
+        match word:
+            case Word.ANSWER:
+                self._answer(shard, body)
+            case Word.TICKED:
+                self._lates[shard] = late_of(body)
+                self.late = max(self._lates)
+                if self._merger is not None:
+                    self._merger.end_tick(shard)
+                self._ticks[shard] += 1
+                self.moved()
+            case Word.READY:
+                self._ready.release()
+            case Word.CLOSED:
+                self._closed[shard] = True
+            case Word.FAILED:
+                name, _, sentence = body.decode().partition("\n")
+                self._fail(_error(name, sentence, self._named(shard)))
+
+    def _answer(self, shard: int, body: bytes) -> None:
+        said = answer_of(body)
+        if self._merger is None:
+            self._writer.deliver(replace(said, query=self._numbers[shard][said.query]))
+        else:
+            self._merger.add(shard, said)
+
+    def _named(self, shard: int) -> str:
+        return f"process {shard + 1} of {len(self._closed)}"
+
+    def _ended(self, shard: int, how: str) -> None:
+        if not self._closed[shard]:
+            self._fail(PipeError(f"{self._named(shard)} of the query {how} before its input did"))
+
+    def _fail(self, error: Exception) -> None:
+        """Keep the first error, and end all processes: without one of them no answer is whole."""
+        with self._lock:
+            first, self.failure = self.failure is None, self.failure or error
+        self._ready.release(len(self._closed))
+        for each in self.processes:
+            each.process.kill()
+        if first and self.tell is not None:
+            self.tell(str(error))
+
+
+def _error(name: str, sentence: str, shard: str) -> Exception:
+    kind = _ERRORS.get(name)
+    if kind is None:
+        return PipeError(f"{shard} of the query failed: {name}: {sentence}")
+    error = kind.__new__(kind)
+    error.args = (sentence,)
+    return error
+
+
+class ShardedSession:
+    """Queries that are answered by several processes; answers are emitted by threads of their own, in order.
+
+    ``sharding`` says how, ``late`` counts elements that came too late. Elements that come one by one are sent on at
+    once while no shard is at work, else together. PipeError, by the next call, when a process has ended.
+    """
+
+    def __init__(self, asked: Sequence[tuple[ContinuousQuery, Semantics, Emit]], plan: ShardingPlan) -> None:
+        self.sharding = plan.sentence
+        merged = plan.kind != "queries"
+        self._writer = AnswerWriter([(query, _grain(each, merged), emit) for query, each, emit in asked])
+        self._router = ShardRouter(plan, asked[0][0].streams, asked[0][1]) if merged else None
+        merger = None
+        if self._router is not None:
+            merger = AnswerMerger(plan.shards, self._router.place, self._writer.deliver)
+        numbers = [range(shard, len(asked), plan.shards) for shard in range(plan.shards)]
+        tasks = _parted(asked[0], plan) if merged else [[asked[at][:2] for at in each] for each in numbers]
+        self._sending = threading.RLock()
+        self._waiting: list[Input] = []
+        self._size = self._sent = 0
+        self._elements = BatchWriter()
+        self._over = False
+        self._group = ShardGroup(tasks, plan, merger, self._writer, numbers)
+        self._group.moved = _weakly(self)
+        self._finalizer = weakref.finalize(self, self._group.kill)
+
+    @property
+    def late(self) -> int:
+        """How many elements came too late to count."""
+        return self._group.late
+
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """The ids of the processes."""
+        return tuple(each.process.pid for each in self._group.processes)
+
+    def give_lines(self, write: Callable[[bytes], None]) -> None:
+        """Have answers written as lines of the pipe (docs/pipe.md), by threads of their own, instead of emitted."""
+        self._writer.lines = write
+
+    def on_failure(self, tell: Callable[[str], None]) -> None:
+        """Have it told when a process ends before the input does: a sentence, at once, from a thread of its own."""
+        self._group.tell = tell
+
+    def push(self, element: StreamElement) -> None:
+        """An element has come."""
+        with self._sending:
+            self._check()
+            self._waiting.append(element)
+            self._size += len(element.added) + 1
+            if self._size >= ROWS or self._idle:
+                self._flush()
+
+    def push_batch(self, batch: "ElementBatch") -> None:
+        """Elements have come in columns."""
+        with self._sending:
+            self._flush()
+            self._send(self._elements.columns_of(batch), own=True)
+
+    def push_columns(self, columns: Columns) -> None:
+        """Elements and advances have come, as Arrow has them."""
+        with self._sending:
+            self._flush()
+            self._send(columns, own=False)
+
+    def advance(self, time: int) -> None:
+        """Nothing earlier than ``time`` (ms) will come."""
+        with self._sending:
+            self._waiting.append(Advance(time))
+            self._flush()
+
+    def close(self) -> None:
+        """No more input: wait for the last answers, and end all processes."""
+        with self._sending:
+            if self._over:
+                return
+            self._over = True
+            try:
+                self._flush(closing=True)
+            finally:
+                self._end()
+        self._raise()
+        if self._router is not None:
+            self._router.admission.close()
+
+    def _end(self) -> None:
+        self._group.close()
+        self._finalizer.detach()
+
+    @property
+    def _idle(self) -> bool:
+        return self._group.ticks >= self._sent
+
+    def _flush(self, closing: bool = False) -> None:
+        """Send on what waits."""
+        self._check(closing)
+        if self._waiting:
+            given, self._waiting, self._size = self._waiting, [], 0
+            self._send(self._elements.columns(given), own=True)
+
+    def _flush_when_idle(self) -> None:
+        """Send on what waits when all shards wait for it."""
+        if self._waiting and self._idle and self._sending.acquire(timeout=FLUSH_S):
+            try:
+                if self._waiting and self._idle and self._group.failure is None and not self._over:
+                    self._flush()
+            except (OutOfOrderError, PipeError) as error:
+                self._group.failure = self._group.failure or error
+            finally:
+                self._sending.release()
+
+    def _send(self, columns: Columns, own: bool) -> None:
+        parts: Iterable[Columns] | None = (columns,) * len(self._group.processes)
+        if self._router is not None:
+            parts = self._router.route(columns, own)
+        if parts is not None:
+            self._sent += 1
+            for process, part in zip(self._group.processes, parts, strict=True):
+                process.send(batch_message(part))
+        if self._router is not None and self._router.error is not None:
+            self._over = True
+            self._end()
+            raise self._router.error
+
+    def _check(self, closing: bool = False) -> None:
+        if self._over and not closing:
+            raise PipeError("the session is closed")
+        if self._group.failure is not None and not closing:
+            self._over = True
+            self._end()
+        self._raise()
+
+    def _raise(self) -> None:
+        if self._group.failure is not None:
+            raise self._group.failure
+
+
+def _grain(semantics: Semantics, merged: bool) -> Grain:
+    """The grain in which answers of shards are handed on: where they are merged, shards give whole reports."""
+    return semantics.grain if merged else Grain.REPORT
+
+
+def _parted(asked: tuple[ContinuousQuery, Semantics, Emit], plan: ShardingPlan) -> list[list[Asked]]:
+    """The query of each shard, with its own static data; reports are whole until they are merged."""
+    query, semantics = asked[0], replace(asked[1], grain=Grain.REPORT)
+    if plan.kind != "variable" or not query.static:
+        return [[(query, semantics)]] * plan.shards
+    return [[(query.with_static(part), semantics)] for part in part_static(query.static, plan)]
+
+
+def _weakly(session: ShardedSession) -> Callable[[], object]:
+    """A call of the session by threads that do not keep it alive."""
+    known = weakref.ref(session)
+
+    def moved() -> None:
+        if (found := known()) is not None:
+            found._flush_when_idle()
+
+    return moved

@@ -1,0 +1,76 @@
+"""Texts of numbered terms in one buffer, as Arrow has them: taken by number, and hashed eight bytes at a time."""
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from streamgauge.formats.batches import Numbers
+
+Hashes = npt.NDArray[np.uint64]
+
+_WORD = 8
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_FOLD = np.uint64(29)
+
+
+class TermTexts:
+    """The texts of terms, numbered from 0 in the order in which they come."""
+
+    def __init__(self) -> None:
+        self._ends: npt.NDArray[np.int32] = np.zeros(1024, np.int32)
+        self._bytes: npt.NDArray[np.uint8] = np.zeros(1 << 16, np.uint8)
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, texts: pa.StringArray) -> None:
+        """Number texts on."""
+        if not len(texts):
+            return
+        _, given, data = texts.buffers()
+        ends = np.frombuffer(given, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+        count, filled = self._count + len(texts), int(self._ends[self._count])
+        size = filled + int(ends[-1] - ends[0])
+        self._ends = _grown(self._ends, count + 1)
+        self._bytes = _grown(self._bytes, size + _WORD)
+        self._ends[self._count + 1 : count + 1] = ends[1:] - ends[0] + filled
+        if size > filled:
+            self._bytes[filled:size] = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
+        self._count = count
+
+    def take(self, numbers: Numbers) -> pa.StringArray:
+        """The texts of numbers."""
+        ends, data = pa.py_buffer(self._ends[: self._count + 1]), pa.py_buffer(self._bytes)
+        return pa.StringArray.from_buffers(self._count, ends, data).take(pa.array(numbers))
+
+    def text(self, number: int) -> str:
+        """The text of a number."""
+        begin, end = self._ends[number : number + 2].tolist()
+        return self._bytes[begin:end].tobytes().decode()
+
+    def hashes(self, numbers: Numbers) -> Hashes:
+        """A hash of each text, which depends on its bytes alone, so that it is the same in all dictionaries."""
+        begins = self._ends[numbers].astype(np.int64)
+        left = self._ends[numbers + 1] - begins
+        words = np.ndarray((len(self._bytes) - _WORD + 1,), "<u8", self._bytes, strides=(1,))
+        found = left.astype(np.uint64)
+        active = np.flatnonzero(left > 0)
+        while len(active):
+            word, size = words[begins[active]], np.minimum(left[active], _WORD).astype(np.uint64)
+            word &= ~np.uint64(0) >> (np.uint64(64) - np.uint64(8) * size)
+            mixed = (found[active] ^ word) * _ODD
+            found[active] = mixed ^ (mixed >> _FOLD)
+            begins[active] += _WORD
+            left[active] -= _WORD
+            active = active[left[active] > 0]
+        return found
+
+
+def _grown(kept: npt.NDArray[np.generic], size: int) -> npt.NDArray[np.generic]:
+    """An array of that size at least, twice as large when it is too small; arrays that were taken keep the old one."""
+    if size <= len(kept):
+        return kept
+    more = np.zeros(max(size, 2 * len(kept)), kept.dtype)
+    more[: len(kept)] = kept
+    return more
