@@ -238,24 +238,19 @@ def read_columns(file: io.BufferedReader) -> Iterator[Columns]:
 def taken(batch: pa.RecordBatch, terms: list[Term]) -> list[Taken]:
     """The elements and advances of a batch, whose new terms are added. LineError."""
     terms.extend(batch.column("terms").flatten().to_pylist())
-    check_numbers(batch, len(terms))
+    streams = batch.column("stream").drop_null()
+    columns = (streams, batch.column("added").flatten(), batch.column("removed").flatten())
+    check_numbers(len(terms), *(each.to_numpy(zero_copy_only=False) for each in columns))
     if len(batch) >= FEW and _is_plain(batch):
         return [_columns(batch, terms)]
     return _one_by_one(batch, terms)
 
 
-def check_numbers(batch: pa.RecordBatch, known: int) -> None:
-    """LineError for a batch with a number that none of the ``known`` terms has."""
-    for name in ("stream", "added", "removed"):
-        column = batch.column(name)
-        _check(column.drop_null() if name == "stream" else column.flatten(), known)
-
-
-def _check(numbers: pa.Array, known: int) -> None:
-    """LineError for a number that no term has."""
-    found = numbers.to_numpy(zero_copy_only=False)
-    if len(found) and not 0 <= found.min() <= found.max() < known:
-        raise LineError(f"a batch has the number of a term that has not come: {known} have")
+def check_numbers(known: int, *columns: Numbers) -> None:
+    """LineError for a number that none of the ``known`` terms has."""
+    for found in columns:
+        if len(found) and not 0 <= found.min() <= found.max() < known:
+            raise LineError(f"a batch has the number of a term that has not come: {known} have")
 
 
 def _is_plain(batch: pa.RecordBatch) -> bool:

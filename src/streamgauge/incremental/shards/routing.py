@@ -5,6 +5,7 @@ begins the windows, and the last one of a batch, so that all shards report the s
 """
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,8 @@ from streamgauge.semantics.refusal import OutOfOrderError
 
 Mask = npt.NDArray[np.bool_]
 
+AnyInteger = TypeVar("AnyInteger", np.int8, np.int32)
+
 _UNKNOWN = -1
 
 
@@ -32,21 +35,26 @@ class _Dictionary:
     def __init__(self, routes: TripleRoutes, shards: int) -> None:
         self._routes, self._shards = routes, shards
         self.texts = TermTexts()
-        self._route = np.full(0, _UNKNOWN, np.int8)
-        self._shard = np.full(0, _UNKNOWN, np.int8)
+        self._route, self._shard = _unknown(0, np.int8), _unknown(0, np.int8)
+
+    def clear(self) -> None:
+        """Number terms from 0 again."""
+        self.texts.clear()
+        self._route.fill(_UNKNOWN)
+        self._shard.fill(_UNKNOWN)
 
     def add(self, texts: pa.StringArray) -> None:
         """Number terms on."""
         self.texts.add(texts)
         if (more := len(self.texts) - len(self._route)) > 0:
-            unknown = np.full(max(more, len(self._route)), _UNKNOWN, np.int8)
-            self._route, self._shard = (np.concatenate([each, unknown]) for each in (self._route, self._shard))
+            fresh = _unknown(max(more, len(self._route)), np.int8)
+            self._route, self._shard = (np.concatenate([each, fresh]) for each in (self._route, self._shard))
 
     def routes(self, predicates: Numbers) -> npt.NDArray[np.int8]:
         """The route of each triple by its predicate."""
         found = self._route[predicates]
         if len(found) and found.min() == _UNKNOWN:
-            for number in different(predicates[found == _UNKNOWN], len(self.texts)).tolist():
+            for number in different(predicates[found == _UNKNOWN]).tolist():
                 self._route[number] = self._routes.of.get(self.texts.text(number), self._routes.others)
             found = self._route[predicates]
         return found
@@ -55,17 +63,24 @@ class _Dictionary:
         """The shard of each term."""
         found = self._shard[keys]
         if len(found) and found.min() == _UNKNOWN:
-            fresh = different(keys[found == _UNKNOWN], len(self.texts))
+            fresh = different(keys[found == _UNKNOWN])
             self._shard[fresh] = shards_of(self.texts, fresh, self._shards)
             found = self._shard[keys]
         return found
 
 
-def different(numbers: Numbers, below: int) -> Numbers:
-    """The different ones of numbers below a bound, ascending."""
-    there = np.zeros(below, np.bool_)
-    there[numbers] = True
-    return np.flatnonzero(there).astype(np.int32)
+def different(numbers: Numbers) -> Numbers:
+    """The different ones of numbers, ascending."""
+    if not len(numbers):
+        return numbers
+    least = numbers.min()
+    there = np.zeros(int(numbers.max()) - int(least) + 1, np.bool_)
+    there[numbers - least] = True
+    return np.flatnonzero(there).astype(np.int32) + least
+
+
+def _unknown(size: int, kind: type[AnyInteger]) -> npt.NDArray[AnyInteger]:
+    return np.full(size, _UNKNOWN, kind)
 
 
 def shards_of(texts: TermTexts, numbers: Numbers, shards: int) -> npt.NDArray[np.int8]:
@@ -74,18 +89,23 @@ def shards_of(texts: TermTexts, numbers: Numbers, shards: int) -> npt.NDArray[np
 
 
 class _ShardTerms:
-    """The numbers that terms have in one shard, which knows those only that it needs."""
+    """The numbers that terms have in one shard, which knows those only that it needs; ``begins`` before the first."""
 
     def __init__(self) -> None:
-        self._own: Numbers = np.full(0, _UNKNOWN, np.int32)
-        self._count = 0
+        self._own = _unknown(0, np.int32)
+        self._count, self.begins = 0, True
+
+    def clear(self) -> None:
+        """Number from 0 again."""
+        self._own.fill(_UNKNOWN)
+        self._count, self.begins = 0, True
 
     def of(self, numbers: Numbers, texts: TermTexts) -> tuple[Numbers, pa.StringArray]:
         """The shard's numbers, and the terms that are new to it."""
         if (more := len(texts) - len(self._own)) > 0:
-            self._own = np.concatenate([self._own, np.full(max(more, len(self._own)), _UNKNOWN, np.int32)])
+            self._own = np.concatenate([self._own, _unknown(max(more, len(self._own)), np.int32)])
         found = self._own[numbers]
-        fresh = different(numbers[found == _UNKNOWN], len(texts))
+        fresh = different(numbers[found == _UNKNOWN])
         if len(fresh):
             self._own[fresh] = np.arange(self._count, self._count + len(fresh), dtype=np.int32)
             self._count += len(fresh)
@@ -106,17 +126,19 @@ class ShardRouter:
         self._greatest = -(2**62)
         self._begun = False
         self.error: OutOfOrderError | None = None
-        self._dictionaries: dict[bool, _Dictionary] = {}
+        self._dictionaries = {own: _Dictionary(plan.routes, plan.shards) for own in (False, True)}
+        self._known = self._dictionaries[False]
+        self._own = [_ShardTerms() for _ in range(plan.shards)]
 
     def _number(self, own: bool, begins: bool) -> None:
-        """Shards number terms anew with another dictionary, or a new one."""
+        """Shards number terms anew with another dictionary, or one that begins again."""
         if not begins and self._known is self._dictionaries[own]:
             return
-        if begins:
-            self._dictionaries[own] = _Dictionary(self._plan.routes, self._plan.shards)
         self._known = self._dictionaries[own]
-        self._own = [_ShardTerms() for _ in range(self._plan.shards)]
-        self._fresh = [True] * self._plan.shards
+        if begins:
+            self._known.clear()
+        for each in self._own:
+            each.clear()
 
     def route(self, columns: Columns, own: bool = False) -> list[Columns] | None:
         """The batch of each shard, ``None`` where nothing of it concerns the query. LineError.
@@ -126,11 +148,12 @@ class ShardRouter:
         batch = columns.batch
         self._number(own, columns.begins)
         self._known.add(batch.column("terms").flatten())
-        check_numbers(batch, len(self._known.texts))
-        rows = self._rows(batch)
+        cells = _Cells(batch, len(self._known.texts))
+        rows = self._rows(cells)
         if not len(rows):
             return None
-        cells = _Cells(batch, rows)
+        if len(rows) < len(batch):
+            cells = _Cells(batch.take(pa.array(rows)), len(self._known.texts))
         keeps = self._keeps(cells)
         forced = np.zeros(len(rows), np.bool_)
         forced[-1] = True
@@ -145,37 +168,35 @@ class ShardRouter:
             return None
         return self._plan.turns.closing(instant, self._t0) % self._plan.shards
 
-    def _rows(self, batch: pa.RecordBatch) -> Times:
+    def _rows(self, cells: "_Cells") -> Times:
         """The rows that count: advances, and elements of the query's streams up to one that goes back in time."""
-        streams = _numbers(batch.column("stream").fill_null(_UNKNOWN))
-        times = batch.column("time").to_numpy()
-        sequences = batch.column("sequence")
-        asked = np.zeros(len(self._known.texts) + 1, np.bool_)
-        asked[_UNKNOWN] = True
-        for number in np.unique(streams).tolist():
-            if number != _UNKNOWN:
-                at = int(np.argmax(streams == number))
-                element = StreamElement(self._known.texts.text(number)[1:-1], int(times[at]), at, ())
-                asked[number] = self.admission.takes(element)
-        rows = np.flatnonzero(asked[streams])
+        rows = np.arange(len(cells.times))
+        if not all(self._asks_for(number, cells) for number in cells.numbers):
+            asked = [number for number in cells.numbers if self._asks_for(number, cells)]
+            rows = np.flatnonzero(np.isin(cells.streams, [_UNKNOWN, *asked]))
         if self._t0 is None:
-            rows = rows[np.cumsum(streams[rows] != _UNKNOWN) > 0]
-        return self._ordered(rows, times, streams, sequences)
+            rows = rows[np.cumsum(~cells.told[rows]) > 0]
+        return self._ordered(rows, cells)
 
-    def _ordered(self, rows: Times, times: Times, streams: Numbers, sequences: pa.Array) -> Times:
+    def _asks_for(self, number: int, cells: "_Cells") -> bool:
+        stream, time = self._known.texts.text(number)[1:-1], int(cells.times[0])
+        return self.admission.takes(StreamElement(stream, time, 0, ()))
+
+    def _ordered(self, rows: Times, cells: "_Cells") -> Times:
         """The rows up to the first element that goes back in time, where it must not."""
         if not len(rows):
             return rows
-        reached = np.maximum.accumulate(np.concatenate([[self._greatest], times[rows]]))
-        self._greatest = int(reached[-1])
+        times = cells.times[rows]
         if self._t0 is None:
-            self._t0 = int(times[rows[0]]) // self._semantics.time_unit * self._semantics.time_unit
-        back = (times[rows] < reached[:-1]) & (streams[rows] != _UNKNOWN)
+            self._t0 = int(times[0]) // self._semantics.time_unit * self._semantics.time_unit
+        reached = np.maximum.accumulate(np.concatenate([[self._greatest], times]))
+        self._greatest = int(reached[-1])
+        back = (times < reached[:-1]) & ~cells.told[rows]
         if self._semantics.lateness is not None or not back.any():
             return rows
         at = int(np.argmax(back))
-        time, sequence = int(times[rows[at]]), sequences[int(rows[at])].as_py()
-        self.error = disorder(StreamElement("", time, sequence, ()), int(reached[at]))
+        sequence = cells.sequences[int(rows[at])].as_py()
+        self.error = disorder(StreamElement("", int(times[at]), sequence, ()), int(reached[at]))
         return rows[:at]
 
     def _keeps(self, cells: "_Cells") -> list[Mask]:
@@ -187,9 +208,9 @@ class ShardRouter:
         if turns is not None:
             assert self._t0 is not None
             first, last = turns.holding(cells.times, self._t0)
-            held = [_turn(first, last, shard, self._plan.shards) for shard in shards]
             matched = routes != Route.NOWHERE
-            return [np.repeat(each, cells.sizes) & matched for each in held]
+            held = [_turn(first, last, shard, self._plan.shards) for shard in shards]
+            return [each[cells.rows] & matched for each in held]
         keys = np.where(routes == Route.OBJECT, cells.triples[2::3], cells.triples[0::3])
         own = np.full(len(routes), _UNKNOWN, np.int8)
         by_key = (routes == Route.SUBJECT) | (routes == Route.OBJECT)
@@ -199,58 +220,58 @@ class ShardRouter:
 
     def _part(self, cells: "_Cells", keep: Mask, forced: Mask, shard: int) -> Columns:
         """The rows of one shard, with its own numbers of terms."""
-        before = np.concatenate([[0], np.cumsum(keep)])
-        sizes = before[cells.borders[1:]] - before[cells.borders[:-1]]
+        kept = np.flatnonzero(keep)
+        sizes = np.bincount(cells.rows[kept], minlength=len(cells.times))
         taken = np.flatnonzero((sizes > 0) | forced)
-        triples = cells.triples.reshape(-1, 3)[keep].ravel()
-        streams = cells.streams[taken]
-        told = streams == _UNKNOWN
-        named = streams[~told]
-        numbers, terms = self._own[shard].of(np.concatenate([named, triples]), self._known.texts)
-        streams = streams.copy()
+        told = cells.told[taken]
+        named = cells.streams[taken][~told]
+        own = self._own[shard]
+        triples = cells.triples.reshape(-1, 3).take(kept, axis=0).ravel()
+        numbers, terms = own.of(np.concatenate([named, triples]), self._known.texts)
+        streams = np.full(len(taken), _UNKNOWN, np.int32)
         streams[~told] = numbers[: len(named)]
-        borders = np.concatenate([[0], np.cumsum(3 * sizes[taken])]).astype(np.int32)
+        borders = np.zeros(len(taken) + 1, np.int32)
+        np.cumsum(3 * sizes[taken], out=borders[1:])
+        at = pa.array(taken)
         columns = [
             pa.array(cells.times[taken]),
-            cells.sequences.take(pa.array(taken)),
-            pa.array(streams, pa.int32(), mask=told),
-            cells.until.take(pa.array(taken)),
+            cells.sequences.take(at),
+            pa.array(streams, mask=told) if told.any() else pa.array(streams),
+            cells.until.take(at),
             pa.ListArray.from_arrays(pa.array(borders), pa.array(numbers[len(named) :])),
             pa.ListArray.from_arrays(pa.array(np.zeros(len(taken) + 1, np.int32)), pa.array([], pa.int32())),
         ]
-        begins, self._fresh[shard] = self._fresh[shard], False
+        begins, own.begins = own.begins, False
         return columns_with(columns, terms, begins)
 
 
 class _Cells:
-    """Some rows of a batch: elements and advances, ``told``; ``borders`` and ``sizes`` count triples."""
+    """The rows of a batch: elements and advances, ``told``; ``borders`` count triples, whose rows are ``rows``.
 
-    def __init__(self, batch: pa.RecordBatch, rows: Times) -> None:
-        whole = len(rows) == len(batch)
-        kept = batch if whole else batch.take(pa.array(rows))
-        self.times: Times = kept.column("time").to_numpy()
-        self.sequences, self.until = kept.column("sequence"), kept.column("until")
-        self.streams = _numbers(kept.column("stream").fill_null(_UNKNOWN))
+    ``numbers`` are those of streams that occur. LineError for numbers of terms that have not come.
+    """
+
+    def __init__(self, batch: pa.RecordBatch, known: int) -> None:
+        self.times: Times = batch.column("time").to_numpy()
+        self.sequences, self.until = batch.column("sequence"), batch.column("until")
+        streams = batch.column("stream")
+        self.streams: Numbers = (streams.fill_null(_UNKNOWN) if streams.null_count else streams).to_numpy()
         self.told = self.streams == _UNKNOWN
-        added = kept.column("added")
+        self.numbers = [each for each in different(self.streams).tolist() if each != _UNKNOWN]
+        added = batch.column("added")
         offsets = added.offsets.to_numpy().astype(np.int64)
         if (offsets % 3).any():
             raise LineError("a triple is three numbers: the column added has another count of them")
         self.borders = (offsets - offsets[0]) // 3
         self.sizes = np.diff(self.borders)
-        self.triples = _numbers(added.flatten())
-
+        self.rows = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        self.triples: Numbers = added.flatten().to_numpy()
+        check_numbers(known, np.array(self.numbers, np.int32), self.triples)
 
     def unmatched(self, matched: Mask) -> Times:
         """The first triple of each row of which none is matched."""
-        before = np.concatenate([[0], np.cumsum(matched)])
-        none = before[self.borders[1:]] == before[self.borders[:-1]]
-        return self.borders[:-1][none & (self.sizes > 0)]
-
-
-def _numbers(column: pa.Array) -> Numbers:
-    found: Numbers = column.to_numpy(zero_copy_only=False)
-    return found
+        some = np.bincount(self.rows[matched], minlength=len(self.sizes))
+        return self.borders[:-1][(some == 0) & (self.sizes > 0)]
 
 
 def _turn(first: Times, last: Times, shard: int, shards: int) -> Mask:

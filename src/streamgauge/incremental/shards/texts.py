@@ -9,6 +9,9 @@ from streamgauge.formats.batches import Numbers
 Hashes = npt.NDArray[np.uint64]
 
 _WORD = 8
+_MOST = 32
+_QUOTE = ord('"')
+_ALL, _NOTHING, _ONE, _BITS, _WORD_BITS = (np.uint64(each) for each in (2**64 - 1, 0, 1, 64, 8))
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _FOLD = np.uint64(29)
 
@@ -23,6 +26,10 @@ class TermTexts:
 
     def __len__(self) -> int:
         return self._count
+
+    def clear(self) -> None:
+        """Number from 0 again; what was taken stays as it is."""
+        self._count = 0
 
     def add(self, texts: pa.StringArray) -> None:
         """Number texts on."""
@@ -50,20 +57,23 @@ class TermTexts:
         return self._bytes[begin:end].tobytes().decode()
 
     def hashes(self, numbers: Numbers) -> Hashes:
-        """A hash of each text, which depends on its bytes alone, so that it is the same in all dictionaries."""
-        begins = self._ends[numbers].astype(np.int64)
-        left = self._ends[numbers + 1] - begins
+        """A hash of each text, of its bytes alone, so that it is the same in all dictionaries.
+
+        Of long texts it has the end, where IRIs differ, and of literals the beginning.
+        """
+        begins, ends = self._ends[numbers].astype(np.int64), self._ends[numbers + 1].astype(np.int64)
+        found = (ends - begins).astype(np.uint64)
+        literal = self._bytes[begins] == _QUOTE
+        begins = np.where(literal, begins, np.maximum(begins, ends - _MOST))
+        left = np.minimum(ends - begins, _MOST)
         words = np.ndarray((len(self._bytes) - _WORD + 1,), "<u8", self._bytes, strides=(1,))
-        found = left.astype(np.uint64)
-        active = np.flatnonzero(left > 0)
-        while len(active):
-            word, size = words[begins[active]], np.minimum(left[active], _WORD).astype(np.uint64)
-            word &= ~np.uint64(0) >> (np.uint64(64) - np.uint64(8) * size)
-            mixed = (found[active] ^ word) * _ODD
-            found[active] = mixed ^ (mixed >> _FOLD)
-            begins[active] += _WORD
-            left[active] -= _WORD
-            active = active[left[active] > 0]
+        for _ in range(_MOST // _WORD):
+            size = np.clip(left, 0, _WORD).astype(np.uint64)
+            word = words[begins] & np.where(size == 0, _NOTHING, _ALL >> (_BITS - _WORD_BITS * np.maximum(size, _ONE)))
+            mixed = (found ^ word) * _ODD
+            found = mixed ^ (mixed >> _FOLD)
+            begins = np.minimum(begins + _WORD, ends)
+            left = left - _WORD
         return found
 
 
