@@ -197,6 +197,13 @@ def columns_with(columns: Sequence[pa.Array], terms: pa.Array, begins: bool) -> 
     return Columns(pa.RecordBatch.from_arrays([*columns, listed], schema=SCHEMA), begins)
 
 
+def advance_columns(time: int) -> Columns:
+    """An advance (ms) by itself, behind whatever terms have come."""
+    nothing = pa.array([[]], pa.list_(pa.int32()))
+    absent = [pa.nulls(1, kind) for kind in (pa.int64(), pa.int32(), pa.int64())]
+    return columns_with([pa.array([time], pa.int64()), *absent, nothing, nothing], pa.array([], pa.string()), False)
+
+
 def _listed(borders: npt.NDArray[np.integer], numbers: Numbers) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(borders, pa.int32()), pa.array(numbers, pa.int32()))
 

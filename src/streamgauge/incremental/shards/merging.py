@@ -5,7 +5,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 from typing import TypeAlias
 
@@ -18,18 +18,16 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Grain
 
 Deliver: TypeAlias = Callable[[PartAnswer], None]
-Place: TypeAlias = Callable[[int], int | None]
 
 
 class AnswerMerger:
     """The answers of all shards to one query; an instant is complete when all shards have ended its tick.
 
-    ``place`` says which shard alone answers for an instant (ms), ``None`` where each has a part of the rows. Every
-    shard has the same ticks, and reports an instant in the same one.
+    Every shard has the same ticks, and reports an instant in the same one.
     """
 
-    def __init__(self, shards: int, place: Place, deliver: Deliver) -> None:
-        self._place, self._deliver = place, deliver
+    def __init__(self, shards: int, deliver: Deliver) -> None:
+        self._deliver = deliver
         self._ended: list[deque[list[PartAnswer]]] = [deque() for _ in range(shards)]
         self._open: list[list[PartAnswer]] = [[] for _ in range(shards)]
         self._lock = threading.Lock()
@@ -51,16 +49,9 @@ class AnswerMerger:
             return self.ticks > before
 
     def _merge(self, said: Sequence[list[PartAnswer]]) -> None:
-        placed = [
-            answer for shard, answers in enumerate(said) for answer in answers if self._counts(shard, answer.instant)
-        ]
         instant = attrgetter("instant")
-        for _, group in groupby(sorted(placed, key=instant), key=instant):
+        for _, group in groupby(sorted(chain.from_iterable(said), key=instant), key=instant):
             self._deliver(_joined(list(group)))
-
-    def _counts(self, shard: int, instant: int) -> bool:
-        place = self._place(instant)
-        return place is None or place == shard
 
 
 def _joined(parts: Sequence[PartAnswer]) -> PartAnswer:

@@ -10,18 +10,30 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import IO, Any, TypeAlias
+from typing import IO, TypeAlias
 
 import msgspec
 import pyarrow as pa
 
 from streamgauge.formats.batches import SCHEMA, Columns
+from streamgauge.incremental.shards.plan import ShardingPlan
 from streamgauge.model.answer import Answer, AnswerKind
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Row
 
 
 Pieces: TypeAlias = Sequence[bytes | pa.Buffer]
 """A message, to be written one piece behind the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardTask:
+    """The queries of the shard of that number; ``turns``: the plan by which it takes its own windows out of all."""
+
+    number: int
+    asked: tuple[tuple[ContinuousQuery, Semantics], ...]
+    turns: ShardingPlan | None = None
 
 
 class Word(IntEnum):
@@ -114,14 +126,15 @@ def failed_message(error: BaseException) -> Pieces:
     return message(Word.FAILED, f"{type(error).__name__}\n{error}".encode())
 
 
-def task_message(task: Any) -> Pieces:
+def task_message(task: ShardTask) -> Pieces:
     """A task between processes of this program."""
     return message(Word.TASK, pickle.dumps(task, pickle.HIGHEST_PROTOCOL))
 
 
-def task_of(body: bytes) -> Any:
+def task_of(body: bytes) -> ShardTask:
     """The task of a message; only a session of this program writes any."""
-    return pickle.loads(body)  # noqa: S301
+    task: ShardTask = pickle.loads(body)  # noqa: S301
+    return task
 
 
 _encode = msgspec.json.Encoder().encode

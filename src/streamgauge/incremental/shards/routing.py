@@ -4,7 +4,7 @@ A row that has no triple for a shard goes there only where the course of time ne
 begins the windows, and the last one of a batch, so that all shards report the same instants in the same batch.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from streamgauge.formats.batches import Columns, Numbers, Times, check_numbers, 
 from streamgauge.formats.lines import LineError
 from streamgauge.incremental.drivers.window import Admission, disorder
 from streamgauge.incremental.shards.keys import Route, TripleRoutes
-from streamgauge.incremental.shards.plan import ShardingPlan
+from streamgauge.incremental.shards.plan import ShardingPlan, WindowTurns
 from streamgauge.incremental.shards.texts import TermTexts
 from streamgauge.model.element import StreamElement
 from streamgauge.model.semantics import Origin, Semantics
@@ -114,39 +114,30 @@ class _ShardTerms:
 
 
 class ShardRouter:
-    """Batches parted for the shards of one query; its streams and the order of time are guarded here.
+    """Batches parted for ``shards`` of one query (all); its streams and the order of time are guarded here.
 
     ``error`` is set when an element goes back in time without a lateness bound: what came before it is routed.
     """
 
-    def __init__(self, plan: ShardingPlan, streams: Iterable[str], semantics: Semantics) -> None:
+    def __init__(
+        self, plan: ShardingPlan, streams: Iterable[str], semantics: Semantics, shards: Sequence[int] | None = None
+    ) -> None:
         self._plan, self._semantics = plan, semantics
         self.admission = Admission(frozenset(streams))
         self._t0: int | None = None if semantics.origin is Origin.FIRST else semantics.t0
         self._greatest = -(2**62)
         self._begun = False
         self.error: OutOfOrderError | None = None
-        self._dictionaries = {own: _Dictionary(plan.routes, plan.shards) for own in (False, True)}
-        self._known = self._dictionaries[False]
-        self._own = [_ShardTerms() for _ in range(plan.shards)]
+        self._known = _Dictionary(plan.routes, plan.shards)
+        self._own = {shard: _ShardTerms() for shard in shards or range(plan.shards)}
 
-    def _number(self, own: bool, begins: bool) -> None:
-        """Shards number terms anew with another dictionary, or one that begins again."""
-        if not begins and self._known is self._dictionaries[own]:
-            return
-        self._known = self._dictionaries[own]
-        if begins:
-            self._known.clear()
-        for each in self._own:
-            each.clear()
-
-    def route(self, columns: Columns, own: bool = False) -> list[Columns] | None:
-        """The batch of each shard, ``None`` where nothing of it concerns the query. LineError.
-
-        ``own``: its terms are numbered by the session, else by whom elements come from.
-        """
+    def route(self, columns: Columns) -> list[Columns] | None:
+        """The batch of each shard, ``None`` where nothing of it concerns the query. LineError."""
         batch = columns.batch
-        self._number(own, columns.begins)
+        if columns.begins:
+            self._known.clear()
+            for own in self._own.values():
+                own.clear()
         self._known.add(batch.column("terms").flatten())
         cells = _Cells(batch, len(self._known.texts))
         rows = self._rows(cells)
@@ -160,7 +151,7 @@ class ShardRouter:
         forced[0] |= not self._begun
         forced |= cells.told | self._plan.every
         self._begun = True
-        return [self._part(cells, keep, forced, shard) for shard, keep in enumerate(keeps)]
+        return [self._part(cells, keep, forced, shard) for shard, keep in zip(self._own, keeps, strict=True)]
 
     def place(self, instant: int) -> int | None:
         """The shard whose window closes at an instant (ms), ``None`` where all have a part of each."""
@@ -201,22 +192,32 @@ class ShardRouter:
 
     def _keeps(self, cells: "_Cells") -> list[Mask]:
         """The triples that go to each shard."""
-        shards, turns = range(self._plan.shards), self._plan.turns
-        routes = self._known.routes(cells.triples[1::3])
-        if self._plan.present:
-            routes[cells.unmatched(routes != Route.NOWHERE)] = Route.SUBJECT
-        if turns is not None:
-            assert self._t0 is not None
-            first, last = turns.holding(cells.times, self._t0)
-            matched = routes != Route.NOWHERE
-            held = [_turn(first, last, shard, self._plan.shards) for shard in shards]
-            return [each[cells.rows] & matched for each in held]
+        if self._plan.turns is not None:
+            return self._held(cells, self._plan.turns)
+        routes = self._routes(cells, Route.SUBJECT)
         keys = np.where(routes == Route.OBJECT, cells.triples[2::3], cells.triples[0::3])
         own = np.full(len(routes), _UNKNOWN, np.int8)
         by_key = (routes == Route.SUBJECT) | (routes == Route.OBJECT)
         own[by_key] = self._known.shards(keys[by_key])
         everywhere = routes == Route.EVERYWHERE
-        return [(own == shard) | everywhere for shard in shards]
+        return [(own == shard) | everywhere for shard in self._own]
+
+    def _held(self, cells: "_Cells", turns: WindowTurns) -> list[Mask]:
+        """The same where windows take turns."""
+        assert self._t0 is not None
+        first, last = turns.holding(cells.times, self._t0)
+        held = [_turn(first, last, shard, self._plan.shards) for shard in self._own]
+        if not any(each.any() for each in held):
+            return [np.zeros(len(cells.rows), np.bool_)] * len(held)
+        matched = self._routes(cells, Route.EVERYWHERE) != Route.NOWHERE
+        return [each[cells.rows] & matched for each in held]
+
+    def _routes(self, cells: "_Cells", present: Route) -> npt.NDArray[np.int8]:
+        """The route of each triple, that of the first one of a row for no pattern where one must be there."""
+        routes = self._known.routes(cells.triples[1::3])
+        if self._plan.present:
+            routes[cells.unmatched(routes != Route.NOWHERE)] = present
+        return routes
 
     def _part(self, cells: "_Cells", keep: Mask, forced: Mask, shard: int) -> Columns:
         """The rows of one shard, with its own numbers of terms."""

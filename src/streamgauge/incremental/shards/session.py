@@ -2,16 +2,16 @@
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from streamgauge.formats.batches import BatchWriter, Columns
-from streamgauge.formats.lines import Advance, Input
+from streamgauge.formats.batches import BatchWriter, Columns, advance_columns
 from streamgauge.formats.pipe import PipeError
 from streamgauge.formats.stream import ROWS
 from streamgauge.incremental.shards.merging import AnswerMerger, AnswerWriter
 from streamgauge.incremental.shards.messages import (
+    ShardTask,
     Word,
     answer_of,
     batch_message,
@@ -31,8 +31,6 @@ from streamgauge.semantics.refusal import OutOfOrderError, RefusedError, StreamN
 if TYPE_CHECKING:
     from streamgauge.formats.batches import ElementBatch
 
-Asked: TypeAlias = tuple[ContinuousQuery, Semantics]
-
 FLUSH_S = 0.05
 """How long a thread that reads answers waits for its turn to send elements on."""
 
@@ -42,23 +40,23 @@ _ERRORS = {each.__name__: each for each in (OutOfOrderError, RefusedError, Strea
 class ShardGroup:
     """The processes of a plan, their answers and their failure; ``moved`` is called when a tick is complete."""
 
-    def __init__(self, tasks: Sequence[Sequence[Asked]], plan: ShardingPlan, merger: AnswerMerger | None,
-                 writer: AnswerWriter, numbers: Sequence[Sequence[int]]) -> None:  # fmt: skip
-        self._merger, self._writer, self._numbers = merger, writer, numbers
-        self.late, self._lates = 0, [0] * plan.shards
+    def __init__(self, tasks: Sequence[ShardTask], merger: AnswerMerger | None, writer: AnswerWriter) -> None:
+        self._merger, self._writer = merger, writer
+        shards = len(tasks)
+        self.late, self._lates = 0, [0] * shards
         self.failure: Exception | None = None
         self.moved: Callable[[], object] = lambda: None
         self.tell: Callable[[str], None] | None = None
-        self._closed = [False] * plan.shards
+        self._closed = [False] * shards
         self._ready = threading.Semaphore(0)
         self._lock = threading.Lock()
-        self._ticks = [0] * plan.shards
+        self._ticks = [0] * shards
         self.processes: list[ShardProcess] = []
         try:
-            for number, task in enumerate(tasks):
-                self.processes.append(ShardProcess(number, self._receive, self._ended))
-                self.processes[-1].send(task_message(tuple(task)))
-            late = await_ready(self._ready, plan.shards)
+            for task in tasks:
+                self.processes.append(ShardProcess(task.number, self._receive, self._ended))
+                self.processes[-1].send(task_message(task))
+            late = await_ready(self._ready, shards)
             if late and self.failure is None:
                 self.failure = PipeError(late)
             if self.failure is not None:
@@ -109,7 +107,7 @@ class ShardGroup:
     def _answer(self, shard: int, body: bytes) -> None:
         said = answer_of(body)
         if self._merger is None:
-            self._writer.deliver(replace(said, query=self._numbers[shard][said.query]))
+            self._writer.deliver(replace(said, query=said.query * len(self._closed) + shard))
         else:
             self._merger.add(shard, said)
 
@@ -151,18 +149,17 @@ class ShardedSession:
         self.sharding = plan.sentence
         merged = plan.kind != "queries"
         self._writer = AnswerWriter([(query, _grain(each, merged), emit) for query, each, emit in asked])
-        self._router = ShardRouter(plan, asked[0][0].streams, asked[0][1]) if merged else None
-        merger = None
-        if self._router is not None:
-            merger = AnswerMerger(plan.shards, self._router.place, self._writer.deliver)
-        numbers = [range(shard, len(asked), plan.shards) for shard in range(plan.shards)]
-        tasks = _parted(asked[0], plan) if merged else [[asked[at][:2] for at in each] for each in numbers]
+        self._router = None
+        if plan.kind == "variable":
+            self._router = ShardRouter(plan, asked[0][0].streams, asked[0][1])
+        merger = AnswerMerger(plan.shards, self._writer.deliver) if merged else None
+        tasks = _parted(asked[0], plan) if merged else _dealt(asked, plan)
         self._sending = threading.RLock()
-        self._waiting: list[Input] = []
+        self._waiting: list[StreamElement] = []
         self._size = self._sent = 0
         self._elements = BatchWriter()
         self._over = False
-        self._group = ShardGroup(tasks, plan, merger, self._writer, numbers)
+        self._group = ShardGroup(tasks, merger, self._writer)
         self._group.moved = _weakly(self)
         self._finalizer = weakref.finalize(self, self._group.kill)
 
@@ -197,19 +194,19 @@ class ShardedSession:
         """Elements have come in columns."""
         with self._sending:
             self._flush()
-            self._send(self._elements.columns_of(batch), own=True)
+            self._send(self._elements.columns_of(batch))
 
     def push_columns(self, columns: Columns) -> None:
-        """Elements and advances have come, as Arrow has them."""
+        """Elements and advances have come, as Arrow has them: all elements of a session, if any come so."""
         with self._sending:
             self._flush()
-            self._send(columns, own=False)
+            self._send(columns)
 
     def advance(self, time: int) -> None:
         """Nothing earlier than ``time`` (ms) will come."""
         with self._sending:
-            self._waiting.append(Advance(time))
             self._flush()
+            self._send(advance_columns(time))
 
     def close(self) -> None:
         """No more input: wait for the last answers, and end all processes."""
@@ -238,7 +235,7 @@ class ShardedSession:
         self._check(closing)
         if self._waiting:
             given, self._waiting, self._size = self._waiting, [], 0
-            self._send(self._elements.columns(given), own=True)
+            self._send(self._elements.columns(given))
 
     def _flush_when_idle(self) -> None:
         """Send on what waits when all shards wait for it."""
@@ -251,10 +248,10 @@ class ShardedSession:
             finally:
                 self._sending.release()
 
-    def _send(self, columns: Columns, own: bool) -> None:
-        parts: Iterable[Columns] | None = (columns,) * len(self._group.processes)
+    def _send(self, columns: Columns) -> None:
+        parts: Sequence[Columns] | None = (columns,) * len(self._group.processes)
         if self._router is not None:
-            parts = self._router.route(columns, own)
+            parts = self._router.route(columns)
         if parts is not None:
             self._sent += 1
             for process, part in zip(self._group.processes, parts, strict=True):
@@ -282,12 +279,19 @@ def _grain(semantics: Semantics, merged: bool) -> Grain:
     return semantics.grain if merged else Grain.REPORT
 
 
-def _parted(asked: tuple[ContinuousQuery, Semantics, Emit], plan: ShardingPlan) -> list[list[Asked]]:
+def _parted(asked: tuple[ContinuousQuery, Semantics, Emit], plan: ShardingPlan) -> list[ShardTask]:
     """The query of each shard, with its own static data; reports are whole until they are merged."""
     query, semantics = asked[0], replace(asked[1], grain=Grain.REPORT)
-    if plan.kind != "variable" or not query.static:
-        return [[(query, semantics)]] * plan.shards
-    return [[(query.with_static(part), semantics)] for part in part_static(query.static, plan)]
+    if plan.kind == "windows":
+        return [ShardTask(shard, ((query, semantics),), plan) for shard in range(plan.shards)]
+    parts = part_static(query.static, plan)
+    return [ShardTask(shard, ((query.with_static(tuple(part)), semantics),)) for shard, part in enumerate(parts)]
+
+
+def _dealt(asked: Sequence[tuple[ContinuousQuery, Semantics, Emit]], plan: ShardingPlan) -> list[ShardTask]:
+    """The queries of each shard, one after the other."""
+    pairs = [(query, semantics) for query, semantics, _ in asked]
+    return [ShardTask(shard, tuple(pairs[shard :: plan.shards])) for shard in range(plan.shards)]
 
 
 def _weakly(session: ShardedSession) -> Callable[[], object]:

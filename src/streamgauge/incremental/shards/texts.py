@@ -9,7 +9,7 @@ from streamgauge.formats.batches import Numbers
 Hashes = npt.NDArray[np.uint64]
 
 _WORD = 8
-_MOST = 32
+_MOST = 16
 _QUOTE = ord('"')
 _ALL, _NOTHING, _ONE, _BITS, _WORD_BITS = (np.uint64(each) for each in (2**64 - 1, 0, 1, 64, 8))
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -49,7 +49,8 @@ class TermTexts:
     def take(self, numbers: Numbers) -> pa.StringArray:
         """The texts of numbers."""
         ends, data = pa.py_buffer(self._ends[: self._count + 1]), pa.py_buffer(self._bytes)
-        return pa.StringArray.from_buffers(self._count, ends, data).take(pa.array(numbers))
+        known = pa.StringArray.from_buffers(self._count, ends, data)
+        return known.take(pa.array(numbers))
 
     def text(self, number: int) -> str:
         """The text of a number."""

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import IO
 
-from streamgauge.formats.batches import ElementBatch, taken
+from streamgauge.formats.batches import Columns, ElementBatch, Taken, taken
 from streamgauge.formats.lines import Advance
 from streamgauge.incremental.drivers.window import DriverGroup, WindowDriver, drive_all
 from streamgauge.incremental.shards.messages import (
     Pieces,
+    ShardTask,
     Word,
     answer_message,
     batch_of,
@@ -25,6 +26,7 @@ from streamgauge.incremental.shards.messages import (
     task_of,
     ticked_message,
 )
+from streamgauge.incremental.shards.routing import ShardRouter
 from streamgauge.model.answer import Answer
 from streamgauge.model.terms import Term
 
@@ -36,33 +38,57 @@ class Shard:
         self._write = write
         self._terms: list[Term] = []
         self._session: WindowDriver | DriverGroup | None = None
+        self._router: ShardRouter | None = None
+        self._number = 0
 
     def take(self, word: Word, body: bytes) -> bool:
         """Take one message; whether it was the last one."""
         if word is Word.TASK:
-            self._session = drive_all([(*each, partial(self._emit, at)) for at, each in enumerate(task_of(body))])
+            self._begin(task_of(body))
             self._write(message(Word.READY))
             return False
         session = self._session
         assert session is not None
         if word is Word.CLOSE:
             session.close()
+            if self._router is not None:
+                self._router.admission.close()
             self._write(message(Word.CLOSED))
             return True
-        if word is Word.FIRST_BATCH:
-            self._terms = []
-        for item in taken(batch_of(body), self._terms):
+        for item in self._items(Columns(batch_of(body), word is Word.FIRST_BATCH)):
             if isinstance(item, Advance):
                 session.advance(item.time)
             elif isinstance(item, ElementBatch):
                 session.push_batch(item)
             else:
                 session.push(item)
+        if self._router is not None and self._router.error is not None:
+            raise self._router.error
         self._write(ticked_message(session.late))
         return False
 
+    def _begin(self, task: ShardTask) -> None:
+        self._session = drive_all([(*each, partial(self._emit, at)) for at, each in enumerate(task.asked)])
+        if task.turns is not None:
+            query, semantics = task.asked[0]
+            self._number = task.number
+            self._router = ShardRouter(task.turns, query.streams, semantics, [task.number])
+
+    def _items(self, columns: Columns) -> list[Taken]:
+        """The elements and advances of a batch that are this shard's."""
+        if self._router is not None:
+            routed = self._router.route(columns)
+            if routed is None:
+                return []
+            (columns,) = routed
+        if columns.begins:
+            self._terms = []
+        return taken(columns.batch, self._terms)
+
     def _emit(self, query: int, answer: Answer) -> None:
-        self._write(answer_message(query, answer))
+        assert answer.instant is not None
+        if self._router is None or self._router.place(answer.instant) == self._number:
+            self._write(answer_message(query, answer))
 
 
 def main() -> int:
