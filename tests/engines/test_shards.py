@@ -6,15 +6,17 @@ from collections import Counter
 from dataclasses import replace
 from itertools import groupby
 
+import numpy as np
 import psutil
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.engines import live, load
-from streamgauge.formats.batches import BatchWriter, NumberedTerms
-from streamgauge.formats.lines import Advance, decode_answer
+from streamgauge.formats.batches import NumberedTerms
 from streamgauge.formats.pipe import PipeError
+from streamgauge.harness.systems.pipe import RunLimits, program, record
 from streamgauge.incremental.shards import session as shards_session
 from streamgauge.incremental.shards.keys import Route, shard_key
 from streamgauge.incremental.shards.messages import Word, failed_message
@@ -23,8 +25,9 @@ from streamgauge.incremental.shards.texts import TermTexts
 from streamgauge.incremental.shards.worker import Shard
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import R2S, Counting, Due, Origin, Report
-from streamgauge.query import parse_sparql
+from streamgauge.model.run import RunHeader
+from streamgauge.model.semantics import R2S, Due, Report
+from streamgauge.query import parse, parse_sparql
 from streamgauge.semantics.definition import operator
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError, StreamNameError, meaningless
@@ -251,26 +254,24 @@ def test_a_number_of_processes_that_is_none_is_refused(shards):
 
 
 def test_the_shard_of_a_term_does_not_depend_on_the_terms_around_it():
-    import pyarrow as pa
-
     terms = [f"<urn:{'x' * (number % 40)}{number}>" for number in range(500)] + ['"é"', '""', "_:b"]
     one, other = TermTexts(), TermTexts()
     one.add(pa.array(terms))
     for at in range(0, len(terms), 7):
         other.add(pa.array(terms[::-1]).slice(at, 7))
     numbers = list(range(len(terms)))
-    import numpy as np
-
     found = one.hashes(np.array(numbers, np.int32)).tolist()
     assert found == other.hashes(np.array(numbers[::-1], np.int32)).tolist()
-    assert one.take(np.array([500, 3], np.int32)).to_pylist() == [terms[500], terms[3]]
+    for taken in ([3, 500], [500, 501, 502], [0], []):
+        assert one.take(np.array(taken, np.int32)).to_pylist() == [terms[number] for number in taken]
     balance = Counter((each >> 32) % 2 for each in found)
     assert min(balance.values()) > 200
 
 
-def test_an_element_that_goes_back_ends_the_session_after_what_came_before(inline):
+@pytest.mark.parametrize("text", [TEXTS[0], TEXTS[1].replace("?o ?v", "(COUNT(*) AS ?n)")])
+def test_an_element_that_goes_back_ends_the_session_after_what_came_before(inline, text):
     answers: list = []
-    session = live.start(ContinuousQuery(parse_sparql(TEXTS[0]), WINDOW), CSPARQL, answers.append, shards=2)
+    session = live.start(ContinuousQuery(parse_sparql(text), WINDOW), CSPARQL, answers.append, shards=2)
     elements = stream("1: a p b. a q 3. | 12: b p c. b q 3. | 3: c p d.")
     with pytest.raises(OutOfOrderError, match="element 2 goes back from 12 to 3 ms"):
         pushed(session, elements, 20)
@@ -312,6 +313,11 @@ def test_processes_say_what_one_says_and_end(text):
     assert not any(map(psutil.Process.is_running, children))
 
 
+def push_often(session):
+    for _ in range(1_000_000):
+        session.push(FED[1])
+
+
 @pytest.mark.slow
 @pytest.mark.server
 def test_a_killed_process_ends_the_session_with_a_sentence():
@@ -323,8 +329,7 @@ def test_a_killed_process_ends_the_session_with_a_sentence():
     session.push(FED[0])
     os.kill(session.processes[1], signal.SIGKILL)
     with pytest.raises(PipeError, match=r"process 2 of 2 of the query ended with exit code -9: killed from outside"):
-        while True:
-            session.push(FED[1])
+        push_often(session)
     assert not psutil.wait_procs(children, timeout=60)[1]
     assert told
     assert told[0].startswith("process 2 of 2")
@@ -333,18 +338,12 @@ def test_a_killed_process_ends_the_session_with_a_sentence():
 
 @pytest.mark.slow
 @pytest.mark.server
-def test_the_host_gives_the_option_and_writes_the_same_lines(tmp_path):
+def test_the_host_gives_the_option_and_writes_the_same_lines():
     """`live` behind the pipe with the option ``shards``: the answers of a run are those of one process."""
-    from streamgauge.harness.systems.pipe import RunLimits, program, record
-    from streamgauge.model.run import RunHeader
-
-    query = ContinuousQuery(parse_sparql(PLAIN), WINDOW)
     text = (
         f"SELECT ?s ?o ?v FROM NAMED WINDOW <urn:w> ON <{STREAM}> [RANGE 5ms STEP 5ms] "
         "WHERE { WINDOW <urn:w> { ?s <urn:p> ?o ; <urn:q> ?v } }"
     )
-    from streamgauge.query import parse
-
     runs = []
     for options in ({}, {"shards": 2}):
         header = RunHeader("live", parse(text), text, "rspql", CSPARQL, 45, 0, options=options)
@@ -353,4 +352,3 @@ def test_the_host_gives_the_option_and_writes_the_same_lines(tmp_path):
         runs.append([(answer.instant, answer.scope, Counter(answer.added)) for answer in run.answers])
     assert runs[0] == runs[1]
     assert len(runs[0]) == 8
-    assert query

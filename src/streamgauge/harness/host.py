@@ -9,14 +9,14 @@ import gc
 import io
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import takewhile
 from threading import Lock
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
-from streamgauge.engines import load
+from streamgauge.engines import load, option_names
 from streamgauge.formats.lines import (
     Advance,
     Input,
@@ -26,7 +26,17 @@ from streamgauge.formats.lines import (
     encode_answers,
     encode_late,
 )
-from streamgauge.formats.pipe import CLOSE, CLOSED, GO, READY, READY_FOR_ARROW, PipeError, Task, decode_task, encode_refused
+from streamgauge.formats.pipe import (
+    CLOSE,
+    CLOSED,
+    GO,
+    READY,
+    READY_FOR_ARROW,
+    PipeError,
+    Task,
+    decode_task,
+    encode_refused,
+)
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine, Session
@@ -142,7 +152,7 @@ def _answer(engine: Engine, query: ContinuousQuery, task: Task, lines: io.Buffer
 
 def _own(engine: Engine, task: Task) -> dict[str, Any]:
     """The task's options that the engine has."""
-    known: Mapping[str, str] = getattr(engine, "OPTIONS", {})
+    known = option_names(engine)
     return {name: value for name, value in task.options.items() if name in known}
 
 

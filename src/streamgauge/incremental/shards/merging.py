@@ -92,7 +92,10 @@ class AnswerWriter:
         return Answer(self._variables[part.query], added, removed, part.kind, part.instant, part.scope)
 
     def _line(self, part: PartAnswer) -> bytes:
-        head = b'{"vars":%b,"add":[%b]' % (json.dumps(self._variables[part.query], separators=(",", ":")).encode(), part.added)
+        head = b'{"vars":%b,"add":[%b]' % (
+            json.dumps(self._variables[part.query], separators=(",", ":")).encode(),
+            part.added,
+        )
         removed = b',"remove":[%b]' % part.removed if part.removed else b""
         kind = b"" if part.kind == "solutions" else b',"kind":"%b"' % part.kind.encode()
         return b'%b%b%b,"instant":%d,"scope":[%d,%d]}\n' % (head, removed, kind, part.instant, *part.scope)

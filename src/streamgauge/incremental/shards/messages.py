@@ -22,7 +22,6 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Row
 
-
 Pieces: TypeAlias = Sequence[bytes | pa.Buffer]
 """A message, to be written one piece behind the other."""
 
@@ -133,7 +132,7 @@ def task_message(task: ShardTask) -> Pieces:
 
 def task_of(body: bytes) -> ShardTask:
     """The task of a message; only a session of this program writes any."""
-    task: ShardTask = pickle.loads(body)  # noqa: S301
+    task: ShardTask = pickle.loads(body)
     return task
 
 

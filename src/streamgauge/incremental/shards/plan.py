@@ -1,4 +1,4 @@
-"""How a session of queries is spread over processes, and the sentence that says so (docs/live.md, Several processes)."""
+"""How the queries of a session are spread over processes, and the sentence that says so (docs/live.md)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,6 @@ from streamgauge.model.semantics import R2S, Borders, Counting, Due, Report, Sem
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.query.traversal import constant_predicates, every_pattern
 from streamgauge.semantics.refusal import RefusedError
-
 
 Kind: TypeAlias = Literal["variable", "windows", "queries", "one"]
 Asked: TypeAlias = tuple[ContinuousQuery, Semantics]
@@ -49,6 +48,10 @@ class WindowTurns:
         return -(-(since + soonest) // self.slide), (since + latest) // self.slide
 
 
+NONE: Final = TripleRoutes()
+"""Routes by which no triple goes anywhere."""
+
+
 @dataclass(frozen=True, slots=True)
 class ShardingPlan:
     """How queries are spread over ``shards`` processes; ``sentence`` says it, and why where it is one.
@@ -61,7 +64,7 @@ class ShardingPlan:
     kind: Kind
     shards: int
     sentence: str
-    routes: TripleRoutes = TripleRoutes()
+    routes: TripleRoutes = NONE
     turns: WindowTurns | None = None
     every: bool = False
     present: bool = False

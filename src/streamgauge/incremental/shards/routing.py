@@ -5,6 +5,7 @@ begins the windows, and the last one of a batch, so that all shards report the s
 """
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -27,6 +28,7 @@ Mask = npt.NDArray[np.bool_]
 AnyInteger = TypeVar("AnyInteger", np.int8, np.int32)
 
 _UNKNOWN = -1
+_NOTHING: Numbers = np.empty(0, np.int32)
 
 
 class _Dictionary:
@@ -208,7 +210,7 @@ class ShardRouter:
         first, last = turns.holding(cells.times, self._t0)
         held = [_turn(first, last, shard, self._plan.shards) for shard in self._own]
         if not any(each.any() for each in held):
-            return [np.zeros(len(cells.rows), np.bool_)] * len(held)
+            return [np.zeros(0, np.bool_)] * len(held)
         matched = self._routes(cells, Route.EVERYWHERE) != Route.NOWHERE
         return [each[cells.rows] & matched for each in held]
 
@@ -222,12 +224,12 @@ class ShardRouter:
     def _part(self, cells: "_Cells", keep: Mask, forced: Mask, shard: int) -> Columns:
         """The rows of one shard, with its own numbers of terms."""
         kept = np.flatnonzero(keep)
-        sizes = np.bincount(cells.rows[kept], minlength=len(cells.times))
+        sizes = np.bincount(cells.rows[kept] if len(kept) else kept, minlength=len(cells.times))
         taken = np.flatnonzero((sizes > 0) | forced)
         told = cells.told[taken]
         named = cells.streams[taken][~told]
         own = self._own[shard]
-        triples = cells.triples.reshape(-1, 3).take(kept, axis=0).ravel()
+        triples = cells.triples.reshape(-1, 3).take(kept, axis=0).ravel() if len(kept) else _NOTHING
         numbers, terms = own.of(np.concatenate([named, triples]), self._known.texts)
         streams = np.full(len(taken), _UNKNOWN, np.int32)
         streams[~told] = numbers[: len(named)]
@@ -247,32 +249,46 @@ class ShardRouter:
 
 
 class _Cells:
-    """The rows of a batch: elements and advances, ``told``; ``borders`` count triples, whose rows are ``rows``.
+    """The rows of a batch: elements and advances, ``told``; their triples are read when they are asked for.
 
     ``numbers`` are those of streams that occur. LineError for numbers of terms that have not come.
     """
 
     def __init__(self, batch: pa.RecordBatch, known: int) -> None:
+        self._known = known
         self.times: Times = batch.column("time").to_numpy()
         self.sequences, self.until = batch.column("sequence"), batch.column("until")
         streams = batch.column("stream")
         self.streams: Numbers = (streams.fill_null(_UNKNOWN) if streams.null_count else streams).to_numpy()
         self.told = self.streams == _UNKNOWN
         self.numbers = [each for each in different(self.streams).tolist() if each != _UNKNOWN]
-        added = batch.column("added")
-        offsets = added.offsets.to_numpy().astype(np.int64)
+        check_numbers(known, np.array(self.numbers, np.int32))
+        self._added = batch.column("added")
+
+    @cached_property
+    def borders(self) -> Times:
+        """Where the triples of each row begin, and where all end."""
+        offsets = self._added.offsets.to_numpy().astype(np.int64)
         if (offsets % 3).any():
             raise LineError("a triple is three numbers: the column added has another count of them")
-        self.borders = (offsets - offsets[0]) // 3
-        self.sizes = np.diff(self.borders)
-        self.rows = np.repeat(np.arange(len(self.sizes)), self.sizes)
-        self.triples: Numbers = added.flatten().to_numpy()
-        check_numbers(known, np.array(self.numbers, np.int32), self.triples)
+        return (offsets - offsets[0]) // 3
+
+    @cached_property
+    def triples(self) -> Numbers:
+        """Three numbers for each triple."""
+        found: Numbers = self._added.flatten().to_numpy()
+        check_numbers(self._known, found)
+        return found
+
+    @cached_property
+    def rows(self) -> Times:
+        """The row of each triple."""
+        return np.repeat(np.arange(len(self.times)), np.diff(self.borders))
 
     def unmatched(self, matched: Mask) -> Times:
         """The first triple of each row of which none is matched."""
-        some = np.bincount(self.rows[matched], minlength=len(self.sizes))
-        return self.borders[:-1][(some == 0) & (self.sizes > 0)]
+        some = np.bincount(self.rows[matched], minlength=len(self.times))
+        return self.borders[:-1][(some == 0) & (np.diff(self.borders) > 0)]
 
 
 def _turn(first: Times, last: Times, shard: int, shards: int) -> Mask:

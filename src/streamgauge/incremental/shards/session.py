@@ -2,7 +2,8 @@
 
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from streamgauge.formats.pipe import PipeError
 from streamgauge.formats.stream import ROWS
 from streamgauge.incremental.shards.merging import AnswerMerger, AnswerWriter
 from streamgauge.incremental.shards.messages import (
+    Pieces,
     ShardTask,
     Word,
     answer_of,
@@ -83,7 +85,7 @@ class ShardGroup:
         for each in self.processes:
             each.send(message(Word.CLOSE))
         for each in self.processes:
-            each.end(kill=self.failure is not None)
+            each.end(kill=isinstance(self.failure, PipeError))
 
     def _receive(self, shard: int, word: Word, body: bytes) -> None:
         match word:
@@ -101,6 +103,7 @@ class ShardGroup:
             case Word.CLOSED:
                 self._closed[shard] = True
             case Word.FAILED:
+                self._closed[shard] = True
                 name, _, sentence = body.decode().partition("\n")
                 self._fail(_error(name, sentence, self._named(shard)))
 
@@ -119,11 +122,11 @@ class ShardGroup:
             self._fail(PipeError(f"{self._named(shard)} of the query {how} before its input did"))
 
     def _fail(self, error: Exception) -> None:
-        """Keep the first error, and end all processes: without one of them no answer is whole."""
+        """Keep the first error; without one of the processes no answer is whole, so the others end too."""
         with self._lock:
             first, self.failure = self.failure is None, self.failure or error
         self._ready.release(len(self._closed))
-        for each in self.processes:
+        for each in self.processes if isinstance(error, PipeError) else ():
             each.process.kill()
         if first and self.tell is not None:
             self.tell(str(error))
@@ -183,8 +186,7 @@ class ShardedSession:
 
     def push(self, element: StreamElement) -> None:
         """An element has come."""
-        with self._sending:
-            self._check()
+        with self._guarded():
             self._waiting.append(element)
             self._size += len(element.added) + 1
             if self._size >= ROWS or self._idle:
@@ -192,19 +194,18 @@ class ShardedSession:
 
     def push_batch(self, batch: "ElementBatch") -> None:
         """Elements have come in columns."""
-        with self._sending:
+        with self._guarded():
             self._flush()
             self._send(self._elements.columns_of(batch))
 
     def push_columns(self, columns: Columns) -> None:
         """Elements and advances have come, as Arrow has them: all elements of a session, if any come so."""
-        with self._sending:
-            self._flush()
+        with self._guarded():
             self._send(columns)
 
     def advance(self, time: int) -> None:
         """Nothing earlier than ``time`` (ms) will come."""
-        with self._sending:
+        with self._guarded():
             self._flush()
             self._send(advance_columns(time))
 
@@ -213,26 +214,37 @@ class ShardedSession:
         with self._sending:
             if self._over:
                 return
-            self._over = True
-            try:
-                self._flush(closing=True)
-            finally:
-                self._end()
-        self._raise()
+            if self._group.failure is None:
+                self._flush()
+            self._end()
         if self._router is not None:
             self._router.admission.close()
 
     def _end(self) -> None:
+        """End all processes; raises what went wrong."""
+        self._over = True
         self._group.close()
         self._finalizer.detach()
+        if self._group.failure is not None:
+            raise self._group.failure
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """The turn of one caller; what went wrong before it, or by it, is the end of the session."""
+        with self._sending:
+            if self._over:
+                raise PipeError("the session is closed")
+            if self._group.failure is None:
+                yield
+            if self._group.failure is not None:
+                self._end()
 
     @property
     def _idle(self) -> bool:
         return self._group.ticks >= self._sent
 
-    def _flush(self, closing: bool = False) -> None:
+    def _flush(self) -> None:
         """Send on what waits."""
-        self._check(closing)
         if self._waiting:
             given, self._waiting, self._size = self._waiting, [], 0
             self._send(self._elements.columns(given))
@@ -241,37 +253,25 @@ class ShardedSession:
         """Send on what waits when all shards wait for it."""
         if self._waiting and self._idle and self._sending.acquire(timeout=FLUSH_S):
             try:
-                if self._waiting and self._idle and self._group.failure is None and not self._over:
+                if self._idle and self._group.failure is None and not self._over:
                     self._flush()
-            except (OutOfOrderError, PipeError) as error:
-                self._group.failure = self._group.failure or error
             finally:
                 self._sending.release()
 
     def _send(self, columns: Columns) -> None:
-        parts: Sequence[Columns] | None = (columns,) * len(self._group.processes)
-        if self._router is not None:
-            parts = self._router.route(columns)
-        if parts is not None:
+        """Send a batch on, whole or parted; an error of its elements is kept as the session's."""
+        router, processes = self._router, self._group.processes
+        if router is None:
+            whole = batch_message(columns)
+            messages: Sequence[Pieces] = [whole] * len(processes)
+        else:
+            messages = [batch_message(part) for part in router.route(columns) or ()]
+        if messages:
             self._sent += 1
-            for process, part in zip(self._group.processes, parts, strict=True):
-                process.send(batch_message(part))
-        if self._router is not None and self._router.error is not None:
-            self._over = True
-            self._end()
-            raise self._router.error
-
-    def _check(self, closing: bool = False) -> None:
-        if self._over and not closing:
-            raise PipeError("the session is closed")
-        if self._group.failure is not None and not closing:
-            self._over = True
-            self._end()
-        self._raise()
-
-    def _raise(self) -> None:
-        if self._group.failure is not None:
-            raise self._group.failure
+            for process, pieces in zip(processes, messages, strict=True):
+                process.send(pieces)
+        if router is not None and router.error is not None:
+            self._group.failure = router.error
 
 
 def _grain(semantics: Semantics, merged: bool) -> Grain:

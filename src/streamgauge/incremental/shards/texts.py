@@ -47,9 +47,14 @@ class TermTexts:
         self._count = count
 
     def take(self, numbers: Numbers) -> pa.StringArray:
-        """The texts of numbers."""
+        """The texts of numbers, which ascend."""
         ends, data = pa.py_buffer(self._ends[: self._count + 1]), pa.py_buffer(self._bytes)
         known = pa.StringArray.from_buffers(self._count, ends, data)
+        if len(numbers) and int(numbers[-1]) - int(numbers[0]) == len(numbers) - 1:
+            begin, end = self._ends[[numbers[0], numbers[-1] + 1]].tolist()
+            texts = pa.py_buffer(self._bytes[begin:end].tobytes())
+            own = pa.py_buffer(self._ends[numbers[0] : numbers[-1] + 2] - begin)
+            return pa.StringArray.from_buffers(len(numbers), own, texts)
         return known.take(pa.array(numbers))
 
     def text(self, number: int) -> str:

@@ -62,9 +62,9 @@ class Shard:
                 session.push_batch(item)
             else:
                 session.push(item)
+        self._write(ticked_message(session.late))
         if self._router is not None and self._router.error is not None:
             raise self._router.error
-        self._write(ticked_message(session.late))
         return False
 
     def _begin(self, task: ShardTask) -> None:
