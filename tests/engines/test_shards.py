@@ -160,7 +160,7 @@ def clocked(draw):
 
 
 @pytest.mark.slow
-@examples(60, prove=6000)
+@examples(50, prove=6000)
 @given(st.data())
 def test_shards_say_what_one_process_says(data):
     """Over the shapes that have a key and those that have none, every strategy, elements one by one or in columns."""
@@ -182,7 +182,7 @@ def test_shards_say_what_one_process_says(data):
 
 
 @pytest.mark.slow
-@examples(30, prove=4000)
+@examples(20, prove=4000)
 @given(st.data())
 def test_any_queries_over_shards_say_what_one_process_says(data):
     """Any query, windows and semantics, alone or several: whatever is planned for them."""
@@ -311,6 +311,14 @@ def test_processes_say_what_one_says_and_end(text):
         said_together(asked_for, FED, 45)[0], CSPARQL.grain, R2S.RSTREAM
     )
     assert not any(map(psutil.Process.is_running, children))
+
+
+def test_a_shard_without_content_says_nothing_of_static_data(inline):
+    """Non-empty content: the static row of a shard whose content is empty belongs to the report of the others."""
+    static = [(f"<urn:x{number}>", "<urn:p>", "<urn:o>") for number in range(8)]
+    query = ContinuousQuery(parse_sparql("SELECT ?s { ?s <urn:p> ?o }"), WINDOW).with_static(static)
+    assert "static data" in live.sharding([(query, CSPARQL)], 2)
+    same([(query, CSPARQL)], stream("1: a p b. | 7: a p c. | 11: d p e."), 20, 2, [1])
 
 
 def push_often(session):

@@ -1,7 +1,7 @@
 """The commands ``run``, ``demo``, ``capacity`` and ``report``: experiments, from the file to the page."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -22,6 +22,7 @@ from streamgauge.query import parse
 from streamgauge.report import page as html_page
 from streamgauge.report import write as write_page
 from streamgauge.report import write_figures
+from streamgauge.report.document import processes
 from streamgauge.report.text import verdict_json, verdict_lines
 from streamgauge.suites.experiments import Experiment, ExperimentError, read
 from streamgauge.suites.experiments.capacity import (

@@ -149,6 +149,8 @@ def _key(query: ContinuousQuery, semantics: Semantics) -> tuple[ShardKey | None,
     r2s = query.r2s or semantics.r2s
     if not key.disjoint and (r2s is not R2S.RSTREAM or semantics.answers is Counting.SET):
         return None, f"?{key.name} is no column of the answer, whose rows are compared with those of other shards"
+    if Report.NON_EMPTY in semantics.report and query.static:
+        return None, "static data have answers where the content of a shard is empty, which then does not report"
     if Report.NON_EMPTY in semantics.report and r2s is not R2S.RSTREAM:
         return None, f"{r2s} is the change since the last report, which a content of another shard may make due"
     return key, ""

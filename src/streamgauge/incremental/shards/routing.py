@@ -78,7 +78,8 @@ def different(numbers: Numbers) -> Numbers:
     least = numbers.min()
     there = np.zeros(int(numbers.max()) - int(least) + 1, np.bool_)
     there[numbers - least] = True
-    return np.flatnonzero(there).astype(np.int32) + least
+    found: Numbers = np.flatnonzero(there).astype(np.int32) + least
+    return found
 
 
 def _unknown(size: int, kind: type[AnyInteger]) -> npt.NDArray[AnyInteger]:
@@ -271,7 +272,8 @@ class _Cells:
         offsets = self._added.offsets.to_numpy().astype(np.int64)
         if (offsets % 3).any():
             raise LineError("a triple is three numbers: the column added has another count of them")
-        return (offsets - offsets[0]) // 3
+        borders: Times = (offsets - offsets[0]) // 3
+        return borders
 
     @cached_property
     def triples(self) -> Numbers:
@@ -288,12 +290,14 @@ class _Cells:
     def unmatched(self, matched: Mask) -> Times:
         """The first triple of each row of which none is matched."""
         some = np.bincount(self.rows[matched], minlength=len(self.times))
-        return self.borders[:-1][(some == 0) & (np.diff(self.borders) > 0)]
+        found: Times = self.borders[:-1][(some == 0) & (np.diff(self.borders) > 0)]
+        return found
 
 
 def _turn(first: Times, last: Times, shard: int, shards: int) -> Mask:
     """Whether a window between the first and the last, at most one apart, is the work of a shard."""
-    return ((first <= last) & (first % shards == shard)) | ((first < last) & (last % shards == shard))
+    found: Mask = ((first <= last) & (first % shards == shard)) | ((first < last) & (last % shards == shard))
+    return found
 
 
 def part_static(static: Iterable[Triple], plan: ShardingPlan) -> list[list[Triple]]:

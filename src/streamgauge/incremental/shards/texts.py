@@ -1,5 +1,7 @@
 """Texts of numbered terms in one buffer, as Arrow has them: taken by number, and hashed eight bytes at a time."""
 
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -7,6 +9,8 @@ import pyarrow as pa
 from streamgauge.formats.batches import Numbers
 
 Hashes = npt.NDArray[np.uint64]
+
+AnyCell = TypeVar("AnyCell", np.int32, np.uint8)
 
 _WORD = 8
 _MOST = 16
@@ -83,7 +87,7 @@ class TermTexts:
         return found
 
 
-def _grown(kept: npt.NDArray[np.generic], size: int) -> npt.NDArray[np.generic]:
+def _grown(kept: npt.NDArray[AnyCell], size: int) -> npt.NDArray[AnyCell]:
     """An array of that size at least, twice as large when it is too small; arrays that were taken keep the old one."""
     if size <= len(kept):
         return kept
