@@ -31,6 +31,9 @@ from streamgauge.query import parse, parse_sparql
 from streamgauge.semantics.definition import operator
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError, StreamNameError, meaningless
+from streamgauge.suites.conformance.cases import Scale
+from streamgauge.suites.conformance.cases import asked as asked_tasks
+from streamgauge.suites.conformance.cases import load as load_cases
 from tests.engines.test_live import by_report, said_together
 from tests.engines.test_live_batches import in_columns
 from tests.examples import examples
@@ -195,6 +198,22 @@ def test_any_queries_over_shards_say_what_one_process_says(data):
     same(asked_for, elements, 24, data.draw(st.integers(2, 3)), data.draw(st.lists(st.integers(1, 6), min_size=1)))
 
 
+TASKS = list(asked_tasks(load_cases(), None, Scale()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.prove), 12])
+def test_conformance_cases_over_shards(every):
+    """Each case under each semantics that `live` takes, with the answers that it has in one process."""
+    kinds: Counter[str] = Counter()
+    for task in TASKS[::every]:
+        query, chosen, fed = task.case.query, task.semantics, task.case.stream
+        if live.refuse(query, chosen) is None and {each.stream for each in fed} & set(query.streams):
+            kinds[plan([(query, chosen)], 2).kind] += 1
+            same([(query, chosen)], fed, task.case.advance, 2, [1, 3])
+    assert {"one", "variable", "windows"} <= kinds.keys()
+
+
 def key_of(text):
     return shard_key(parse_sparql(text))
 
@@ -298,6 +317,7 @@ PLAIN = "SELECT ?s ?o ?v { ?s <urn:p> ?o ; <urn:q> ?v }"
 
 
 @pytest.mark.slow
+@pytest.mark.heavy("each process loads this package")
 @pytest.mark.server
 @pytest.mark.parametrize("text", [PLAIN, PLAIN.replace("?s ?o ?v", "(COUNT(*) AS ?n)")])
 def test_processes_say_what_one_says_and_end(text):
@@ -327,6 +347,7 @@ def push_often(session):
 
 
 @pytest.mark.slow
+@pytest.mark.heavy("each process loads this package")
 @pytest.mark.server
 def test_a_killed_process_ends_the_session_with_a_sentence():
     told: list = []
@@ -345,6 +366,7 @@ def test_a_killed_process_ends_the_session_with_a_sentence():
 
 
 @pytest.mark.slow
+@pytest.mark.heavy("each process loads this package")
 @pytest.mark.server
 def test_the_host_gives_the_option_and_writes_the_same_lines():
     """`live` behind the pipe with the option ``shards``: the answers of a run are those of one process."""
