@@ -21,7 +21,7 @@ from streamgauge.incremental.shards import session as shards_session
 from streamgauge.incremental.shards.keys import Route, shard_key
 from streamgauge.incremental.shards.messages import Word, failed_message
 from streamgauge.incremental.shards.plan import plan
-from streamgauge.incremental.shards.texts import TermTexts
+from streamgauge.incremental.shards.routing import TermTexts
 from streamgauge.incremental.shards.worker import Shard
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
