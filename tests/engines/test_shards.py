@@ -21,7 +21,7 @@ from streamgauge.incremental.shards import session as shards_session
 from streamgauge.incremental.shards.keys import Route, shard_key
 from streamgauge.incremental.shards.messages import Word, failed_message
 from streamgauge.incremental.shards.plan import plan
-from streamgauge.incremental.shards.routing import TermTexts
+from streamgauge.incremental.shards.routes import TermTexts
 from streamgauge.incremental.shards.worker import Shard
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
@@ -202,7 +202,7 @@ TASKS = list(asked_tasks(load_cases(), None, Scale()))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.prove), 12])
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.prove), 40])
 def test_conformance_cases_over_shards(every):
     """Each case under each semantics that `live` takes, with the answers that it has in one process."""
     kinds: Counter[str] = Counter()

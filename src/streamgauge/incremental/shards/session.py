@@ -30,7 +30,7 @@ from streamgauge.incremental.shards.messages import (
 )
 from streamgauge.incremental.shards.plan import ShardingPlan
 from streamgauge.incremental.shards.processes import ShardProcess, await_ready
-from streamgauge.incremental.shards.routing import ShardRouter, part_static
+from streamgauge.incremental.shards.routes import ShardRouter, part_static
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Emit

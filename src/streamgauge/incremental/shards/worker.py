@@ -26,7 +26,7 @@ from streamgauge.incremental.shards.messages import (
     task_of,
     ticked_message,
 )
-from streamgauge.incremental.shards.routing import ShardRouter
+from streamgauge.incremental.shards.routes import ShardRouter
 from streamgauge.model.answer import Answer
 from streamgauge.model.terms import Term
 
