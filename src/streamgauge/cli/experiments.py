@@ -1,7 +1,7 @@
 """The commands ``run``, ``demo``, ``capacity`` and ``report``: experiments, from the file to the page."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -22,6 +22,7 @@ from streamgauge.query import parse
 from streamgauge.report import page as html_page
 from streamgauge.report import write as write_page
 from streamgauge.report import write_figures
+from streamgauge.report.document import processes
 from streamgauge.report.text import verdict_json, verdict_lines
 from streamgauge.suites.experiments import Experiment, ExperimentError, read
 from streamgauge.suites.experiments.capacity import (
@@ -122,6 +123,7 @@ def _do(
             progress.step("writing the report", 1.0)
         write_page(judged, out / "report.html", title=experiment.name)
     tell_unused(master)
+    _tell_processes(judged)
     _conclude(judged, out / "report.html", console, as_json=as_json)
     if stopped:
         console.print(f"stopped; {counted(len(judged), 'finished run')} kept, the same command goes on from there")
@@ -146,6 +148,12 @@ def _foretell(estimate: RunEstimate) -> None:
     less = "" if estimate.factor is None else "; a larger [feed] pace, or fewer seeds and repetitions, take less"
     if sentence := foretold("run", estimate.seconds, f"{estimate.words}{less}"):
         typer.echo(sentence, err=True)
+
+
+def _tell_processes(judged: Sequence[tuple[Run, Verdict]]) -> None:
+    """Say how engines spread queries over processes, where they were asked to."""
+    for said in dict.fromkeys(f"{run.header.engine}: {how}" for run, _ in judged if (how := processes(run.header))):
+        typer.echo(said, err=True)
 
 
 def _conclude(judged: list[tuple[Run, Verdict]], page: Path, console: Console, *, as_json: bool) -> None:

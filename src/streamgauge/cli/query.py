@@ -99,12 +99,13 @@ def query(
         ),
     ] = None,
     wall: Annotated[bool, typer.Option("--wall", help="Time passes by the wall clock although nothing comes.")] = False,
+    shards: Annotated[int, typer.Option(min=1, max=64, help="Over how many processes `live` spreads the query.")] = 1,
     define: Parameters = None,
 ) -> None:
     """Answer a continuous query on streams; print the answers as they come."""
     text = filled(file, define or ())
     options: Options = {"semantics": semantics, "static": static, "engine": engine, "lateness": lateness}
-    options["t0"] = instant(t0)
+    options["t0"], options["shards"] = instant(t0), shards
     options["reading"] = own_reading(text, None, time_property, time_in, time_zone, parts, csv_mapping, checked=False)
     options["advance"] = "wall" if wall else None
     options["end"] = _end(advance_to)
@@ -113,6 +114,8 @@ def query(
         detect(text)
         with watch(text, *stream, **options) as answers, _teller(answers, text, chosen, to) as tell:
             tell_notes(answers.asked[0].query)
+            if answers.sharding:
+                typer.echo(f"streamgauge: {answers.sharding}", err=True)
             raise typer.Exit(_print(answers, tell, limit))
 
 

@@ -2,7 +2,8 @@
 
 An engine is a module with ``refuse`` and ``start`` (docs/adding-an-engine.md). An engine may also
 declare: ``EVALUATOR``, which of our evaluators computes its answers, which then may not judge it; ``PROFILES``, the
-semantics that it has; ``DIALECT``, the one in which it reads queries; ``command()``, its program on the pipe.
+semantics that it has; ``DIALECT``, the one in which it reads queries; ``command()``, its program on the pipe;
+``OPTIONS``, the meaning of each option of an experiment that its ``start`` takes by name.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +37,9 @@ __all__ = [
     "named",
     "names",
     "on_the_pipe",
+    "option_names",
     "profiles",
+    "sharding_of",
     "starter",
     "unprintable",
 ]
@@ -92,6 +95,17 @@ def command(engine: Engine) -> Sequence[str] | None:
     """The engine's program on the pipe, ``None`` for one in Python; EngineUnavailableError says what is absent."""
     own = getattr(engine, "command", None)
     return None if own is None else cast(Sequence[str], own())
+
+
+def option_names(engine: Engine) -> tuple[str, ...]:
+    """The names of the options that its ``start`` takes beside query, semantics and ``emit``."""
+    return tuple(getattr(engine, "OPTIONS", ()))
+
+
+def sharding_of(engine: Engine, asked: Sequence[tuple[ContinuousQuery, Semantics]], shards: int) -> str:
+    """How it spreads queries over so many processes: a sentence, empty for an engine that spreads none."""
+    said = getattr(engine, "sharding", None)
+    return "" if said is None else cast(str, said(asked, shards))
 
 
 def starter(refuse: Refuse, begin: Start) -> Start:

@@ -1,6 +1,7 @@
-"""The live engine: incremental evaluation over windows, in process, under any Semantics value."""
+"""The live engine: incremental evaluation over windows, under any Semantics value, in this process or several."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from streamgauge.engines import Emit, Session
 from streamgauge.incremental.drivers.window import drive_all
@@ -9,7 +10,12 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Clock, Counting, Report, Semantics
 from streamgauge.semantics.refusal import meaningless
 
+if TYPE_CHECKING:
+    from streamgauge.incremental.shards.plan import ShardingPlan
+
 EVALUATOR = "changes"
+
+OPTIONS = {"shards": "the number of processes over which queries are spread where their answers allow it"}
 
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
@@ -30,14 +36,33 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     return refuse_form(query.form, [f"<{each.name}>" for each in query.windows if each.name is not None], ranked=True)
 
 
-def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
+def start(query: ContinuousQuery, semantics: Semantics, emit: Emit, shards: int = 1) -> Session:
     """Begin to answer; t0 is the semantics' own where it is searched for others. ValueError for what is refused."""
-    return start_all([(query, semantics, emit)])
+    return start_all([(query, semantics, emit)], shards)
 
 
-def start_all(asked: Sequence[tuple[ContinuousQuery, Semantics, Emit]]) -> Session:
-    """Begin to answer several queries over the same streams; they share what they can. ValueError names the refused."""
+def start_all(asked: Sequence[tuple[ContinuousQuery, Semantics, Emit]], shards: int = 1) -> Session:
+    """Begin to answer several queries over the same streams; they share what they can. ValueError names the refused.
+
+    With ``shards`` they are spread over so many processes where ``sharding`` says so; then answers are emitted by
+    threads of their own, and ``close`` waits for the last one.
+    """
     for number, (query, semantics, _) in enumerate(asked):
         if reason := refuse(query, semantics):
             raise ValueError(reason if len(asked) == 1 else f"query {query.name or number + 1}: {reason}")
+    if shards != 1 and asked and (planned := _plan([each[:2] for each in asked], shards)).shards > 1:
+        from streamgauge.incremental.shards.session import ShardedSession
+
+        return ShardedSession(asked, planned)
     return drive_all(asked)
+
+
+def sharding(asked: Sequence[tuple[ContinuousQuery, Semantics]], shards: int) -> str:
+    """How queries are spread over so many processes: a sentence, with the reason where it is one process."""
+    return _plan(asked, shards).sentence
+
+
+def _plan(asked: Sequence[tuple[ContinuousQuery, Semantics]], shards: int) -> "ShardingPlan":
+    from streamgauge.incremental.shards.plan import plan
+
+    return plan(asked, shards)

@@ -117,10 +117,14 @@ class BatchWriter:
     def __init__(self, most: int = TERMS) -> None:
         self._most, self._numbers = most, NumberedTerms()
         self._terms: list[Term] | None = None
-        self._sent = 0
+        self._sent, self._closes = 0, False
 
     def encode(self, given: Sequence[Input]) -> bytes:
         """One batch for elements and advances, in their order."""
+        return self._written(self.columns(given))
+
+    def columns(self, given: Sequence[Input]) -> "Columns":
+        """The same in columns."""
         if len(self._numbers) > self._most:
             self._numbers = NumberedTerms()
         elements = [None if isinstance(each, Advance) else each for each in given]
@@ -136,6 +140,10 @@ class BatchWriter:
 
     def encode_batch(self, batch: ElementBatch) -> bytes:
         """One batch for elements in columns, which keep their numbers."""
+        return self._written(self.columns_of(batch))
+
+    def columns_of(self, batch: ElementBatch) -> "Columns":
+        """The same in columns."""
         nothing = np.zeros(len(batch) + 1, np.int32)
         numbers = [batch.terms.index(f"<{batch.stream}>")] * len(batch)
         columns = [
@@ -159,17 +167,41 @@ class BatchWriter:
         borders = np.cumsum([0, *[3 * len(triples) for triples in each]])
         return _listed(borders, self._numbers.of(terms))
 
-    def _batch(self, terms: list[Term], columns: list[pa.Array]) -> bytes:
+    def _batch(self, terms: list[Term], columns: list[pa.Array]) -> "Columns":
         """A batch with the terms that are new; other terms than before begin a stream."""
-        begin = b""
-        if terms is not self._terms:
-            begin = _BEGIN if self._terms is None else END + _BEGIN
+        begins = terms is not self._terms
+        self._closes = begins and self._terms is not None
+        if begins:
             self._terms, self._sent = terms, 0
         fresh, self._sent = terms[self._sent :], len(terms)
-        borders = np.full(len(columns[0]) + 1, len(fresh), np.int32)
-        borders[0] = 0
-        columns.append(pa.ListArray.from_arrays(pa.array(borders), pa.array(fresh, pa.string())))
-        return begin + bytes(pa.RecordBatch.from_arrays(columns, schema=SCHEMA).serialize())
+        return columns_with(columns, pa.array(fresh, pa.string()), begins)
+
+    def _written(self, columns: "Columns") -> bytes:
+        begin = (END if self._closes else b"") + _BEGIN if columns.begins else b""
+        return begin + bytes(columns.batch.serialize())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """Elements and advances as Arrow has them (``SCHEMA``); ``begins``: its terms are numbered from 0 again."""
+
+    batch: pa.RecordBatch
+    begins: bool
+
+
+def columns_with(columns: Sequence[pa.Array], terms: pa.Array, begins: bool) -> Columns:
+    """Columns of the given ones, in the order of ``SCHEMA``, and new terms; there is a row at least."""
+    borders = np.full(len(columns[0]) + 1, len(terms), np.int32)
+    borders[0] = 0
+    listed = pa.ListArray.from_arrays(pa.array(borders), terms)
+    return Columns(pa.RecordBatch.from_arrays([*columns, listed], schema=SCHEMA), begins)
+
+
+def advance_columns(time: int) -> Columns:
+    """An advance (ms) by itself, behind whatever terms have come."""
+    nothing = pa.array([[]], pa.list_(pa.int32()))
+    absent = [pa.nulls(1, kind) for kind in (pa.int64(), pa.int32(), pa.int64())]
+    return columns_with([pa.array([time], pa.int64()), *absent, nothing, nothing], pa.array([], pa.string()), False)
 
 
 def _listed(borders: npt.NDArray[np.integer], numbers: Numbers) -> pa.ListArray:
@@ -192,32 +224,40 @@ class _Unclosed(io.RawIOBase):
 def read_batches(file: io.BufferedReader) -> Iterator[list[Taken]]:
     """The batches of one Arrow IPC stream as they come; nothing behind its end is read. LineError."""
     terms: list[Term] = []
+    for columns in read_columns(file):
+        yield taken(columns.batch, terms)
+
+
+def read_columns(file: io.BufferedReader) -> Iterator[Columns]:
+    """The same as Arrow has them; numbers of terms are not looked at."""
+    begins = True
     try:
         reader = pa.ipc.open_stream(pa.PythonFile(_Unclosed(file), "r"))
         if reader.schema != SCHEMA:
             raise LineError(f"an Arrow stream of elements has the columns {', '.join(SCHEMA.names)} (docs/pipe.md)")
         for batch in reader:
-            yield _taken(batch, terms)
+            yield Columns(batch, begins)
+            begins = False
     except pa.ArrowException as error:
         raise LineError(f"not an Arrow stream that can be read: {error}") from error
 
 
-def _taken(batch: pa.RecordBatch, terms: list[Term]) -> list[Taken]:
-    """The elements and advances of a batch, whose new terms are added."""
+def taken(batch: pa.RecordBatch, terms: list[Term]) -> list[Taken]:
+    """The elements and advances of a batch, whose new terms are added. LineError."""
     terms.extend(batch.column("terms").flatten().to_pylist())
-    for name in ("stream", "added", "removed"):
-        column = batch.column(name)
-        _check(column.drop_null() if name == "stream" else column.flatten(), len(terms))
+    streams = batch.column("stream").drop_null()
+    columns = (streams, batch.column("added").flatten(), batch.column("removed").flatten())
+    check_numbers(len(terms), *(each.to_numpy(zero_copy_only=False) for each in columns))
     if len(batch) >= FEW and _is_plain(batch):
         return [_columns(batch, terms)]
     return _one_by_one(batch, terms)
 
 
-def _check(numbers: pa.Array, known: int) -> None:
-    """LineError for a number that no term has."""
-    found = numbers.to_numpy(zero_copy_only=False)
-    if len(found) and not 0 <= found.min() <= found.max() < known:
-        raise LineError(f"a batch has the number of a term that has not come: {known} have")
+def check_numbers(known: int, *columns: Numbers) -> None:
+    """LineError for a number that none of the ``known`` terms has."""
+    for found in columns:
+        if len(found) and not 0 <= found.min() <= found.max() < known:
+            raise LineError(f"a batch has the number of a term that has not come: {known} have")
 
 
 def _is_plain(batch: pa.RecordBatch) -> bool:

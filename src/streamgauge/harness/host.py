@@ -1,6 +1,7 @@
 """A process of its own for an engine written in Python: elements in, JSON lines out (docs/pipe.md).
 
-An engine whose session takes batches (``push_batch``) is given Arrow where the task offers it, others JSON lines; the
+An engine whose session takes batches (``push_batch``, or ``push_columns`` for batches as Arrow has them) is given Arrow
+where the task offers it, others JSON lines; a session that has ``give_lines`` writes answers by itself. The
 word ``--lines`` behind the engine's name has it given JSON lines too.
 """
 
@@ -12,9 +13,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import takewhile
-from typing import TYPE_CHECKING, BinaryIO, TypeAlias
+from threading import Lock
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
-from streamgauge.engines import load
+from streamgauge.engines import load, option_names
 from streamgauge.formats.lines import (
     Advance,
     Input,
@@ -24,7 +26,17 @@ from streamgauge.formats.lines import (
     encode_answers,
     encode_late,
 )
-from streamgauge.formats.pipe import CLOSE, CLOSED, GO, READY, READY_FOR_ARROW, Task, decode_task, encode_refused
+from streamgauge.formats.pipe import (
+    CLOSE,
+    CLOSED,
+    GO,
+    READY,
+    READY_FOR_ARROW,
+    PipeError,
+    Task,
+    decode_task,
+    encode_refused,
+)
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine, Session
@@ -33,7 +45,7 @@ from streamgauge.query import parse
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError, StreamNameError
 
 if TYPE_CHECKING:
-    from streamgauge.formats.batches import ElementBatch
+    from streamgauge.formats.batches import Columns, ElementBatch
 
 AT_ONCE = 1 << 16
 """Bytes of input that are taken together at most: their answers are written together."""
@@ -51,7 +63,7 @@ def main() -> int:
         with io.FileIO(sys.stdin.fileno(), closefd=False) as given:
             lines = LINES_ONLY in sys.argv[2:]
             return serve(sys.argv[1], io.BufferedReader(given, AT_ONCE), sys.stdout.buffer, arrow=not lines)
-    except (RefusedError, OutOfOrderError, StreamNameError, LineError) as error:
+    except (RefusedError, OutOfOrderError, StreamNameError, LineError, PipeError) as error:
         print(error, file=sys.stderr)
         return 1
 
@@ -84,7 +96,14 @@ class _AnswerWriter:
 
     def __init__(self, out: BinaryIO) -> None:
         self._out, self._late = out, 0
+        self._writing = Lock()
         self.waiting: list[Answer] = []
+
+    def write(self, lines: bytes) -> None:
+        """Write answers at once, from any thread."""
+        with self._writing:
+            self._out.write(lines)
+            self._out.flush()
 
     def emit(self, answer: Answer) -> None:
         self.waiting.append(answer)
@@ -97,20 +116,18 @@ class _AnswerWriter:
             self._late = late
             text += encode_late(late)
         if text:
-            self._out.write(text)
-            self._out.flush()
-
-    def ready(self, line: bytes = READY) -> None:
-        self._out.write(line)
-        self._out.flush()
+            self.write(text)
 
 
 def _answer(engine: Engine, query: ContinuousQuery, task: Task, lines: io.BufferedReader, out: _AnswerWriter) -> bool:
     """Answer one task; whether another may follow. Answers that came before an error are written."""
-    session = engine.start(query, task.semantics, out.emit)
-    arrow = "arrow" in task.forms and hasattr(session, "push_batch")
-    out.ready(READY_FOR_ARROW if arrow else READY)
-    given = _BatchInput(lines) if arrow else _TaskInput(lines)
+    session = engine.start(query, task.semantics, out.emit, **_own(engine, task))
+    if (give_lines := getattr(session, "give_lines", None)) is not None:
+        give_lines(out.write)
+    by_column = hasattr(session, "push_columns")
+    arrow = "arrow" in task.forms and (by_column or hasattr(session, "push_batch"))
+    out.write(READY_FOR_ARROW if arrow else READY)
+    given = _BatchInput(lines, by_column) if arrow else _TaskInput(lines)
     coming = given.preloaded(out) if task.preload else iter(given)
     gc.collect()
     gc.freeze()
@@ -121,6 +138,8 @@ def _answer(engine: Engine, query: ContinuousQuery, task: Task, lines: io.Buffer
                     session.advance(item.time)
                 elif isinstance(item, StreamElement):
                     session.push(item)
+                elif by_column and arrow:
+                    session.push_columns(item)  # type: ignore[attr-defined]
                 else:
                     session.push_batch(item)  # type: ignore[attr-defined]
             if out.waiting:
@@ -131,7 +150,13 @@ def _answer(engine: Engine, query: ContinuousQuery, task: Task, lines: io.Buffer
     return given.closed
 
 
-Together: TypeAlias = "Iterable[Input | ElementBatch]"
+def _own(engine: Engine, task: Task) -> dict[str, Any]:
+    """The task's options that the engine has."""
+    known = option_names(engine)
+    return {name: value for name, value in task.options.items() if name in known}
+
+
+Together: TypeAlias = "Iterable[Input | ElementBatch | Columns]"
 """Input that has come at once."""
 
 
@@ -161,7 +186,7 @@ class _TaskInput:
         held = [decode_input(line) for line in takewhile(GO.__ne__, self._lines)]
         gc.collect()
         gc.freeze()
-        out.ready()
+        out.write(READY)
         self._lines.readline()
         for at in range(0, len(held), _HELD_AT_ONCE):
             yield held[at : at + _HELD_AT_ONCE]
@@ -171,19 +196,22 @@ class _TaskInput:
 class _BatchInput:
     """The same as Arrow streams, between which the words of the pipe are lines."""
 
-    def __init__(self, lines: io.BufferedReader) -> None:
-        self._lines, self.closed = lines, False
+    def __init__(self, lines: io.BufferedReader, by_column: bool) -> None:
+        self._lines, self.closed, self._by_column = lines, False, by_column
 
     def __iter__(self) -> Iterator[Together]:
         yield from self._up_to(CLOSE)
 
     def _up_to(self, word: bytes) -> Iterator[Together]:
         """Each batch up to a word, or to the end of input; LineError for another word."""
-        from streamgauge.formats.batches import read_batches
+        from streamgauge.formats.batches import read_batches, read_columns
 
         while first := self._lines.peek(1)[:1]:
             if first != b"{":
-                yield from read_batches(self._lines)
+                if self._by_column:
+                    yield from ([each] for each in read_columns(self._lines))
+                else:
+                    yield from read_batches(self._lines)
             elif (line := self._lines.readline()) == word:
                 self.closed = word == CLOSE
                 return
@@ -195,7 +223,7 @@ class _BatchInput:
         held = list(self._up_to(GO))
         gc.collect()
         gc.freeze()
-        out.ready()
+        out.write(READY)
         self._lines.readline()
         yield from held
         yield from self

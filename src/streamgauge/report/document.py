@@ -8,8 +8,10 @@ from typing import Any, TypeAlias
 
 from markupsafe import Markup
 
+from streamgauge.engines import load, names, sharding_of
 from streamgauge.model.phrases import counted
 from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.verdict import Judgement
 from streamgauge.report import cards, colours
@@ -125,7 +127,16 @@ def _run(one: Series) -> tuple[tuple[str, str], ...]:
         ("Stream advanced to", _joined(moment(run.header.advanced_to) for run, _ in one.runs)),
         ("Fed", counted(fed, "element")),
         ("Received", counted(answers, "answer")),
+        *((("Processes", said),) if (said := processes(header)) else ()),
     )
+
+
+def processes(header: RunHeader) -> str:
+    """How an engine that is here spread the query over processes; empty where it was not asked to."""
+    shards = header.options.get("shards")
+    if not isinstance(shards, int) or header.engine not in names():
+        return ""
+    return sharding_of(load(header.engine), [(header.query, header.semantics)], shards)
 
 
 def _windows(query: ContinuousQuery) -> str:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Literal, Unpack, cast, overload
 
-from streamgauge.engines import load
+from streamgauge.engines import load, option_names, sharding_of
 from streamgauge.formats.lines import Input
 from streamgauge.formats.pipe import PipeError
 from streamgauge.formats.streams.format import Reading
@@ -52,6 +52,8 @@ class Options(OwnDataOptions, total=False):
     """The course of time when the streams end."""
     merge: Literal["time", "arrival"] | None
     """How several streams are merged: by time, unless one of them is live."""
+    shards: int
+    """Over how many processes ``live`` spreads the queries where their answers allow it; 1 unless given."""
 
 
 @overload
@@ -62,7 +64,8 @@ def watch(query: Query | Mapping[str, Query], *streams: Stream, **options: Unpac
     """The answers to a query on streams, as they come; to several by name, pairs of name and answer.
 
     Options (``Options``): ``semantics``, ``static``, ``engine``, ``lateness``, ``t0``, ``advance``, ``end``, ``merge``,
-    ``reading``, and for one's own data ``time_property``, ``time_in``, ``time_zone``, ``parts``, ``csv_mapping``.
+    ``shards``, ``reading``, and for one's own data ``time_property``, ``time_in``, ``time_zone``, ``parts``,
+    ``csv_mapping``.
     WatchError, QueryError, FormatError, SourceError and RefusedError say in a sentence what cannot be.
     """
     return _begin(*_opened(query, streams, options), options)
@@ -144,11 +147,24 @@ def _watch(
     each = [SessionQuery(one.query, one.semantics, _emit(one.name, ready, wake)) for one in asked]
     moves = moved if options.get("t0") is None else as_declared
     try:
-        asking = EngineSession(load(options.get("engine", "live")), each, moves, _failed(arrivals))
+        own, sharding = _spread(asked, options)
+        asking = EngineSession(load(options.get("engine", "live")), each, moves, _failed(arrivals), own)
     except Exception:
         leave()
         raise
-    return Watch(asked, asking, ready, items, Passing(options.get("end", "windows"), _wall(options)), feeds, leave)
+    passing = Passing(options.get("end", "windows"), _wall(options))
+    return Watch(asked, asking, ready, items, passing, feeds, leave, sharding)
+
+
+def _spread(asked: Sequence[Understood], options: Options) -> tuple[Mapping[str, int], str]:
+    """The engine's option for so many processes, and the sentence that says how queries are spread; WatchError."""
+    shards, name = options.get("shards", 1), options.get("engine", "live")
+    if shards == 1:
+        return {}, ""
+    engine = load(name)
+    if "shards" not in option_names(engine):
+        raise WatchError(f"the engine {name} is one process: shards is an option of live")
+    return {"shards": shards}, sharding_of(engine, [(each.query, each.semantics) for each in asked], shards)
 
 
 def _failed(arrivals: MergedStreams | None) -> Callable[[str], None]:
@@ -183,7 +199,8 @@ def _by_arrival(feeds: Sequence[StreamFeed], options: Options) -> bool:
 
 def _own_pace(options: Options) -> bool:
     """Whether answers may come while no element does: time passes, or the engine is a program of its own."""
-    return options.get("advance") is not None or hasattr(load(options.get("engine", "live")), "command")
+    own_process = hasattr(load(options.get("engine", "live")), "command")
+    return own_process or options.get("advance") is not None or options.get("shards", 1) != 1
 
 
 def _read(arrivals: MergedStreams, feeds: Sequence[StreamFeed], options: Options) -> None:

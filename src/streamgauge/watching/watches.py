@@ -44,7 +44,8 @@ class Watch(Generic[Said]):
     """Answers as they come, to iterate over once; to be closed, or used with ``with``, when left before the end.
 
     ``asked`` are the queries with their semantics; ``elements`` counts what has come, ``late`` what came too late to
-    count, ``answers`` what was given; ``predicates`` are those of the first ``LOOKED_AT`` elements.
+    count, ``answers`` what was given; ``predicates`` are those of the first ``LOOKED_AT`` elements. ``sharding`` says
+    how queries are spread over processes, where that was asked for.
     """
 
     def __init__(
@@ -56,7 +57,9 @@ class Watch(Generic[Said]):
         passing: Passing,
         feeds: Sequence[StreamFeed],
         leave: Callable[[], None],
+        sharding: str = "",
     ) -> None:
+        self.sharding = sharding
         self.asked, self._asking, self._ready, self._items = asked, asking, ready, iter(items)
         self._passing, self._feeds, self._leave = passing, feeds, leave
         self._last: int | None = None

@@ -1,8 +1,8 @@
 """Sessions: queries answered by an engine from the present time of their streams, and answers as a stream."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer
@@ -53,8 +53,8 @@ class EngineSession:
 
     ``moves`` says how a query begins at a time (ms): ``beginning``, or ``as_declared`` to keep t0. ``late`` counts the
     elements that came after their time was declared over, or that the engine found late. ``failed`` is told why, from
-    any thread, when an engine that is a program ends by itself. RefusedError when the engine refuses a query, and for
-    an element that removes triples.
+    any thread, when an engine that is a program ends by itself. ``options`` are the engine's own. RefusedError when the
+    engine refuses a query, and for an element that removes triples.
     """
 
     def __init__(
@@ -63,12 +63,13 @@ class EngineSession:
         asked: Sequence[SessionQuery],
         moves: Callable[[ContinuousQuery, Semantics, int], Beginning] | None = None,
         failed: Callable[[str], None] = lambda _why: None,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         for each in asked:
             if reason := engine.refuse(each.query, each.semantics):
                 raise RefusedError(reason)
         self._engine, self._asked, self._moves = engine, tuple(asked), moves or moved
-        self._failed = failed
+        self._failed, self._options = failed, dict(options or {})
         self._session: Session | None = None
         self._told: int | None = None
         self._after_told = 0
@@ -103,7 +104,7 @@ class EngineSession:
 
     def _begin(self, first: int) -> Session:
         begun = [_begun(each, self._moves(each.query, each.semantics, first)) for each in self._asked]
-        self._session = start(self._engine, begun)
+        self._session = start(self._engine, begun, self._options)
         if (on_failure := getattr(self._session, "on_failure", None)) is not None:
             on_failure(self._failed)
         return self._session
@@ -131,14 +132,15 @@ def as_declared(query: ContinuousQuery, semantics: Semantics, first: int) -> Beg
     return Beginning(semantics)
 
 
-def start(engine: Engine, asked: Sequence[Started]) -> Session:
-    """One session for all queries, shared where the engine can share."""
+def start(engine: Engine, asked: Sequence[Started], options: Mapping[str, Any] | None = None) -> Session:
+    """One session for all queries, shared where the engine can share; ``options`` are the engine's own."""
+    given = dict(options or {})
     if len(asked) == 1:
-        return engine.start(*asked[0])
+        return engine.start(*asked[0], **given)
     together = getattr(engine, "start_all", None)
     if together is not None:
-        return cast(Session, together(asked))
-    return _Several([engine.start(*each) for each in asked])
+        return cast(Session, together(asked, **given))
+    return _Several([engine.start(*each, **given) for each in asked])
 
 
 def _begun(asked: SessionQuery, begun: Beginning) -> Started:

@@ -1,0 +1,81 @@
+"""`live` in one process and over two, in turn, through the pipe: wall and CPU of the whole, and how the work is shared.
+
+python -m benchmarks.shards [--cases select/big/5s ...] [--shards 2] [--stations 10000] [--seconds 20] [--repeat 3]
+
+The stream is YABench's, the window 5 s with the case's slide. CPU is user and system time of the whole process tree
+from the moment at which it can take elements to its end; wall ends with the last answer. Wall shows a gain only where
+that many cores are idle: CPU of several over CPU of one is the price of being several, and bounds the gain anywhere.
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from benchmarks.measure import OneOf, options, weather_text, write_weather
+from benchmarks.results import ResultTable
+from streamgauge.engines import live
+from streamgauge.formats.stream import StoredStream
+from streamgauge.harness.systems.pipe import RunLimits, program, record
+from streamgauge.model.run import Run, RunHeader
+from streamgauge.query import parse
+from streamgauge.semantics.profiles import CSPARQL
+from streamgauge.suites.experiments.plan import stream_facts
+
+CASES = {
+    "select/5s": ("select", "5s", {"TEMP": "50.0"}, 1),
+    "select/1s": ("select", "1s", {"TEMP": "50.0"}, 1),
+    "average/5s": ("average", "5s", {"TEMP": "50.0"}, 1),
+    "average/1s": ("average", "1s", {"TEMP": "50.0"}, 1),
+    "self-join/5s": ("variation", "5s", {"VARIATION_THRESHOLD": "0.0"}, 20),
+    "self-join/1s": ("variation", "1s", {"VARIATION_THRESHOLD": "0.0"}, 20),
+}
+"""Query, slide, parameters, and by how much fewer stations there are."""
+
+
+def header(name: str, seconds: int, shards: int) -> RunHeader:
+    query, slide, parameters, _ = CASES[name]
+    text = weather_text(query, WSIZE="5s", WSLIDE=slide, **parameters)
+    given = {"shards": shards} if shards > 1 else {}
+    return RunHeader("live", parse(text), text, "rspql", CSPARQL, seconds * 1000, 0, options=given)
+
+
+def run(name: str, given: argparse.Namespace, shards: int, stream: Path) -> tuple[float, float, int]:
+    """Wall and CPU (s) of one run, and how many rows it answered."""
+    found = record(header(name, given.seconds, shards), program("live"), StoredStream(stream), RunLimits())
+    if found.header.failure:
+        raise SystemExit(found.header.failure)
+    return _wall(found), found.header.cpu or 0.0, sum(len(each.added) for each in found.answers)
+
+
+def _wall(found: Run) -> float:
+    return (max(answer.received for answer in found.answers) - found.header.started) / 1e9
+
+
+def compare(name: str, given: argparse.Namespace, table: ResultTable, stream: Path) -> None:
+    """One process and several in turn, so often; medians."""
+    triples = stream_facts(stream).triples
+    runs = [[run(name, given, shards, stream) for shards in (1, given.shards)] for _ in range(given.repeat)]
+    rows = {rows for pair in runs for _, _, rows in pair}
+    assert len(rows) == 1, f"{name}: rows differ, {rows}"
+    wall, cpu = ([median(pair[side][at] for pair in runs) for side in (0, 1)] for at in (0, 1))
+    micro = [f"{each / triples * 1e6:.2f}" for each in cpu]
+    said = live.sharding([(header(name, 1, 1).query, CSPARQL)], given.shards)
+    table.add(name, *(f"{each:.2f}" for each in wall), f"{wall[0] / wall[1]:.2f}x", *micro,
+              f"{cpu[1] / cpu[0]:.2f}x", said)  # fmt: skip
+
+
+def main() -> None:
+    given = options(__doc__, cases=OneOf(CASES), shards=2, stations=10_000, seconds=20, repeat=3)
+    columns = ("case", "wall s, one", "several", "gain", "CPU us a triple, one", "several", "price", "sharding")
+    with tempfile.TemporaryDirectory() as folder, ResultTable("shards", columns) as table:
+        for name in given.cases:
+            stations = given.stations // CASES[name][3]
+            stream = Path(folder) / f"stream-{stations}"
+            if not stream.exists():
+                write_weather(stream, stations=stations, interval="1s", duration=f"{given.seconds}s")
+            compare(name, given, table, stream)
+
+
+if __name__ == "__main__":
+    main()

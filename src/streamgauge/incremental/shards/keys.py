@@ -1,0 +1,220 @@
+"""Shard keys: a variable through which all joins of a query go, so that triples can be parted by its value.
+
+A triple goes to the shard of the term that stands where the key stands in the patterns of its predicate, or to all.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final, TypeAlias
+
+from streamgauge.model import algebra as al
+from streamgauge.model.terms import Term
+from streamgauge.query.traversal import every_expression, every_pattern, expressions
+
+
+class Route(IntEnum):
+    """The shards to which triples of a predicate go."""
+
+    NOWHERE = 0  # no pattern matches them
+    SUBJECT = 1  # to that of the subject
+    OBJECT = 2  # to that of the object
+    EVERYWHERE = 3  # to all
+
+
+@dataclass(frozen=True, slots=True)
+class TripleRoutes:
+    """The route of each predicate that a query names, and that of all ``others``."""
+
+    of: Mapping[Term, Route] = field(default_factory=dict)
+    others: Route = Route.NOWHERE
+
+    def shared(self) -> list[Term]:
+        """The predicates whose triples go to all shards, sorted."""
+        return sorted(term for term, route in self.of.items() if route is Route.EVERYWHERE)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardKey:
+    """A variable by whose value the solutions of a query are parted.
+
+    ``disjoint``: it is a column of the answer, so no two shards have the same row. ``shared`` is the share of the
+    triple patterns whose triples go to all shards.
+    """
+
+    name: str
+    routes: TripleRoutes
+    disjoint: bool
+    shared: float
+
+
+Keys: TypeAlias = frozenset[al.Var] | None
+"""The variables by which the solutions of a part are parted; none: its solutions are a sum over the shards, without a
+variable that tells whose one is; ``None``: each shard has all of them."""
+
+SUM: Final[Keys] = frozenset()
+
+
+class _NotLocalError(Exception):
+    """A part of a query whose solutions are no sum over shards."""
+
+
+def shard_key(form: al.QueryForm) -> ShardKey | None:
+    """The variable by which fewest triples go to all shards, ``None`` when the query has none.
+
+    A basic graph pattern is local to a key when the key stands, in each of its patterns, where the route of the
+    predicate is taken from, or the triples of that predicate are everywhere, and not all are. Of the other operators:
+    joins, OPTIONAL, MINUS and EXISTS are local when both sides are, to the same key, or the right one is everywhere;
+    GROUP BY when the key is one of its own; DISTINCT when the key is a column; LIMIT and OFFSET never.
+
+    Example: ``{ ?o :sensor ?s ; :result ?r . ?r :value ?v }`` has the key ?o, with ``:sensor`` and ``:result`` by
+    subject and ``:value`` everywhere: a solution with o = 1 is found in the shard of 1, and there only.
+    """
+    patterns = list(_triple_patterns(form))
+    if not isinstance(form, al.Select) or any(isinstance(each.predicate, _PATHS) for each in patterns):
+        return None
+    candidates = (node for each in patterns for node in (each.subject, each.object) if isinstance(node, al.Var))
+    found = [key for var in dict.fromkeys(candidates) if (key := _by(var, form, patterns)) is not None]
+    return min(found, key=lambda key: key.shared, default=None)
+
+
+_PATHS = (al.Inverse, al.Sequence, al.Alternative, al.Repeat, al.NegatedSet)
+
+
+def _triple_patterns(form: al.QueryForm) -> Iterator[al.TriplePattern]:
+    for pattern in every_pattern(form.pattern):
+        if isinstance(pattern, al.BGP):
+            yield from pattern.patterns
+
+
+def _by(var: al.Var, form: al.QueryForm, patterns: list[al.TriplePattern]) -> ShardKey | None:
+    routes = _routes(var, patterns)
+    if routes is None:
+        return None
+    try:
+        keys = _Locality(routes).of(form.pattern)
+    except _NotLocalError:
+        return None
+    if keys is None:
+        return None
+    shared = sum(_route(routes, each) is Route.EVERYWHERE for each in patterns)
+    return ShardKey(var.name, routes, var in keys, shared / len(patterns))
+
+
+def _route(routes: TripleRoutes, pattern: al.TriplePattern) -> Route:
+    predicate = pattern.predicate
+    return routes.of.get(predicate, routes.others) if isinstance(predicate, str) else routes.others
+
+
+def _routes(var: al.Var, patterns: list[al.TriplePattern]) -> TripleRoutes | None:
+    """Each predicate by the place of the variable in all its patterns, everywhere where they have none in common.
+
+    A pattern whose predicate is a variable matches all triples: then all go by one place, or there are no routes.
+    """
+    places: dict[Term, set[Route]] = {}
+    for each in patterns:
+        own = {place for place, node in _ends(each) if node == var}
+        predicate = each.predicate if isinstance(each.predicate, str) else ""
+        places[predicate] = places.get(predicate, own) & own
+    if "" in places:
+        common = set.intersection(*places.values())
+        return TripleRoutes(others=min(common)) if common else None
+    return TripleRoutes({term: min(found, default=Route.EVERYWHERE) for term, found in places.items()})
+
+
+def _ends(pattern: al.TriplePattern) -> tuple[tuple[Route, al.Node], tuple[Route, al.Node]]:
+    return (Route.SUBJECT, pattern.subject), (Route.OBJECT, pattern.object)
+
+
+class _Locality:
+    """Which parts of a query are local under given routes; _NotLocalError for one that is not."""
+
+    def __init__(self, routes: TripleRoutes) -> None:
+        self._routes = routes
+
+    def of(self, pattern: al.Pattern) -> Keys:
+        """The keys of a part."""
+        keys = self._keys(pattern)
+        for tree in expressions(pattern):
+            self._check(tree, keys)
+        return keys
+
+    def _keys(self, pattern: al.Pattern) -> Keys:
+        match pattern:
+            case al.BGP(patterns=patterns):
+                return self._block(patterns)
+            case al.Values():
+                return None
+            case al.Join(left=left, right=right):
+                return _joined(self.of(left), self.of(right))
+            case al.LeftJoin(left=left, right=right) | al.Minus(left=left, right=right):
+                return _beside(self.of(left), self.of(right))
+            case al.Union(left=left, right=right):
+                return _together(self.of(left), self.of(right))
+            case al.Group(pattern=inner, keys=names):
+                return _grouped(self.of(inner), names)
+            case al.Project(pattern=inner, variables=variables):
+                found = self.of(inner)
+                return None if found is None else found & frozenset(variables)
+            case al.Distinct(pattern=inner) | al.Slice(pattern=inner):
+                return _whole(self.of(inner), isinstance(pattern, al.Slice))
+            case _:
+                return self.of(pattern.pattern)
+
+    def _block(self, patterns: tuple[al.TriplePattern, ...]) -> Keys:
+        """The keys of a basic graph pattern: one variable, which every pattern has that is not everywhere."""
+        found: list[al.Node] = []
+        for each in patterns:
+            route = _route(self._routes, each)
+            if route is not Route.EVERYWHERE:
+                found.append(each.subject if route is Route.SUBJECT else each.object)
+        if not found:
+            return None
+        if not isinstance(found[0], al.Var) or any(node != found[0] for node in found):
+            raise _NotLocalError
+        return frozenset({found[0]})
+
+    def _check(self, tree: al.Expression, keys: Keys) -> None:
+        """EXISTS in an expression looks at what the solution's own shard has."""
+        for each in every_expression(tree):
+            if isinstance(each, al.Exists):
+                _beside(keys, self.of(each.pattern))
+
+
+def _joined(left: Keys, right: Keys) -> Keys:
+    if left is None or right is None:
+        return right if left is None else left
+    if not left & right:
+        raise _NotLocalError
+    return left | right
+
+
+def _beside(left: Keys, right: Keys) -> Keys:
+    """A right side that only adds to, or takes from, the solutions of the left one."""
+    if right is not None and (left is None or not left & right):
+        raise _NotLocalError
+    return left
+
+
+def _together(left: Keys, right: Keys) -> Keys:
+    if left is None and right is None:
+        return None
+    if left is None or right is None:
+        raise _NotLocalError
+    return left & right
+
+
+def _grouped(inner: Keys, names: tuple[tuple[al.Var, al.Expression], ...]) -> Keys:
+    if inner is None:
+        return None
+    found = frozenset(name for name, key in names if key in inner)
+    if not found:
+        raise _NotLocalError
+    return found
+
+
+def _whole(inner: Keys, counted: bool) -> Keys:
+    """DISTINCT, which must not find in another shard what it has itself, and LIMIT, which counts all."""
+    if inner is not None and (counted or not inner):
+        raise _NotLocalError
+    return inner

@@ -1,0 +1,179 @@
+"""How the queries of a session are spread over processes, and the sentence that says so (docs/live.md)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
+
+from streamgauge.formats.batches import Times
+from streamgauge.incremental.drivers.frames import clock_of, closing
+from streamgauge.incremental.shards.keys import Route, ShardKey, TripleRoutes, shard_key
+from streamgauge.model import algebra as al
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import R2S, Borders, Counting, Due, Report, Semantics
+from streamgauge.query.stamps import uses_timestamp
+from streamgauge.query.traversal import constant_predicates, every_pattern
+from streamgauge.semantics.refusal import RefusedError
+
+Kind: TypeAlias = Literal["variable", "windows", "queries", "one"]
+Asked: TypeAlias = tuple[ContinuousQuery, Semantics]
+
+MOST: Final = 64
+"""Processes at most."""
+
+SHARED: Final = 0.5
+"""The share of patterns, at most, whose triples may go to all shards for a variable to be worth it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowTurns:
+    """Windows that do not overlap, each the work of one process; times in ms.
+
+    The window n closes at ``first`` + n ``slide`` after t0, and is the work of the shard n modulo their number.
+    """
+
+    size: int
+    slide: int
+    first: int
+    borders: Borders
+
+    def closing(self, instant: int, t0: int) -> int:
+        """The number of the window that closes at an instant."""
+        return (instant - t0 - self.first) // self.slide
+
+    def holding(self, times: Times, t0: int) -> tuple[Times, Times]:
+        """The first and the last window that holds each time; none where the first is behind the last."""
+        soonest = 1 if self.borders is Borders.CLOSED_OPEN else 0
+        latest = self.size - (self.borders is Borders.OPEN_CLOSED)
+        since = times - (t0 + self.first)
+        return -(-(since + soonest) // self.slide), (since + latest) // self.slide
+
+
+NONE: Final = TripleRoutes()
+"""Routes by which no triple goes anywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardingPlan:
+    """How queries are spread over ``shards`` processes; ``sentence`` says it, and why where it is one.
+
+    ``routes`` say where triples go by their predicates, ``turns`` where by their times. ``every``: each shard is told
+    of every element, since the course of time decides more than when a report is due. ``present``: of an element that
+    matches no pattern one triple goes on, since reports ask whether the content is empty.
+    """
+
+    kind: Kind
+    shards: int
+    sentence: str
+    routes: TripleRoutes = NONE
+    turns: WindowTurns | None = None
+    every: bool = False
+    present: bool = False
+
+
+def plan(asked: Sequence[Asked], shards: int) -> ShardingPlan:
+    """How queries are spread over so many processes; RefusedError for a number that is none of them."""
+    if not isinstance(shards, int) or isinstance(shards, bool) or not 1 <= shards <= MOST:
+        raise RefusedError(f"shards is {shards!r}: expected a whole number of processes, 1 to {MOST}")
+    if shards == 1:
+        return ShardingPlan("one", 1, "one process")
+    if len(asked) > 1:
+        return _of_several(asked, shards)
+    return _of_one(*asked[0], shards)
+
+
+def _of_several(asked: Sequence[Asked], shards: int) -> ShardingPlan:
+    bounded = any(semantics.lateness is not None for _, semantics in asked)
+    if bounded and len({(query.windows, semantics) for query, semantics in asked}) > 1:
+        return _one("the queries have lateness bounds and differ in windows or semantics, so each counts late elements")
+    used = min(shards, len(asked))
+    return ShardingPlan("queries", used, f"{len(asked)} queries over {used} processes")
+
+
+def _of_one(query: ContinuousQuery, semantics: Semantics, shards: int) -> ShardingPlan:
+    if reason := _by_content(query, semantics):
+        return _one(reason)
+    found = _chosen(query, semantics, shards)
+    every = semantics.lateness is not None or semantics.due is Due.LAST
+    return replace(found, every=every, present=Report.NON_EMPTY in semantics.report)
+
+
+def _chosen(query: ContinuousQuery, semantics: Semantics, shards: int) -> ShardingPlan:
+    """By a variable that all patterns have, else by windows, else by a variable that most of them have."""
+    key, no_key = _key(query, semantics)
+    if key is not None and not key.shared:
+        return _by_variable(key, shards)
+    turns, no_turns = _turns(query, semantics)
+    if turns is not None:
+        sentence = f"{shards} processes take turns at the windows: {no_key or _sharing(key)}"
+        return ShardingPlan("windows", shards, sentence, _matched(query), turns)
+    if key is None:
+        return _one(f"{no_key}, and {no_turns}")
+    if key.shared > SHARED:
+        return _one(f"{_sharing(key)}, which are most, and {no_turns}")
+    return _by_variable(key, shards)
+
+
+def _one(reason: str) -> ShardingPlan:
+    return ShardingPlan("one", 1, f"one process: {reason}")
+
+
+def _by_variable(key: ShardKey, shards: int) -> ShardingPlan:
+    more = f"; triples of {', '.join(key.routes.shared())} go to each" if key.shared else ""
+    return ShardingPlan("variable", shards, f"sharded by ?{key.name} over {shards} processes{more}", key.routes)
+
+
+def _sharing(key: ShardKey | None) -> str:
+    return "" if key is None else f"sharded by ?{key.name}, all processes would hold {', '.join(key.routes.shared())}"
+
+
+def _by_content(query: ContinuousQuery, semantics: Semantics) -> str | None:
+    """Why reports depend on contents as a whole, which no shard has."""
+    if Report.CONTENT_CHANGE in semantics.report:
+        return "a report depends on whether the content has changed, and no shard has all of it"
+    if not closing(semantics) and clock_of(semantics, 0) is None:
+        return "each element may report, and no shard has all of them"
+    if any(each.window.kind == "count" for each in query.windows):
+        return "a window counts the triples of its stream, and no shard has all of them"
+    if uses_timestamp(query.form):
+        return "timestamp() asks for the latest of all copies of a triple"
+    return None
+
+
+def _key(query: ContinuousQuery, semantics: Semantics) -> tuple[ShardKey | None, str]:
+    """The variable by which a query is sharded, or why there is none."""
+    if not isinstance(query.form, al.Select):
+        return None, "the rows of all shards make one answer of ASK or CONSTRUCT"
+    key = shard_key(query.form)
+    if key is None:
+        return None, "not all joins, groups, DISTINCT and LIMIT go through one variable"
+    r2s = query.r2s or semantics.r2s
+    if not key.disjoint and (r2s is not R2S.RSTREAM or semantics.answers is Counting.SET):
+        return None, f"?{key.name} is no column of the answer, whose rows are compared with those of other shards"
+    if Report.NON_EMPTY in semantics.report and query.static:
+        return None, "static data have answers where the content of a shard is empty, which then does not report"
+    if Report.NON_EMPTY in semantics.report and r2s is not R2S.RSTREAM:
+        return None, f"{r2s} is the change since the last report, which a content of another shard may make due"
+    return key, ""
+
+
+def _turns(query: ContinuousQuery, semantics: Semantics) -> tuple[WindowTurns | None, str]:
+    """The turns at windows, or why each needs more than its own."""
+    windows = {each.window for each in query.windows}
+    if not closing(semantics) or len(windows) > 1:
+        return None, "reports are not those of one window's closes"
+    (window,) = windows
+    if window.kind != "time" or window.size > window.slide:
+        return None, "windows overlap"
+    if (query.r2s or semantics.r2s) is not R2S.RSTREAM:
+        return None, "an answer depends on that of the window before"
+    first = window.slide if semantics.partial_head else window.size
+    return WindowTurns(window.size, window.slide, first, semantics.borders), ""
+
+
+def _matched(query: ContinuousQuery) -> TripleRoutes:
+    """All triples that a pattern may match go where their window is."""
+    blocks = [each for each in every_pattern(query.form.pattern) if isinstance(each, al.BGP)]
+    plain = all(isinstance(each.predicate, str) for block in blocks for each in block.patterns)
+    if not plain:
+        return TripleRoutes(others=Route.EVERYWHERE)
+    return TripleRoutes(dict.fromkeys(constant_predicates(query.form), Route.EVERYWHERE))

@@ -1,0 +1,406 @@
+"""Routing: the triples of a batch to the shards that need them, in columns, with a dictionary of terms for each shard.
+
+A row that has no triple for a shard goes there only where the course of time needs it: the first one of all, which
+begins the windows, and the last one of a batch, so that all shards report the same instants in the same batch.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from streamgauge.formats.batches import Columns, Numbers, Times, check_numbers, columns_with
+from streamgauge.formats.lines import LineError
+from streamgauge.incremental.drivers.window import Admission, disorder
+from streamgauge.incremental.shards.keys import Route, TripleRoutes
+from streamgauge.incremental.shards.plan import ShardingPlan, WindowTurns
+from streamgauge.model.element import StreamElement
+from streamgauge.model.semantics import Origin, Semantics
+from streamgauge.model.terms import Triple
+from streamgauge.semantics.refusal import OutOfOrderError
+
+Hashes = npt.NDArray[np.uint64]
+
+AnyCell = TypeVar("AnyCell", np.int32, np.uint8)
+
+_WORD = 8
+_MOST = 16
+_QUOTE = ord('"')
+_ALL, _NOTHING, _ONE, _BITS, _WORD_BITS = (np.uint64(each) for each in (2**64 - 1, 0, 1, 64, 8))
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_FOLD = np.uint64(29)
+
+
+class TermTexts:
+    """The texts of terms, numbered from 0 in the order in which they come."""
+
+    def __init__(self) -> None:
+        self._ends: npt.NDArray[np.int32] = np.zeros(1024, np.int32)
+        self._bytes: npt.NDArray[np.uint8] = np.zeros(1 << 16, np.uint8)
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def clear(self) -> None:
+        """Number from 0 again; what was taken stays as it is."""
+        self._count = 0
+
+    def add(self, texts: pa.StringArray) -> None:
+        """Number texts on."""
+        if not len(texts):
+            return
+        _, given, data = texts.buffers()
+        ends = np.frombuffer(given, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+        count, filled = self._count + len(texts), int(self._ends[self._count])
+        size = filled + int(ends[-1] - ends[0])
+        self._ends = _grown(self._ends, count + 1)
+        self._bytes = _grown(self._bytes, size + _WORD)
+        self._ends[self._count + 1 : count + 1] = ends[1:] - ends[0] + filled
+        if size > filled:
+            self._bytes[filled:size] = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
+        self._count = count
+
+    def take(self, numbers: Numbers) -> pa.StringArray:
+        """The texts of numbers, which ascend."""
+        ends, data = pa.py_buffer(self._ends[: self._count + 1]), pa.py_buffer(self._bytes)
+        known = pa.StringArray.from_buffers(self._count, ends, data)
+        if len(numbers) and int(numbers[-1]) - int(numbers[0]) == len(numbers) - 1:
+            begin, end = self._ends[[numbers[0], numbers[-1] + 1]].tolist()
+            texts = pa.py_buffer(self._bytes[begin:end].tobytes())
+            own = pa.py_buffer(self._ends[numbers[0] : numbers[-1] + 2] - begin)
+            return pa.StringArray.from_buffers(len(numbers), own, texts)
+        return known.take(pa.array(numbers))
+
+    def text(self, number: int) -> str:
+        """The text of a number."""
+        begin, end = self._ends[number : number + 2].tolist()
+        return self._bytes[begin:end].tobytes().decode()
+
+    def hashes(self, numbers: Numbers) -> Hashes:
+        """A hash of each text, of its bytes alone, so that it is the same in all dictionaries.
+
+        Of long texts it has the end, where IRIs differ, and of literals the beginning.
+        """
+        begins, ends = self._ends[numbers].astype(np.int64), self._ends[numbers + 1].astype(np.int64)
+        found = (ends - begins).astype(np.uint64)
+        literal = self._bytes[begins] == _QUOTE
+        begins = np.where(literal, begins, np.maximum(begins, ends - _MOST))
+        left = np.minimum(ends - begins, _MOST)
+        words = np.ndarray((len(self._bytes) - _WORD + 1,), "<u8", self._bytes, strides=(1,))
+        for _ in range(_MOST // _WORD):
+            size = np.clip(left, 0, _WORD).astype(np.uint64)
+            word = words[begins] & np.where(size == 0, _NOTHING, _ALL >> (_BITS - _WORD_BITS * np.maximum(size, _ONE)))
+            mixed = (found ^ word) * _ODD
+            found = mixed ^ (mixed >> _FOLD)
+            begins = np.minimum(begins + _WORD, ends)
+            left = left - _WORD
+        return found
+
+
+def _grown(kept: npt.NDArray[AnyCell], size: int) -> npt.NDArray[AnyCell]:
+    """An array of that size at least, twice as large when it is too small; arrays that were taken keep the old one."""
+    if size <= len(kept):
+        return kept
+    more = np.zeros(max(size, 2 * len(kept)), kept.dtype)
+    more[: len(kept)] = kept
+    return more
+
+
+Mask = npt.NDArray[np.bool_]
+
+AnyInteger = TypeVar("AnyInteger", np.int8, np.int32)
+
+_UNKNOWN = -1
+_NO_NUMBERS: Numbers = np.empty(0, np.int32)
+
+
+class _Dictionary:
+    """The terms of one numbering: their texts, the route of those that are predicates, the shard of those looked up."""
+
+    def __init__(self, routes: TripleRoutes, shards: int) -> None:
+        self._routes, self._shards = routes, shards
+        self.texts = TermTexts()
+        self._route, self._shard = _unknown(0, np.int8), _unknown(0, np.int8)
+
+    def clear(self) -> None:
+        """Number terms from 0 again."""
+        self.texts.clear()
+        self._route.fill(_UNKNOWN)
+        self._shard.fill(_UNKNOWN)
+
+    def add(self, texts: pa.StringArray) -> None:
+        """Number terms on."""
+        self.texts.add(texts)
+        if (more := len(self.texts) - len(self._route)) > 0:
+            fresh = _unknown(max(more, len(self._route)), np.int8)
+            self._route, self._shard = (np.concatenate([each, fresh]) for each in (self._route, self._shard))
+
+    def routes(self, predicates: Numbers) -> npt.NDArray[np.int8]:
+        """The route of each triple by its predicate."""
+        found = self._route[predicates]
+        if len(found) and found.min() == _UNKNOWN:
+            for number in different(predicates[found == _UNKNOWN]).tolist():
+                self._route[number] = self._routes.of.get(self.texts.text(number), self._routes.others)
+            found = self._route[predicates]
+        return found
+
+    def shards(self, keys: Numbers) -> npt.NDArray[np.int8]:
+        """The shard of each term."""
+        found = self._shard[keys]
+        if len(found) and found.min() == _UNKNOWN:
+            fresh = different(keys[found == _UNKNOWN])
+            self._shard[fresh] = shards_of(self.texts, fresh, self._shards)
+            found = self._shard[keys]
+        return found
+
+
+def different(numbers: Numbers) -> Numbers:
+    """The different ones of numbers, ascending."""
+    if not len(numbers):
+        return numbers
+    least = numbers.min()
+    there = np.zeros(int(numbers.max()) - int(least) + 1, np.bool_)
+    there[numbers - least] = True
+    found: Numbers = np.flatnonzero(there).astype(np.int32) + least
+    return found
+
+
+def _unknown(size: int, kind: type[AnyInteger]) -> npt.NDArray[AnyInteger]:
+    return np.full(size, _UNKNOWN, kind)
+
+
+def shards_of(texts: TermTexts, numbers: Numbers, shards: int) -> npt.NDArray[np.int8]:
+    """The shard of each term, by a hash of its text."""
+    return ((texts.hashes(numbers) >> np.uint64(32)) % np.uint64(shards)).astype(np.int8)
+
+
+class _ShardTerms:
+    """The numbers that terms have in one shard, which knows those only that it needs; ``begins`` before the first."""
+
+    def __init__(self) -> None:
+        self._own = _unknown(0, np.int32)
+        self._count, self.begins = 0, True
+
+    def clear(self) -> None:
+        """Number from 0 again."""
+        self._own.fill(_UNKNOWN)
+        self._count, self.begins = 0, True
+
+    def of(self, numbers: Numbers, texts: TermTexts) -> tuple[Numbers, pa.StringArray]:
+        """The shard's numbers, and the terms that are new to it."""
+        if (more := len(texts) - len(self._own)) > 0:
+            self._own = np.concatenate([self._own, _unknown(max(more, len(self._own)), np.int32)])
+        found = self._own[numbers]
+        fresh = different(numbers[found == _UNKNOWN])
+        if len(fresh):
+            self._own[fresh] = np.arange(self._count, self._count + len(fresh), dtype=np.int32)
+            self._count += len(fresh)
+            found = self._own[numbers]
+        return found, texts.take(fresh)
+
+
+class ShardRouter:
+    """Batches parted for ``shards`` of one query (all); its streams and the order of time are guarded here.
+
+    ``error`` is set when an element goes back in time without a lateness bound: what came before it is routed.
+    """
+
+    def __init__(
+        self, plan: ShardingPlan, streams: Iterable[str], semantics: Semantics, shards: Sequence[int] | None = None
+    ) -> None:
+        self._plan, self._semantics = plan, semantics
+        self.admission = Admission(frozenset(streams))
+        self._t0: int | None = None if semantics.origin is Origin.FIRST else semantics.t0
+        self._greatest = -(2**62)
+        self._begun = False
+        self.error: OutOfOrderError | None = None
+        self._known = _Dictionary(plan.routes, plan.shards)
+        self._own = {shard: _ShardTerms() for shard in shards or range(plan.shards)}
+
+    def route(self, columns: Columns) -> list[Columns] | None:
+        """The batch of each shard, ``None`` where nothing of it concerns the query. LineError."""
+        batch = columns.batch
+        if columns.begins:
+            self._known.clear()
+            for own in self._own.values():
+                own.clear()
+        self._known.add(batch.column("terms").flatten())
+        cells = _Cells(batch, len(self._known.texts))
+        rows = self._rows(cells)
+        if not len(rows):
+            return None
+        if len(rows) < len(batch):
+            cells = _Cells(batch.take(pa.array(rows)), len(self._known.texts))
+        keeps = self._keeps(cells)
+        forced = np.zeros(len(rows), np.bool_)
+        forced[-1] = True
+        forced[0] |= not self._begun
+        forced |= cells.told | self._plan.every
+        self._begun = True
+        return [self._part(cells, keep, forced, shard) for shard, keep in zip(self._own, keeps, strict=True)]
+
+    def place(self, instant: int) -> int | None:
+        """The shard whose window closes at an instant (ms), ``None`` where all have a part of each."""
+        if self._plan.turns is None or self._t0 is None:
+            return None
+        return self._plan.turns.closing(instant, self._t0) % self._plan.shards
+
+    def _rows(self, cells: "_Cells") -> Times:
+        """The rows that count: advances, and elements of the query's streams up to one that goes back in time."""
+        rows = np.arange(len(cells.times))
+        if not all(self._asks_for(number, cells) for number in cells.numbers):
+            asked = [number for number in cells.numbers if self._asks_for(number, cells)]
+            rows = np.flatnonzero(np.isin(cells.streams, [_UNKNOWN, *asked]))
+        if self._t0 is None:
+            rows = rows[np.cumsum(~cells.told[rows]) > 0]
+        return self._ordered(rows, cells)
+
+    def _asks_for(self, number: int, cells: "_Cells") -> bool:
+        stream, time = self._known.texts.text(number)[1:-1], int(cells.times[0])
+        return self.admission.takes(StreamElement(stream, time, 0, ()))
+
+    def _ordered(self, rows: Times, cells: "_Cells") -> Times:
+        """The rows up to the first element that goes back in time, where it must not."""
+        if not len(rows):
+            return rows
+        times = cells.times[rows]
+        if self._t0 is None:
+            self._t0 = int(times[0]) // self._semantics.time_unit * self._semantics.time_unit
+        reached = np.maximum.accumulate(np.concatenate([[self._greatest], times]))
+        self._greatest = int(reached[-1])
+        back = (times < reached[:-1]) & ~cells.told[rows]
+        if self._semantics.lateness is not None or not back.any():
+            return rows
+        at = int(np.argmax(back))
+        sequence = cells.sequences[int(rows[at])].as_py()
+        self.error = disorder(StreamElement("", int(times[at]), sequence, ()), int(reached[at]))
+        return rows[:at]
+
+    def _keeps(self, cells: "_Cells") -> list[Mask]:
+        """The triples that go to each shard."""
+        if self._plan.turns is not None:
+            return self._held(cells, self._plan.turns)
+        routes = self._routes(cells, Route.SUBJECT)
+        keys = np.where(routes == Route.OBJECT, cells.triples[2::3], cells.triples[0::3])
+        own = np.full(len(routes), _UNKNOWN, np.int8)
+        by_key = (routes == Route.SUBJECT) | (routes == Route.OBJECT)
+        own[by_key] = self._known.shards(keys[by_key])
+        everywhere = routes == Route.EVERYWHERE
+        return [(own == shard) | everywhere for shard in self._own]
+
+    def _held(self, cells: "_Cells", turns: WindowTurns) -> list[Mask]:
+        """The same where windows take turns."""
+        assert self._t0 is not None
+        first, last = turns.holding(cells.times, self._t0)
+        held = [_turn(first, last, shard, self._plan.shards) for shard in self._own]
+        if not any(each.any() for each in held):
+            return [np.zeros(0, np.bool_)] * len(held)
+        matched = self._routes(cells, Route.EVERYWHERE) != Route.NOWHERE
+        return [each[cells.rows] & matched for each in held]
+
+    def _routes(self, cells: "_Cells", present: Route) -> npt.NDArray[np.int8]:
+        """The route of each triple, that of the first one of a row for no pattern where one must be there."""
+        routes = self._known.routes(cells.triples[1::3])
+        if self._plan.present:
+            routes[cells.unmatched(routes != Route.NOWHERE)] = present
+        return routes
+
+    def _part(self, cells: "_Cells", keep: Mask, forced: Mask, shard: int) -> Columns:
+        """The rows of one shard, with its own numbers of terms."""
+        kept = np.flatnonzero(keep)
+        sizes = np.bincount(cells.rows[kept] if len(kept) else kept, minlength=len(cells.times))
+        taken = np.flatnonzero((sizes > 0) | forced)
+        told = cells.told[taken]
+        named = cells.streams[taken][~told]
+        own = self._own[shard]
+        triples = cells.triples.reshape(-1, 3).take(kept, axis=0).ravel() if len(kept) else _NO_NUMBERS
+        numbers, terms = own.of(np.concatenate([named, triples]), self._known.texts)
+        streams = np.full(len(taken), _UNKNOWN, np.int32)
+        streams[~told] = numbers[: len(named)]
+        borders = np.zeros(len(taken) + 1, np.int32)
+        np.cumsum(3 * sizes[taken], out=borders[1:])
+        at = pa.array(taken)
+        columns = [
+            pa.array(cells.times[taken]),
+            cells.sequences.take(at),
+            pa.array(streams, mask=told) if told.any() else pa.array(streams),
+            cells.until.take(at),
+            pa.ListArray.from_arrays(pa.array(borders), pa.array(numbers[len(named) :])),
+            pa.ListArray.from_arrays(pa.array(np.zeros(len(taken) + 1, np.int32)), pa.array([], pa.int32())),
+        ]
+        begins, own.begins = own.begins, False
+        return columns_with(columns, terms, begins)
+
+
+class _Cells:
+    """The rows of a batch: elements and advances, ``told``; their triples are read when they are asked for.
+
+    ``numbers`` are those of streams that occur. LineError for numbers of terms that have not come.
+    """
+
+    def __init__(self, batch: pa.RecordBatch, known: int) -> None:
+        self._known = known
+        self.times: Times = batch.column("time").to_numpy()
+        self.sequences, self.until = batch.column("sequence"), batch.column("until")
+        streams = batch.column("stream")
+        self.streams: Numbers = (streams.fill_null(_UNKNOWN) if streams.null_count else streams).to_numpy()
+        self.told = self.streams == _UNKNOWN
+        self.numbers = [each for each in different(self.streams).tolist() if each != _UNKNOWN]
+        check_numbers(known, np.array(self.numbers, np.int32))
+        self._added = batch.column("added")
+
+    @cached_property
+    def borders(self) -> Times:
+        """Where the triples of each row begin, and where all end."""
+        offsets = self._added.offsets.to_numpy().astype(np.int64)
+        if (offsets % 3).any():
+            raise LineError("a triple is three numbers: the column added has another count of them")
+        borders: Times = (offsets - offsets[0]) // 3
+        return borders
+
+    @cached_property
+    def triples(self) -> Numbers:
+        """Three numbers for each triple."""
+        found: Numbers = self._added.flatten().to_numpy()
+        check_numbers(self._known, found)
+        return found
+
+    @cached_property
+    def rows(self) -> Times:
+        """The row of each triple."""
+        return np.repeat(np.arange(len(self.times)), np.diff(self.borders))
+
+    def unmatched(self, matched: Mask) -> Times:
+        """The first triple of each row of which none is matched."""
+        some = np.bincount(self.rows[matched], minlength=len(self.times))
+        found: Times = self.borders[:-1][(some == 0) & (np.diff(self.borders) > 0)]
+        return found
+
+
+def _turn(first: Times, last: Times, shard: int, shards: int) -> Mask:
+    """Whether a window between the first and the last, at most one apart, is the work of a shard."""
+    found: Mask = ((first <= last) & (first % shards == shard)) | ((first < last) & (last % shards == shard))
+    return found
+
+
+def part_static(static: Iterable[Triple], plan: ShardingPlan) -> list[list[Triple]]:
+    """Static triples parted as those of streams are."""
+    parts: list[list[Triple]] = [[] for _ in range(plan.shards)]
+    shards: dict[str, int] = {}
+    for triple in static:
+        route = plan.routes.of.get(triple[1], plan.routes.others)
+        if route is Route.EVERYWHERE:
+            for part in parts:
+                part.append(triple)
+        elif route is not Route.NOWHERE:
+            term = triple[0] if route is Route.SUBJECT else triple[2]
+            if (shard := shards.get(term)) is None:
+                texts = TermTexts()
+                texts.add(pa.array([term]))
+                shard = shards[term] = int(shards_of(texts, np.zeros(1, np.int32), plan.shards)[0])
+            parts[shard].append(triple)
+    return parts

@@ -1,0 +1,404 @@
+"""A session of queries over several processes: elements go to the shards that need them, answers come back merged."""
+
+import json
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain, groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, TypeAlias
+
+from streamgauge.formats.batches import BatchWriter, Columns, advance_columns
+from streamgauge.formats.lines import encode_answers
+from streamgauge.formats.pipe import PipeError
+from streamgauge.formats.stream import ROWS
+from streamgauge.incremental.query_forms import columns
+from streamgauge.incremental.shards.messages import (
+    PartAnswer,
+    Pieces,
+    ShardTask,
+    Word,
+    answer_of,
+    batch_message,
+    late_of,
+    message,
+    rows_of,
+    task_message,
+)
+from streamgauge.incremental.shards.plan import ShardingPlan
+from streamgauge.incremental.shards.processes import ShardProcess, await_ready
+from streamgauge.incremental.shards.routes import ShardRouter, part_static
+from streamgauge.model.answer import Answer
+from streamgauge.model.element import StreamElement
+from streamgauge.model.engine import Emit
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Grain, Semantics
+from streamgauge.semantics.refusal import OutOfOrderError, RefusedError, StreamNameError
+
+if TYPE_CHECKING:
+    from streamgauge.formats.batches import ElementBatch
+
+
+Deliver: TypeAlias = Callable[[PartAnswer], None]
+
+
+class AnswerMerger:
+    """The answers of all shards to one query; an instant is complete when all shards have ended its tick.
+
+    Every shard has the same ticks, and reports an instant in the same one.
+    """
+
+    def __init__(self, shards: int, deliver: Deliver) -> None:
+        self._deliver = deliver
+        self._ended: list[deque[list[PartAnswer]]] = [deque() for _ in range(shards)]
+        self._open: list[list[PartAnswer]] = [[] for _ in range(shards)]
+        self._lock = threading.Lock()
+        self.ticks = 0
+
+    def add(self, shard: int, answer: PartAnswer) -> None:
+        """An answer of a shard in its tick."""
+        self._open[shard].append(answer)
+
+    def end_tick(self, shard: int) -> bool:
+        """A shard has ended its tick: what is complete is delivered; whether anything was."""
+        with self._lock:
+            self._ended[shard].append(self._open[shard])
+            self._open[shard] = []
+            before = self.ticks
+            while all(self._ended):
+                self._merge([each.popleft() for each in self._ended])
+                self.ticks += 1
+            return self.ticks > before
+
+    def _merge(self, said: Sequence[list[PartAnswer]]) -> None:
+        instant = attrgetter("instant")
+        for _, group in groupby(sorted(chain.from_iterable(said), key=instant), key=instant):
+            self._deliver(_joined(list(group)))
+
+
+def _joined(parts: Sequence[PartAnswer]) -> PartAnswer:
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    added = b",".join([each.added for each in parts if each.added])
+    return replace(first, added=added, removed=b",".join([each.removed for each in parts if each.removed]))
+
+
+class AnswerWriter:
+    """Hands answers on: as values to what takes those of each query, or as lines of the pipe."""
+
+    def __init__(self, asked: Sequence[tuple[ContinuousQuery, Grain, Emit]]) -> None:
+        self._variables = [columns(query.form) for query, _, _ in asked]
+        self._grains = [grain for _, grain, _ in asked]
+        self._emits = [emit for _, _, emit in asked]
+        self._lock = threading.Lock()
+        self.lines: Callable[[bytes], None] | None = None
+
+    def deliver(self, part: PartAnswer) -> None:
+        """An answer of all shards, by each row where its grain is the row."""
+        by_row = self._grains[part.query] is Grain.ROW
+        with self._lock:
+            if self.lines is not None and not by_row:
+                self.lines(self._line(part))
+                return
+            whole = self._answer(part)
+            answers = _by_row(whole) if by_row and (whole.added or whole.removed) else [whole]
+            if self.lines is not None:
+                self.lines(encode_answers(answers))
+                return
+            for answer in answers:
+                self._emits[part.query](answer)
+
+    def _answer(self, part: PartAnswer) -> Answer:
+        added, removed = rows_of(part.added), rows_of(part.removed)
+        return Answer(self._variables[part.query], added, removed, part.kind, part.instant, part.scope)
+
+    def _line(self, part: PartAnswer) -> bytes:
+        head = b'{"vars":%b,"add":[%b]' % (
+            json.dumps(self._variables[part.query], separators=(",", ":")).encode(),
+            part.added,
+        )
+        removed = b',"remove":[%b]' % part.removed if part.removed else b""
+        kind = b"" if part.kind == "solutions" else b',"kind":"%b"' % part.kind.encode()
+        return b'%b%b%b,"instant":%d,"scope":[%d,%d]}\n' % (head, removed, kind, part.instant, *part.scope)
+
+
+def _by_row(answer: Answer) -> list[Answer]:
+    """One answer for each row that came, and then for each that went."""
+    came = [replace(answer, added=(row,), removed=()) for row in answer.added]
+    return came + [replace(answer, added=(), removed=(row,)) for row in answer.removed]
+
+
+FLUSH_S = 0.05
+"""How long a thread that reads answers waits for its turn to send elements on."""
+
+_ERRORS = {each.__name__: each for each in (OutOfOrderError, RefusedError, StreamNameError)}
+
+
+class ShardGroup:
+    """The processes of a plan, their answers and their failure; ``moved`` is called when a tick is complete."""
+
+    def __init__(self, tasks: Sequence[ShardTask], merger: AnswerMerger | None, writer: AnswerWriter) -> None:
+        self._merger, self._writer = merger, writer
+        shards = len(tasks)
+        self.late, self._lates = 0, [0] * shards
+        self.failure: Exception | None = None
+        self.moved: Callable[[], object] = lambda: None
+        self.tell: Callable[[str], None] | None = None
+        self._closed = [False] * shards
+        self._ready = threading.Semaphore(0)
+        self._lock = threading.Lock()
+        self._ticks = [0] * shards
+        self.processes: list[ShardProcess] = []
+        try:
+            for task in tasks:
+                self.processes.append(ShardProcess(task.number, self._receive, self._ended))
+                self.processes[-1].send(task_message(task))
+            late = await_ready(self._ready, shards)
+            if late and self.failure is None:
+                self.failure = PipeError(late)
+            if self.failure is not None:
+                raise self.failure
+        except BaseException:
+            self.kill()
+            raise
+
+    @property
+    def ticks(self) -> int:
+        """How many ticks are complete."""
+        return min(self._ticks)
+
+    def kill(self) -> None:
+        """End all processes at once."""
+        self._closed = [True] * len(self._closed)
+        for each in self.processes:
+            each.process.kill()
+        for each in self.processes:
+            each.end(kill=True)
+
+    def close(self) -> None:
+        """No more input: wait for the last answers and the end of all processes."""
+        for each in self.processes:
+            each.send(message(Word.CLOSE))
+        for each in self.processes:
+            each.end(kill=isinstance(self.failure, PipeError))
+
+    def _receive(self, shard: int, word: Word, body: bytes) -> None:
+        match word:
+            case Word.ANSWER:
+                self._answer(shard, body)
+            case Word.TICKED:
+                self._lates[shard] = late_of(body)
+                self.late = max(self._lates)
+                if self._merger is not None:
+                    self._merger.end_tick(shard)
+                self._ticks[shard] += 1
+                self.moved()
+            case Word.READY:
+                self._ready.release()
+            case Word.CLOSED:
+                self._closed[shard] = True
+            case Word.FAILED:
+                self._closed[shard] = True
+                name, _, sentence = body.decode().partition("\n")
+                self._fail(_error(name, sentence, self._named(shard)))
+
+    def _answer(self, shard: int, body: bytes) -> None:
+        said = answer_of(body)
+        if self._merger is None:
+            self._writer.deliver(replace(said, query=said.query * len(self._closed) + shard))
+        else:
+            self._merger.add(shard, said)
+
+    def _named(self, shard: int) -> str:
+        return f"process {shard + 1} of {len(self._closed)}"
+
+    def _ended(self, shard: int, how: str) -> None:
+        if not self._closed[shard]:
+            self._fail(PipeError(f"{self._named(shard)} of the query {how} before its input did"))
+
+    def _fail(self, error: Exception) -> None:
+        """Keep the first error; without one of the processes no answer is whole, so the others end too."""
+        with self._lock:
+            first, self.failure = self.failure is None, self.failure or error
+        self._ready.release(len(self._closed))
+        for each in self.processes if isinstance(error, PipeError) else ():
+            each.process.kill()
+        if first and self.tell is not None:
+            self.tell(str(error))
+
+
+def _error(name: str, sentence: str, shard: str) -> Exception:
+    kind = _ERRORS.get(name)
+    if kind is None:
+        return PipeError(f"{shard} of the query failed: {name}: {sentence}")
+    error = kind.__new__(kind)
+    error.args = (sentence,)
+    return error
+
+
+class ShardedSession:
+    """Queries that are answered by several processes; answers are emitted by threads of their own, in order.
+
+    ``sharding`` says how, ``late`` counts elements that came too late. Elements that come one by one are sent on at
+    once while no shard is at work, else together. PipeError, by the next call, when a process has ended.
+    """
+
+    def __init__(self, asked: Sequence[tuple[ContinuousQuery, Semantics, Emit]], plan: ShardingPlan) -> None:
+        self.sharding = plan.sentence
+        merged = plan.kind != "queries"
+        self._writer = AnswerWriter([(query, _grain(each, merged), emit) for query, each, emit in asked])
+        self._router = None
+        if plan.kind == "variable":
+            self._router = ShardRouter(plan, asked[0][0].streams, asked[0][1])
+        merger = AnswerMerger(plan.shards, self._writer.deliver) if merged else None
+        tasks = _parted(asked[0], plan) if merged else _dealt(asked, plan)
+        self._sending = threading.RLock()
+        self._waiting: list[StreamElement] = []
+        self._size = self._sent = 0
+        self._elements = BatchWriter()
+        self._over = False
+        self._group = ShardGroup(tasks, merger, self._writer)
+        self._group.moved = _weakly(self)
+        self._finalizer = weakref.finalize(self, self._group.kill)
+
+    @property
+    def late(self) -> int:
+        """How many elements came too late to count."""
+        return self._group.late
+
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """The ids of the processes."""
+        return tuple(each.process.pid for each in self._group.processes)
+
+    def give_lines(self, write: Callable[[bytes], None]) -> None:
+        """Have answers written as lines of the pipe (docs/pipe.md), by threads of their own, instead of emitted."""
+        self._writer.lines = write
+
+    def on_failure(self, tell: Callable[[str], None]) -> None:
+        """Have it told when a process ends before the input does: a sentence, at once, from a thread of its own."""
+        self._group.tell = tell
+
+    def push(self, element: StreamElement) -> None:
+        """An element has come."""
+        with self._guarded():
+            self._waiting.append(element)
+            self._size += len(element.added) + 1
+            if self._size >= ROWS or self._idle:
+                self._flush()
+
+    def push_batch(self, batch: "ElementBatch") -> None:
+        """Elements have come in columns."""
+        with self._guarded():
+            self._flush()
+            self._send(self._elements.columns_of(batch))
+
+    def push_columns(self, columns: Columns) -> None:
+        """Elements and advances have come, as Arrow has them: all elements of a session, if any come so."""
+        with self._guarded():
+            self._send(columns)
+
+    def advance(self, time: int) -> None:
+        """Nothing earlier than ``time`` (ms) will come."""
+        with self._guarded():
+            self._flush()
+            self._send(advance_columns(time))
+
+    def close(self) -> None:
+        """No more input: wait for the last answers, and end all processes."""
+        with self._sending:
+            if self._over:
+                return
+            if self._group.failure is None:
+                self._flush()
+            self._end()
+        if self._router is not None:
+            self._router.admission.close()
+
+    def _end(self) -> None:
+        """End all processes; raises what went wrong."""
+        self._over = True
+        self._group.close()
+        self._finalizer.detach()
+        if self._group.failure is not None:
+            raise self._group.failure
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """The turn of one caller; what went wrong before it, or by it, is the end of the session."""
+        with self._sending:
+            if self._over:
+                raise PipeError("the session is closed")
+            if self._group.failure is None:
+                yield
+            if self._group.failure is not None:
+                self._end()
+
+    @property
+    def _idle(self) -> bool:
+        return self._group.ticks >= self._sent
+
+    def _flush(self) -> None:
+        """Send on what waits."""
+        if self._waiting:
+            given, self._waiting, self._size = self._waiting, [], 0
+            self._send(self._elements.columns(given))
+
+    def _flush_when_idle(self) -> None:
+        """Send on what waits when all shards wait for it."""
+        if self._waiting and self._idle and self._sending.acquire(timeout=FLUSH_S):
+            try:
+                if self._idle and self._group.failure is None and not self._over:
+                    self._flush()
+            finally:
+                self._sending.release()
+
+    def _send(self, columns: Columns) -> None:
+        """Send a batch on, whole or parted; an error of its elements is kept as the session's."""
+        router, processes = self._router, self._group.processes
+        if router is None:
+            whole = batch_message(columns)
+            messages: Sequence[Pieces] = [whole] * len(processes)
+        else:
+            messages = [batch_message(part) for part in router.route(columns) or ()]
+        if messages:
+            self._sent += 1
+            for process, pieces in zip(processes, messages, strict=True):
+                process.send(pieces)
+        if router is not None and router.error is not None:
+            self._group.failure = router.error
+
+
+def _grain(semantics: Semantics, merged: bool) -> Grain:
+    """The grain in which answers of shards are handed on: where they are merged, shards give whole reports."""
+    return semantics.grain if merged else Grain.REPORT
+
+
+def _parted(asked: tuple[ContinuousQuery, Semantics, Emit], plan: ShardingPlan) -> list[ShardTask]:
+    """The query of each shard, with its own static data; reports are whole until they are merged."""
+    query, semantics = asked[0], replace(asked[1], grain=Grain.REPORT)
+    if plan.kind == "windows":
+        return [ShardTask(shard, ((query, semantics),), plan) for shard in range(plan.shards)]
+    parts = part_static(query.static, plan)
+    return [ShardTask(shard, ((query.with_static(tuple(part)), semantics),)) for shard, part in enumerate(parts)]
+
+
+def _dealt(asked: Sequence[tuple[ContinuousQuery, Semantics, Emit]], plan: ShardingPlan) -> list[ShardTask]:
+    """The queries of each shard, one after the other."""
+    pairs = [(query, semantics) for query, semantics, _ in asked]
+    return [ShardTask(shard, tuple(pairs[shard :: plan.shards])) for shard in range(plan.shards)]
+
+
+def _weakly(session: ShardedSession) -> Callable[[], object]:
+    """A call of the session by threads that do not keep it alive."""
+    known = weakref.ref(session)
+
+    def moved() -> None:
+        if (found := known()) is not None:
+            found._flush_when_idle()
+
+    return moved
