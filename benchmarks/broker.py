@@ -8,8 +8,8 @@ With FOLDERs that `streamgauge sepbm generate` writes (of LUBM(1), (5), (10) for
 then the sequence's publications are published one by one, deleted in the same order, and published again. A system is
 an adapter of `streamgauge.suites.sepbm.adapters`, in process; option `journal=FOLDER` makes it durable. `wall` is from
 the call to its return, when all subscribers have been told; `cpu` is the process's own time for it; `row` is from the
-call to the subscriber, an average over rows, ms. What puts evaluations off (stringrs, graphss) tells some rows at the
-end only: `streamgauge sepbm` measures those.
+call to the subscriber, an average over rows, ms. Strategies that put evaluations off (stringrs,
+graphss) send some rows at the end only: `streamgauge sepbm` measures those.
 
 Without: LUBM(1) with its ontology's rules, no journal. Publications are single facts, and descriptions of resources
 (all that the data say about one), drawn from all and held out of the base; each is published, then each is deleted. A

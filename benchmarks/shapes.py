@@ -160,7 +160,7 @@ class ShapeCost:
 def cost(shape: QueryShape, way: str, count: int, floors: int = FLOORS) -> ShapeCost:
     """Answer the stream of ``count`` subjects in this process; SystemExit where the engine refuses.
 
-    What was there before is out of the collector's reach, and stays so: to look through it takes longer than a round.
+    Objects of before are frozen out of the collector's reach: looking through them takes longer than a round.
     """
     query, semantics = question(shape, way, floors)
     if refusal := live.refuse(query, semantics):

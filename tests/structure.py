@@ -5,6 +5,7 @@ Everything is read from syntax trees (`ast`) of the packages below `src/` and of
 """
 
 import ast
+import re
 import signal
 import tomllib
 from collections import Counter, defaultdict
@@ -21,6 +22,12 @@ PAIR = 500
 
 BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
 """Fields of a statement, of an ``except`` and of a ``case`` that hold statements."""
+
+OPENINGS = re.compile(r"(What|Who|Whoever|Whose|That which|Those that|Of the|Of what)\b")
+"""Openings that leave a sentence without a noun for its subject; questions may begin so, and titles of a few words."""
+
+_SENTENCE_END = re.compile(r"(?<=[.;:?])\s+|\n\s*\n|^\s*(?:[-*]|\d+\.)\s+|\|", re.MULTILINE)
+_FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
@@ -77,6 +84,16 @@ class Module:
         inner = parts[0] == "streamgauge" and (len(parts) > 2 or (len(parts) == 2 and self.is_package))
         return parts[1] if inner else parts[0]
 
+    def strings(self) -> Iterator[str]:
+        """Strings that stand by themselves: docstrings, and those below the name that they are about."""
+        for node in self.nodes:
+            if (
+                isinstance(node, ast.Expr)
+                and isinstance(node.value, ast.Constant)
+                and isinstance(node.value.value, str)
+            ):
+                yield node.value.value
+
     def functions(self) -> Iterator[Function]:
         """All functions, methods and nested ones."""
         return (node for node in self.nodes if isinstance(node, Function))
@@ -112,6 +129,14 @@ class Module:
         parts = self.name.split(".")
         kept = parts[: len(parts) - node.level + self.is_package]
         return ".".join([*kept, *filter(None, [node.module])])
+
+
+def without_subject(text: str) -> Iterator[str]:
+    """The sentences of a text, Markdown or a docstring, that begin with one of ``OPENINGS``."""
+    for part in _SENTENCE_END.split(_FENCE.sub("", text)):
+        words = part.strip().strip("*_").split()
+        if OPENINGS.match(" ".join(words)) and len(words) > 3 and not words[-1].endswith("?"):
+            yield " ".join(words)[:100]
 
 
 def _docstring_lines(node: ast.AST) -> range:

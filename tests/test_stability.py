@@ -20,7 +20,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 def promised(title: str) -> list[str]:
     """What stands in backticks in the part that begins with a title in bold."""
-    part = PAGE.partition(f"**{title}**")[2].partition("\n\n")[0].partition("What `--json`")[0]
+    part = PAGE.partition(f"**{title}**")[2].partition("\n\n")[0].partition("The output of `--json`")[0]
     return re.findall(r"`([^`]+)`", part)
 
 

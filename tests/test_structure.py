@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.structure import ROOT, Structure, load, modules, report
+from tests.structure import ROOT, Structure, load, modules, report, without_subject
 
 
 @pytest.fixture
@@ -102,3 +102,20 @@ def test_reasons_are_of_what_is_there(own: Structure):
     assert set(limits["class_names"]) <= set(own.twice())
     assert set(limits["extension_points"]) <= set(own.modules)
     assert set(limits["nouns"]) <= {word for name in own.verbs() for word in (name, name.rpartition(".")[2])}
+
+
+def test_a_sentence_without_a_subject_is_found_a_question_and_a_title_are_not():
+    text = "A stream. What enters the window waits.\n\n- Who asks it is told.\n\n## What it costs\n\nWhat is one?"
+    assert list(without_subject(text)) == ["What enters the window waits.", "Who asks it is told."]
+
+
+@pytest.mark.slow
+def test_docstrings_name_their_subjects(own: Structure):
+    texts = ((name, text) for name, module in own.modules.items() for text in module.strings())
+    assert [f"{name}: {said}" for name, text in texts for said in without_subject(text)] == []
+
+
+def test_documentation_names_its_subjects():
+    files = [*sorted((ROOT / "docs").glob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
+    texts = ((path.name, path.read_text(encoding="utf-8")) for path in files)
+    assert [f"{name}: {said}" for name, text in texts for said in without_subject(text)] == []

@@ -55,7 +55,7 @@ class VerifyOptions(ExpectOptions, total=False):
     exact_datatypes: bool
     """Compare the datatypes of computed numbers too."""
     engine_name: str
-    """What the verdict's run calls the engine."""
+    """The name of the engine in the verdict's run."""
 
 
 @dataclass(frozen=True)

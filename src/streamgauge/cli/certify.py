@@ -104,12 +104,16 @@ def certify_command(
             return findings(outcome)
 
         found = certificate(subject.name, outcomes, known, case is None and profile is None, explained)
+    _print(found, as_json=as_json)
+    typer.echo(write_page(found), nl=False, err=as_json)
+    raise typer.Exit(Exit.RIGHT if found.good else Exit.WRONG)
+
+
+def _print(found: Certificate, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(certified_json(found), indent=2))
     else:
         Console().print(certified_lines(found), soft_wrap=True)
-    typer.echo(write_page(found), nl=False, err=as_json)
-    raise typer.Exit(Exit.RIGHT if found.good else Exit.WRONG)
 
 
 def _page_writer(out: Path | None, workbench: str) -> Callable[[Certificate], str]:

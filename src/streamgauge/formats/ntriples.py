@@ -99,7 +99,7 @@ class NTriplesReader:
 
 
 def _parts(text: str) -> list[str] | None:
-    """What stands between blanks, three of each line: the end of the line before and the subject, predicate, object.
+    """The text between blanks, three parts a line: the end of the line before with the subject, predicate, object.
 
     The last is an end. ``None`` for lines of another form.
     """

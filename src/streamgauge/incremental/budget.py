@@ -97,7 +97,7 @@ class ChangeBudget:
     turn: int = 0
     asking: int = 0
     left: int = BOUNDLESS
-    """Of the whole, because of this change."""
+    """Facts and rows of ``whole`` that this change may still look at."""
     part: int = BOUNDLESS
     """The facts and rows that each query may look at whatever others do."""
     full: bool = False

@@ -144,7 +144,7 @@ def _kind(value: Value) -> int:
 
 
 def _compared(value: Value, kind: int) -> Any:
-    """What is equal for values that are equal when they are compared in a kind; NaN is the same term as itself."""
+    """A key that is equal for values that compare as equal in a kind; NaN is the same term as itself."""
     if kind == _OTHER:
         return value_key(value)
     number = value.value

@@ -37,8 +37,8 @@ MOST: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Pane:
-    """What came between two looks: its triples, the solutions of each pattern, the terms of each that it shares."""
+class JoinedPane:
+    """The arrivals between two looks: their triples, the solutions of each pattern, the terms that each shares."""
 
     triples: list[Triple]
     found: list[Bag]
@@ -55,8 +55,8 @@ class PanedGraph:
     follows: list[Bag] = field(default_factory=list)
     waiting: list[Sequence[Triple]] = field(default_factory=list)
     parts: list[list[Triple]] = field(default_factory=list)
-    panes: deque[Pane] = field(default_factory=deque)
-    gone: list[Pane] = field(default_factory=list)
+    panes: deque[JoinedPane] = field(default_factory=deque)
+    gone: list[JoinedPane] = field(default_factory=list)
     seen: list[dict[str, set[Term]]] = field(default_factory=list)
     entered: int = 0
     number: int = 0
@@ -91,7 +91,7 @@ class PanedGraph:
         return True
 
     def turn(self) -> bool:
-        """What has gone and come counts; ``False``, and what came still waits, where panes are not joined any more."""
+        """Count the panes that left and came; ``False``, with new ones waiting, where panes are joined no more."""
         for pane in self.gone:
             self._count(pane, -1)
         self.gone.clear()
@@ -108,7 +108,7 @@ class PanedGraph:
         return True
 
     def cut(self) -> None:
-        """What waits is a pane, or part of one."""
+        """Make a pane, or a part of one, of the waiting triples."""
         if self.waiting:
             self.parts.append(list(chain.from_iterable(self.waiting)))
             self.waiting.clear()
@@ -127,16 +127,16 @@ class PanedGraph:
         for each in (self.panes, self.gone, self.parts, self.waiting, self.seen):
             each.clear()
 
-    def _joined(self, triples: list[Triple]) -> Pane:
+    def _joined(self, triples: list[Triple]) -> JoinedPane:
         """Triples as a pane."""
         self.parted.fill([triples])
         for each in self.matches:
             each.renew()
-        pane = Pane(triples, [each.take() for each in self.matches], [each.shared() for each in self.matches])
+        pane = JoinedPane(triples, [each.take() for each in self.matches], [each.shared() for each in self.matches])
         self.parted.fill(())
         return pane
 
-    def _meets(self, pane: Pane) -> bool:
+    def _meets(self, pane: JoinedPane) -> bool:
         """Whether a pane and an older one have a term of a shared variable in common."""
         return any(
             not terms.isdisjoint(seen.get(name, ()))
@@ -144,7 +144,7 @@ class PanedGraph:
             for name, terms in shared.items()
         )
 
-    def _count(self, pane: Pane, sign: int) -> None:
+    def _count(self, pane: JoinedPane, sign: int) -> None:
         """The solutions of a pane come or go, and its terms."""
         for seen, shared in zip(self.seen, pane.shared, strict=True):
             for name, terms in shared.items():
@@ -186,7 +186,7 @@ class PaneJoins(WindowJoins):
         return None
 
     def cut(self, time: int, t0: int) -> int | None:
-        """What came before is apart; the next time (ms) at which a window begins or ends for those that come then."""
+        """End the panes of all graphs; the next time (ms) at which a window begins or ends."""
         for graph in self._graphs.values():
             graph.cut()
         slide = self._window.slide

@@ -55,7 +55,7 @@ class Token:
 
 @lru_cache(maxsize=1)
 def tokens(text: str) -> tuple[Token, ...]:
-    """The tokens of a query, comments left out; nothing is refused here. Those of the last text are remembered.
+    """The tokens of a query, comments left out; nothing is refused here. The tokens of the last text are cached.
 
     Time is linear in a text within its bounds (``bounded``), where no string is left open and no name is long.
     """

@@ -1,8 +1,8 @@
 """The closure of facts that stand in some of several states: all states at once, a bit of a number each.
 
 The states in which a fact stands are a mask: bit k says that it stands in state k. A derived fact stands where all of a
-rule's body does, for any of its derivations, so a rule's instance is an AND of masks and several are an OR. What
-follows in a state is what follows from the facts of that state, whatever comes and goes between states.
+rule's body does, for any of its derivations, so a rule's instance is an AND of masks and several are an OR. The
+consequences in a state are those of the state's own facts, whatever comes and goes between states.
 
 Three states, ``a`` is ``subClassOf`` ``b``: ``x a a`` in the states 0 and 1 (mask 0b011) and ``x p y`` in 1 and 2
 (0b110), where ``p`` has the domain ``b``. So ``x a b`` has 0b011 | 0b110 = 0b111.

@@ -107,7 +107,7 @@ RULES = {
     "csrbench": "CSRBench's, quirks included: reports in order, sets of rows, times ignored",
     "yabench": "YABench's, quirks included: closed borders, reports paired by index",
 }
-"""Whose rules judged, in words."""
+"""The rules that judged, in words."""
 ICONS = {Judgement.RIGHT: "right", Judgement.LATE: "late", Judgement.WRONG: "wrong", Judgement.UNKNOWN: "unknown"}
 
 

@@ -26,7 +26,7 @@ _UNITS: Final[Mapping[Unit, tuple[float, Mapping[str, float]]]] = {
     "ms": (1e-3, _SECONDS),
     "MiB": (1.0, {"KiB": 1 / 1024, "MiB": 1.0, "GiB": 1024.0}),
 }
-"""What one of a unit is, in the unit in which the greater and smaller ones are given."""
+"""The value of each unit, and the greater and smaller units in one common unit."""
 _SPAN: Final = 3
 """How many of a unit there are at least where it is used."""
 _CLOCK: Final = {"min": (1, 2, 5, 10, 15, 30, 60, 120), "h": (1, 2, 3, 6, 12, 24, 48), "d": (1, 2, 7, 14, 30, 90, 365)}

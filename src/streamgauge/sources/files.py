@@ -103,7 +103,7 @@ class ByteSink:
         self._closed = False
 
     def send(self, message: bytes, key: str | None = None) -> None:  # noqa: ARG002
-        """Write one message; the key means nothing here. What cannot be written counts as undelivered."""
+        """Write one message; the key means nothing here. A message that cannot be written counts as undelivered."""
         data = message if message.endswith(self._ending) else message + self._ending
         with self._lock:
             if self._closed:

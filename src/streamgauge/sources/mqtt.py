@@ -1,7 +1,8 @@
 """MQTT 5: ``mqtt://host:1883/topic`` and ``mqtts://`` (TLS), QoS 1, a session that outlives the connection.
 
-A source acknowledges a message when the next one is asked for. What a broker sends again after a lost connection, and
-was taken before, is told by its packet identifier and passed over. See docs/sources.md for what is guaranteed.
+A source acknowledges a message when the next one is asked for. A message that a broker sends again after a lost
+connection, and that was taken before, is recognised by its packet identifier and passed over. See docs/sources.md
+for what is guaranteed.
 """
 
 import os

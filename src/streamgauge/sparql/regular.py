@@ -6,8 +6,8 @@ than 1,000 times, which it refuses, go to the module ``regex`` for 0.05 s at mos
 tried again. One detail is RE2's: with the flag m, ``^`` matches after a newline at the very end too.
 
 A pattern is bounded before it is compiled: ``(a{1,50}){1,50}`` is one of 2,500 states, and counted repetitions within
-counted ones multiply. ``expanded`` counts them; beyond ``LARGEST`` a pattern is a TooLargeError. What a pattern and a
-text make together is bounded by ``STEPS``.
+counted ones multiply. ``expanded`` counts them; beyond ``LARGEST`` a pattern is a TooLargeError. The steps of
+a pattern over a text are bounded by ``STEPS``.
 """
 
 import re

@@ -260,7 +260,7 @@ ANY_ORDER = Reading(lateness=1 << 62)
 """How sources are read whose elements land first: what is too late is said by the batches, not by the reader."""
 
 VERSION = 2
-"""Of the checkpoint."""
+"""The version of the checkpoint's format."""
 
 MICRO_BATCHES, REAL_TIME = "micro-batches", "real-time"
 """The two ways in which a job answers."""

@@ -1,7 +1,7 @@
 """CSRBench's answers: ``{"relations": [{"head", "timestamp", "results": {"bindings": [...]}}, ...]}``.
 
-What ``timestamp`` is depends on who recorded: C-SPARQL's is the report's number times the slide, CQELS's ms since the
-registration, SPARQLstream's whole seconds since it.
+The meaning of ``timestamp`` depends on the recorder: C-SPARQL's is the report's number times the slide,
+CQELS's ms since the registration, SPARQLstream's whole seconds since it.
 """
 
 from collections.abc import Callable, Iterator

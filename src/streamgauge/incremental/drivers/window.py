@@ -262,7 +262,7 @@ class WindowDriver:
             self._report_up_to(time if self._half_open else time - 1)
 
     def _next_cut(self, time: int) -> int:
-        """What came before a time (ms) is apart for the evaluator, where it asks for that; when next."""
+        """Begin a new pane at a time (ms), where the evaluator joins panes; the time of the next one."""
         following = self._pool.cut(time, self._t0)
         return NEVER if following is None else following
 

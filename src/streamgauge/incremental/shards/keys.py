@@ -63,7 +63,7 @@ def shard_key(form: al.QueryForm) -> ShardKey | None:
     """The variable by which fewest triples go to all shards, ``None`` when the query has none.
 
     A basic graph pattern is local to a key when the key stands, in each of its patterns, where the route of the
-    predicate is taken from, or the triples of that predicate are everywhere, and not all are. Of the other operators:
+    predicate is taken from, or the triples of that predicate are everywhere, and not all are. Other operators:
     joins, OPTIONAL, MINUS and EXISTS are local when both sides are, to the same key, or the right one is everywhere;
     GROUP BY when the key is one of its own; DISTINCT when the key is a column; LIMIT and OFFSET never.
 

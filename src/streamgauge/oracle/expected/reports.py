@@ -378,7 +378,7 @@ class Header:
 
 
 Arrived = tuple[Arrivals, frozenset[int]]
-"""What arrived by rank, and the sequence numbers of the late elements."""
+"""Arrivals by rank, and the sequence numbers of the late elements."""
 
 
 def cuts(due: Sequence[DueReport], times: Sequence[int]) -> bool:

@@ -1,7 +1,7 @@
 """LIMIT and OFFSET of a whole query: every legal answer, where SPARQL leaves open which rows are kept.
 
 Rows that ORDER BY does not order (equal keys, blank nodes, a number and a string, no ORDER BY at all: 15.1) form a
-tie. What is cut from a tie is any of its rows, so many in number:
+tie. The cut takes any rows of a tie, a fixed number of them:
 
     ORDER BY ?v LIMIT 3     1 2 2 2 5       certain: 1; a pool of three rows with 2, of which two are kept
     OFFSET 1 LIMIT 1        2 2 5           a pool of two rows with 2, of which one is kept

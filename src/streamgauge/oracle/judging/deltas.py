@@ -2,8 +2,9 @@
 
 ``by_changes`` gives the same units as the oracle's comparison of rows (``oracle.by_rows``), at the cost of what changes
 from report to report on either side. It applies where ``countable`` says so: answers of whole reports to a SELECT
-under Rstream whose reports follow changes or a clock. What needs more than equal terms goes to the comparison of rows:
-blank nodes, which are compared by isomorphism within one answer, undecided rows, and computed values that differ.
+under Rstream whose reports follow changes or a clock. Answers that need more than equal terms go to the
+comparison of rows: blank nodes, which are compared by isomorphism within one answer, undecided rows, and computed
+values that differ.
 """
 
 from collections import Counter, defaultdict
@@ -81,7 +82,7 @@ def _in_columns(answer: Answer, names: tuple[str, ...]) -> Answer:
 class Beside:
     """An expected bag beside a received one, of two histories: moving to another pair costs what changes on the way.
 
-    Of the reports nothing is doubtful, so none of them is silent in one version and sent in another (``by_changes``).
+    No report is doubtful, so none is silent in one version and sent in another (``by_changes``).
     Rows are matched as ``compare.overlap`` does it, apart for each combination of the terms that are not computed.
     """
 

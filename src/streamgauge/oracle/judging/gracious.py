@@ -52,7 +52,7 @@ def gracious(
     """The verdict with, for every answered window, the borders that fit its answer best and the scores under them.
 
     F1 decides, then the least total shift; start and end move independently over the elements' distinct times, at
-    most one slide each way. What Istream and Dstream compare with is the instant before under its own best borders.
+    most one slide each way. Istream and Dstream compare with the instant before under its own best borders.
     RefusedError says what is too large or has no borders.
     """
     if verdict.judgement is Judgement.UNKNOWN or verdict.t0 is None:

@@ -1,7 +1,7 @@
 """The answers over one content under interval arithmetic: which rows, with which numbers, implementations may give.
 
 The query is restated: every operation and aggregate on computed numbers is one of ``intervals.py``, as a function
-beside SPARQL's own. What it computes inexactly goes on as a literal that holds an interval. A comparison of such
+beside SPARQL's own. An inexact result goes on as a literal that holds an interval. A comparison of such
 numbers that may go either way is taken as true in the loose reading and as false in the tight one; under MINUS and
 ``!`` the other way round. So a row of the tight reading is certain, a row of the loose one is possible:
 

@@ -118,7 +118,7 @@ def arrival_times(run: Run) -> dict[int, int]:
 def _rounded(run: Run) -> Callable[[int], int]:
     """Whole ms of a clock reading, on the side of every border on which the reading itself is.
 
-    What comes just after a closed border is not within it, nor what comes just before an open one.
+    A reading just after a closed border is not within the border, nor is one just before an open border.
     """
     started, borders = run.header.started, run.header.semantics.borders
     if borders is Borders.CLOSED_OPEN:

@@ -60,7 +60,7 @@ class TpfExtent:
 
 
 PARTS: Final = ("scaling", "annotations", "static", "proxy", "herd", "capacity")
-"""Of the experiment, which may be done one by one."""
+"""The parts of the experiment, which may be done one by one."""
 
 FULL: Final = TpfExtent(
     tuple(range(10, 201, 10)), (10, 50, 100, 150, 200), 60, 75, "10s", 50, 0.3, (*FRAGMENTS, *PUSHED), PARTS

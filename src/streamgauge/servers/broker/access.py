@@ -71,7 +71,7 @@ class Access:
         return frozenset(map(identity, self.tokens))
 
     def identity(self, token: str | None) -> str:
-        """Whose a request with this token is; without tokens everybody is one."""
+        """The owner of a request with this token; without tokens all requests have one owner."""
         return identity(token) if self._grants and token is not None else OPEN
 
     def allows(self, token: str | None, operation: str, channel: str = "") -> bool:

@@ -87,7 +87,7 @@ class Bridge:
     """Carries until all sources and channels have ended, or one of them fails; one thread for each.
 
     ``connect`` makes a client of the broker at ``url``, ``run`` is text that no other run has: keys begin with it.
-    What the broker refuses of a message is told to ``refuse``, which raises to stop the bridge.
+    Refusals of the broker are passed to ``refuse``, which raises to stop the bridge.
     """
 
     def __init__(

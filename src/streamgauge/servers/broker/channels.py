@@ -86,7 +86,7 @@ class Channel:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Of the rows; ``ask`` is that of an ASK, ``subject``, ``predicate`` and ``object`` those of a CONSTRUCT."""
+        """The rows' variables; ``ask`` for an ASK, ``subject``, ``predicate`` and ``object`` for a CONSTRUCT."""
         return self.log.variables
 
     @property

@@ -238,7 +238,7 @@ class Journal:
         return iter(())
 
     def holding(self, triples: Iterable[Triple]) -> set[Triple]:  # noqa: ARG002
-        """Those of some triples that are explicit facts."""
+        """The triples among these that are explicit facts."""
         return set()
 
     def channels(self) -> list[Opened]:

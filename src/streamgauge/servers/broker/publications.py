@@ -61,7 +61,7 @@ class PublicationQueue:
             self._waiting.append(waiting)
 
     def batch(self) -> list[WaitingPublication]:
-        """Those that wait, up to one whose changes depend on them, which is a batch of its own."""
+        """The waiting publications, up to one whose changes depend on them, which is a batch of its own."""
         batch: list[WaitingPublication] = []
         with self._lock:
             while self._waiting and len(batch) < self._limits.batch:

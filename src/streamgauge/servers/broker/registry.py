@@ -50,7 +50,7 @@ def anything(_channel: Channel | None) -> None:
 
 
 class Registry:
-    """Channels by name; those that ask the same share a log. What the ``journal`` holds is there again.
+    """Channels by name; those that ask the same share a log. The contents of the ``journal`` are restored.
 
     ``clock`` is the wall clock in ms. Public methods are thread-safe, the others are called by who has the lock.
     """
@@ -215,7 +215,8 @@ class Registry:
     def _admit(self, channel: str, name: str, owner: str) -> Channel:
         """The channel, where a name on it is the owner's or nobody's. UnknownChannelError, ForeignNameError.
 
-        Who comes to a broker without tokens (``OPEN``) has all names; a name that ``OPEN`` made is the next comer's.
+        A client of a broker without tokens (``OPEN``) has all names; a name that ``OPEN`` made
+        goes to the next client that asks.
         """
         found = self.channel(channel)
         if owner == OPEN or found.owners.get(name) == owner:
@@ -289,7 +290,8 @@ class Registry:
     ) -> Failures:
         """Publications and their changes become durable with what subscribers have acknowledged; then they are told.
 
-        What was not done is neither; it is given. The keys of ``forgotten`` publications are let go.
+        Publications that failed are returned, neither durable nor told. The keys of ``forgotten``
+        publications are let go.
         """
         made = [(self._logs[each.name], self._entry(each)) for each in found]
         failures = self._strategy.failures()

@@ -355,7 +355,7 @@ _OWNED: Final = (
     "DELETE FROM publication WHERE number < (SELECT max(number) FROM publication)",
     "DROP INDEX IF EXISTS retry_number",
 )
-"""Whose keys and names are: the oldest journals do not say, and their keys are of everybody."""
+"""Owners of keys and names: the oldest journals have none, and their keys belong to everybody."""
 
 _COLUMNS: Final = {"publication": "number"}
 """The columns that stay, where not all do."""

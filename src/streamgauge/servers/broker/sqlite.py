@@ -184,7 +184,7 @@ class SqliteJournal(Journal):
         return iter(self._database.execute("SELECT s, p, o FROM fact"))
 
     def holding(self, triples: Iterable[Triple]) -> set[Triple]:
-        """Those of some triples that are explicit facts."""
+        """The triples among these that are explicit facts."""
         query = "SELECT 1 FROM fact WHERE s = ? AND p = ? AND o = ?"
         return {triple for triple in triples if self._database.execute(query, triple).fetchone()}
 

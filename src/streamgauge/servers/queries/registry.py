@@ -412,8 +412,8 @@ def _below(url: str, allowed: str) -> bool:
 class _Feeding:
     """A source on its way into a stream: one thread reads, another publishes what has come, as soon as it has.
 
-    The reader waits while queries cannot keep up, and while the source is ``paused``. What the source holds back
-    meanwhile is the transport's matter: a file waits, a broker queues.
+    The reader waits while queries cannot keep up, and while the source is ``paused``. Elements that come
+    meanwhile stay with the transport: a file waits, a broker queues.
     """
 
     def __init__(self, queries: Queries, stream: str, url: str, source: Source) -> None:

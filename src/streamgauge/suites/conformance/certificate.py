@@ -106,8 +106,8 @@ def updated_deviations(
     """The list with the tasks that deviate now, each under an entry that has one of its findings.
 
     That is the entry where the task is listed already, else the first. ``explained`` has every deviating task with its
-    possible findings. What no entry explains comes under as few new ones as do, those that are ``contradicted`` by
-    tasks that are right only where no other does; their reasons are to be written by hand. Tasks that were not
+    possible findings. Tasks that no entry explains come under as few new entries as suffice, ``contradicted`` ones
+    only where no other does; their reasons are to be written by hand. Tasks that were not
     ``tried`` stay where they are.
     """
     left, known = dict(explained), set(tried)

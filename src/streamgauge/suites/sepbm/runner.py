@@ -52,7 +52,7 @@ class RunPlan:
     """How a configuration is run.
 
     ``channels`` are those that are there (``None``: all; ``slow``: the paper's ten slow ones), each with
-    ``subscribers``. Of the sequence the ``first`` publications are taken (``None``: all), by ``publishers`` at once, at
+    ``subscribers``. The ``first`` publications of the sequence are taken (``None``: all), by ``publishers`` at once, at
     ``rate`` a second or, without one, each when the one before is complete. ``seconds`` is the most that all may take,
     the load too, and ``closing`` (s) the most
     that the system may take to end.

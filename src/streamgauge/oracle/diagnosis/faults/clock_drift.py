@@ -1,7 +1,7 @@
 """The engine's clock drifts: it runs faster or slower than the stream's times, or each window closes a little later.
 
 Two clocks are meant. One runs at another rate: ``t`` ms after t0 it shows ``(1 + rate) t``, so that the borders of
-windows, as the stream sees them, are ``t0 + (border - t0) / (1 + rate)``. Of the other only the closes move: the k-th
+windows, as the stream sees them, are ``t0 + (border - t0) / (1 + rate)``. The second moves the closes only: the k-th
 window is declared, but for both borders being ``k * delay`` ms later (earlier, if negative).
 
 Rates between two neighbouring moments at which an element crosses a border give the same answers, so that one rate

@@ -27,7 +27,7 @@ PREFIXES: Final = {
     "foaf": "http://xmlns.com/foaf/0.1/",
 }
 _DECLARED: Final = {prefix: iri for prefix, iri in PREFIXES.items() if prefix != "foaf"}
-"""Those that occur more than once on a page."""
+"""The prefixes that occur more than once on a page."""
 
 _PROPERTIES: Final = {
     "subject": "rdf:subject",

@@ -483,4 +483,4 @@ class StoreDraft:
     """Keys that the log forgets, and all those whose terms may be in nothing any more."""
     looked_at: list[bytes]
     unused: list[bytes]
-    """Of the terms that may be in no quad those that were looked at, and those that are in none."""
+    """Terms that may be in no quad: the ones looked at so far, and the ones that are in none."""

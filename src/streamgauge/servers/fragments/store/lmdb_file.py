@@ -37,7 +37,7 @@ _BIG: Final = 1
 """The flag of a record whose value has pages of its own."""
 _NONE: Final = (1 << 64) - 1
 _FLAGS: Final = (8, 0)
-"""Of the tree of free pages (keys are integers) and of the main one."""
+"""Flags of the tree of free pages (keys are integers) and of the main tree."""
 _TAIL: Final = 4096
 """Pages beyond the end of the file that may be reckoned with: LMDB gives out some that are never written."""
 

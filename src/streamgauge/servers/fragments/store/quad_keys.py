@@ -32,7 +32,7 @@ TermIds: TypeAlias = NDArray[np.int64]
 """The numbers of terms."""
 
 Ranks: TypeAlias = NDArray[np.uint32]
-"""Of the number in one place of each quad, how many smaller ones are in that place."""
+"""The rank of each quad's number in one place: how many smaller numbers are in that place."""
 
 
 class TermDictionary:

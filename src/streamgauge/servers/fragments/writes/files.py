@@ -87,7 +87,7 @@ def _line_parts(path: Path, syntax: ox.RdfFormat) -> Iterator[Sequence[Quad]]:
 
 
 def _blocks(file: IO[bytes]) -> Iterator[bytes]:
-    """What is in a file, some whole lines together; the last line ends too."""
+    """The bytes of a file in blocks of whole lines; the last line ends too."""
     rest = b""
     while block := file.read(_PART):
         end = block.rfind(b"\n") + 1

@@ -51,7 +51,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class PlaygroundResult:
-    """What a state gives; with ``troubles`` only as far as its parts can be read.
+    """The results of a state; with ``troubles`` only as far as its parts can be read.
 
     ``pairs`` are the reports of A and B side by side, without a B those of A alone. ``t0`` etc. are in the evaluations.
     """

@@ -144,7 +144,7 @@ class FragmentAddresses:
 
 
 def fragment_addresses(forms: Sequence[SearchForm], default: Term | None, longest: int) -> FragmentAddresses:
-    """Of the forms of a page, the one with most places and, if there is one, the one with bindings too."""
+    """Addresses by the form of a page with most places and, if there is one, by the form with bindings too."""
     plain = max(
         (form for form in forms if not {VALUES, SIZE} & form.names.keys()),
         key=lambda form: len(form.names),
@@ -266,7 +266,7 @@ class FragmentsSource:
         return self.pages.web.events(address, self.pages.reach, last)
 
     async def _addresses(self, pattern: QuadPattern, seeds: Sequence[Binding]) -> list[str]:
-        """Of the fragments to read, by requests; an old first page of the whole does to plan by, if there is one."""
+        """Addresses of the fragments to read, by requests; an old first page of the whole suffices for the plan."""
         whole = self._link(self.addresses.whole(pattern))
         narrow = restrictions(pattern, seeds)
         if self.addresses.largest is None and (not narrow or not all(narrow)):
