@@ -1,12 +1,16 @@
 """The suite of benchmarks: the page is that of the results, tables are kept with machine and commit, cases run."""
 
 import json
+import tomllib
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 import pytest
-from benchmarks import hostile, results, shapes, speed
+from benchmarks import engines, hostile, native_peers, results, shapes, speed
 from benchmarks.results import PAGE, RECORD, ResultTable, everything, page
+
+from streamgauge.engines import EngineUnavailableError
 
 
 def test_the_page_is_made_of_the_results():
@@ -115,3 +119,67 @@ def test_the_faults_of_a_shape_are_told_by_triples_and_of_a_product_by_rows_too(
     assert found.times(shapes.QueryShape("pairs", "", product=True)) == pytest.approx(2)
     steep = shapes.ShapeFigures(small, shapes.ShapeCost(1000, 9000, 0.0, 2.0), plain)
     assert steep.faults(shapes.QueryShape("pairs", "", product=True)) == ["over 20 times", "grows"]
+
+
+def test_the_quick_cases_of_engines_are_cases_and_have_every_goal():
+    known = {(case.name, case.engine, case.mode) for case in engines.cases(("pipe", "lines", "preload"), bool)}
+    live = {(name, "live", mode) for (name, _), modes in engines.QUICK.items() for mode in modes}
+    quick = {(name, peer, mode) for (name, peer), modes in engines.QUICK.items() for mode in modes if mode != "lines"}
+    assert quick | live <= known
+    assert {(goal.name, goal.peer, goal.mode) for goal in engines.GOALS} <= quick
+
+
+def test_a_peer_in_rust_is_asked_the_queries_that_it_knows():
+    assert [*engines.peers_of("average/big/5s/5s")] == ["csparql", "rspjs", "yasper", "spark"]
+    assert [*engines.peers_of("select/big/5s/1s")][-2:] == ["rsp-rs", "star"]
+    assert [*engines.peers_of("select/big/change")] == ["cqels"]
+
+
+def figures(**fields: object) -> engines.Figures:
+    one = engines.Figures("select/big/5s/5s", "csparql", "csparql-0.9.7", "pipe", 7, 30.0, 24.0, 4000, 6, 6, "right", 1)
+    return replace(one, **fields)  # type: ignore[arg-type]
+
+
+def test_a_goal_is_reached_in_its_mode_by_a_run_that_did_not_fail():
+    own = figures(engine="live", cpu=2.0, wall=4.0, rss=100)
+    assert engines.ratio_cells(figures(), own) == (
+        "15.0x", "6.0x", "40.0x",
+        "CPU at least 15x: reached; wall at least 8x: not reached; memory at least 30x: reached",
+    )  # fmt: skip
+    assert engines.ratio_cells(figures(mode="preload"), own)[-1] == "–"
+    assert ": reached" not in engines.ratio_cells(figures(failure="it ended"), own)[-1]
+
+
+def test_the_program_of_peers_is_named_by_its_sources(tmp_path: Path):
+    assert {file.name for file in native_peers.sources()} >= {"Cargo.toml", "Cargo.lock", "main.rs"}
+    file = tmp_path / "main.rs"
+    file.write_text("fn main() {}")
+    before = native_peers.digest([file])
+    file.write_text("fn main() { }")
+    assert native_peers.digest([file]) != before
+
+
+def test_crates_are_named_only_and_locked():
+    project = tomllib.loads((native_peers.PROJECT / "Cargo.toml").read_text())
+    locked = tomllib.loads((native_peers.PROJECT / "Cargo.lock").read_text())["package"]
+    versions = {each["name"]: each["version"] for each in locked}
+    for name, wanted in project["dependencies"].items():
+        assert isinstance(wanted, str) or not {"path", "git", "registry"} & wanted.keys(), name
+        version = wanted if isinstance(wanted, str) else wanted["version"]
+        assert versions[name].startswith(version.removeprefix("=")), name
+
+
+def test_peers_without_cargo_are_absent_with_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    native_peers.program.cache_clear()
+    with pytest.raises(EngineUnavailableError, match="peers in Rust need cargo"):
+        native_peers.command("star")
+
+
+def test_rsp_rs_is_built_without_rocksdb():
+    manifest = '[lib]\nname = "rsp_rs"\n[dependencies.oxigraph]\nversion = "0.5"\n'
+    assert tomllib.loads(native_peers.without_defaults(manifest))["dependencies"]["oxigraph"] == {
+        "version": "0.5", "default-features": False,
+    }  # fmt: skip
+    with pytest.raises(EngineUnavailableError, match="does not have the dependency oxigraph"):
+        native_peers.without_defaults("[dependencies]\n")

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from streamgauge.formats.files import overwrite, put_if_absent, stage
-from streamgauge.formats.run import write_run, write_verdict
-from streamgauge.formats.stream import write
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run, RunHeader
@@ -124,6 +122,9 @@ class JudgedRun:
 
     def keep(self, folder: Path) -> None:
         """Write the run folder whole, in the place of any that was there; OSError and RunError where it cannot be."""
+        from streamgauge.formats.run import write_run, write_verdict
+        from streamgauge.formats.stream import write
+
         folder.parent.mkdir(parents=True, exist_ok=True)
         with stage(folder) as place:
             write_run(place, self.run)
