@@ -88,7 +88,7 @@ def without_defaults(manifest: str) -> str:
 
 
 def _run(words: list[str], folder: Path) -> str:
-    """What a program of cargo printed; EngineUnavailableError with its last words."""
+    """The output of a program of cargo; EngineUnavailableError with its last words."""
     try:
         done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=LIMIT_S)
     except subprocess.TimeoutExpired as error:
