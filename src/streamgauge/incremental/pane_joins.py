@@ -30,7 +30,7 @@ from streamgauge.model.query import Window
 from streamgauge.model.terms import Term, Triple
 
 LEAST: Final = 200
-"""Triples of a pane, on average, from which on it is worth it: measured, both cost the same at about 150."""
+"""Triples of a pane, on average, from which on panes are joined. Chosen: a join has a cost of its own for each pane."""
 
 MOST: Final = 4
 """Patterns of one graph that are joined so, at most: more are followed, those that differ in conditions together."""

@@ -353,12 +353,12 @@ def counted(parts: Sequence[BGP], conditions: Iterable[Expression], needed: froz
     A worked example: ``SELECT ?r (COUNT(*) AS ?c) { ?s :in ?r . ?o :in ?r } GROUP BY ?r``. With n subjects in a room
     the join has n * n solutions. Both parts apart have one row for the room, n times, and so has their join.
     """
+    if len(parts) < 2:
+        return False
     within = [_all_of([part]) for part in parts]
-    read = [names for each in conditions if not any((names := expression_variables(each)) <= own for own in within)]
+    read = [names for names in map(expression_variables, conditions) if not any(names <= own for own in within)]
     asked = frozenset[Var]().union(map(Var, needed), *read)
-    return len(parts) > 1 and any(
-        own & asked <= frozenset[Var]().union(*within[:at], *within[at + 1 :]) for at, own in enumerate(within)
-    )
+    return any(own & asked <= frozenset[Var]().union(*within[:at], *within[at + 1 :]) for at, own in enumerate(within))
 
 
 def _pieces(parts: Sequence[BGP]) -> int:

@@ -10,6 +10,8 @@ from streamgauge.semantics.profiles import CQELS_1, RSPQL
 from tests.engines.foreign.given import AVERAGE, SELECT, asked, here, said, weather
 from tests.notation import STREAM, stream
 
+pytestmark = pytest.mark.server
+
 
 def test_every_match_is_a_row_once():
     here("cqels")

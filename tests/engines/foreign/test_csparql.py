@@ -15,6 +15,8 @@ from streamgauge.semantics.profiles import CSPARQL_097, CSPARQL_097_WALL
 from tests.engines.foreign.given import AVERAGE, SELECT, asked, here, said, weather
 from tests.notation import STREAM, stream
 
+pytestmark = pytest.mark.server
+
 
 @pytest.mark.parametrize(("head", "slide"), [(SELECT, 5), (SELECT, 1), (AVERAGE, 5), ("ASK", 5)])
 def test_every_window_is_right(head, slide):

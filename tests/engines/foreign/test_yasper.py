@@ -11,6 +11,8 @@ from streamgauge.semantics.profiles import CSPARQL_097, YASPER
 from tests.engines.foreign.given import AVERAGE, SELECT, asked, here, said, weather
 from tests.notation import STREAM
 
+pytestmark = pytest.mark.server
+
 
 @pytest.mark.parametrize("slide", [5, 2])
 def test_every_window_that_a_later_element_closes_is_right(slide):

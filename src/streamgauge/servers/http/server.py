@@ -456,8 +456,7 @@ class Serving(uvicorn.Server):
                 http=PatientHttpProtocol,
                 ws=PushingWebSocketProtocol,
                 ws_max_size=2**16,
-                proxy_headers=False,  # uvicorn believes X-Forwarded-* of every client on this machine
-                **(settings or {}),
+                **({"proxy_headers": False} | dict(settings or {})),  # else X-Forwarded-* of this machine are believed
             )
         )
         self._leave, self._say, self._alone = leave, say, alone

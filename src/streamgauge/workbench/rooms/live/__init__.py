@@ -30,7 +30,8 @@ from streamgauge.servers.queries.requests import QueryRegistration, RequestError
 from streamgauge.servers.queries.worker import RegisteredQuery
 from streamgauge.workbench.pages import page, read_form
 from streamgauge.workbench.rooms import Bench, Room
-from streamgauge.workbench.rooms.live.chart import LiveChart, chart, drawing, numeric_columns
+from streamgauge.workbench.rooms.live.chart import LiveChart, drawing, numeric_columns
+from streamgauge.workbench.rooms.live.chart import chart as live_chart
 from streamgauge.workbench.rooms.live.registrations import LIMITS, LiveRegistrations
 from streamgauge.workbench.rooms.live.rows import NumberedAnswer, columns, newest_rows, read_answers, shown_rows
 from streamgauge.workbench.terms import declared_prefixes, shown_time
@@ -236,7 +237,7 @@ class LiveRoom:
         known = self._registrations
         held, answers = known.held_at(running.name), read_answers(running.answers.kept())
         visible = answers if held is None else [each for each in answers if each.number <= held]
-        drawn = chart(visible, choice.get("show", ""), choice.get("by", ""))
+        drawn = live_chart(visible, choice.get("show", ""), choice.get("by", ""))
         return {
             "activity": known.activity(running.name),
             "held": None if held is None else running.answers.number - held,

@@ -23,7 +23,8 @@ from streamgauge.workbench.pages import HEADERS, page
 from streamgauge.workbench.rooms import Bench, Room
 from streamgauge.workbench.rooms.playground import examples, recordings, replies
 from streamgauge.workbench.rooms.playground.fields import CONTROLS, fields_of, in_words, profile_names, semantics_of
-from streamgauge.workbench.rooms.playground.result import PlaygroundResult, result
+from streamgauge.workbench.rooms.playground.result import PlaygroundResult
+from streamgauge.workbench.rooms.playground.result import result as result_of
 from streamgauge.workbench.rooms.playground.state import (
     MOST_BYTES,
     PlaygroundState,
@@ -102,7 +103,7 @@ class _Playground:
     async def _shown(
         self, request: Request, state: PlaygroundState, troubled: str | None, *, diagnose: bool = False
     ) -> Response:
-        found: PlaygroundResult = await self._alone(result, state)
+        found: PlaygroundResult = await self._alone(result_of, state)
         diagnosis = await self._alone(recordings.diagnosis, found) if diagnose and state.recording else None
         return await run_in_threadpool(_page, request, found, troubled, diagnosis)
 
@@ -112,12 +113,12 @@ class _Playground:
         With ``?brief`` they are those that the page's script needs.
         """
         state = await _state(request)
-        found = await self._alone(result, state)
+        found = await self._alone(result_of, state)
         return JSONResponse(await run_in_threadpool(_evaluated, request, found), headers=HEADERS)
 
     async def diagnose(self, request: Request) -> Response:
         """A state with a recording in; the diagnosis as sentences, and the page's part that draws it."""
-        found = await self._alone(result, await _state(request))
+        found = await self._alone(result_of, await _state(request))
         diagnosis = await self._alone(recordings.diagnosis, found)
         html = page(request, "playground-diagnosis.html.j2", "", diagnosis=diagnosis, found=found).body
         return JSONResponse({**diagnosis.as_json(), "html": bytes(html).decode()}, headers=HEADERS)
