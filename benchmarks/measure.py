@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -135,7 +135,11 @@ def cpu(pid: int | None = None, *, ended: bool = True) -> float:
 
 def resident(pid: int | None = None) -> float:
     """Resident memory (MB) of a process and all below it now."""
-    return sum(each.memory_info().rss for each in _tree(pid)) / 1e6
+    found = 0
+    for each in _tree(pid):
+        with suppress(psutil.NoSuchProcess):  # it ended meanwhile
+            found += each.memory_info().rss
+    return found / 1e6
 
 
 def free_port() -> int:

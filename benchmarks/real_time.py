@@ -118,7 +118,7 @@ def main() -> None:
     """Measure all modes and print their table."""
     given = options(__doc__, rate=500, seconds=40, warm=60, checkpoint=30)
     columns = ("query", "mode", "answers", "p50 ms", "p99 ms", "most ms", "over 100 ms", "CPU s", "load")
-    with ResultTable("real-time", columns) as table, tempfile.TemporaryDirectory() as root:
+    with ResultTable("real_time", columns) as table, tempfile.TemporaryDirectory() as root:
         kafka = Kafka(JARS, Path(root))
         kafka.start()
         try:
