@@ -28,7 +28,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 """A shell has its background jobs ignore Ctrl-C, and the programs that tests start and interrupt would inherit that."""
 
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+os.environ.setdefault(
+    "SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:-UseCodeCacheFlushing"
+)
 """Every JVM of the suite lives for minutes: code that its second compiler makes does not pay for the making."""
 
 SMALL_JOBS = {
@@ -40,7 +42,7 @@ SMALL_JOBS = {
 """Plans of the suite are run once, over few rows: generated code and plans made anew on the way cost more than they
 give. Programs that the suite starts have Spark's own settings."""
 
-YOUNG = "-Xms1g -Xmn640m"
+YOUNG = "-Xms2g -Xmn1200m -XX:SurvivorRatio=5 -XX:-UseAdaptiveSizePolicy -XX:ParallelGCThreads=1 -XX:MetaspaceSize=256m"
 """Plans are garbage when their test ends: where the heap has room for those of many tests, few of them are copied."""
 
 
@@ -50,7 +52,7 @@ def spark() -> Iterator[object]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_SUBMIT_OPTS", f"{os.environ['SPARK_SUBMIT_OPTS']} {YOUNG}")
-        spark = session("local[2]", memory="2g", shuffle=2, app="streamgauge-tests")
+        spark = session("local[2]", memory="3g", shuffle=2, app="streamgauge-tests")
     for key, value in SMALL_JOBS.items():
         spark.conf.set(key, value)
     yield spark

@@ -9,6 +9,7 @@ the rest to that: a quick test that starts a program or listens at a port fails,
 ``LONG_CPU`` is told.
 """
 
+import atexit
 import gc
 import platform
 import subprocess
@@ -34,6 +35,9 @@ SHARED: Final = ("spark", "kafka", "browser", "realtime")
 
 SESSIONS: Final = 1
 """Spark sessions, each on a worker of its own; a session costs 11 s of CPU to start and 20 s to warm up."""
+
+RARELY: Final = (100_000, 20, 100)
+"""Thresholds of the collection of garbage: at Python's own (700, 10, 10) it takes a tenth of the suite's CPU."""
 
 MARKS: Final = pytest.StashKey[set[str]]()
 """The names of a test's marks."""
@@ -74,6 +78,7 @@ def pytest_collection():
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(*RARELY)
         gc.enable()
 
 
@@ -95,8 +100,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_unconfigure() -> None:
-    """Libraries that count their objects find all of them at the end."""
-    gc.unfreeze()
+    """Libraries that count their objects find all of them at the end, after pytest has looked for garbage itself."""
+    atexit.register(gc.unfreeze)
 
 
 def group(item: pytest.Item) -> str:

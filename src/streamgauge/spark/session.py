@@ -359,6 +359,11 @@ def reach(master: str, seconds: float = 5.0) -> None:
 _SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    "spark.ui.retainedJobs": "20",  # for a page that nobody is shown, a thousand would be kept with their plans
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
+    "spark.sql.ui.retainedExecutions": "5",
+    "spark.streaming.ui.retainedBatches": "5",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # or every column costs calls to say where it was made
