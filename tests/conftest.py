@@ -16,7 +16,7 @@ pytest_plugins = ["tests.selection", "tests.durations"]
 # No phase `explain`, which traces: a traced function of CPython 3.11 may never get past a pending signal, and hangs.
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.target, Phase.shrink)
 settings.register_profile(
-    "test", deadline=None, suppress_health_check=list(HealthCheck), max_examples=25, phases=PHASES
+    "test", deadline=None, suppress_health_check=list(HealthCheck), max_examples=15, phases=PHASES
 )
 settings.register_profile("prove", parent=settings.get_profile("test"), max_examples=2000)
 settings.load_profile(os.environ.get("STREAMGAUGE_EXAMPLES", "test"))

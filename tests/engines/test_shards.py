@@ -163,7 +163,7 @@ def clocked(draw):
 
 
 @pytest.mark.slow
-@examples(50, prove=6000)
+@examples(20, prove=6000)
 @given(st.data())
 def test_shards_say_what_one_process_says(data):
     """Over the shapes that have a key and those that have none, every strategy, elements one by one or in columns."""
@@ -185,7 +185,7 @@ def test_shards_say_what_one_process_says(data):
 
 
 @pytest.mark.slow
-@examples(20, prove=4000)
+@examples(10, prove=4000)
 @given(st.data())
 def test_any_queries_over_shards_say_what_one_process_says(data):
     """Any query, windows and semantics, alone or several: whatever is planned for them."""
