@@ -16,7 +16,7 @@ pytest_plugins = ["tests.selection", "tests.durations"]
 # No phase `explain`, which traces: a traced function of CPython 3.11 may never get past a pending signal, and hangs.
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.target, Phase.shrink)
 settings.register_profile(
-    "test", deadline=None, suppress_health_check=list(HealthCheck), max_examples=25, phases=PHASES
+    "test", deadline=None, suppress_health_check=list(HealthCheck), max_examples=15, phases=PHASES
 )
 settings.register_profile("prove", parent=settings.get_profile("test"), max_examples=2000)
 settings.load_profile(os.environ.get("STREAMGAUGE_EXAMPLES", "test"))
@@ -42,7 +42,7 @@ SMALL_JOBS = {
 """Plans of the suite are run once, over few rows: generated code and plans made anew on the way cost more than they
 give. Programs that the suite starts have Spark's own settings."""
 
-YOUNG = "-Xms2g -Xmn1200m -XX:SurvivorRatio=5 -XX:-UseAdaptiveSizePolicy -XX:ParallelGCThreads=1 -XX:MetaspaceSize=256m"
+YOUNG = "-Xms1g -Xmn640m -XX:ParallelGCThreads=1 -XX:MetaspaceSize=256m"
 """Plans are garbage when their test ends: where the heap has room for those of many tests, few of them are copied."""
 
 
@@ -52,7 +52,7 @@ def spark() -> Iterator[object]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_SUBMIT_OPTS", f"{os.environ['SPARK_SUBMIT_OPTS']} {YOUNG}")
-        spark = session("local[2]", memory="3g", shuffle=2, app="streamgauge-tests")
+        spark = session("local[2]", memory="2g", shuffle=2, app="streamgauge-tests")
     for key, value in SMALL_JOBS.items():
         spark.conf.set(key, value)
     yield spark

@@ -3,8 +3,9 @@
 ``--durations-kept FILE`` writes a line of JSON per test, slowest first: ``test``, ``seconds`` (set-up and tear-down
 with it), ``cpu`` (seconds that its process and ended children computed), ``outcome``. A test over ``LONG`` seconds
 says why beside it: ``@pytest.mark.heavy("the reason")``; one that does not is told at the end. What it shares with
-others (a Spark session, a broker) is set up by whichever test is the first, and needs no reason there. The clock of a
-loaded machine fails no test.
+others (a Spark session, a broker) is set up by whichever test is the first, and needs no reason there; nor does the
+first test on a Spark session, whose JVM loads and compiles on the way what all others use. The clock of a loaded
+machine fails no test.
 
 A worker of pytest-xdist sends one report of a test that passes instead of three, with the times of the other two:
 thirteen thousand tests are mostly small, and a report costs as much as many of them.
@@ -59,9 +60,16 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
     item.user_properties.append(("cpu", round(computed() - item.stash[COMPUTED], 2)))
 
 
+WARM: Final = pytest.StashKey[bool]()
+"""Whether a test of this process has used its Spark session."""
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A reason goes along with the test's report, also from another process."""
+    if "spark" in getattr(item, "fixturenames", ()) and not item.config.stash.get(WARM, False):
+        item.config.stash[WARM] = True
+        item.user_properties.append(("warms", True))
     heavy = item.get_closest_marker("heavy")
     if heavy is not None:
         item.user_properties.append(("heavy", heavy.args[0] if heavy.args else ""))
@@ -97,6 +105,7 @@ class Durations:
         self._set_up: dict[str, float] = defaultdict(float)
         self._outcomes: dict[str, str] = {}
         self._reasons: dict[str, str] = {}
+        self._warming: set[str] = set()
         self._computed: dict[str, float] = {}
         self._cpu: dict[str, float] = {}
 
@@ -108,6 +117,7 @@ class Durations:
         if report.when == "call" or report.outcome != "passed":
             self._outcomes[report.nodeid] = report.outcome
         self._reasons |= [(report.nodeid, str(said)) for name, said in report.user_properties if name == "heavy"]
+        self._warming |= {report.nodeid for name, _ in report.user_properties if name == "warms"}
         self._computed |= [(report.nodeid, float(took)) for name, took in report.user_properties if name == "computed"]
         self._cpu |= [(report.nodeid, float(took)) for name, took in report.user_properties if name == "cpu"]
 
@@ -124,7 +134,7 @@ class Durations:
 
     def _line(self, test: str, seconds: float) -> str:
         reason = self._reasons.get(test)
-        long = seconds - self._set_up[test] > LONG
+        long = test not in self._warming and seconds - self._set_up[test] > LONG
         missing = "over 20 s without a reason: mark it `heavy` and say why" if long else ""
         return f"{seconds:6.1f} s  {test.partition('@')[0]}{f'  ({reason or missing})' if reason or missing else ''}"
 

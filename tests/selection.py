@@ -70,6 +70,17 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.xdist_group(shared or file))
 
 
+UNFREEZE: Final = gc.unfreeze
+
+
+def stay_frozen() -> None:
+    """Stands for ``gc.unfreeze`` once tests are collected.
+
+    A recorded run unfreezes all objects of its process at its end. Each later run, which begins with a full collection,
+    would go through all tests for 0.5 s of CPU.
+    """
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
     """Collected tests live as long as the process: no collection of garbage looks at them, now or later."""
@@ -78,6 +89,7 @@ def pytest_collection():
         return (yield)
     finally:
         gc.freeze()
+        gc.unfreeze = stay_frozen
         gc.set_threshold(*RARELY)
         gc.enable()
 
@@ -99,8 +111,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     return found
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Frames of a test on Spark that refer to each other end with it, or the JVM would keep all of their plans."""
+    if "spark" in item.stash[MARKS]:
+        gc.collect()
+
+
 def pytest_unconfigure() -> None:
     """Libraries that count their objects find all of them at the end, after pytest has looked for garbage itself."""
+    gc.unfreeze = UNFREEZE
     atexit.register(gc.unfreeze)
 
 

@@ -53,3 +53,10 @@ def test_what_is_shared_needs_no_reason():
     """The first 21 s set up what others use too."""
     assert "reason" not in kept(reports())._line("one", 23.5)
     assert "without a reason" in kept(reports())._line("one", 41.5)
+
+
+def test_the_first_on_a_spark_session_needs_no_reason():
+    """Its own part warms up the JVM for the others."""
+    warming = reports()
+    warming[-1].user_properties.append(("warms", True))
+    assert "reason" not in kept(told(warming))._line("one", 41.5)

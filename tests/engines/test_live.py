@@ -81,7 +81,7 @@ def together(reports):
 
 
 @pytest.mark.slow
-@examples(40, prove=2000)
+@examples(20, prove=2000)
 @given(st.data())
 def test_live_agrees_with_the_definition(data):
     """Over every report strategy, tick, R2S operator and kind of window, one or several, with GRAPH and timestamp()."""
@@ -94,7 +94,7 @@ def test_live_agrees_with_the_definition(data):
 
 
 @pytest.mark.slow
-@examples(25, prove=2000)
+@examples(12, prove=2000)
 @given(st.data())
 def test_several_queries_say_what_each_would_say_alone(data):
     """Queries over the same windows and others, under the same semantics and others, in one session."""

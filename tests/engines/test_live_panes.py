@@ -61,7 +61,7 @@ def elements(draw: st.DrawFn) -> list[StreamElement]:
 
 
 @pytest.mark.slow
-@examples(150, prove=3000)
+@examples(60, prove=3000)
 @given(st.data())
 def test_panes_say_what_the_definition_says(data):
     """Windows over four looks and more, of sizes that the slide divides or not, all borders and R2S operators."""

@@ -163,7 +163,7 @@ def clocked(draw):
 
 
 @pytest.mark.slow
-@examples(50, prove=6000)
+@examples(20, prove=6000)
 @given(st.data())
 def test_shards_say_what_one_process_says(data):
     """Over the shapes that have a key and those that have none, every strategy, elements one by one or in columns."""
@@ -185,7 +185,7 @@ def test_shards_say_what_one_process_says(data):
 
 
 @pytest.mark.slow
-@examples(20, prove=4000)
+@examples(10, prove=4000)
 @given(st.data())
 def test_any_queries_over_shards_say_what_one_process_says(data):
     """Any query, windows and semantics, alone or several: whatever is planned for them."""
@@ -319,7 +319,9 @@ PLAIN = "SELECT ?s ?o ?v { ?s <urn:p> ?o ; <urn:q> ?v }"
 @pytest.mark.slow
 @pytest.mark.heavy("each process loads this package")
 @pytest.mark.server
-@pytest.mark.parametrize("text", [PLAIN, PLAIN.replace("?s ?o ?v", "(COUNT(*) AS ?n)")])
+@pytest.mark.parametrize(
+    "text", [pytest.param(PLAIN, marks=pytest.mark.prove), PLAIN.replace("?s ?o ?v", "(COUNT(*) AS ?n)")]
+)
 def test_processes_say_what_one_says_and_end(text):
     asked_for = [(ContinuousQuery(parse_sparql(text), WINDOW), CSPARQL)]
     found: list = []

@@ -49,7 +49,7 @@ def read(reader: NTriplesReader, text: bytes):
 
 
 @pytest.mark.slow
-@examples(400, prove=20_000)
+@examples(150, prove=20_000)
 @given(st.lists(st.lists(LINES, max_size=4).map("".join), min_size=1, max_size=4), st.sampled_from([0, 3, 1000]))
 @example(['<urn:a> <urn:b> "x . y" .\n'], 1000)
 def test_a_text_gives_what_pyoxigraph_gives(texts, limit):

@@ -123,7 +123,7 @@ HISTORIES = st.lists(
 
 
 @pytest.mark.slow
-@examples(60, prove=6000)
+@examples(30, prove=6000)
 @given(
     st.sampled_from(QUERIES),
     st.sampled_from(CONDITIONS),

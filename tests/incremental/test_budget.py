@@ -3,7 +3,7 @@
 import gc
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.incremental.budget import TooMuchError, gc_young
@@ -11,6 +11,7 @@ from streamgauge.incremental.drivers.landmark import Landmark
 from streamgauge.query import parse_sparql
 from streamgauge.reasoning import read_rules
 from streamgauge.reasoning.closure import STATED, Closure
+from tests.examples import examples
 from tests.reasoning.ontology import AXIOMS, triples
 
 MOST = 5000
@@ -224,7 +225,7 @@ FACT = st.one_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@examples(60, prove=2000)
 @given(st.sets(st.sampled_from(AXIOMS), max_size=8), st.lists(FACT), st.lists(FACT), st.lists(FACT), st.integers(0, 6))
 def test_what_is_taken_back_leaves_no_trace(axioms, there, added, removed, most):
     rules = read_rules(triples("\n".join(sorted(axioms))))

@@ -58,7 +58,7 @@ def begun_in_turns(driver, asked, changes):
 
 
 @pytest.mark.slow
-@examples(100, prove=2000)
+@examples(40, prove=2000)
 @given(st.sampled_from(FORMS), st.sets(FACT, max_size=20), st.lists(CHANGE, max_size=8), st.integers(1, 12))
 def test_changes_between_turns_count_once(asked, there, changes, turn):
     driver, before = Landmark(), graphs.TURN

@@ -72,7 +72,7 @@ def test_a_variable_of_both_sides_is_of_neither():
 
 
 @pytest.mark.slow
-@examples(60, prove=6000)
+@examples(30, prove=6000)
 @given(
     st.sampled_from(QUERIES),
     st.sampled_from(CONDITIONS),

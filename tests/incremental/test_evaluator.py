@@ -67,7 +67,7 @@ OPERATORS = [
 @pytest.mark.slow
 @pytest.mark.parametrize("operators", OPERATORS, ids=lambda names: "+".join(sorted(names)) or "BGP")
 def test_every_change_gives_what_pyoxigraph_says(operators):
-    @examples(25 if operators == draw.OPERATORS else 12, prove=2000)
+    @examples(16 if operators == draw.OPERATORS else 8, prove=2000)
     @given(draw.queries(operators), histories())
     def check(form, history):
         assume(pyoxigraph_differs(form) is None)

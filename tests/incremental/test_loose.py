@@ -61,7 +61,7 @@ def defined(form: al.Select, triples: set[tuple[str, str, str]]) -> Counter[tupl
 
 
 @pytest.mark.slow
-@examples(40, prove=4000)
+@examples(15, prove=4000)
 @given(GROUPS, HISTORIES)
 def test_changes_are_those_of_the_definition(group, history):
     form = parse_sparql(f"SELECT * {{ ?x <urn:p> ?y . {group} }}")

@@ -46,7 +46,7 @@ PLAIN = [operators - {"EXISTS"} for operators in OPERATORS]
 @pytest.mark.slow
 @pytest.mark.parametrize("operators", PLAIN, ids=lambda names: "+".join(sorted(names)) or "BGP")
 def test_every_look_gives_what_pyoxigraph_says(operators):
-    @examples(12, prove=2000)
+    @examples(8, prove=2000)
     @given(draw.queries(operators), st.lists(draw.triples(max_size=12), min_size=1, max_size=4), LEASTS)
     def check(form, contents, least):
         assume(pyoxigraph_differs(form) is None)

@@ -91,7 +91,7 @@ CASES = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("operators", "features"), CASES, ids=lambda names: "+".join(sorted(names)))
 def test_every_change_gives_what_pyoxigraph_says(operators, features):
-    @examples(25 if features == wide.FEATURES else 10, prove=2000)
+    @examples(16 if features == wide.FEATURES else 7, prove=2000)
     @given(wide.widened(draw.queries(operators), frozenset(features)), histories())
     def check(form, history):
         holds(form, history)

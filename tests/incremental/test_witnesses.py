@@ -128,7 +128,7 @@ HISTORIES = st.lists(
 
 
 @pytest.mark.slow
-@examples(60, prove=6000)
+@examples(30, prove=6000)
 @given(st.sampled_from([*PARTED, *WHOLE, *COUNTED]), st.sampled_from(["DISTINCT ", ""]), HISTORIES)
 def test_changes_are_those_of_the_definition(text, distinct, history):
     form = parse_sparql(f"PREFIX : <urn:> SELECT {distinct}{text}")

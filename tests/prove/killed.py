@@ -1,5 +1,6 @@
 """`streamgauge run` killed, without a chance to clean up, once its folder has grown to a drawn number of files."""
 
+import json
 import random
 import subprocess
 import sys
@@ -27,7 +28,7 @@ file = "stream.parquet"
 file = "query.rq"
 [[engine]]
 name = "live"
-semantics = ["rspql", "cqels"]
+semantics = {semantics}
 [feed]
 advance_to = "20s"
 """
@@ -36,14 +37,16 @@ TEXT = " | ".join(f"{t}: s{t % 3} p o{t}." for t in range(0, 20_000, 500))
 
 @dataclass(frozen=True)
 class Killed:
-    """An experiment in a folder, two runs a repetition, done by a process of its own."""
+    """An experiment in a folder, a run for each semantics a repetition, done by a process of its own."""
 
     folder: Path
     repetitions: int
+    semantics: tuple[str, ...] = ("rspql", "cqels")
 
     def prepare(self) -> None:
         (self.folder / "query.rq").write_text(QUERY)
-        (self.folder / "killed.toml").write_text(EXPERIMENT.format(repetitions=self.repetitions))
+        text = EXPERIMENT.format(repetitions=self.repetitions, semantics=json.dumps(self.semantics))
+        (self.folder / "killed.toml").write_text(text)
         write(stream(TEXT), self.folder / "stream.parquet")
 
     @property
@@ -110,6 +113,6 @@ def kill_and_go_on(job: Killed, seed: int, kills: int) -> list[int]:
     assert code == 0, said
     done = job.whole()
     assert kept.items() <= done.items(), "a finished run was done again"
-    assert len(done) == 2 * job.repetitions
+    assert len(done) == len(job.semantics) * job.repetitions
     assert not list(job.out.glob(".live-*")), "something half-written is left"
     return points

@@ -96,14 +96,14 @@ readers = st.sampled_from((None, None, "sparql", *dialects())).map(any_reader)
 
 
 @pytest.mark.slow
-@examples(80, prove=4500)
+@examples(40, prove=4500)
 @given(broken(), readers)
 def test_broken_text(text: str, read: tuple[Callable[[str], object], ...]) -> None:
     parses_or_is_refused(text, read)
 
 
 @pytest.mark.slow
-@examples(80, prove=4500)
+@examples(40, prove=4500)
 @given(scratched(), readers)
 def test_scratched_text(text: str, read: tuple[Callable[[str], object], ...]) -> None:
     parses_or_is_refused(text, read)

@@ -83,7 +83,7 @@ def one_said_or_refused(query: ContinuousQuery, dialect: str) -> None:
 
 
 @pytest.mark.slow
-@examples(40, prove=1500)
+@examples(25, prove=1500)
 @given(continuous())
 def test_a_drawn_query(query: ContinuousQuery) -> None:
     said_or_refused(query)

@@ -143,7 +143,7 @@ drawn_chained = st.lists(st.sampled_from(CHAINED), max_size=8)
 
 
 @pytest.mark.slow
-@examples(25, prove=1000)
+@examples(12, prove=1000)
 @given(st.sets(st.sampled_from(TRANSITIVE), min_size=1), st.lists(st.tuples(drawn_chained, drawn_chained), max_size=5))
 def test_transitive_properties_edge_by_edge_equal_their_definition(axioms, changes):
     rules = read_rules(triples("\n".join(sorted(axioms))))

@@ -53,7 +53,7 @@ def compared(ontology, steps, seed, most=None, asked=1):
 @pytest.mark.slow
 @pytest.mark.parametrize("file", FIXTURES, ids=lambda file: file.stem)
 def test_a_fixture_closes_as_the_peer_closes_it(file):
-    compared(read(file), 120, seed=1, asked=20)
+    compared(read(file), 60, seed=1, asked=20)
 
 
 @pytest.mark.prove

@@ -259,28 +259,28 @@ GRAPHS = st.tuples(draw.triples(), draw.triples(6), draw.triples(6))
 
 
 @pytest.mark.slow
-@examples(suite=20, prove=5000)
+@examples(suite=10, prove=5000)
 @given(draw.queries(TRUSTED), GRAPHS, replacements(COMMON))
 def test_pyoxigraph_and_the_algebra_agree_over_common_literals(form, graphs, terms):
     agree(*replaced((form, graphs), terms))
 
 
 @pytest.mark.slow
-@examples(suite=20, prove=5000)
+@examples(suite=10, prove=5000)
 @given(draw.queries(TRUSTED), GRAPHS, replacements(LITERALS))
 def test_pyoxigraph_and_the_algebra_agree_over_all_kinds_of_literals(form, graphs, terms):
     agree(*replaced((form, graphs), terms))
 
 
 @pytest.mark.slow
-@examples(suite=20, prove=5000)
+@examples(suite=10, prove=5000)
 @given(wide.widened(draw.queries(draw.OPERATORS)), GRAPHS, replacements(COMMON))
 def test_pyoxigraph_and_the_algebra_agree_with_paths_graphs_functions_and_exists(form, graphs, terms):
     agree(*replaced((form, graphs), terms))
 
 
 @pytest.mark.slow
-@examples(suite=20, prove=5000)
+@examples(suite=10, prove=5000)
 @given(wide.constructs(draw.queries(draw.DEFAULT)), GRAPHS, replacements(COMMON))
 def test_pyoxigraph_and_the_algebra_agree_on_constructed_triples(form, graphs, terms):
     agree(*replaced((form, graphs), terms))

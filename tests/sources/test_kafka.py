@@ -65,16 +65,30 @@ def test_partitions_are_all_read(kafka):
     assert all(found.index(n) < found.index(n + 9) for n in range(81))
 
 
-def test_nothing_is_lost_nor_doubled_when_the_broker_is_killed(kafka, topic):
+@pytest.mark.heavy("a broker is killed and started")
+def test_nothing_is_lost_nor_doubled_when_the_broker_is_killed_and_who_does_not_wait_for_it_says_so(kafka, topic):
     source, sink = open_source(f"{topic}?group=g"), open_sink(topic)
     items, found = source.items(), []
     send(sink, map(element, range(200)))
     found += numbers(islice(items, 150))
     reader = Thread(target=lambda: found.extend(numbers(islice(items, 450))))
+    other = f"kafka://127.0.0.1:{kafka.port}/{kafka.topic()}"
+    hasty, brief = open_source(f"{other}?patience=300"), open_sink(f"{other}?wait=3000&buffer=5")
+    send(brief, [element(0)])
+    coming = hasty.items()
+    assert numbers([next(coming)]) == [0]
     reader.start()
     kafka.kill()
-    send(sink, map(element, range(200, 400)))
-    kafka.start()
+    try:
+        send(sink, map(element, range(200, 400)))
+        send(brief, map(element, range(1, 8)))
+        delivery = brief.close()
+        assert (delivery.sent, delivery.undelivered) == (1, 7)
+        with pytest.raises(SourceError, match="the brokers were away for more than 300 ms"):
+            next(coming)
+        hasty.close()
+    finally:
+        kafka.start()
     send(sink, map(element, range(400, 600)))
     assert sink.close() == Delivery(600, 0)
     reader.join(60)
@@ -93,24 +107,6 @@ def test_a_group_goes_on_where_it_was_left(topic):
     assert numbers(open_all(f"{topic}?group=g&until=end")) == [3, 4, 5, 6, 7, 8]  # 3 was not yet done with
     assert numbers(open_all(f"{topic}?group=g&until=end")) == []
     assert numbers(open_all(f"{topic}?group=other&until=end")) == []
-
-
-@pytest.mark.heavy("a broker is killed and started")
-def test_a_broker_that_stays_away_is_reported(kafka, topic):
-    source, sink = open_source(f"{topic}?patience=300"), open_sink(f"{topic}?wait=3000&buffer=5")
-    send(sink, [element(0)])
-    items = source.items()
-    assert numbers([next(items)]) == [0]
-    kafka.kill()
-    try:
-        send(sink, map(element, range(1, 8)))
-        delivery = sink.close()
-        assert (delivery.sent, delivery.undelivered) == (1, 7)
-        with pytest.raises(SourceError, match="the brokers were away for more than 300 ms"):
-            next(items)
-        source.close()
-    finally:
-        kafka.start()
 
 
 def test_bad_messages_are_named_by_partition_and_offset(topic):

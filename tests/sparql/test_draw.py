@@ -14,14 +14,14 @@ from tests.sparql.draw import OPERATORS, aggregated, queries, triples
 
 
 @pytest.mark.slow
-@examples(40, prove=2000)
+@examples(20, prove=2000)
 @given(queries(OPERATORS))
 def test_a_printed_query_parses_back_to_itself(query: al.Select) -> None:
     assert parse_sparql(sparql(query)) == query
 
 
 @pytest.mark.slow
-@examples(40, prove=2000)
+@examples(20, prove=2000)
 @given(queries(), triples())
 def test_a_printed_query_is_answered_with_its_columns(query: al.Select, data: tuple[Triple, ...]) -> None:
     store = ox.Store()

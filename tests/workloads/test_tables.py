@@ -32,7 +32,7 @@ def test_the_rows_are_those_of_the_expressions(plan, case):
 @pytest.mark.slow
 @pytest.mark.parametrize(("plan", "case"), EVERY, ids=NAMES)
 def test_the_rows_do_not_depend_on_the_blocks(plan, case, monkeypatch):
-    monkeypatch.setattr(plans, "BLOCK", 97)
+    monkeypatch.setattr(plans, "BLOCK", 97 if case.rows < 5000 else 997)
     assert digest(plan.table()) == case.digest
 
 

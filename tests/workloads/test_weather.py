@@ -298,7 +298,7 @@ def rising_pairs(values):
     ("tests", "seed", "stations", "rows"),
     [
         ("Experiment_1/csparql/ORACLE_small*", 1430236906, 50, above_50),
-        ("Experiment_1/csparql/ORACLE_medium*", 1430236906, 1000, above_50),
+        pytest.param("Experiment_1/csparql/ORACLE_medium*", 1430236906, 1000, above_50, marks=pytest.mark.prove),
         ("Experiment_4/csparql/ORACLE_non-gracious", 1430236808, 1, rising_pairs),
     ],
 )

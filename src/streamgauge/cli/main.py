@@ -3,10 +3,12 @@
 import gc
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
 from itertools import groupby
-from typing import Any, Final
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -110,10 +112,23 @@ def load(name: str) -> Any:
     """A command (or group) of the catalogue, its module imported."""
     app = _Registry(rich_markup_mode=None, add_completion=False)
     app.callback()(_nothing)
-    import_module(f"streamgauge.cli.{COMMANDS[name].module}").register(app)
+    with _without_collection():
+        import_module(f"streamgauge.cli.{COMMANDS[name].module}").register(app)
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)
     return group.commands[name]
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Nothing looks for garbage: imports leave none, and the search for some takes a tenth of a start."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class _Registry(typer.Typer):
@@ -157,10 +172,6 @@ app = typer.Typer(
 )
 
 
-_IMPORTED: Final = 20_000
-"""Objects made between two searches for garbage: imports leave none, and Python's own 700 take a tenth of a start."""
-
-
 def _version(value: bool) -> None:
     if value:
         typer.echo(f"streamgauge {__version__}")
@@ -176,7 +187,6 @@ def _options(
 
 def main() -> None:
     """Run the command line; every expected error is one sentence on standard error and exit code 2."""
-    gc.set_threshold(max(gc.get_threshold()[0], _IMPORTED), *gc.get_threshold()[1:])
     if ASKED in os.environ:
         answer_shells()
     try:

@@ -1,5 +1,6 @@
 """What computes for too long is stopped, and nothing else."""
 
+import gc
 import time
 from itertools import count
 from threading import Event, Lock, Thread
@@ -51,6 +52,43 @@ def test_each_step_has_its_own_time():
             computed(0.04)
 
 
+def test_collections_of_garbage_are_nobodys_computing():
+    """They look at the objects of all threads, and run in whichever makes the next one."""
+    others = [[each] for each in range(100_000)]
+    with DEADLINES.within(SHORT) as watched:
+        end = time.thread_time() + 4 * SHORT
+        while time.thread_time() < end:
+            gc.collect()
+    assert watched.stopped is None  # where other callbacks are told of collections, the exception is lost in one
+    assert watched.collected > 3 * SHORT
+    assert len(others) == 100_000
+
+
+def test_who_makes_garbage_is_stopped():
+    """Of what a thread does beside its own computing no more is left out than that takes."""
+
+    def litter():
+        for number in count():
+            made = [[each] for each in range(number % 5000)]
+            made.append(made)
+
+    with pytest.raises(DeadlineError), DEADLINES.within(SHORT):
+        litter()
+
+
+def test_a_collection_counts_to_the_step_it_runs_in():
+    watched = Watched(0, time.CLOCK_MONOTONIC, 1.0, None, steps=1)
+    watched.look(10.0, 0)
+    watched.collected = 0.8
+    assert watched.look(11.1, 0) is None  # 0.3 s of its own, and as much again
+    watched.collecting = 11.1
+    assert watched.look(15.0, 0) is None
+    watched.collecting, watched.steps = None, 2
+    assert watched.look(15.0, 0) is None
+    assert watched.look(15.9, 0) is None
+    assert watched.look(16.0, 0) is DeadlineError
+
+
 def test_only_the_thread_that_computes_is_stopped():
     outcomes = {}
 
@@ -97,8 +135,10 @@ def test_nobody_else_is_charged_with_what_a_stopped_one_has_taken():
         try:
             endless()
         finally:
-            computed(0.2)
-            stopped.set()
+            try:
+                computed(0.2)
+            finally:
+                stopped.set()
 
     calm = Thread(target=run, args=("calm", lambda: stopped.wait(60)))
     growing = Thread(target=run, args=("growing", grow))

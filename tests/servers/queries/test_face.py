@@ -173,7 +173,9 @@ def test_a_publisher_is_told_to_come_again(monkeypatch):
     queries = Queries(lambda name: stuck, ("stuck",), QueryLimits(waiting=1))
     ask = Client(queries)
     ask("POST", "/queries", content=select())
-    said = [ask("POST", f"/streams/{IN}", content=lines(time), headers=LINES) for time in range(3)]
+    said = [ask("POST", f"/streams/{IN}", content=lines(0), headers=LINES)]
+    assert stuck.begun.wait(WAIT)
+    said += [ask("POST", f"/streams/{IN}", content=lines(time), headers=LINES) for time in (1, 2)]
     assert [each.status_code for each in said] == [202, 202, 429]
     assert said[2].headers["retry-after"] == "1"
     stuck.go.set()

@@ -200,7 +200,7 @@ class Stuck:
     """An engine that does nothing until it is let go, then fails."""
 
     def __init__(self) -> None:
-        self.go = threading.Event()
+        self.begun, self.go = threading.Event(), threading.Event()
 
     def refuse(self, query, semantics):
         return None
@@ -209,6 +209,7 @@ class Stuck:
         return self
 
     def push(self, element):
+        self.begun.set()
         self.go.wait(WAIT)
         raise RuntimeError("out of luck")
 

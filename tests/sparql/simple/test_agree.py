@@ -25,7 +25,7 @@ from tests.sparql.simple.written import PREFIXES, rows, triples
 FOUND: dict[str, Mapping[str, Any]] = {
     case["name"]: case for case in tomllib.loads((Path(__file__).parent / "cases.toml").read_text("utf-8"))["case"]
 }
-IN_SUITE, TO_PROVE, PART = 500, 20_000, 100
+IN_SUITE, TO_PROVE, PART = 300, 20_000, 100
 MOST = 60
 """So many legal answers of a drawn query are looked through."""
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.formats.run import read_run, stream_path
@@ -25,6 +25,7 @@ from streamgauge.suites.sepbm import (
 )
 from streamgauge.suites.sepbm.recordings import RecordingError
 from streamgauge.suites.sepbm.runner import RunPlan, run
+from tests.examples import examples
 from tests.reasoning.naive import closure
 from tests.servers.broker.world import BASE, RULES
 from tests.suites.sepbm.small import NAMES, Small
@@ -76,7 +77,7 @@ def drawn_recordings(draw):
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
+@examples(8, prove=500)
 @given(drawn_recordings())
 def test_a_recording_comes_back(tmp_path_factory, recording):
     folder = tmp_path_factory.mktemp("recording")

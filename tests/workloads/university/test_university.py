@@ -36,10 +36,21 @@ def digest(triples):
     return sha256("".join(sorted({f"{s} {p} {o} .\n" for s, p, o in triples})).encode()).hexdigest()
 
 
+@pytest.fixture(scope="module")
+def plain(request):
+    """The statements of a number of universities, for the tests that follow each other."""
+    return request.param, statements(request.param)
+
+
+def sizes(*quick, prove):
+    return pytest.mark.parametrize("plain", [*quick, *(pytest.param(each, marks=pytest.mark.prove) for each in prove)],
+                                   indirect=True)  # fmt: skip
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("universities", [1, 2, *(pytest.param(size, marks=pytest.mark.prove) for size in (5, 10))])
-def test_the_published_data(universities):
-    found = statements(universities)
+@sizes(1, 2, prove=(5, 10))
+def test_the_published_data(plain):
+    universities, found = plain
     assert len(found) == WRITTEN[universities]
     assert digest(found) == HASHES[universities]
 
@@ -54,15 +65,18 @@ def test_the_reference_counts_are_those():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("universities", [2, pytest.param(10, marks=pytest.mark.prove)])
-def test_three_more_statements_for_each_person(universities):
-    found = set(statements(universities, names="own"))
-    plain = set(statements(universities))
-    people = {s for s, p, _ in plain if p == ub("emailAddress")}
-    assert len(found) == len(plain) + 3 * len(people) == EXTENDED[universities]
-    by = {name: {s: o for s, p, o in found if p == name} for name in map(foaf, ("firstName", "surname", "mbox"))}
+@sizes(2, prove=(10,))
+def test_three_more_statements_for_each_person(plain):
+    universities, there = plain
+    found, before = set(statements(universities, names="own")), set(there)
+    people = {s for s, p, _ in before if p == ub("emailAddress")}
+    assert len(found) == len(before) + 3 * len(people) == EXTENDED[universities]
+    by = {name: {} for name in (ub("name"), *map(foaf, ("firstName", "surname", "mbox")))}
+    for s, p, o in found:
+        if p in by:
+            by[p][s] = o
+    names = by.pop(ub("name"))
     assert all(values.keys() == people for values in by.values())
-    names = {s: o for s, p, o in found if p == ub("name")}
     for person in people:
         first, last = by[foaf("firstName")][person].strip('"'), by[foaf("surname")][person].strip('"')
         assert names[person] == f'"{first} {last}"'

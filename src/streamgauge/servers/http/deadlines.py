@@ -2,16 +2,19 @@
 
 CPython delivers it between two instructions of Python, so what runs within must be Python for the most part, calls into
 C that each end soon, and must leave nothing half done that others see. Time is CPU time of the thread: a machine under
-load stops nobody early.
+load stops nobody early. Collections of garbage run in whichever thread is due, over the objects of all threads: to a
+thread they count as much as its own computing at most.
 """
 
 import ctypes
+import gc
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from math import inf
 from operator import attrgetter
 from threading import Lock, Thread, get_ident
 from typing import Final
@@ -26,7 +29,7 @@ IDLE: Final = 25
 
 
 AGAIN_S: Final = 1.0
-"""After how long a thread that was stopped and goes on is stopped again: CPython drops what comes within a finaliser.
+"""After how much CPU a thread that was stopped and goes on is stopped again: CPython drops what comes in a finaliser.
 
 Releasing the objects of a thread that is stopped may take 0.1 s and more. An exception that came again meanwhile would
 come at the end of the block, where the thread says that it computes no more.
@@ -72,17 +75,34 @@ class Watched:
     seen: int = -1
     stopped: type[TooMuchError] | None = None
     """The error that it is stopped by, once it is."""
-    sent: float = 0.0
-    """When the thread was stopped last, by a clock that never goes back (s)."""
+    sent: float = -inf
+    """Its clock when it was stopped last (s)."""
     whole: bool = False
     """Whether what is done now is not to be stopped in its midst."""
+    collected: float = 0.0
+    """The seconds of its clock that collections of garbage took, and ``collecting`` when the one that runs began."""
+    collecting: float | None = None
+    spared: float = 0.0
+    """The seconds of collections before the step."""
+
+    def collect(self, phase: str) -> None:
+        """A collection of garbage begins (``start``) or ends in this thread."""
+        now = time.clock_gettime(self.clock)
+        if phase == "start":
+            self.collecting = now
+        elif self.collecting is not None:
+            self.collected += now - self.collecting
+            self.collecting = None
 
     def look(self, now: float, held: int) -> type[TooMuchError] | None:
         """The error that stops it, if something does."""
+        collecting = self.collecting
+        collected = self.collected + (0.0 if collecting is None else now - collecting)
         if self.seen != self.steps:
-            self.seen, self.began, self.held, self.charged = self.steps, now, held, 0.0
+            self.seen, self.began, self.held, self.charged, self.spared = self.steps, now, held, 0.0, collected
         self.looked = now
-        if now - self.began >= self.seconds:
+        took = now - self.began
+        if min(took, 2 * (took - (collected - self.spared))) >= self.seconds:
             return DeadlineError
         return GrowthError if self.growth is not None and held - self.held >= self.growth else None
 
@@ -154,6 +174,8 @@ class Deadlines:
             self._watched[watched.thread] = watched
             if not self._looking:
                 self._looking = True
+                if self._collect not in gc.callbacks:
+                    gc.callbacks.append(self._collect)
                 Thread(target=self._look, name="streamgauge-deadlines", daemon=True).start()
 
     def _forget(self, watched: Watched, before: Watched | None) -> None:
@@ -180,8 +202,15 @@ class Deadlines:
                 idle = 0 if self._watched else idle + 1
                 if idle > IDLE:
                     self._looking = False
+                    gc.callbacks.remove(self._collect)
                     return
                 self._stop()
+
+    def _collect(self, phase: str, _about: Mapping[str, int]) -> None:
+        """Tell a watched thread of a collection. No lock is taken: a thread may come here with any lock held."""
+        watched = self._watched.get(get_ident())
+        if watched is not None:
+            watched.collect(phase)
 
     def _begin_again(self) -> None:
         """A forked child has nobody who looks."""
@@ -226,7 +255,7 @@ def _clock(thread: int) -> int:
 
 def _stop(watched: Watched) -> None:
     """Stop a thread, and again when it goes on for ``AGAIN_S``."""
-    now = time.monotonic()
+    now = time.clock_gettime(watched.clock)
     if not watched.whole and now - watched.sent >= AGAIN_S:
         watched.sent = now
         _send(watched.thread, Interruption)

@@ -41,6 +41,9 @@ def _escaped(value: str) -> str:
 Clock: TypeAlias = Callable[[], float]
 GENERATIONS: Final = 3
 
+COUNTED_S: Final = 60.0
+"""For how long (s) a count of frozen objects is shown: to count them CPython goes through all of them."""
+
 
 class Pauses:
     """Counts and adds up collections, from ``begin`` until ``end``. While one runs all threads wait for it."""
@@ -48,6 +51,7 @@ class Pauses:
     def __init__(self, clock: Clock = perf_counter) -> None:
         self._clock, self._began = clock, 0.0
         self._count, self._sum, self._longest = [0] * GENERATIONS, [0.0] * GENERATIONS, [0.0] * GENERATIONS
+        self._frozen: tuple[float, int] | None = None
 
     def begin(self) -> None:
         """Count from now on; once however often this is called."""
@@ -81,10 +85,14 @@ class Pauses:
         yield Metric(name, "summary", about, values)
         longest = tuple(zip(labels, self._longest, strict=True))
         yield Metric(f"{name}_longest", "gauge", "The longest of these pauses.", longest)
-        frozen = float(gc.get_freeze_count())
-        yield Metric(
-            "streamgauge_gc_frozen_objects", "gauge", "Objects that it does not look at again.", (({}, frozen),)
-        )
+        about = "Objects that it does not look at again, counted at most once a minute."
+        yield Metric("streamgauge_gc_frozen_objects", "gauge", about, (({}, float(self._frozen_objects())),))
+
+    def _frozen_objects(self) -> int:
+        now = self._clock()
+        if self._frozen is None or now - self._frozen[0] >= COUNTED_S:
+            self._frozen = now, gc.get_freeze_count()
+        return self._frozen[1]
 
 
 PAUSES: Final = Pauses()
