@@ -66,6 +66,22 @@ def shared_data() -> Path:
     return data
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports of this process are whole but for the lines of their plots: each takes V8 0.05 s of CPU, two dozen a page.
+
+    For tests of commands that write a report on the way; tests/report, tests/browser and a page of docs/ look at plots.
+    """
+    from streamgauge.report import charts
+
+    def empty(chart: object, *, vl_version: str) -> str:
+        assert isinstance(chart, dict)
+        assert vl_version == charts.VERSION
+        return '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><g></g></svg>'
+
+    monkeypatch.setattr(charts.vl_convert, "vegalite_to_svg", empty)
+
+
 class Said(NamedTuple):
     """How a command ended, and what it printed."""
 
