@@ -73,7 +73,7 @@ def shared_data() -> Path:
 
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reports of this process are whole but for the lines of their plots: each takes V8 0.05 s of CPU, two dozen a page.
+    """Reports of this process are whole but for what plots show: V8 takes 0.05 s of CPU for each, two dozen a page.
 
     For tests of commands that write a report on the way; tests/report, tests/browser and a page of docs/ look at plots.
     """

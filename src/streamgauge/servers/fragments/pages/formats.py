@@ -139,22 +139,26 @@ def fragment_page(view: PageView) -> str:
     """A page of a fragment, with its form."""
     places, dataset, page = PLACES[view.dataset.shape], view.dataset, view.page
     first = (view.asked.number - 1) * view.size
-    return _templates().get_template("fragment.html").render(
-        base=view.base,
-        name=dataset.name,
-        address=dataset_address(view.base, dataset.name),
-        shape=dataset.shape,
-        places=[(place, _given(view, number)) for number, place in enumerate(places)],
-        total=page.total,
-        first=first + 1 if page.quads else 0,
-        last=first + len(page.quads),
-        until="" if page.until is None else _instant(page.until),
-        until_said="" if page.until is None else _spoken(page.until),
-        period=(dataset.period or 0) // 1000,
-        timed=view.then is None and len(page.quads) <= TIMED,
-        rows=Markup("".join(_rows(view, places))),
-        previous=view.address(view.previous),
-        next=view.address(view.next),
+    return (
+        _templates()
+        .get_template("fragment.html")
+        .render(
+            base=view.base,
+            name=dataset.name,
+            address=dataset_address(view.base, dataset.name),
+            shape=dataset.shape,
+            places=[(place, _given(view, number)) for number, place in enumerate(places)],
+            total=page.total,
+            first=first + 1 if page.quads else 0,
+            last=first + len(page.quads),
+            until="" if page.until is None else _instant(page.until),
+            until_said="" if page.until is None else _spoken(page.until),
+            period=(dataset.period or 0) // 1000,
+            timed=view.then is None and len(page.quads) <= TIMED,
+            rows=Markup("".join(_rows(view, places))),
+            previous=view.address(view.previous),
+            next=view.address(view.next),
+        )
     )
 
 
