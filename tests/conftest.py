@@ -5,10 +5,12 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import pytest
+from httpx._transports import default
 from hypothesis import HealthCheck, Phase, settings
 
 pytest_plugins = ["tests.selection", "tests.durations"]
@@ -20,6 +22,9 @@ settings.register_profile(
 )
 settings.register_profile("prove", parent=settings.get_profile("test"), max_examples=2000)
 settings.load_profile(os.environ.get("STREAMGAUGE_EXAMPLES", "test"))
+
+default.create_ssl_context = cache(default.create_ssl_context)  # type: ignore[attr-defined]
+"""Clients of httpx share their TLS context: each would read all authorities of the web anew, 40 ms of CPU."""
 
 SHARED = Path(os.environ.get("STREAMGAUGE_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 
@@ -66,6 +71,22 @@ def shared_data() -> Path:
     if not data.is_dir():
         pytest.skip("the reference data (shared/data) is not here: this check runs where it is")
     return data
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports of this process are whole but for what plots show: V8 takes 0.05 s of CPU for each, two dozen a page.
+
+    For tests of commands that write a report on the way; tests/report, tests/browser and a page of docs/ look at plots.
+    """
+    from streamgauge.report import charts
+
+    def empty(chart: object, *, vl_version: str) -> str:
+        assert isinstance(chart, dict)
+        assert vl_version == charts.VERSION
+        return '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><g></g></svg>'
+
+    monkeypatch.setattr(charts.vl_convert, "vegalite_to_svg", empty)
 
 
 class Said(NamedTuple):

@@ -78,7 +78,7 @@ def test_what_is_acknowledged_survives_a_kill_and_is_told_once(tmp_path):
         assert sorted(by_key.values()) == [((f"<urn:t:s{n}>",),) for n in range(1, 6)]
 
 
-def test_publish_and_subscribe_from_the_command_line(tmp_path, monkeypatch):
+def test_publish_and_subscribe_from_the_command_line(tmp_path, monkeypatch, command):
     (tmp_path / "tokens").write_text(f"{TOKEN}\n")
     (tmp_path / "q.rq").write_text("SELECT * { ?x a ?c }")
     (tmp_path / "g.ttl").write_text(student(1))
@@ -86,8 +86,8 @@ def test_publish_and_subscribe_from_the_command_line(tmp_path, monkeypatch):
     with broker("--token-file", tmp_path / "tokens") as (url, _):
         with Client(url, TOKEN) as client:
             client.create_channel("all", "SELECT * { ?x a ?c }")
-        published = run("publish", tmp_path / "g.ttl", "--at", url)
-        assert (published.returncode, published.stdout) == (0, f"{tmp_path / 'g.ttl'}: publication 1\n")
+        published = command("publish", tmp_path / "g.ttl", "--at", url)
+        assert (published.code, published.out) == (0, f"{tmp_path / 'g.ttl'}: publication 1\n")
         left = run("publish", "--delete", "--at", url, "--key", "k", text=student(1))
         assert left.stdout == "standard input: publication 2\n"
         shown = run("subscribe", "all", "--query", tmp_path / "q.rq", "--at", url, "--after", 0, "--limit", 2)
@@ -95,8 +95,8 @@ def test_publish_and_subscribe_from_the_command_line(tmp_path, monkeypatch):
         row = {"x": "<urn:t:s1>", "c": "<urn:t:Student>"}
         assert (came["added"], came["removed"], went["added"], went["removed"]) == ([row], [], [], [row])
         monkeypatch.setenv("STREAMGAUGE_TOKEN", "another-token-that-is-not-known")
-        refused = run("publish", tmp_path / "g.ttl", "--at", url)
-        assert (refused.returncode, "a token is needed" in refused.stderr) == (2, True)
+        refused = command("publish", tmp_path / "g.ttl", "--at", url)
+        assert (refused.code, "a token is needed" in refused.err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,14 @@ from pathlib import Path
 import pytest
 
 from tests.cli.pages.markdown import Block, page_blocks
-from tests.cli.pages.shell import ENDLESS, Shell
+from tests.cli.pages.shell import ENDLESS, OTHERS, Shell
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 PAGES = {page.name: page_blocks(page) for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
+DRAWN = "report.md"
+"""The page whose reports have their plots drawn."""
+
 PROGRAMS = ("curl", "node")
 """Programs of others that blocks call: where one is not here the page is skipped."""
 
@@ -54,7 +57,11 @@ def shell(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Shell]:
     if request.node.get_closest_marker("spark"):
         request.getfixturevalue("spark")
     (tmp_path / "reader").mkdir()
-    found = Shell(tmp_path / "reader", tmp_path, {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"})
+    environment = {
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "PYTEST_ADDOPTS": " ".join(f"-p no:{name}" for name in OTHERS),
+    }
+    found = Shell(tmp_path / "reader", tmp_path, environment)
     with (Path(tempfile.gettempdir()) / f"streamgauge-ports-{os.getuid()}").open("w") as ports:
         if "ports" in [mark.args[0] for mark in request.node.iter_markers("xdist_group")]:
             fcntl.flock(ports, fcntl.LOCK_EX)  # pages name the servers' own ports: two suites take turns
@@ -115,7 +122,9 @@ def assert_shown(block: Block, said: str) -> None:
 
 
 @pytest.mark.parametrize("name", [marked(name, proven=False) for name in RUN])
-def test_the_blocks_of_a_page(name, shell):
+def test_the_blocks_of_a_page(name, shell, request):
+    if name != DRAWN:
+        request.getfixturevalue("undrawn")
     read_page(name, shell, proven=False)
 
 

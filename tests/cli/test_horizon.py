@@ -53,6 +53,7 @@ def imported(here, command, reports, *more):
 
 
 @pytest.mark.server
+@pytest.mark.usefixtures("undrawn")
 def test_every_command_has_the_same_horizon(here, command):
     _, out, err = expect(command)
     reports = json.loads(out)

@@ -25,6 +25,7 @@ def test_what_is_written_has_comments_and_an_answer(tmp_path, monkeypatch, comma
 
 
 @pytest.mark.server
+@pytest.mark.usefixtures("undrawn")
 def test_what_is_written_is_judged_right(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     assert command("init", "mine")[0] == 0

@@ -97,7 +97,7 @@ QUERY = """REGISTER STREAM <urn:out> AS SELECT ?s FROM NAMED WINDOW <urn:w> ON <
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch, command):
+def here(tmp_path, monkeypatch, command, undrawn):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "e.toml").write_text(WEATHER)
     (tmp_path / "q.rq").write_text(QUERY)

@@ -51,7 +51,7 @@ def kept(tmp_path_factory):
 
 
 @pytest.fixture
-def done(kept, command):
+def done(kept, command, undrawn):
     """The experiment with one repetition in ``out``, always at the same place: each test has a copy to change."""
     folder = kept / "here"
     if not (kept / "untouched").exists():
@@ -69,6 +69,7 @@ def once(folder):
 
 
 @pytest.mark.server
+@pytest.mark.usefixtures("undrawn")
 def test_the_main_job(here, command):
     code, out, _ = command("run", here / "small.toml", "--out", here / "out", "--json")
     assert code == 0
@@ -127,6 +128,7 @@ def test_another_semantics_is_judged_without_touching_the_run(done, command):
 
 
 @pytest.mark.server
+@pytest.mark.usefixtures("undrawn")
 def test_an_engine_that_fails_has_its_own_exit_code(here, command):
     code, out, _ = command(
         "run", here / "small.toml", "--out", here / "out", "-D", "repetitions=1", "-D", "feed.pace=0.01",

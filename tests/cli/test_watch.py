@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import httpx
@@ -25,21 +24,30 @@ RUN = [sys.executable, "-m", "streamgauge.cli.main"]
 QUERY = "PREFIX t: <http://example.org/train#> SELECT ?id ?delay { ?id t:delay ?delay }"
 
 
-@contextmanager
-def served(folder):
-    """The address of a data set with one fact that ends in a minute, and one that does not."""
-    ends = (datetime.now(UTC) + timedelta(minutes=1)).isoformat(timespec="seconds").replace("+00:00", "Z")
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder for the files of the module's server."""
+    return tmp_path_factory.mktemp("served")
+
+
+@pytest.fixture(scope="module")
+def address(folder):
+    """The address of two data sets, each with one fact that ends in an hour, and one that does not."""
+    ends = (datetime.now(UTC) + timedelta(hours=1)).isoformat(timespec="seconds").replace("+00:00", "Z")
     t, stamp = "http://example.org/train#", "http://www.w3.org/2001/XMLSchema#dateTime"
-    (folder / "trains.nq").write_text(
+    text = (
         f'<{t}a> <{t}delay> "1" <{t}g> .\n<{t}g> <http://example.org/temporal#expiration> "{ends}"^^<{stamp}> .\n'
         f'<{t}b> <{t}delay> "2" .\n'
     )
+    files = [folder / "trains.nq", folder / "written.nq"]
+    for file in files:
+        file.write_text(text)
     (folder / "tokens").write_text("a-secret-of-the-tests\n")
-    words = [*RUN, "fragments", "serve", str(folder / "trains.nq"), "--port", "0"]
+    words = [*RUN, "fragments", "serve", *map(str, files), "--port", "0"]
     words += ["--token-file", str(folder / "tokens")]
     server = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
     try:
-        yield next(found[0] for line in server.stderr if (found := re.search(r"http://[0-9.:]+", line))) + "/trains"
+        yield next(found[0] for line in server.stderr if (found := re.search(r"http://[0-9.:]+", line)))
     finally:
         server.terminate()
         server.communicate(timeout=300)
@@ -51,9 +59,9 @@ def query(tmp_path):
     return str(tmp_path / "delays.rq")
 
 
-def test_json_lines_where_nobody_looks(tmp_path, query):
-    with served(tmp_path) as address:
-        done = subprocess.run([*RUN, "watch", query, address, "--once"], capture_output=True, timeout=300, check=True)
+def test_json_lines_where_nobody_looks(query, address):
+    words = [*RUN, "watch", query, f"{address}/trains", "--once"]
+    done = subprocess.run(words, capture_output=True, timeout=300, check=True)
     answer = decode_answer(done.stdout)
     assert answer.columns == ("id", "delay")
     assert {row[1] for row in answer.added} == {'"1"', '"2"'}
@@ -61,18 +69,17 @@ def test_json_lines_where_nobody_looks(tmp_path, query):
     assert done.stderr == b""
 
 
-def test_what_a_server_sends_is_shown_as_it_comes(tmp_path, query):
-    with served(tmp_path) as address:
-        words = [*RUN, "watch", query, address, "--push"]
-        watching = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        assert decode_answer(watching.stdout.readline()).added
-        assert b"listening" in watching.stderr.readline()
-        head = {"authorization": "Bearer a-secret-of-the-tests", "content-type": "text/turtle"}
-        new = '<http://example.org/train#c> <http://example.org/train#delay> "3" .'
-        httpx.post(address, content=new, headers=head).raise_for_status()
-        answer = decode_answer(watching.stdout.readline())
-        watching.send_signal(signal.SIGINT)
-        watching.communicate(timeout=300)
+def test_what_a_server_sends_is_shown_as_it_comes(query, address):
+    words = [*RUN, "watch", query, f"{address}/written", "--push"]
+    watching = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert decode_answer(watching.stdout.readline()).added
+    assert b"listening" in watching.stderr.readline()
+    head = {"authorization": "Bearer a-secret-of-the-tests", "content-type": "text/turtle"}
+    new = '<http://example.org/train#c> <http://example.org/train#delay> "3" .'
+    httpx.post(f"{address}/written", content=new, headers=head).raise_for_status()
+    answer = decode_answer(watching.stdout.readline())
+    watching.send_signal(signal.SIGINT)
+    watching.communicate(timeout=300)
     assert {row[1] for row in answer.added} == {'"3"'}
     assert not answer.removed
 
@@ -83,13 +90,12 @@ def test_push_with_a_plan_that_polls_is_refused(query, command):
     assert "leave one out" in " ".join(said.err.replace("│", " ").split())
 
 
-def test_control_c_leaves_in_order(tmp_path, query):
-    with served(tmp_path) as address:
-        words = [*RUN, "watch", query, address]
-        watching = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        assert decode_answer(watching.stdout.readline()).added
-        watching.send_signal(signal.SIGINT)
-        _, err = watching.communicate(timeout=300)
+def test_control_c_leaves_in_order(query, address):
+    words = [*RUN, "watch", query, f"{address}/trains"]
+    watching = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert decode_answer(watching.stdout.readline()).added
+    watching.send_signal(signal.SIGINT)
+    _, err = watching.communicate(timeout=300)
     assert (watching.returncode, err) == (130, b"")
 
 

@@ -1,12 +1,17 @@
 """A disk that fails to read: a library in C, loaded before the others, that gives EIO for a part of one file.
 
 ``FAILING_FILE`` is the path of the file, ``FAILING_FROM`` and ``FAILING_TO`` say which of its bytes cannot be read.
-Mapped pages are not read by calls: one that fails is a SIGBUS (``servers/durability``).
+Mapped pages are not read by calls: one that fails is a SIGBUS (``servers/durability``). The library asks for its
+environment at each call, so commands are forks of one program, ``FORKING``, that has imported them once.
 """
 
+import json
 import os
 import shutil
 import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -82,7 +87,55 @@ def library(folder: Path) -> Path:
     return made
 
 
-def surroundings(library: Path, file: Path, first: int, end: int) -> dict[str, str]:
-    """The environment of a program for which a file cannot be read from a byte to another."""
-    named = {"FAILING_FILE": str(file.resolve()), "FAILING_FROM": str(first), "FAILING_TO": str(end)}
-    return {**os.environ, "LD_PRELOAD": str(library), **named}
+FORKING: Final = """
+import json, os, sys
+import streamgauge.cli.broker, streamgauge.cli.fragments
+from streamgauge.cli.main import main
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    if not (child := os.fork()):
+        os.environ.update(asked["environment"])
+        os.chdir(asked["folder"])
+        for stream, file in enumerate((os.devnull, asked["out"], asked["err"])):
+            os.dup2(os.open(file, os.O_RDWR | os.O_CREAT), stream)
+        sys.argv = ["streamgauge", *asked["words"]]
+        main()
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+"""A program that does each command of its input, a line of JSON, in a process of its own, and prints the exit code."""
+
+
+class FailingPrograms:
+    """Commands in processes for which a part of a file cannot be read."""
+
+    def __init__(self, process: "subprocess.Popen[str]", folder: Path) -> None:
+        self._process, self._folder = process, folder
+
+    def run(self, file: Path, first: int, end: int, words: Sequence[str]) -> tuple[int, str, str]:
+        """A command beside a file that cannot be read from a byte to another: exit code, output, complaints."""
+        named = {"FAILING_FILE": str(file.resolve()), "FAILING_FROM": str(first), "FAILING_TO": str(end)}
+        out, err = self._folder / "out", self._folder / "err"
+        for each in (out, err):
+            each.unlink(missing_ok=True)
+        places = {"folder": str(file.parent), "out": str(out), "err": str(err)}
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"words": list(words), "environment": named, **places}) + "\n")
+        self._process.stdin.flush()
+        said = self._process.stdout.readline()
+        assert said, "the program that forks has ended"
+        return int(said), out.read_text(), err.read_text()
+
+
+@contextmanager
+def failing_programs(folder: Path) -> Iterator[FailingPrograms]:
+    """Commands under the library, which is compiled into a folder."""
+    with subprocess.Popen(
+        [sys.executable, "-c", FORKING],
+        env={**os.environ, "LD_PRELOAD": str(library(folder))},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield FailingPrograms(process, folder)

@@ -1,7 +1,5 @@
 """A disk that reports an error while a journal or a store is read: one sentence that names the disk, and no more."""
 
-import subprocess
-import sys
 from contextlib import closing
 
 import pytest
@@ -9,19 +7,19 @@ import pytest
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.servers.fragments.store.disk import DiskStore
 from tests.servers.broker.world import BASE, broker, fact
-from tests.servers.failing_reads import compiler, library, surroundings
+from tests.servers.failing_reads import compiler, failing_programs
 from tests.servers.fragments.store.changing import step
 from tests.servers.fragments.store.opened import ALL
 
 pytestmark = [pytest.mark.server, pytest.mark.skipif(compiler() is None, reason="no C compiler: cc is not there")]
 
 FACTS = len(BASE) + 1000
-PROGRAM = [sys.executable, "-c", "from streamgauge.cli.main import main; main()"]
 
 
 @pytest.fixture(scope="module")
 def failing(tmp_path_factory):
-    return library(tmp_path_factory.mktemp("library"))
+    with failing_programs(tmp_path_factory.mktemp("library")) as programs:
+        yield programs
 
 
 @pytest.fixture(scope="module")
@@ -40,17 +38,9 @@ def kept(tmp_path_factory):
 
 def run(failing, file, first, end, *words):
     """The exit code and all that a command says where a file cannot be read from a byte to another."""
-    done = subprocess.run(
-        [*PROGRAM, *words],
-        env=surroundings(failing, file, first, end),
-        cwd=file.parent,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return done.returncode, done.stdout + done.stderr
+    code, out, err = failing.run(file, first, end, words)
+    assert "Traceback" not in err, err
+    return code, out + err
 
 
 @pytest.mark.parametrize(

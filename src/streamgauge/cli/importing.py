@@ -22,10 +22,10 @@ from streamgauge.cli.options import (
     values,
 )
 from streamgauge.cli.terminal import telling
+from streamgauge.formats.files import read_text
 from streamgauge.harness.importing import AnswerTimes, ImportRequest, import_runs
 from streamgauge.semantics.profiles import profile
 from streamgauge.sources.named import named_source
-from streamgauge.suites.experiments.plan import read_text
 
 
 def register(app: typer.Typer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -95,6 +96,18 @@ def _read(value: str, option: str | None) -> int:
         return duration(value)
     except ValueError as error:
         raise typer.BadParameter(f"{value!r}: {error}", param_hint=option) from error
+
+
+def filled(file: str, define: Sequence[str]) -> str:
+    """The query of a file (``-`` for standard input), its parameters filled in from ``NAME=VALUE``; MistakeError."""
+    from streamgauge.formats.files import read_text
+    from streamgauge.query import QueryError, fill
+
+    template = sys.stdin.read() if file == "-" else read_text(Path(file))
+    try:
+        return fill(template, values(define))
+    except ValueError as error:
+        raise MistakeError(f"{file}, {error}" if isinstance(error, QueryError) else f"{file}: {error}") from error
 
 
 def tell_unit(value: str, option: str | None) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +22,7 @@ from streamgauge.cli.options import (
     TimeZone,
     checked_duration,
     engine_names,
+    filled,
     instant,
     naming,
     one_named,
@@ -29,7 +30,6 @@ from streamgauge.cli.options import (
     own_reading,
     semantics_names,
     tell_notes,
-    values,
 )
 from streamgauge.engines import EngineUnavailableError
 from streamgauge.formats.pipe import PipeError
@@ -38,11 +38,10 @@ from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import counted
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import Term
-from streamgauge.query import QueryError, detect, fill
+from streamgauge.query import detect
 from streamgauge.query.traversal import constant_predicates
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.sources import Delivery, Sink, open_sink
-from streamgauge.suites.experiments.plan import read_text
 from streamgauge.watching import Options, Watch, WatchError, watch
 from streamgauge.watching.watches import LOOKED_AT, End
 from streamgauge.workloads.parameters import duration
@@ -131,15 +130,6 @@ def _advised(text: str) -> Iterator[None]:
             f"{error}. Without it, `--engine live --semantics {semantics}` answers this query; `streamgauge translate` "
             "writes it for another engine"
         ) from error
-
-
-def filled(file: str, define: Sequence[str]) -> str:
-    """The query of a file (``-`` for standard input), its parameters filled in from ``NAME=VALUE``."""
-    template = sys.stdin.read() if file == "-" else read_text(Path(file))
-    try:
-        return fill(template, values(define))
-    except ValueError as error:
-        raise WatchError(f"{file}, {error}" if isinstance(error, QueryError) else f"{file}: {error}") from error
 
 
 def _print(answers: Watch[Answer], tell: Tell, limit: int | None) -> Exit | int:

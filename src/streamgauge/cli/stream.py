@@ -24,12 +24,12 @@ from streamgauge.cli.options import (
     values,
 )
 from streamgauge.cli.spark import spark
+from streamgauge.formats.files import read_text
 from streamgauge.model.phrases import counted
 from streamgauge.model.semantics import Counting, Origin, Semantics
 from streamgauge.oracle.expected.reports import beside
 from streamgauge.query import detect, fill, parse
 from streamgauge.semantics.profiles import profile
-from streamgauge.suites.experiments.plan import read_text
 from streamgauge.workloads.parameters import duration
 
 if TYPE_CHECKING:

@@ -78,7 +78,7 @@ def subscribe(
     """
     from streamgauge.cli.answers import LiveChannel, NotificationLines, prefixes
     from streamgauge.cli.options import seconds
-    from streamgauge.suites.experiments.plan import read_text
+    from streamgauge.formats.files import read_text
 
     away = seconds(patience, "--patience")
     live = sys.stdout.isatty() and not as_json

@@ -9,8 +9,8 @@ import typer
 
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.options import AsJson, Parameters, dialect_names, one_of, tell_notes, values
+from streamgauge.formats.files import read_text
 from streamgauge.query import QueryError, detect, fill, parse, print_query
-from streamgauge.suites.experiments.plan import read_text
 
 
 def register(app: typer.Typer) -> None:

@@ -12,8 +12,7 @@ import typer
 
 from streamgauge.cli.answers import LiveTable, prefixes, row_key, timed
 from streamgauge.cli.exits import Exit
-from streamgauge.cli.options import Parameters, chosen, milliseconds, naming
-from streamgauge.cli.query import filled
+from streamgauge.cli.options import Parameters, chosen, filled, milliseconds, naming
 from streamgauge.formats.lines import encode_answer
 from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-import psutil
-
 from streamgauge.model.mistake import MistakeError, obstacle
 
 _TAKEN = frozenset((errno.ENOTEMPTY, errno.EEXIST))
@@ -41,6 +39,8 @@ def stage(target: Path) -> Iterator[Path]:
     """
     made_folder(target.parent)
     for left in target.parent.glob(f".{target.name}.{_HOST}.*"):
+        import psutil  # late: nothing is left behind but by a kill
+
         process = left.name.removeprefix(f".{target.name}.{_HOST}.").split(".")[0]
         if process.isdecimal() and not psutil.pid_exists(int(process)):
             _remove(left)

@@ -138,9 +138,12 @@ def _nothing(
 
 
 def refuse(form: al.QueryForm, names: Sequence[Term] = (), ranked: bool = False) -> str | None:
-    """The sentence that names what of the query is not kept incrementally, ``None`` when all is; as OperatorTree."""
+    """The sentence that names what of the query is not kept incrementally, ``None`` when all is; as OperatorTree.
+
+    The operators are built over leaves that nothing feeds: no joins are compiled for the answer.
+    """
     try:
-        Evaluator(form, names=names, ranked=ranked)
+        OperatorTree(form, names, EmptyAggregate.SPARQL, WindowJoins().leaf, ranked=ranked)
     except UnsupportedError as error:
         return f"the incremental evaluator does not do {error}"
     return None

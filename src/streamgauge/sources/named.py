@@ -7,7 +7,6 @@ from heapq import merge
 from pathlib import Path
 
 from streamgauge.formats.lines import Advance, Input
-from streamgauge.formats.stream import write
 from streamgauge.formats.streams import Reading
 from streamgauge.model.element import StreamElement
 from streamgauge.sources import open_source
@@ -135,6 +134,8 @@ def stream_table(
     """
     if not always and len(sources) == 1 and (table := sources[0].table) is not None:
         return table, None
+    from streamgauge.formats.stream import write  # Arrow, which nobody needs who watches a stream
+
     told: list[int] = []
     write(recorded(sources, streams, reading, told.append), folder / "part-0.parquet")
     return folder, max(told, default=None)

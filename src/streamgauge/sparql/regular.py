@@ -16,7 +16,6 @@ from functools import lru_cache
 from typing import Any, Final
 
 import re2
-import regex
 
 _END: Final = r"$(?!\n\Z)"
 _LINE: Final = r"(?<!\n\Z)^"
@@ -202,6 +201,8 @@ def _compiled(text: str, flags: str) -> Any:
         return re2.compile(f"(?{inline}){near}" if inline else near, options)
     except re2.error:
         pass
+    import regex  # late: few patterns are not RE2's
+
     try:
         return _Limited(regex.compile(f"(?{inline}){source}" if inline else source))
     except (regex.error, OverflowError) as error:

@@ -35,6 +35,9 @@ BOUNDED: Final = re.compile(r"--(?:once|limit|feed-for|path)\b")
 TALKS: Final = re.compile(r"streamgauge (?:watch|subscribe)\b")
 """Of these those that print answers."""
 
+OTHERS: Final = ("anyio", "hypothesispytest", "randomly", "schemathesis", "xdist")
+"""Plugins of pytest that the suite has and a reader has not; they take longer to load than the tests of a page."""
+
 READY_S: Final = 60.0
 LONG_S: Final = 600.0
 

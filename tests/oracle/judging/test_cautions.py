@@ -96,6 +96,7 @@ def test_right_for_nothing_says_so_too(tmp_path, command):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 def test_explain_and_the_page_say_it_first(tmp_path, command):
     run = folder(tmp_path, HEAD % STREAM + "{ WINDOW <urn:w> { ?s <urn:pp> ?o } }")
     command("check", run)

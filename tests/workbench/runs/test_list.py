@@ -113,6 +113,7 @@ def test_runs_are_found_at_any_depth_and_experiments_by_their_tables(runs):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 def test_the_page_of_a_run_leads_to_its_report(client):
     page = client.get("/runs/run/runs/hot/wrong").text
     assert 'href="/runs/report/runs/hot/wrong"' in page

@@ -147,7 +147,7 @@ def load_parsers() -> None:
 
     An import that is stopped in its midst would leave half a module.
     """
-    form = parse_sparql("SELECT * { ?s ?p ?o FILTER REGEX(?o, '^(a|b+)+c') }")
+    form = parse_sparql("SELECT * { ?s ?p ?o FILTER (REGEX(?o, '^(a|b+)+c') || REGEX(?o, '(a)\\\\1')) }")
     refused_patterns(form)
 
 

@@ -8,12 +8,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
-from typing import Final
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, quote_plus
 
 import pyoxigraph as ox
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from streamgauge.model.algebra import Var
@@ -32,6 +31,9 @@ from streamgauge.servers.fragments.pages.metadata import (
     triples_text,
 )
 from streamgauge.servers.http.replies import style
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 @dataclass(slots=True)
@@ -121,35 +123,42 @@ TIMED: Final = 200
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'self'; base-uri 'none'"
 """The Content-Security-Policy of these pages."""
 
-_TEMPLATES = Environment(
-    loader=PackageLoader("streamgauge.servers.fragments.pages", "."),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-)
-_TEMPLATES.globals["style"] = Markup(style())
+
+@cache
+def _templates() -> "Environment":
+    """The pages for people; a server that no browser asks does not import their library."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    loader = PackageLoader("streamgauge.servers.fragments.pages", ".")
+    found = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    found.globals["style"] = Markup(style())
+    return found
 
 
 def fragment_page(view: PageView) -> str:
     """A page of a fragment, with its form."""
     places, dataset, page = PLACES[view.dataset.shape], view.dataset, view.page
     first = (view.asked.number - 1) * view.size
-    return _TEMPLATES.get_template("fragment.html").render(
-        base=view.base,
-        name=dataset.name,
-        address=dataset_address(view.base, dataset.name),
-        shape=dataset.shape,
-        places=[(place, _given(view, number)) for number, place in enumerate(places)],
-        total=page.total,
-        first=first + 1 if page.quads else 0,
-        last=first + len(page.quads),
-        until="" if page.until is None else _instant(page.until),
-        until_said="" if page.until is None else _spoken(page.until),
-        period=(dataset.period or 0) // 1000,
-        timed=view.then is None and len(page.quads) <= TIMED,
-        rows=Markup("".join(_rows(view, places))),
-        previous=view.address(view.previous),
-        next=view.address(view.next),
+    return (
+        _templates()
+        .get_template("fragment.html")
+        .render(
+            base=view.base,
+            name=dataset.name,
+            address=dataset_address(view.base, dataset.name),
+            shape=dataset.shape,
+            places=[(place, _given(view, number)) for number, place in enumerate(places)],
+            total=page.total,
+            first=first + 1 if page.quads else 0,
+            last=first + len(page.quads),
+            until="" if page.until is None else _instant(page.until),
+            until_said="" if page.until is None else _spoken(page.until),
+            period=(dataset.period or 0) // 1000,
+            timed=view.then is None and len(page.quads) <= TIMED,
+            rows=Markup("".join(_rows(view, places))),
+            previous=view.address(view.previous),
+            next=view.address(view.next),
+        )
     )
 
 
@@ -200,7 +209,7 @@ def index_page(base: str, datasets: Sequence[DataSet]) -> str:
     rows: list[Mapping[str, object]] = [
         {"name": each.name, "address": f"{base}/{quote(each.name)}", "size": each.size} for each in datasets
     ]
-    return _TEMPLATES.get_template("index.html").render(datasets=rows)
+    return _templates().get_template("index.html").render(datasets=rows)
 
 
 def _given(view: PageView, place: int) -> str:
