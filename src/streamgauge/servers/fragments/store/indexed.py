@@ -16,12 +16,12 @@ from streamgauge.servers.fragments.store import (
     Keep,
     KeyedChange,
     KeyValueStore,
-    MemoryKeyValues,
     QuadChanges,
     SortedIndex,
     StoreDraft,
 )
 from streamgauge.servers.fragments.store.history import BY_END, BY_KEY, ChangeLog, EndTimes, PastRuns
+from streamgauge.servers.fragments.store.memory import MemoryKeyValues
 from streamgauge.servers.fragments.store.quad_keys import (
     INDEX_ORDERS,
     KEY,
