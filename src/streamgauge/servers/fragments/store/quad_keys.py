@@ -140,7 +140,7 @@ class MetHashes:
         """Which of these hashes seem to be among those of earlier calls; they are from now on."""
         bits = hashes & (_MET_BITS - 1)
         places, masks = bits >> 3, (1 << (bits & 7)).astype(np.uint8)
-        again = (self._bits[places] & masks) != 0
+        again: NDArray[np.bool_] = (self._bits[places] & masks) != 0
         np.bitwise_or.at(self._bits, places, masks)
         return again
 
