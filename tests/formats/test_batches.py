@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.formats.batches import END, FEW, SCHEMA, BatchWriter, ElementBatch, read_batches
+from streamgauge.formats.batches import END, FEW, SCHEMA, BatchWriter, ColumnTerms, ElementBatch, read_batches
 from streamgauge.formats.lines import Advance, LineError
 from streamgauge.formats.stream import StoredStream, to_table
 from streamgauge.model.element import StreamElement
@@ -69,6 +69,31 @@ def test_a_stored_stream_goes_over_in_columns(count, rows):
     assert all(isinstance(each, ElementBatch) for each in pieces)
     data = b"".join([writer.encode_batch(each) for each in pieces]) + writer.end()
     assert [one for batch in read(data) for one in texts(batch)] == stream
+
+
+TEXTS = st.text("abc", max_size=2)
+
+
+@st.composite
+def columns(draw):
+    """Columns of one length, their dictionaries with texts twice and with others than those that occur."""
+    length = draw(st.integers(0, 9))
+    found = []
+    for _ in range(draw(st.integers(1, 3))):
+        texts_ = draw(st.lists(TEXTS, min_size=1, max_size=6))
+        indices = draw(st.lists(st.integers(0, len(texts_) - 1), min_size=length, max_size=length))
+        found.append(pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), pa.array(texts_)))
+    return found
+
+
+@given(st.lists(st.tuples(columns(), TEXTS), max_size=4))
+def test_terms_of_columns_are_numbered_once_and_only_those_that_occur(parts):
+    numbers, met = ColumnTerms(), set()
+    for given_, also in parts:
+        found = numbers.of(given_, also)
+        assert [[numbers.terms[number] for number in column] for column in found] == [c.to_pylist() for c in given_]
+        met |= {also, *(text for column in given_ for text in column.to_pylist())}
+        assert sorted(numbers.terms) == sorted(met)
 
 
 def test_terms_are_sent_once_and_nothing_behind_the_end_is_read():

@@ -52,6 +52,22 @@ def test_a_file_holds_the_same_elements(tmp_path_factory, elements):
     assert pq.read_table(path).select(columns).equals(stream.to_table(elements))
 
 
+@given(streams(), st.integers(1, 7), st.booleans())
+def test_row_groups_do_not_matter(tmp_path_factory, elements, rows, encoded):
+    """Nor whether a row group has its distinct texts in a dictionary."""
+    path = tmp_path_factory.mktemp("stream") / "stream.parquet"
+    pq.write_table(stream.to_table(elements), path, row_group_size=rows, use_dictionary=encoded)
+    assert list(stream.elements(path)) == elements
+    assert [each.sequence for each in stream.read_written(path)] == [each.sequence for each in elements]
+
+
+def test_a_text_that_a_dictionary_lacks_is_a_null():
+    table = stream.to_table(some(2))
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, 0], pa.int32()), pa.array(["<a>", None]))
+    with pytest.raises(stream.StreamError, match="column subject has 1 nulls"):
+        list(stream.elements(table.set_column(4, "subject", column)))
+
+
 def some(count=4):
     return [
         StreamElement("http://s", 10 * n, n, (("<a>", "<b>", f"<{n}>"), ("<a>", "<b>", "<c>"))) for n in range(count)

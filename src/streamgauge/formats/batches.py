@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamgauge.formats.lines import Advance, Input, LineError
 from streamgauge.model.element import StreamElement
@@ -71,6 +72,50 @@ class NumberedTerms(defaultdict[Term, int]):
         begin = len(self)
         self.update(zip(terms, range(begin, begin + len(terms)), strict=True))
         self.default_factory = count(len(self)).__next__
+
+
+class ColumnTerms:
+    """The numbers of the terms in columns, given as the columns come; ``terms`` has them in this order.
+
+    The columns are dictionaries, which share what terms they may. With a, b known as 0, 1 and the columns c b c and
+    a a d, the distinct terms are c, b, a, d: b and a are among the known ones, c and d become 2 and 3, and the columns
+    are 2 1 2 and 0 0 3. No term is looked at in Python but to put those that are new into the list.
+    """
+
+    def __init__(self) -> None:
+        self.terms: list[Term] = []
+        self._known = pa.array([], pa.string())
+
+    def of(self, columns: Sequence[pa.DictionaryArray], also: Term) -> list[Numbers]:
+        """The numbers in each column, of the same length each; ``also`` a term that is in none gets a number."""
+        used = [_used(column) for column in columns]
+        texts = [pa.array([also], pa.string()), *(terms for terms, _ in used)]
+        encoded = pa.concat_arrays(texts).dictionary_encode()
+        numbers = self._numbers(encoded.dictionary)[encoded.indices.to_numpy()]
+        parts = np.split(numbers, np.cumsum([len(each) for each in texts]))[1:-1]
+        return [part[indices] for part, (_, indices) in zip(parts, used, strict=True)]
+
+    def _numbers(self, distinct: pa.StringArray) -> Numbers:
+        """The numbers of distinct terms, those that are new numbered on."""
+        found = pc.index_in(distinct, value_set=self._known)
+        fresh = found.is_null().to_numpy(zero_copy_only=False)
+        numbers: Numbers = found.fill_null(0).to_numpy().copy()
+        numbers[fresh] = np.arange(len(self.terms), len(self.terms) + int(fresh.sum()), dtype=np.int32)
+        came = distinct.filter(pa.array(fresh))
+        self._known = pa.concat_arrays([self._known, came])
+        self.terms.extend(came.to_pylist())
+        return numbers
+
+
+def _used(column: pa.DictionaryArray) -> tuple[pa.StringArray, Numbers]:
+    """The terms of a column's dictionary that occur in the column, and the place of each row's term among them."""
+    indices: Numbers = column.indices.to_numpy()
+    occurs = np.zeros(len(column.dictionary), np.bool_)
+    occurs[indices] = True
+    if occurs.all():
+        return column.dictionary, indices
+    places = np.cumsum(occurs, dtype=np.int32) - 1
+    return column.dictionary.filter(pa.array(occurs)), places[indices]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -217,15 +217,26 @@ def _order(file: Path) -> list[str]:
 def batches(path: Path, schema: pa.Schema, optional: Collection[str] = ()) -> Iterator[tuple[Path, pa.RecordBatch]]:
     """The rows of a table, batch by batch in the schema's columns, each with the file that it comes from.
 
-    ``optional`` columns that a file does not have are null.
+    ``optional`` columns that a file does not have are null; columns that are dictionaries in the schema are read as the
+    file has them, where each distinct text of a row group is there once.
     """
+    encoded = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     for file in files(path):
         try:
-            with pq.ParquetFile(file) as parquet:
-                for batch in parquet.iter_batches(batch_size=_BATCH):
+            with pq.ParquetFile(file, read_dictionary=_there(file, encoded)) as parquet:
+                for batch in parquet.iter_batches(batch_size=4 * _BATCH if encoded else _BATCH):
                     yield file, conform(batch, schema, str(file), optional)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise TableError(f"{file}: not a readable Parquet file: was it cut, or is it of another kind?") from error
+
+
+def _there(file: Path, names: Sequence[str]) -> list[str]:
+    """The columns that a file has; the others are told of as rows are read."""
+    if not names:
+        return []
+    with pq.ParquetFile(file) as parquet:
+        paths = {parquet.schema.column(place).path for place in range(len(parquet.schema))}
+    return [name for name in names if name in paths]
 
 
 def read(path: Path, schema: pa.Schema, optional: Collection[str] = ()) -> pa.Table:
@@ -272,7 +283,7 @@ def _column(batch: pa.RecordBatch, field: pa.Field, schema: pa.Schema, where: st
     if index < 0:
         raise TableError(f"{where}: column {field.name} is missing: expected are {', '.join(schema.names)}")
     column: Any = batch.column(index)
-    if column.type != field.type:
+    if column.type != field.type or (pa.types.is_dictionary(column.type) and column.dictionary.null_count):
         column = _cast(column, field, where)
     try:
         column.validate(full=True)
@@ -284,10 +295,13 @@ def _column(batch: pa.RecordBatch, field: pa.Field, schema: pa.Schema, where: st
 
 
 def _cast(column: pa.Array, field: pa.Field, where: str) -> pa.Array:
-    if not _kin(column.type, field.type):
-        raise TableError(f"{where}: column {field.name} is {column.type} where {field.type} is expected")
+    encoded = pa.types.is_dictionary(field.type)
+    wanted = field.type.value_type if encoded else field.type
+    if not _kin(column.type, wanted):
+        raise TableError(f"{where}: column {field.name} is {column.type} where {wanted} is expected")
     try:
-        return column.cast(field.type)
+        found = column.cast(wanted)
+        return found.dictionary_encode() if encoded else found
     except pa.ArrowException as error:
         raise TableError(f"{where}: column {field.name} cannot be read as {field.type}: {error}") from error
 

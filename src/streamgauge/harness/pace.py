@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
-from streamgauge.harness.forms import Coming, LineForm, Stream, StreamForm
+from streamgauge.harness.forms import Coming, LineForm, Portion, Stream, StreamForm
 from streamgauge.harness.systems import Clock
 from streamgauge.model.run import Fed
 from streamgauge.model.semantics import Due
@@ -156,22 +156,30 @@ def feed_fast(
     Elements written in one go are handed over when the writing begins, and were planned for when they could be made.
     """
     form = form or LineForm()
-    fed: list[Fed] = []
+    handed: list[tuple[Portion, int, int]] = []
     portions = form.portions(stream)
     try:
         while True:
             planned = clock()
             if (portion := next(portions, None)) is None:
                 break
-            handed = clock()
-            rows = zip(portion.sequences, portion.times, portion.sizes, strict=True)
-            fed.extend([Fed(sequence, time, planned, handed, size) for sequence, time, size in rows])
+            handed.append((portion._replace(data=b""), planned, clock()))
             write(portion.data)
-        fed.append(Fed(ADVANCE, pace.advance_to, planned, clock()))
+        last = Portion([ADVANCE], [pace.advance_to], [0], b"")
+        handed.append((last, planned, clock()))
         write(form.encoded([form.advance(pace.advance_to)]) + form.end())
     except OSError as error:
-        raise StoppedError(fed) from error
-    return fed
+        raise StoppedError(_records(handed)) from error
+    return _records(handed)
+
+
+def _records(handed: Iterable[tuple[Portion, int, int]]) -> list[Fed]:
+    """The records of portions, each with when it was planned and handed over: made when the engine waits no more."""
+    return [
+        Fed(sequence, time, planned, at, size)
+        for portion, planned, at in handed
+        for sequence, time, size in zip(portion.sequences, portion.times, portion.sizes, strict=True)
+    ]
 
 
 class PacedFeeder:

@@ -1,6 +1,7 @@
 """HTTP caching tells the truth about time: lifetimes, validators, what a change elsewhere leaves alone."""
 
 from email.utils import parsedate_to_datetime
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.pages import select
 from streamgauge.servers.fragments.pages.dataset import SWEEP, DataSet
 from streamgauge.servers.fragments.pages.http import application
+from streamgauge.servers.fragments.pages.representations import SeenKeys
 from streamgauge.servers.fragments.store.indexed import MemoryStore
 from tests.servers.fragments.pages.served import BASE, E, Server, address, iri, read
 
@@ -202,12 +204,36 @@ def test_what_is_kept_is_what_would_be_made(steps, wishes, size):
     for removed, added, later in steps:
         data.change(removed, added)
         made.now += later
-        for wish in wishes:
-            wanted = select(wish)
-            kept, whole = data.page(wanted, 1), data.quads(wanted, 0, 100)
-            assert (list(kept.quads), kept.total) == (whole[0][:size], len(whole[0]))
+        for wish, (number, limit) in product(wishes, ((1, None), (2, None), (1, 3), (2, 3))):
+            wanted, many = select(wish), limit or size
+            kept, whole = data.page(wanted, number, limit), data.quads(wanted, 0, 100)
+            assert (list(kept.quads), kept.total) == (whole[0][(number - 1) * many :][:many], len(whole[0]))
             assert kept.until == (data.until(wanted) if whole[0] else None)
             assert data.shows(kept)
+
+
+def test_bodies_are_kept_from_their_second_request_on():
+    made = server()
+    app = application(made.datasets)
+    for subject in range(3):
+        made.ask(address("data", subject=f"http://example.org/{subject}"), app=app)
+    assert app.counts.made == 3
+    assert "kept_bytes 0\n" in made.ask(BASE + "/metrics", app=app).text
+    bodies = {made.ask(address("data"), app=app).content for _ in range(4)}
+    assert (app.counts.made, app.counts.kept, len(bodies)) == (5, 2, 1)
+    made.ask(address("data"), app=app, accept="text/turtle")
+    assert (app.counts.made, app.counts.kept) == (6, 2)
+
+
+@given(st.lists(st.integers(0, 300)), st.integers(1, 5))
+def test_keys_seem_seen_that_were_but_for_those_before_the_last_few(keys, most):
+    """Small numbers have hashes of their own, so that none of them seems seen that was not."""
+    seen, since = SeenKeys(most), set()
+    for key in keys:
+        assert seen.again(key) == (key in since)
+        if key not in since and len(since) == most:
+            since.clear()
+        since.add(key)
 
 
 def test_a_change_of_many_quads_touches_all_pages():

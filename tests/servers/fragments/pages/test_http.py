@@ -275,13 +275,15 @@ def test_health_and_metrics():
     assert made.ask(BASE + "/health", app=app).json() == {"status": "up"}
     first = made.ask(address("data"), app=app)
     made.ask(address("data"), app=app, if_none_match=first.headers["etag"])
+    made.ask(address("data"), app=app, if_none_match=first.headers["etag"])
     made.ask(address("data", subject="lit"), app=app)
     text = made.ask(BASE + "/metrics", app=app).text
     for line in (
         'streamgauge_fragments_requests_total{dataset="data",status="200"} 1',
-        'streamgauge_fragments_requests_total{dataset="data",status="304"} 1',
+        'streamgauge_fragments_requests_total{dataset="data",status="304"} 2',
         'streamgauge_fragments_requests_total{dataset="data",status="400"} 1',
         'streamgauge_fragments_bodies_total{from="kept"} 1',
+        'streamgauge_fragments_bodies_total{from="made"} 2',
         'streamgauge_fragments_quads{dataset="data"} 1',
     ):
         assert line in text
@@ -321,7 +323,7 @@ def test_bodies_are_kept_within_a_limit():
     made = Server()
     made.dataset("data", [((iri(f"s{n}"), iri("p"), '"o"', ""), None) for n in range(50)])
     app = application(made.datasets, limits=FragmentLimits(kept=20_000))
-    for n in range(50):
+    for n in [*range(50), *range(50)]:
         made.ask(address("data", subject=f"{E}s{n}"), app=app)
     held = re.search(
         r"^streamgauge_fragments_kept_bytes (\d+)", made.ask(BASE + "/metrics", app=app).text, re.MULTILINE

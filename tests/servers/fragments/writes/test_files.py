@@ -226,3 +226,15 @@ def test_packed_files_that_end_too_early_are_refused_as_by_the_parser(tmp_path):
     path.write_bytes(gzip.compress(f"{S} {P} {S} .\n".encode() * 1000)[:-20])
     assert "cannot be read" in outcome(read_parts(path))
     assert outcome(read_parts(path)) == outcome(read_quads(path))
+
+
+TERMS = st.sampled_from(["<a>", "<b>", "<c>", "<d>"])
+
+
+@given(
+    st.lists(st.tuples(TERMS, TERMS, TERMS, TERMS | st.just("")), max_size=12),
+    st.dictionaries(TERMS, st.none() | st.integers(0, 9)),
+)
+def test_the_ends_of_many_quads_are_those_of_each(quads, ends):
+    expected = [(place, end) for place, quad in enumerate(quads) if (end := files._named_end(quad, ends)) is not None]
+    assert sorted(files._ends(quads, ends)) == expected

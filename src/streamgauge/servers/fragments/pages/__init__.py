@@ -7,10 +7,10 @@ and on pages, so that they hold outside their document (RDF 1.1 Concepts, 3.5: s
 """
 
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from functools import lru_cache
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
@@ -254,10 +254,10 @@ def fits(quad: Quad, match: Match) -> bool:
     return all(wanted is None or wanted == term for term, wanted in zip(quad, match, strict=True))
 
 
-def matches_of(quad: Quad) -> list[Match]:
-    """The sixteen matches that select a quad."""
-    s, p, o, g = quad
-    return list(product((s, None), (p, None), (o, None), (g, None)))
+def matches_of(quads: Iterable[Quad]) -> set[Match]:
+    """The matches that select some of the quads, sixteen for each."""
+    each = (product((s, None), (p, None), (o, None), (g, None)) for s, p, o, g in quads)
+    return set(chain.from_iterable(each))
 
 
 SWEEP: Final = 2_000
@@ -287,13 +287,13 @@ class SelectionIndex(Generic[Item]):
 
     def touched(self, quads: Sequence[Quad]) -> set[Item]:
         """The items whose selections some of the quads may be in."""
-        found: set[Item] = set()
         if len(quads) > SWEEP:
-            return found.union(*self._by_match.values())
-        for match in {match for quad in quads for match in matches_of(quad)} if self._by_match else ():
-            if match in self._by_match:
-                found |= self._by_match[match]
-        return found
+            return set[Item]().union(*self._by_match.values())
+        return self.of(matches_of(quads) if self._by_match else ())
+
+    def of(self, matches: Collection[Match]) -> set[Item]:
+        """The items whose selections have one of the matches."""
+        return set[Item]().union(*[self._by_match[match] for match in matches if match in self._by_match])
 
 
 def _branch(wanted: RequestedNodes, row: BindingRow | None = None) -> Branch:

@@ -25,7 +25,7 @@ from streamgauge.servers.fragments.labels import (
     read_bounds,
     read_labels,
 )
-from streamgauge.servers.fragments.pages import SWEEP, FragmentShape, Selection, SelectionIndex, fits
+from streamgauge.servers.fragments.pages import SWEEP, FragmentShape, Selection, SelectionIndex, fits, matches_of
 from streamgauge.servers.fragments.store import QuadChanges
 from streamgauge.servers.fragments.store.indexed import Store
 
@@ -232,8 +232,8 @@ Clock: TypeAlias = Callable[[], int]
 Listener: TypeAlias = Callable[[QuadChanges], None]
 """Is told what each change made."""
 
-Key: TypeAlias = tuple[Selection, int, int]
-"""The key of a page: a selection, the page's number, how many quads the page may have."""
+Key: TypeAlias = Match | tuple[Selection, int, int]
+"""The key of a page: its match, where that is all, of a first page of the usual size; else what ``page`` is asked."""
 
 KEPT = 20_000
 """Pages that a data set keeps."""
@@ -343,10 +343,10 @@ class DataSet:
         if self.store.version != self._version:
             self._version, self._changed = self.store.version, self.clock()
             self._forget()
-        key = selection, number, size or self.page_size
+        key = self._key(selection, number, size or self.page_size)
         page = self._pages.get(key)
         if page is None:
-            page = self._keep(key, self._make(*key))
+            page = self._keep(key, self._make(selection, number, size or self.page_size))
         elif page.until is not None and page.until <= self.clock():
             page.until = self.until(selection)
         return page
@@ -411,23 +411,31 @@ class DataSet:
         quads, total = self.quads(selection, (number - 1) * size, size)
         return Page(tuple(quads), total, self.until(selection) if total else None, self._changed)
 
+    def _key(self, selection: Selection, number: int, size: int) -> Key:
+        if number == 1 and selection.plain and len(selection.branches) == 1 and size == self.page_size:
+            return selection.branches[0].match
+        return selection, number, size
+
     def _keep(self, key: Key, page: Page) -> Page:
         self._pages[key] = page
-        self._index.put(key, key[0])
+        if len(key) == 3:
+            self._index.put(key, key[0])
         if len(self._pages) > KEPT:
             self._drop(next(iter(self._pages)))
         return page
 
     def _drop(self, key: Key) -> None:
         self._pages.pop(key).current = False
-        self._index.drop(key, key[0])
+        if len(key) == 3:
+            self._index.drop(key, key[0])
 
     def _touch(self, quads: list[Quad]) -> None:
         """Forget the pages that quads are, or were, on."""
         if len(quads) > SWEEP:
             self._forget()
-        else:
-            for key in self._index.touched(quads):
+        elif self._pages:
+            matches = matches_of(quads)
+            for key in [*self._index.of(matches), *(match for match in matches if match in self._pages)]:
                 self._drop(key)
 
     def _forget(self) -> None:

@@ -19,7 +19,6 @@ from streamgauge.servers.fragments.pages.representations import (
     REFUSALS,
     FragmentCounts,
     FragmentLimits,
-    PageAddress,
     Representation,
     Representations,
     clock_headers,
@@ -222,7 +221,6 @@ class FragmentsApp:
             raise ValueError("there is no data set to serve: give one")
         self._datasets = {dataset.name: dataset for dataset in datasets}
         self._by_path = {f"/{name}".encode(): dataset for name, dataset in self._datasets.items() if name.isascii()}
-        self._addressing = addressing
         self._events = EventsHandler(addressing, limits.subscribers)
         self._limits = limits
         self._mounts: tuple[MountedHandler, ...] = (
@@ -247,12 +245,12 @@ class FragmentsApp:
         if dataset is None or len(target) > self._limits.address or not is_plain(target):
             return None
         try:
-            address = PageAddress(self._addressing(scheme, headers), path, query)
-            shown = self._reading.kept(address, headers)
+            key = self._reading.key(scheme, path, query, headers)
+            shown = self._reading.kept(key)
             if shown is None:
-                if self._mount("GET", query, headers) is not None or self._reading.lacks(dataset, address) is not None:
+                if self._mount("GET", query, headers) is not None or self._reading.lacks(dataset, key) is not None:
                     return None
-                shown = self._reading.made(dataset, address, headers)
+                shown = self._reading.made(dataset, key, headers)
         except Exception:
             return None  # it is answered, and logged, where everything else is
         if len(shown.body) >= BUFFERED:
@@ -303,14 +301,14 @@ class FragmentsApp:
     def _read(self, name: str, scope: Scope, headers: Headers) -> Reply | Mounted:
         if scope["method"] not in READS:
             return self._refused(scope["method"])
-        address = self._reading.address(scope, headers)
-        kept = self._reading.kept(address, headers)
+        key = self._reading.key_of(scope, headers)
+        kept = self._reading.kept(key)
         if kept is not None:
             return self._page(kept, headers)
-        selection = self._reading.lacks(self._datasets[name], address)
+        selection = self._reading.lacks(self._datasets[name], key)
         if selection is not None:
             return partial(self._scanned, selection)
-        return self._page(self._reading.made(self._datasets[name], address, headers), headers)
+        return self._page(self._reading.made(self._datasets[name], key, headers), headers)
 
     async def _scanned(
         self,
@@ -326,7 +324,7 @@ class FragmentsApp:
             async with self._scans.through():
                 if dataset.lacks(selection):
                     dataset.hold(selection, await asyncio.to_thread(dataset.scanned, selection))
-            reply = self._page(self._reading.made(dataset, self._reading.address(scope, headers), headers), headers)
+            reply = self._page(self._reading.made(dataset, self._reading.key_of(scope, headers), headers), headers)
         except tuple(REFUSALS) as error:
             reply = refusal(error)
         await send_reply(reply, scope["method"], send, *clock_headers(self._clock()))

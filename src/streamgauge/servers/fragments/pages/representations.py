@@ -4,7 +4,7 @@ Also the limits and the counts of a server of fragments.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -221,16 +221,43 @@ def _weight(offer: Offer, wanted: Sequence[tuple[str, float]]) -> float:
 Headers: TypeAlias = Mapping[bytes, bytes]
 
 
-class PageAddress(NamedTuple):
-    """The address of a page as it was asked for: the server's base, path and query as they came."""
+class PageKey(NamedTuple):
+    """All that a representation depends on beside its page: the server's base; path, query and two fields as they came.
+
+    ``kind`` is Accept, ``coding`` is Accept-Encoding.
+    """
 
     base: str
     path: bytes
     query: bytes
+    kind: bytes | None
+    coding: bytes | None
 
 
-RepresentationKey: TypeAlias = tuple[PageAddress, bytes | None, bytes | None]
-"""All that a representation depends on beside its page: its address, Accept, Accept-Encoding."""
+class SeenKeys:
+    """Keys that were seen lately, a bit each, so that a few seem seen that were not; after ``most`` all are forgotten.
+
+    Caches that admit only what was asked for before have it at their door (Einziger, Friedman, Manes: TinyLFU, ACM
+    Transactions on Storage 13(4), 2017).
+    """
+
+    def __init__(self, most: int = 20_000) -> None:
+        self._seen, self._most, self._left = bytearray(_SEEN_PLACES), most, most
+
+    def again(self, key: Hashable) -> bool:
+        """Whether a key seems to have been seen; it is from now on."""
+        place = hash(key) % _SEEN_PLACES
+        if self._seen[place]:
+            return True
+        if not self._left:
+            self._seen, self._left = bytearray(_SEEN_PLACES), self._most
+        self._seen[place] = 1
+        self._left -= 1
+        return False
+
+
+_SEEN_PLACES: Final = 1 << 18
+"""Bytes of ``SeenKeys``."""
 
 _WITH_TRIPLE_TERMS: Final = tuple(form for form in FORMATS if form.syntax is not Syntax.JSON_LD)
 
@@ -260,50 +287,56 @@ def refusal(error: Exception) -> Reply:
 
 
 class Representations:
-    """Pages of data sets as they are sent."""
+    """Pages of data sets as they are sent: those that are asked for a second time are kept."""
 
     def __init__(
         self, datasets: Sequence[DataSet], limits: FragmentLimits, addressing: BaseAddress, counts: FragmentCounts
     ) -> None:
         self._datasets, self._addressing, self._counts = datasets, addressing, counts
-        self._bodies = SizedCache[RepresentationKey, Representation](limits.kept, share=1)
+        self._bodies = SizedCache[PageKey, Representation](limits.kept, share=1)
+        self._seen = SeenKeys()
 
     @property
     def held(self) -> int:
         """The bytes of what is kept."""
         return self._bodies.size
 
-    def address(self, scope: Scope, headers: Headers) -> PageAddress:
-        """The address of a request; HostError."""
-        return PageAddress(self._addressing(scope["scheme"], headers), raw_path(scope), scope["query_string"])
+    def key(self, scheme: str, path: bytes, query: bytes, headers: Headers) -> PageKey:
+        """The key of a request; HostError."""
+        base = self._addressing(scheme, headers)
+        return PageKey(base, path, query, headers.get(b"accept"), headers.get(b"accept-encoding"))
 
-    def kept(self, address: PageAddress, headers: Headers) -> Representation | None:
-        """The representation that was sent for the same request, if it is still right."""
-        kept = self._bodies.get(_key(address, headers))
+    def key_of(self, scope: Scope, headers: Headers) -> PageKey:
+        """The key of a request; HostError."""
+        return self.key(scope["scheme"], raw_path(scope), scope["query_string"], headers)
+
+    def kept(self, key: PageKey) -> Representation | None:
+        """The representation that was sent for the same request, if it is kept and still right."""
+        kept = self._bodies.get(key)
         if kept is None or not kept.dataset.shows(kept.page):
             return None
         self._counts.kept += 1
         return kept
 
-    def made(self, dataset: DataSet, address: PageAddress, headers: Headers) -> Representation:
+    def made(self, dataset: DataSet, key: PageKey, headers: Headers) -> Representation:
         """The requested page; UnacceptableError, FragmentRequestError and TooManyError say why there is none."""
-        key, base = _key(address, headers), address.base
-        request = read_fragment_request(address.path, address.query, dataset.shape, base, dataset.largest)
+        request = read_fragment_request(key.path, key.query, dataset.shape, key.base, dataset.largest)
         page = dataset.page(request.selection, request.number, request.limit)
         before = self._bodies.get(key)
         if before is not None and before.page is page and before.until in (None, page.until):
             return before
         self._counts.made += 1
-        made = represent(PageView(dataset, base, request, page), headers)
-        self._bodies.put(key, made)
+        made = represent(PageView(dataset, key.base, request, page), headers)
+        if self._seen.again(key):
+            self._bodies.put(key, made)
         return made
 
-    def lacks(self, dataset: DataSet, address: PageAddress) -> Selection | None:
+    def lacks(self, dataset: DataSet, key: PageKey) -> Selection | None:
         """The selection whose quads have to be compared one by one, beside the loop, before the requested page is made.
 
         Only a variable that is there twice, or bindings, make that of a selection. FragmentRequestError.
         """
-        base, path, query = address
+        base, path, query, _, _ = key
         if b"values=" not in query and query.count(b"?") + query.count(b"%3F") + query.count(b"%3f") < 2:
             return None
         found = read_fragment_request(path, query, dataset.shape, base, dataset.largest).selection
@@ -314,10 +347,6 @@ class Representations:
         offer = _offer(headers, FORMATS)
         body = dataset_list(self._addressing(scope["scheme"], headers), self._datasets, offer.format).encode()
         return Reply(200, [*_typed(offer, plain=True), (b"cache-control", b"no-cache"), VARY], body)
-
-
-def _key(address: PageAddress, headers: Headers) -> RepresentationKey:
-    return address, headers.get(b"accept"), headers.get(b"accept-encoding")
 
 
 def represent(view: PageView, headers: Headers) -> Representation:

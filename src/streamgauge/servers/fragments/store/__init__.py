@@ -25,6 +25,10 @@ SortedRun: TypeAlias = tuple[Sequence[bytes], Sequence[bytes]]
 SIZED: Final = b"012345ABCDEFGHekl"
 """First bytes of the keys whose values' sizes are asked for: orders, runs, ends, the log."""
 
+TEXT: Final = b"t"
+NAMED: Final = b"n="
+"""The beginnings of the keys of a term: before its number, with its text as the value; before its text, if short."""
+
 
 class FullError(MistakeError, RuntimeError):
     """There is no room for a change; nothing of it was made."""
@@ -64,50 +68,6 @@ class KeyValueStore(Protocol):
     def close(self) -> None:
         """Close: nothing is read or written any more."""
         ...
-
-
-class MemoryKeyValues:
-    """A dictionary; nothing is kept when the process ends."""
-
-    def __init__(self) -> None:
-        self._values: dict[bytes, bytes] = {}
-        self._written: list[Writes] = []
-
-    def get(self, key: bytes) -> bytes | None:
-        """The value shown."""
-        return self._values.get(key)
-
-    def lost(self, key: bytes) -> DamagedStoreError:
-        """The error for a record that must be there and is not."""
-        return DamagedStoreError(f"the record {key.hex()} is missing from memory")
-
-    def sizes(self, prefix: bytes) -> Iterator[tuple[bytes, int]]:
-        """Keys that begin so, in order, with the number of bytes of each value."""
-        keys = sorted(key for key in self._values if key.startswith(prefix))
-        return ((key, len(self._values[key])) for key in keys)
-
-    def commit(self, writes: Writes) -> None:
-        """Held until it is shown."""
-        self._written.append(writes)
-
-    def show(self) -> None:
-        """From now on what was committed is read."""
-        for writes in self._written:
-            for key, value in writes.items():
-                if value is None:
-                    self._values.pop(key, None)
-                else:
-                    self._values[key] = value
-        self._written.clear()
-
-    def fill(self, *runs: SortedRun) -> None:
-        """Hold and show records of keys that are not there."""
-        for keys, values in runs:
-            self._values.update(zip(keys, values, strict=True))
-
-    def close(self) -> None:
-        """Forget everything."""
-        self._values.clear()
 
 
 FULL: Final = 4000

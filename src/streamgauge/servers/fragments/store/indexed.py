@@ -16,12 +16,12 @@ from streamgauge.servers.fragments.store import (
     Keep,
     KeyedChange,
     KeyValueStore,
-    MemoryKeyValues,
     QuadChanges,
     SortedIndex,
     StoreDraft,
 )
 from streamgauge.servers.fragments.store.history import BY_END, BY_KEY, ChangeLog, EndTimes, PastRuns
+from streamgauge.servers.fragments.store.memory import MemoryKeyValues
 from streamgauge.servers.fragments.store.quad_keys import (
     INDEX_ORDERS,
     KEY,
@@ -275,7 +275,7 @@ class Store:
             if prefix is None:
                 return []
             number = order_for(match)
-            return self._sequenced(self._orders[number].read(prefix, offset, limit), number)
+            return self._sequenced(self._orders[number].read(prefix, offset, limit), number, match)
 
     def first_page(self, match: Match, limit: int, now: int) -> tuple[list[Quad], int, int | None]:
         """The first quads that match, as ``page`` has them; how many match; and the end of one as ``nearest`` says."""
@@ -288,7 +288,7 @@ class Store:
             keys = order.read(prefix, 0, limit)
             many = len(keys) // KEY
             total = many if many < limit else order.count(prefix)
-            quads = self._sequenced(keys, number)
+            quads = self._sequenced(keys, number, match)
             if not (total and self._endings):
                 return quads, total, None
             if total > many or total > self._endings.few:
@@ -296,11 +296,20 @@ class Store:
             ends = [self._endings.end(quad_key(key, number)) for key in cut_keys(keys)]
             return quads, total, min([end for end in ends if end is not None and end > now], default=None)
 
-    def _sequenced(self, keys: bytes, number: int) -> list[Quad]:
-        """The quads of keys in the sequence of that number."""
+    def _sequenced(self, keys: bytes, number: int, match: Match) -> list[Quad]:
+        """The quads of keys in the sequence of that number, all of which a match selects."""
         s, p, o, g = PLACES[number]
+        subject, predicate, item, graph = match
         term = self._terms.texts
-        return [(term[row[s]], term[row[p]], term[row[o]], term[row[g]]) for row in rows(keys)]
+        return [
+            (
+                subject or term[row[s]],
+                predicate or term[row[p]],
+                item or term[row[o]],
+                term[row[g]] if graph is None else graph,
+            )
+            for row in rows(keys)
+        ]
 
     def nearest(self, match: Match, now: int) -> int | None:
         """The earliest end after ``now`` among the matching quads, or a time before it when that is costly to find."""

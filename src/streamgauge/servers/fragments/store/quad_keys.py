@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 
 from streamgauge.model.terms import Term
 from streamgauge.servers.fragments import ExpiringQuad, Match, Quad
-from streamgauge.servers.fragments.store import FULL, KeyValueStore, Writes
+from streamgauge.servers.fragments.store import FULL, NAMED, TEXT, KeyValueStore, Writes
 
 WIDTH: Final = 5
 """Bytes of a number: 100 new terms a second for 300 years."""
 
-_TEXT, _NUMBER, _NEXT = b"t", b"n", b"m:terms"
-_NAMED = _NUMBER + b"="
+_DIGESTED, _NEXT = b"n#", b"m:terms"
 _LONGEST = 400
 _REMEMBERED = 200_000
+_MET_BITS = 1 << 27
 
 TermIds: TypeAlias = NDArray[np.int64]
 """The numbers of terms."""
@@ -68,28 +68,26 @@ class TermDictionary:
             if number is None:
                 number = following.to_bytes(WIDTH)
                 following += 1
-                writes |= {_TEXT + number: term.encode(), _term_key(term): number, _NEXT: following.to_bytes(8)}
+                writes |= {TEXT + number: term.encode(), _term_key(term): number, _NEXT: following.to_bytes(8)}
             numbers[term] = number
         return numbers, writes
 
     @staticmethod
     def given(writes: Writes) -> list[bytes]:
         """The numbers that ``give`` gave to terms that had none, by what is to be written for them."""
-        return [key[1:] for key in writes if key[:1] == _TEXT]
+        return [key[1:] for key in writes if key[:1] == TEXT]
 
-    def give_first(self, terms: Sequence[Term], met: set[int]) -> TermIds:
+    def give_first(self, terms: Sequence[Term], met: "MetHashes") -> TermIds:
         """Numbers, in their order, for distinct terms of a store that is being loaded; those that are new are written.
 
         ``met`` has the hashes of all terms that got a number: others are not looked for among the records.
         """
-        codes = [*map(hash, terms)]
         numbers, fresh = np.zeros(len(terms), dtype=np.int64), np.ones(len(terms), dtype=np.bool_)
-        again = np.fromiter(map(met.__contains__, codes), dtype=np.bool_, count=len(codes))
+        again = met.add(np.fromiter(map(hash, terms), dtype=np.int64, count=len(terms)))
         for place in np.flatnonzero(again).tolist():
-            known = self._records.get(_term_key(terms[place]))
+            known = self.number(terms[place])
             if known is not None:
                 numbers[place], fresh[place] = int.from_bytes(known), False
-        met.update(codes)
         following = int.from_bytes(self._records.get(_NEXT) or b"")
         end = following + int(fresh.sum())
         numbers[fresh] = np.arange(following, end)
@@ -107,8 +105,8 @@ class TermDictionary:
             keys, values = [key for key, _ in named], [number for _, number in named]
         else:  # code points sort as their UTF-8 does, and faster
             order = sorted(range(len(terms)), key=terms.__getitem__)
-            keys, values = [_NAMED + texts[place] for place in order], [numbers[place] for place in order]
-        self._records.fill((keys, values), ([_TEXT + number for number in numbers], texts))
+            keys, values = [NAMED + texts[place] for place in order], [numbers[place] for place in order]
+        self._records.fill((keys, values), ([TEXT + number for number in numbers], texts))
 
     @property
     def begun(self) -> bool:
@@ -117,11 +115,11 @@ class TermDictionary:
 
     def drop(self, numbers: Iterable[bytes]) -> Writes:
         """The writes by which terms lose their numbers."""
-        return {key: None for number in numbers for key in (_TEXT + number, _term_key(self.texts[number]))}
+        return {key: None for number in numbers for key in (TEXT + number, _term_key(self.texts[number]))}
 
     def has(self, number: bytes) -> bool:
         """Whether a number is a term's."""
-        return number in self.texts or self._records.get(_TEXT + number) is not None
+        return number in self.texts or self._records.get(TEXT + number) is not None
 
     def forget(self, numbers: Iterable[bytes]) -> None:
         """Hold no more what was dropped, once that is shown."""
@@ -129,27 +127,45 @@ class TermDictionary:
             self._numbers.pop(self.texts.pop(number, ""), None)
 
 
+class MetHashes:
+    """The hashes of terms that were met: of each one bit of 2^27 (16 MiB), so that some seem met that were not.
+
+    Of a million terms one in a hundred seems met that was not (Bloom, CACM 13(7), 1970, with one hash function).
+    """
+
+    def __init__(self) -> None:
+        self._bits = np.zeros(_MET_BITS // 8, dtype=np.uint8)
+
+    def add(self, hashes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these hashes seem to be among those of earlier calls; they are from now on."""
+        bits = hashes & (_MET_BITS - 1)
+        places, masks = bits >> 3, (1 << (bits & 7)).astype(np.uint8)
+        again: NDArray[np.bool_] = (self._bits[places] & masks) != 0
+        np.bitwise_or.at(self._bits, places, masks)
+        return again
+
+
 class _TermTexts(dict[bytes, Term]):
     def __init__(self, records: KeyValueStore) -> None:
         self._records = records
 
     def __missing__(self, number: bytes) -> Term:
-        text = self._records.get(_TEXT + number)
+        text = self._records.get(TEXT + number)
         if text is None:
-            raise self._records.lost(_TEXT + number)
+            raise self._records.lost(TEXT + number)
         if len(self) >= _REMEMBERED:
             self.clear()
         try:
             term = self[number] = text.decode()
         except UnicodeDecodeError:
-            raise self._records.lost(_TEXT + number) from None
+            raise self._records.lost(TEXT + number) from None
         return term
 
 
 def _term_key(term: Term) -> bytes:
     """The key of a term: its text, or a digest of a text that is too long for a key."""
     text = term.encode()
-    return _NAMED + text if len(text) <= _LONGEST else _NUMBER + b"#" + sha256(text).digest()
+    return NAMED + text if len(text) <= _LONGEST else _DIGESTED + sha256(text).digest()
 
 
 KEY: Final = 4 * WIDTH
@@ -228,6 +244,11 @@ def stamped(time: int) -> bytes:
     return (time + _ZERO).to_bytes(TIME)
 
 
+def _stamped_rows(times: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Times (ms) as ``stamped`` has them, a row each."""
+    return (times.astype(np.uint64) ^ np.uint64(_ZERO)).astype(">u8").reshape(-1, 1).view(np.uint8)
+
+
 def time_of(end: bytes) -> int:
     """The time (ms) of such bytes."""
     return int.from_bytes(end) - _ZERO
@@ -271,7 +292,7 @@ def numbered(loaded: Iterable[QuadBatch], terms: TermDictionary, records: KeyVal
     """Quads as the numbers of their terms, which are written, and keys with their ends of those that have one."""
     ids: list[QuadIds] = [np.zeros((0, 4), dtype=np.uint32)]
     ends: list[Keys] = [np.zeros((0, KEY + TIME), dtype=np.uint8)]
-    met = set[int]()
+    met = MetHashes()
     fresh = not terms.begun
     for quads, ending in loaded:
         places = defaultdict[Term, int](count().__next__)
@@ -281,9 +302,9 @@ def numbered(loaded: Iterable[QuadBatch], terms: TermDictionary, records: KeyVal
         found = numbers[each].reshape(-1, 4)
         ids.append(found.astype(np.uint32) if int(numbers.max(initial=0)) < 1 << 32 else found)
         if ending:
-            rows = found[[place for place, _ in ending]]
-            times = np.frombuffer(b"".join([stamped(end) for _, end in ending]), dtype=np.uint8).reshape(-1, TIME)
-            ends.append(np.hstack([number_rows(rows).reshape(-1, KEY), times]))
+            places_ended, times = np.array(ending, dtype=np.int64).T
+            rows = number_rows(found[places_ended]).reshape(-1, KEY)
+            ends.append(np.hstack([rows, _stamped_rows(times)]))
     return np.concatenate(ids), np.concatenate(ends)
 
 

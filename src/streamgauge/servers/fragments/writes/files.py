@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from io import BufferedReader, BytesIO
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, Final, cast
 
@@ -168,9 +169,12 @@ def load(path: Path, store: Store, style: Style, at: int | None = None) -> int:
 
 
 def _ends(quads: Sequence[Quad], ends: Mapping[Term, int | None]) -> list[tuple[int, int]]:
-    """The places of the quads that end, and when."""
-    found = [(place, _named_end(quad, ends)) for place, quad in enumerate(quads)]
-    return [(place, end) for place, end in found if end is not None]
+    """The places of the quads that end, and when: as ``_named_end`` says of each."""
+    said = dict[int, int | None]()
+    for part in (1, 0, 3):  # predicate, subject, graph: the last one that has a label counts
+        if not ends.keys().isdisjoint(map(itemgetter(part), quads)):
+            said.update([(place, ends[quad[part]]) for place, quad in enumerate(quads) if quad[part] in ends])
+    return [(place, end) for place, end in said.items() if end is not None]
 
 
 def _label_quads(path: Path, own: Collection[Term]) -> list[Quad]:
@@ -238,8 +242,8 @@ def _end(quad: Quad, ends: dict[Term, int | None], said: dict[Quad, int | None])
 
 def _labelled(quads: Sequence[Quad], style: Style) -> dict[Term, int | None]:
     """The subjects with a label, interval nodes and terms owl:sameAs such a subject included, with their last end."""
-    read, vocabulary = read_labels(quads, style), style.vocabulary
-    subjects = dict.fromkeys(quad[0] for quad in quads if quad[1] in label_predicates(vocabulary))
+    read, vocabulary, own = read_labels(quads, style), style.vocabulary, label_predicates(style.vocabulary)
+    subjects = dict.fromkeys(quad[0] for quad in quads if quad[1] in own)
     ends = {subject: _latest([final for _, final in read.of(subject)]) for subject in subjects if read.of(subject)}
     nodes = {o: ends[s] for s, p, o, _ in quads if p == vocabulary.interval and s in ends}
     same = {s: ends[o] for s, p, o, _ in quads if p == SAME_AS and o in ends}

@@ -1,0 +1,116 @@
+"""Keys with values in memory; a text that two records of a term have is held once."""
+
+from collections.abc import Iterator, Sequence
+
+from streamgauge.servers.fragments.store import NAMED, TEXT, DamagedStoreError, SortedRun, Writes
+from streamgauge.servers.fragments.store.quad_keys import WIDTH
+
+
+class MemoryKeyValues:
+    """Dictionaries; nothing is kept when the process ends.
+
+    The text of a term is the value of one record and in the key of another. Texts that ``fill`` brings in the order of
+    their numbers, the first of them 0, are in a list by number, and each is the object that the dictionary of numbers
+    has as its key: a loaded term takes 8 bytes beside its text, its number and one entry of a dictionary.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[bytes, bytes] = {}
+        self._texts: list[bytes | None] = []
+        self._numbers: dict[bytes, bytes] = {}
+        self._written: list[Writes] = []
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value shown."""
+        value = self._values.get(key)
+        if value is not None:
+            return value
+        if key.startswith(NAMED):
+            return self._numbers.get(key[len(NAMED) :])
+        return None if (place := self._place(key)) is None else self._texts[place]
+
+    def lost(self, key: bytes) -> DamagedStoreError:
+        """The error for a record that must be there and is not."""
+        return DamagedStoreError(f"the record {key.hex()} is missing from memory")
+
+    def sizes(self, prefix: bytes) -> Iterator[tuple[bytes, int]]:
+        """Keys that begin so, in order, with the number of bytes of each value."""
+        records = self._values.items() if prefix[:1] not in (TEXT, NAMED[:1]) else self._records()
+        return iter(sorted((key, len(value)) for key, value in records if key.startswith(prefix)))
+
+    def commit(self, writes: Writes) -> None:
+        """Held until it is shown."""
+        self._written.append(writes)
+
+    def show(self) -> None:
+        """From now on what was committed is read."""
+        for writes in self._written:
+            for key, value in writes.items():
+                self._put(key, value)
+        self._written.clear()
+
+    def fill(self, *runs: SortedRun) -> None:
+        """Hold and show records of keys that are not there."""
+        for keys, values in sorted(runs, key=lambda run: run[0][0], reverse=True):  # texts before their numbers
+            if keys[0].startswith(NAMED[:1]):
+                self._fill_numbers(keys, values)
+            elif self._follow(keys):
+                self._texts += values
+            else:
+                self._values.update(zip(keys, values, strict=True))
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._values.clear()
+        self._texts.clear()
+        self._numbers.clear()
+
+    def _place(self, key: bytes) -> int | None:
+        """The place in the list of texts that a key is for; ``None`` when it is for none."""
+        if not key.startswith(TEXT):
+            return None
+        place = int.from_bytes(key[len(TEXT) :])
+        return place if place < len(self._texts) else None
+
+    def _put(self, key: bytes, value: bytes | None) -> None:
+        place = self._place(key)
+        if place is not None:
+            self._texts[place] = value
+        elif key.startswith(NAMED):
+            self._put_number(key[len(NAMED) :], value)
+        elif value is None:
+            self._values.pop(key, None)
+        else:
+            self._values[key] = value
+
+    def _put_number(self, text: bytes, number: bytes | None) -> None:
+        """Hold the number of a text, which is the object that is held for the number where that is the same."""
+        if number is None:
+            self._numbers.pop(text, None)
+            return
+        held = self.get(TEXT + number)
+        self._numbers[held if held == text else text] = number
+
+    def _follow(self, keys: Sequence[bytes]) -> bool:
+        """Whether sorted keys are those of the texts that follow the list."""
+        if not keys[0].startswith(TEXT):
+            return False
+        first, last = (int.from_bytes(key[len(TEXT) :]) for key in (keys[0], keys[-1]))
+        return first == len(self._texts) and last - first + 1 == len(keys)
+
+    def _fill_numbers(self, keys: Sequence[bytes], numbers: Sequence[bytes]) -> None:
+        """Hold numbers by texts that are in the list, as most are; else one by one."""
+        places = [*map(int.from_bytes, numbers)]
+        if max(places) < len(self._texts):
+            texts = [self._texts[place] or b"" for place in places]
+            if [NAMED + text for text in texts] == keys:
+                self._numbers.update(zip(texts, numbers, strict=True))
+                return
+        for key, number in zip(keys, numbers, strict=True):
+            self._put(key, number)
+
+    def _records(self) -> Iterator[tuple[bytes, bytes]]:
+        """All records, in no order."""
+        yield from self._values.items()
+        yield from ((TEXT + place.to_bytes(WIDTH), text) for place, text in enumerate(self._texts) if text is not None)
+        yield from ((NAMED + text, number) for text, number in self._numbers.items())
