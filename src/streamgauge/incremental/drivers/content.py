@@ -5,17 +5,18 @@ whether the content has changed between two looks, exactly or as far as an answe
 """
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import count, groupby
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from streamgauge.incremental.plan import Feed, Follow, unheard
+from streamgauge.incremental.window_pieces import PartedTriples
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Changes, Report, Semantics
-from streamgauge.model.terms import Triple
+from streamgauge.model.terms import Term, Triple
 from streamgauge.query.stamps import stamp, time_fact, uses_timestamp
 from streamgauge.query.traversal import every_pattern
 
@@ -62,7 +63,7 @@ def border(facts: Iterable[Fact], at: int) -> int | None:
 Arrival: TypeAlias = tuple[int, Sequence[Triple], int]
 """Time (ms), the triples that arrived at it, and a number when they end (0 when they do not).
 
-Triples by the numbers of their terms may have arrived later too; they do not end.
+Triples by the numbers of their terms, and pieces of triples, may have arrived later too; they do not end.
 """
 
 PIECES: Final = 16
@@ -236,7 +237,8 @@ class WindowContent:
         self._numbers = count(1)
         self._ended = 0
         self._changes = change_detector
-        self._unheard = leave is unheard and change_detector is None and latest is None
+        self._gathers = change_detector is None and latest is None
+        self._unheard = leave is unheard and self._gathers
 
     @property
     def telling(self) -> bool:
@@ -277,6 +279,26 @@ class WindowContent:
             pieces = [ids.joined(pieces)]
         self._live = deque((int(each.times[0]), each, 0) for each in pieces)
         return pieces
+
+    def gather(
+        self, predicates: Collection[Term], begun: Callable[[int], int], number: int | None = None
+    ) -> PartedTriples | None:
+        """Put the latest arrivals that leave together into one piece of these predicates; ``window_pieces.Gather``."""
+        live, late = self._live, list[Arrival]()
+        self._gathers = self._gathers and not (self._running or self._ended)
+        if not self._gathers or not live:
+            return None
+        first = begun(live[-1][0])
+        while live and live[-1][0] >= first and isinstance(live[-1][1], tuple):
+            late.append(live.pop())
+        late.reverse()
+        if not late or (number is not None and len(late) != number):
+            live.extend(late)
+            self._gathers = number is None
+            return None
+        piece = PartedTriples(predicates, [triples for _, triples, _ in late])
+        live.append((late[0][0], piece, 0))
+        return piece
 
     @property
     def follows(self) -> bool:
@@ -340,7 +362,7 @@ class WindowContent:
         gone: list[Arrival] = []
         while live and live[0][0] < first:
             time, triples, number = live.popleft()
-            if isinstance(triples, tuple):
+            if isinstance(triples, tuple | PartedTriples):
                 gone.append((time, triples, number))
                 continue
             over, left = cast("IdTriples", triples).split(first)
