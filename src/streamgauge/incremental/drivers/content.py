@@ -17,7 +17,7 @@ from streamgauge.model.fact import Fact
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Changes, Report, Semantics
 from streamgauge.model.terms import Term, Triple
-from streamgauge.query.stamps import stamp, time_fact, uses_timestamp
+from streamgauge.query.stamps import retimed, stamp, time_fact, uses_timestamp
 from streamgauge.query.traversal import every_pattern
 
 if TYPE_CHECKING:
@@ -71,42 +71,53 @@ PIECES: Final = 16
 
 
 class Latest:
-    """The stamps of one graph: a triple's time is that of its latest arrival that is still there."""
+    """The stamps of one graph: a triple's time is that of its latest arrival that is still there.
 
-    def __init__(self, enter: Feed, leave: Feed) -> None:
-        self._enter, self._leave = enter, leave
-        self._times: dict[Triple, dict[int, int]] = {}
+    ``predicates``: those of the triples that have a stamp, ``None`` for all.
+    """
+
+    def __init__(self, enter: Feed, leave: Feed, predicates: Collection[Term] | None = None) -> None:
+        self._enter, self._leave, self._predicates = enter, leave, predicates
+        self._held: dict[Triple, tuple[dict[int, int], list[Triple]]] = {}
 
     def came(self, time: int, triples: Iterable[Triple]) -> None:
         """Triples arrived at ``time`` (ms)."""
-        for triple in triples:
-            times = self._times.get(triple)
-            if times is None:
-                self._times[triple] = {time: 1}
-                self._enter((*stamp(triple), time_fact(triple, time)))
+        for triple in self._stamped(triples):
+            held = self._held.get(triple)
+            if held is None:
+                facts = [*stamp(triple), time_fact(triple, time)]
+                self._held[triple] = {time: 1}, facts
+                self._enter(facts)
                 continue
+            times, facts = held
             before = max(times)
             times[time] = times.get(time, 0) + 1
             if time > before:
-                self._move(triple, before, time)
+                self._move(facts, time)
 
     def went(self, time: int, triples: Iterable[Triple]) -> None:
         """Arrivals of ``time`` (ms) are no longer there."""
-        for triple in triples:
-            times = self._times[triple]
+        for triple in self._stamped(triples):
+            times, facts = self._held[triple]
             before = max(times)
             times[time] -= 1
             if not times[time]:
                 del times[time]
             if not times:
-                del self._times[triple]
-                self._leave((*stamp(triple), time_fact(triple, time)))
+                del self._held[triple]
+                self._leave(facts)
             elif (now := max(times)) != before:
-                self._move(triple, before, now)
+                self._move(facts, now)
 
-    def _move(self, triple: Triple, before: int, now: int) -> None:
-        self._leave((time_fact(triple, before),))
-        self._enter((time_fact(triple, now),))
+    def _stamped(self, triples: Iterable[Triple]) -> Iterable[Triple]:
+        wanted = self._predicates
+        return triples if wanted is None else [triple for triple in triples if triple[1] in wanted]
+
+    def _move(self, facts: list[Triple], now: int) -> None:
+        """The last of the facts is another."""
+        before, facts[-1] = facts[-1], retimed(facts[-1], now)
+        self._leave((before,))
+        self._enter((facts[-1],))
 
 
 class SetChanges:

@@ -23,7 +23,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Borders, Due, Report, Scope, Semantics, Tick
 from streamgauge.model.terms import Term, Triple
-from streamgauge.query.stamps import stamps_graph, uses_timestamp
+from streamgauge.query.stamps import stamped_predicates, stamps_graph, uses_timestamp
 from streamgauge.query.traversal import every_pattern
 
 NEVER = 2**62
@@ -325,7 +325,7 @@ def frames(queries: Sequence[ContinuousQuery], semantics: Semantics, pool: JoinP
     held = BufferedContent if closing(semantics) and len(windows) > 1 else WindowContent
     timed = any(uses_timestamp(query.form) for query in queries)
     names = dict.fromkeys(each.name for each in windows)
-    latest = {name: Latest(*pool.feeds(stamps_graph(name))) if timed else None for name in names}
+    latest = {name: _latest(queries, pool, stamps_graph(name)) if timed else None for name in names}
     made = []
     for each in windows:
         graph = _graph(each)
@@ -333,6 +333,15 @@ def frames(queries: Sequence[ContinuousQuery], semantics: Semantics, pool: JoinP
         pool.see(graph, content.graphs, content.columns, content.gather)
         made.append(_frame(each, content, semantics, t0))
     return tuple(made)
+
+
+def _latest(queries: Sequence[ContinuousQuery], pool: JoinPool, graph: Term) -> Latest:
+    """The stamps of a graph that one of the queries asks for."""
+    found: set[Term] | None = set()
+    for query in queries:
+        predicates = stamped_predicates(query.form, graph)
+        found = None if found is None or predicates is None else found | predicates
+    return Latest(*pool.feeds(graph), found)
 
 
 def _graph(seen: StreamWindow) -> Term | None:
