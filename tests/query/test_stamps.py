@@ -199,10 +199,7 @@ def timestamps(form: al.QueryForm) -> list[al.Call]:
         ("?s ?p ?v FILTER(timestamp(?s, ?p, ?v) > 1)", None),
         (f"GRAPH <{WINDOW}> {{ ?s <urn:p> ?v FILTER(timestamp(?v) > 1) }}", set()),
         (f"?s <urn:p> ?v FILTER(timestamp(?v) > 1) GRAPH {stamps_graph()} {{ ?f ?is ?x }}", None),
-        (
-            f"?s <urn:p> ?v FILTER(timestamp(?v) > 1) GRAPH {stamps_graph()} {{ ?f {PREDICATE}* ?x . ?f {PREDICATE} {Q} }}",
-            None,
-        ),
+        (f"?s <urn:p> ?v FILTER(timestamp(?v) > 1) GRAPH {stamps_graph()} {{ ?f {PREDICATE} {Q} ; ^{Q}* ?x }}", None),
         (f"?s <urn:p> ?v FILTER(timestamp(?v) > 1) GRAPH {stamps_graph()} {{ ?f {PREDICATE} {Q} . ?g ?is ?x }}", None),
     ],
 )

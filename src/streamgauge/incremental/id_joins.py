@@ -11,9 +11,11 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from streamgauge.incremental.bands import Band
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.conditions import Test
 from streamgauge.incremental.operators import Bag
+from streamgauge.incremental.ordered_rows import pairs_within
 from streamgauge.incremental.plan import TripleRelation
 from streamgauge.incremental.term_ids import Ids, Places, TermIds
 
@@ -225,8 +227,19 @@ class IdTable:
         kind, ratio = self.cost(names, side)
         return self.size * ratio if kind else self.size
 
-    def join(self, names: Sequence[str], side: IdSide, needed: frozenset[str]) -> None:
-        """Join with a side whose columns are these variables; only needed columns stay."""
+    def made(self, names: Sequence[str], side: IdSide) -> int:
+        """How many solutions there are after a join with a side that shares a variable."""
+        bound = self._bound(names)
+        return int(side.index(bound).counts([self.columns[names[place]] for place in bound]).sum())
+
+    def join(self, names: Sequence[str], side: IdSide, needed: frozenset[str], within: Band | None = None) -> None:
+        """Join with a side whose columns are these variables; only needed columns stay.
+
+        Solutions that do not hold ``within`` a condition of both may be left out.
+        """
+        if within is not None:
+            self._join_within(names, side, needed, within)
+            return
         bound = self._bound(names)
         keys = [self.columns[names[place]] for place in bound]
         opened = [place for place in range(len(names)) if place not in bound and names[place] in needed]
@@ -238,6 +251,18 @@ class IdTable:
         if places is not None:
             self._take(places)
         self.columns |= {names[place]: side.cells(place)[rows] for place in opened}
+
+    def _join_within(self, names: Sequence[str], side: IdSide, needed: frozenset[str], within: Band) -> None:
+        bound, texts = self._bound(names), self._conditions.ids.texts
+        keys = [_keys([self.columns[names[place]] for place in bound], self._terms)]
+        keys.append(_keys([side.cells(place) for place in bound], self._terms))
+        values = texts(self.columns[within.left]), texts(side.cells(names.index(within.right)))
+        lefts, rights = (zip(key.tolist(), value, strict=True) for key, value in zip(keys, values, strict=True))
+        ones, others = (np.array(each, np.int64) for each in pairs_within(within, lefts, rights, LARGEST))
+        self.columns = {name: column[ones] for name, column in self.columns.items() if name in needed}
+        opened = (place for place, name in enumerate(names) if place not in bound and name in needed)
+        self.columns |= {names[place]: side.cells(place)[others] for place in opened}
+        self.size = len(ones)
 
     def filter(self, holds: Test, names: Sequence[str]) -> None:
         """Keep the solutions for whose variables a condition holds."""

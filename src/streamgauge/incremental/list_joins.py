@@ -9,8 +9,10 @@ from itertools import chain, compress, repeat
 from operator import getitem
 from typing import Any, Final, TypeAlias
 
+from streamgauge.incremental.bands import Band
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.conditions import Test
+from streamgauge.incremental.ordered_rows import pairs_within
 from streamgauge.incremental.plan import TripleRelation
 from streamgauge.model.terms import Triple
 
@@ -117,10 +119,27 @@ class SolutionTable:
         kind, ratio = self.cost(names, side)
         return self.size * ratio if kind else self.size
 
-    def join(self, names: Sequence[str], side: JoinSide, needed: frozenset[str]) -> None:
-        """Join with a side whose columns are these variables; only needed columns stay."""
+    def made(self, names: Sequence[str], side: JoinSide) -> int:
+        """How many solutions there are after a join with a side that shares a variable."""
         bound = self._bound(names)
-        keys = _zipped([self.columns[names[place]] for place in bound])
+        index, several = side.index(bound)
+        if several is Multiplicity.NO:
+            return self.size
+        return sum(map(len, map(index.get, self._keys(names, bound), repeat(()))))
+
+    def _keys(self, names: Sequence[str], bound: Sequence[int]) -> Column:
+        return _zipped([self.columns[names[place]] for place in bound])
+
+    def join(self, names: Sequence[str], side: JoinSide, needed: frozenset[str], within: Band | None = None) -> None:
+        """Join with a side whose columns are these variables; only needed columns stay.
+
+        Solutions that do not hold ``within`` a condition of both may be left out.
+        """
+        if within is not None:
+            self._join_within(names, side, needed, within)
+            return
+        bound = self._bound(names)
+        keys = self._keys(names, bound)
         opened = tuple(place for place in range(len(names)) if place not in bound)
         self.columns = {name: column for name, column in self.columns.items() if name in needed}
         if not bound:
@@ -130,6 +149,18 @@ class SolutionTable:
         else:
             values = self._looked_up(*side.index(bound), keys)
             self._add(values, [names[place] for place in opened], needed)
+
+    def _join_within(self, names: Sequence[str], side: JoinSide, needed: frozenset[str], within: Band) -> None:
+        bound = self._bound(names)
+        lefts = zip(self._keys(names, bound), self.columns[within.left], strict=True)
+        rights = zip(side.cells(bound), side.cells((names.index(within.right),)), strict=True)
+        ones, others = pairs_within(within, lefts, rights, LARGEST)
+        self.columns = {name: [column[at] for at in ones] for name, column in self.columns.items() if name in needed}
+        for place, name in enumerate(names):
+            if place not in bound and name in needed:
+                cells = side.cells((place,))
+                self.columns[name] = [cells[at] for at in others]
+        self.size = len(ones)
 
     def keep(self, kept: list[bool]) -> None:
         """Keep the solutions at these places."""

@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from streamgauge.incremental.bands import Band, band
 from streamgauge.incremental.conditions import Test, test, variables_of
 from streamgauge.incremental.evaluator import OperatorTree
 from streamgauge.incremental.list_joins import JoinSide, SolutionTable, rows
@@ -19,7 +20,7 @@ from streamgauge.incremental.plan import BgpRequest, Held, InColumns, JoinPool, 
 from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.incremental.window_pieces import Gather, PartedTriples, WindowBegins
 from streamgauge.model import algebra as al
-from streamgauge.model.algebra import Var
+from streamgauge.model.algebra import Expression, Var
 from streamgauge.model.semantics import EmptyAggregate
 from streamgauge.model.terms import Term, Triple
 
@@ -239,7 +240,9 @@ class Matches:
         self._relations, self._parted = planned.relations, parted
         for relation in planned.relations:
             parted.ask(relation)
-        self._conditions = [(variables_of(each), test(each, variables_of(each))) for each in planned.conditions]
+        self._conditions = [
+            PendingCondition(variables_of(each), test(each, variables_of(each)), each) for each in planned.conditions
+        ]
         self._fresh = False
         uses = [
             (name, relation, place)
@@ -279,12 +282,24 @@ class Matches:
         return tuple(node.name for at, node in enumerate(nodes) if at in columns and isinstance(node, Var))
 
 
+class PendingCondition(NamedTuple):
+    """A condition over several variables, which is tested as soon as all are joined."""
+
+    names: tuple[str, ...]
+    holds: Test
+    condition: Expression
+
+
+MANY: Final = 32
+"""Rows for each row of two sides from which on a join looks for those within a condition. Chosen: as much work."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Joining:
     """The sides still to join at one look, and the conditions still to test; of terms, or of their numbers."""
 
     waiting: list[Any]
-    conditions: list[tuple[tuple[str, ...], Test]]
+    conditions: list[PendingCondition]
     output: tuple[str, ...]
 
     def join(self, table: Any) -> Any:
@@ -314,11 +329,21 @@ class _Joining:
         """Join, test what can be tested, and keep what is needed: by others, by the output, or ``more``."""
         if chosen in self.waiting:
             self.waiting.remove(chosen)
-        later = [names for names, _ in self.waiting] + [names for names, _ in self.conditions]
-        table.join(*chosen, frozenset(chain(*later, self.output, more)))
-        for condition in [each for each in self.conditions if table.columns.keys() >= set(each[0])]:
+        later = [names for names, _ in self.waiting] + [each.names for each in self.conditions]
+        table.join(*chosen, frozenset(chain(*later, self.output, more)), self._band(table, *chosen))
+        for condition in [each for each in self.conditions if table.columns.keys() >= set(each.names)]:
             self.conditions.remove(condition)
-            table.filter(condition[1], condition[0])
+            table.filter(condition.holds, condition.names)
+
+    def _band(self, table: Any, names: Sequence[str], side: Any) -> Band | None:
+        """Conditions that compare values of a table and of a side whose join makes many times the rows of both."""
+        if table.columns.keys().isdisjoint(names) or not self.conditions:
+            return None
+        opened = set(names).difference(table.columns)
+        found = band([each.condition for each in self.conditions], table.columns, opened)[0]
+        if found is None or table.made(names, side) <= MANY * (table.size + side.size):
+            return None
+        return found
 
 
 def _tests(relation: TripleRelation) -> list[tuple[int, Test]]:

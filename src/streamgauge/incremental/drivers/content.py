@@ -300,8 +300,12 @@ class WindowContent:
         if not self._gathers or not live:
             return None
         first = begun(live[-1][0])
-        while live and live[-1][0] >= first and isinstance(live[-1][1], tuple):
-            late.append(live.pop())
+        while live:
+            last = live.pop()
+            if last[0] < first or not isinstance(last[1], tuple):
+                live.append(last)
+                break
+            late.append(last)
         late.reverse()
         if not late or (number is not None and len(late) != number):
             live.extend(late)
