@@ -64,7 +64,7 @@ def test_pieces_say_what_the_definition_says(data):
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(window_pieces, "PIECES", data.draw(st.sampled_from([1, 8])))
-        agree(query, chosen, data.draw(elements()), 60)
+        agree(query, chosen, data.draw(elements()), 140)
 
 
 @given(

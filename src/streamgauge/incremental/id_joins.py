@@ -227,10 +227,10 @@ class IdTable:
         kind, ratio = self.cost(names, side)
         return self.size * ratio if kind else self.size
 
-    def made(self, names: Sequence[str], side: IdSide) -> int:
-        """How many solutions there are after a join with a side that shares a variable."""
+    def makes(self, more_than: int, names: Sequence[str], side: IdSide) -> bool:
+        """Whether there are more solutions than that after a join with a side that shares a variable."""
         bound = self._bound(names)
-        return int(side.index(bound).counts([self.columns[names[place]] for place in bound]).sum())
+        return int(side.index(bound).counts([self.columns[names[place]] for place in bound]).sum()) > more_than
 
     def join(self, names: Sequence[str], side: IdSide, needed: frozenset[str], within: Band | None = None) -> None:
         """Join with a side whose columns are these variables; only needed columns stay.

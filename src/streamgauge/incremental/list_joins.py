@@ -119,13 +119,13 @@ class SolutionTable:
         kind, ratio = self.cost(names, side)
         return self.size * ratio if kind else self.size
 
-    def made(self, names: Sequence[str], side: JoinSide) -> int:
-        """How many solutions there are after a join with a side that shares a variable."""
+    def makes(self, more_than: int, names: Sequence[str], side: JoinSide) -> bool:
+        """Whether there are more solutions than that after a join with a side that shares a variable."""
         bound = self._bound(names)
         index, several = side.index(bound)
-        if several is Multiplicity.NO:
-            return self.size
-        return sum(map(len, map(index.get, self._keys(names, bound), repeat(()))))
+        if several is Multiplicity.NO or self.size * max(map(len, index.values())) <= more_than:
+            return False
+        return sum(map(len, map(index.get, self._keys(names, bound), repeat(())))) > more_than
 
     def _keys(self, names: Sequence[str], bound: Sequence[int]) -> Column:
         return _zipped([self.columns[names[place]] for place in bound])

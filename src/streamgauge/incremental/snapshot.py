@@ -337,13 +337,11 @@ class _Joining:
 
     def _band(self, table: Any, names: Sequence[str], side: Any) -> Band | None:
         """Conditions that compare values of a table and of a side whose join makes many times the rows of both."""
-        if table.columns.keys().isdisjoint(names) or not self.conditions:
-            return None
         opened = set(names).difference(table.columns)
-        found = band([each.condition for each in self.conditions], table.columns, opened)[0]
-        if found is None or table.made(names, side) <= MANY * (table.size + side.size):
+        both = [each for each in self.conditions if not opened.isdisjoint(each.names)]
+        if not both or len(opened) == len(names) or not table.makes(MANY * (table.size + side.size), names, side):
             return None
-        return found
+        return band([each.condition for each in both], table.columns, opened)[0]
 
 
 def _tests(relation: TripleRelation) -> list[tuple[int, Test]]:
