@@ -7,12 +7,21 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from streamgauge.incremental import Evaluator, SnapshotContents, Snapshots, id_joins, list_joins, refuse, snapshot
-from streamgauge.incremental.snapshot import LEAST
+from streamgauge.incremental import (
+    Evaluator,
+    SnapshotContents,
+    Snapshots,
+    id_joins,
+    list_joins,
+    ordered_rows,
+    refuse,
+    snapshot,
+)
+from streamgauge.incremental.snapshot import LEAST, MANY
 from streamgauge.query import QueryError, parse_sparql
 from streamgauge.query.printer import sparql
 from tests.examples import examples
-from tests.incremental.test_bands import CONDITIONS, FACTS
+from tests.incremental.test_bands import CONDITIONS, NUMBERS, VALUES, typed
 from tests.incremental.test_evaluator import OPERATORS, answer, reference
 from tests.sparql import draw
 from tests.sparql.suite import Result, cases, difference
@@ -95,23 +104,43 @@ KEYED = [
     "?s <urn:k> ?k ; <urn:v> ?v . ?o <urn:k> ?k ; <urn:w> ?w FILTER({})",
     "?s <urn:k> ?k ; <urn:v> ?v . ?o <urn:k> ?k ; <urn:w> ?w FILTER(?s != ?o) FILTER({})",
     "?s <urn:k> ?k ; <urn:v> ?v . ?o <urn:k> ?k ; <urn:w> ?w ; <urn:l> ?l . ?s <urn:l> ?l FILTER({})",
+    "?s <urn:k> ?k ; <urn:v> ?v . ?o <urn:k> ?k ; <urn:w> ?w ; <urn:v> ?x FILTER({}) FILTER(?v + ?w > ?x)",
 ]
 
 
+@st.composite
+def crowds(draw):
+    """Subjects with two keys, whose values are few, of one kind or of all."""
+    kind = draw(st.sampled_from([typed("integer", 0, 1, 2, 3), typed("float", 0, "0.5", 1, 2), NUMBERS, VALUES]))
+    values = st.sampled_from(draw(st.lists(st.sampled_from(kind), min_size=1, max_size=5)))
+    keys = st.sampled_from(["<urn:x>", "<urn:x>", "<urn:y>"])
+    asked = {"<urn:k>": keys, "<urn:l>": keys, "<urn:v>": values, "<urn:w>": values}
+    return [
+        (f"<urn:{subject}>", name, draw(drawn))
+        for subject in draw(st.sampled_from(["ab", "abcd", "abcdefg"]))
+        for name, drawn in asked.items()
+        if draw(st.integers(0, 7))
+    ]
+
+
 @pytest.mark.slow
-@examples(150, prove=4000)
+@examples(200, prove=4000)
 @given(
     st.sampled_from(KEYED),
     st.sampled_from(CONDITIONS),
-    st.lists(st.one_of(FACTS, FACTS.map(lambda fact: (fact[0], "<urn:l>", "<urn:x>"))), max_size=24),
+    crowds(),
     st.sampled_from([0, LEAST]),
+    st.sampled_from([(-1, False), (MANY, True), (MANY, False)]),
 )
-def test_pairs_within_a_comparison_are_those_of_all_pairs(query, condition, triples, least):
-    """Rows of one key are searched for by their values, however few there are, beside joins that follow each change."""
+def test_pairs_within_a_comparison_are_those_of_all_pairs(query, condition, triples, least, searched):
+    """Beside joins that follow each change: rows of one key are searched for by their values, however few there are;
+    pairs are tested by searches; pairs are tested one by one.
+    """
     form = parse_sparql(f"SELECT * {{ {query.format(condition)} }}")
     looked, changing = Looked(form, (), least), Evaluator(form)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(snapshot, "MANY", -1)
+        patch.setattr(snapshot, "MANY", searched[0])
+        patch.setattr(ordered_rows.ValueSpans, "worth", lambda *_: searched[1])
         looked.look(triples)
     changing.enter(dict.fromkeys(triples))
     assert looked.evaluator.solutions() == dict(changing.answer())

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from enum import Enum
 from itertools import chain, compress, repeat
 from operator import getitem
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from streamgauge.incremental.bands import Band
+from streamgauge.incremental.bands import Band, band
 from streamgauge.incremental.budget import TooMuchError
-from streamgauge.incremental.conditions import Test
-from streamgauge.incremental.ordered_rows import pairs_within
+from streamgauge.incremental.conditions import Test, test, variables_of
+from streamgauge.incremental.ordered_rows import ValueSpans, pairs_within
 from streamgauge.incremental.plan import TripleRelation
+from streamgauge.model.algebra import Expression
 from streamgauge.model.terms import Triple
 
 FEW: Final = 4
@@ -24,6 +25,22 @@ Index: TypeAlias = dict[Any, Any]
 
 LARGEST: Final = 20_000_000
 """Rows that one join makes, at most: they are made by one call that nothing stops."""
+
+
+class PendingCondition(NamedTuple):
+    """A condition over several variables, tested when all are joined; ``spans`` where it compares values of two."""
+
+    names: tuple[str, ...]
+    holds: Test
+    condition: Expression
+    spans: ValueSpans | None
+
+
+def pending(condition: Expression) -> PendingCondition:
+    """The condition, compiled."""
+    names = variables_of(condition)
+    found = band([condition], names[:1], names[1:])[0] if len(names) == 2 else None
+    return PendingCondition(names, test(condition, names), condition, None if found is None else ValueSpans(found))
 
 
 class Multiplicity(Enum):
@@ -101,9 +118,11 @@ class SolutionTable:
         """These solutions, to be joined."""
         return tuple(self.columns), Solutions(self)
 
-    def filter(self, holds: Test, names: Sequence[str]) -> None:
+    def filter(self, condition: PendingCondition) -> None:
         """Keep the solutions for whose variables a condition holds."""
-        self.keep(_kept(holds, [self.columns[name] for name in names]))
+        columns = [self.columns[name] for name in condition.names]
+        kept = None if condition.spans is None else _spanned(condition.spans, *columns)
+        self.keep(_kept(condition.holds, columns) if kept is None else kept)
 
     def cost(self, names: Sequence[str], side: JoinSide) -> tuple[int, float]:
         """How soon to join a side: when all is bound first, then what multiplies the solutions least, products last."""
@@ -231,6 +250,16 @@ def _kept(holds: Test, columns: Sequence[Column]) -> list[bool]:
     cells = list(zip(*columns, strict=True))
     known = {row: holds(*row) for row in set(cells)}
     return list(map(known.__getitem__, cells))
+
+
+def _spanned(spans: ValueSpans, left: Column, right: Column) -> list[bool] | None:
+    """Whether a band holds at each place, where searches say so with less effort than tests."""
+    lefts, rights = set(left), set(right)
+    if not spans.worth(len(lefts), len(rights), len(left)) or (found := spans.of(lefts, rights)) is None:
+        return None
+    ends, places = dict(zip(lefts, found[0], strict=True)), dict(zip(rights, found[1], strict=True))
+    between = zip(map(ends.__getitem__, left), map(places.__getitem__, right), strict=True)
+    return [start <= at < end for (start, end), at in between]
 
 
 def _distinct(triples: list[Triple]) -> list[Triple]:

@@ -204,6 +204,38 @@ class OrderedIndex(Index):
         return () if probe is None else ordered.meeting(probe)
 
 
+class ValueSpans:
+    """Which values of two sides pass a band beside each other, by search among those of the right side in order."""
+
+    def __init__(self, band: Band) -> None:
+        self._direct, self._limits, self._search = band.direct, len(band.limits), BandSearch(band, False)
+
+    def worth(self, lefts: int, rights: int, rows: int) -> bool:
+        """Whether searches for so many values test less than so many rows, each by itself, would."""
+        return 2 * lefts * self._limits * rights.bit_length() <= rows
+
+    def of(self, lefts: Iterable[Term], rights: Iterable[Term]) -> tuple[list[tuple[int, int]], list[int]] | None:
+        """For each term on the left the places between which values pass, and the place of each term on the right.
+
+        ``None`` where a value has no place in an order, or those on the right are of several kinds.
+        """
+        probes, terms = list(lefts), list(rights)
+        if not all(place(term, self._direct) for term in probes):
+            return None
+        values, kinds = list[Any](), set[Kind]()
+        for term in terms:
+            found = place(term, self._direct)
+            if found is None or (kinds and found[0] not in kinds):
+                return None
+            kinds.add(found[0])
+            values.append(found[1])
+        run = ValueRun()
+        for value, term in zip(values, terms, strict=True):
+            run.add(value, term, (), 1)
+        places = {value: at for at, value in enumerate(run.order)}
+        return [self._search.span(run, probe) for probe in probes], [places[value] for value in values]
+
+
 def pairs_within(
     band: Band, lefts: Iterable[tuple[Hashable, Term]], rights: Iterable[tuple[Hashable, Term]], most: int
 ) -> tuple[list[int], list[int]]:

@@ -9,18 +9,18 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from streamgauge.incremental.bands import Band, band
-from streamgauge.incremental.conditions import Test, test, variables_of
+from streamgauge.incremental.conditions import Test, test
 from streamgauge.incremental.evaluator import OperatorTree
-from streamgauge.incremental.list_joins import JoinSide, SolutionTable, rows
+from streamgauge.incremental.list_joins import JoinSide, PendingCondition, SolutionTable, pending, rows
 from streamgauge.incremental.operators import Bag, Delta, Take, difference
 from streamgauge.incremental.plan import BgpRequest, Held, InColumns, JoinPool, PlannedBgp, TripleRelation, plan
 from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.incremental.window_pieces import Gather, PartedTriples, WindowBegins
 from streamgauge.model import algebra as al
-from streamgauge.model.algebra import Expression, Var
+from streamgauge.model.algebra import Var
 from streamgauge.model.semantics import EmptyAggregate
 from streamgauge.model.terms import Term, Triple
 
@@ -240,9 +240,7 @@ class Matches:
         self._relations, self._parted = planned.relations, parted
         for relation in planned.relations:
             parted.ask(relation)
-        self._conditions = [
-            PendingCondition(variables_of(each), test(each, variables_of(each)), each) for each in planned.conditions
-        ]
+        self._conditions = [pending(each) for each in planned.conditions]
         self._fresh = False
         uses = [
             (name, relation, place)
@@ -280,14 +278,6 @@ class Matches:
         nodes = self._patterns[pattern]
         columns = self._relations[self._relation_of[pattern]].columns
         return tuple(node.name for at, node in enumerate(nodes) if at in columns and isinstance(node, Var))
-
-
-class PendingCondition(NamedTuple):
-    """A condition over several variables, which is tested as soon as all are joined."""
-
-    names: tuple[str, ...]
-    holds: Test
-    condition: Expression
 
 
 MANY: Final = 32
@@ -333,7 +323,7 @@ class _Joining:
         table.join(*chosen, frozenset(chain(*later, self.output, more)), self._band(table, *chosen))
         for condition in [each for each in self.conditions if table.columns.keys() >= set(each.names)]:
             self.conditions.remove(condition)
-            table.filter(condition.holds, condition.names)
+            table.filter(condition)
 
     def _band(self, table: Any, names: Sequence[str], side: Any) -> Band | None:
         """Conditions that compare values of a table and of a side whose join makes many times the rows of both."""
