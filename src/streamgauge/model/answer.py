@@ -1,8 +1,10 @@
 """Answers: what an engine says."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, fields
+from itertools import repeat
+from typing import Any, Final, Literal, TypeAlias
 
 from streamgauge.model.tabular import SHOWN, Tabular, html_table, shown
 from streamgauge.model.terms import XSD, Row, Term
@@ -40,6 +42,11 @@ class Answer(Tabular):
         names = self.columns
         return [{name: term for name, term in zip(names, row, strict=True) if term is not None} for row in self.added]
 
+    def row_by_row(self) -> "list[Answer]":
+        """An answer for each row: those that are added, then those that are removed."""
+        came = _alike(self, len(self.added), zip(self.added), repeat(()))
+        return came + _alike(self, len(self.removed), repeat(()), zip(self.removed))
+
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns of its rows."""
@@ -62,6 +69,19 @@ class Answer(Tabular):
             f"report at {self.instant:,} ms{scope}: {len(signed):,} rows" if self.instant is not None else "report"
         )
         return html_table([*([""] if marks else []), *self.columns], rows, caption, len(signed) - len(rows))
+
+
+_FIELDS: Final = tuple((each.name, getattr(Answer, each.name).__set__) for each in fields(Answer))
+"""What sets each field of an answer that is made anew."""
+
+
+def _alike(answer: Answer, number: int, added: Iterable[Any], removed: Iterable[Any]) -> list[Answer]:
+    """So many answers that differ in their rows: made field by field, in half of the time of a call for each."""
+    made = list(map(object.__new__, repeat(Answer, number)))
+    own = {"added": added, "removed": removed}
+    for name, put in _FIELDS:
+        deque(map(put, made, own.get(name, repeat(getattr(answer, name)))), maxlen=0)
+    return made
 
 
 class AnswerTable(Tabular):
