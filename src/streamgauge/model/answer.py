@@ -72,7 +72,7 @@ class Answer(Tabular):
 
 
 _FIELDS: Final = tuple((each.name, getattr(Answer, each.name).__set__) for each in fields(Answer))
-"""What sets each field of an answer that is made anew."""
+"""The function that sets a field of an answer, for each field."""
 
 
 def _alike(answer: Answer, number: int, added: Iterable[Any], removed: Iterable[Any]) -> list[Answer]:
