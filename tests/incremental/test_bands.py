@@ -15,7 +15,7 @@ from streamgauge.incremental.bands import band, place
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import conjuncts
 from streamgauge.incremental.evaluator import KeptAnswer
-from streamgauge.incremental.ordered_rows import BandSearch, OrderedRows
+from streamgauge.incremental.ordered_rows import BandSearch, OrderedRows, ValueSpans
 from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.model.algebra import Filter
 from streamgauge.model.terms import XSD
@@ -83,6 +83,24 @@ def test_what_passes_beside_a_value_is_an_interval_of_each_kind(condition):
             assert len(met) == len(set(met))
             assert set(met) == {term for term in passing if (term,) not in ordered.odd}
             assert passing <= {row[0] for bag in ordered.meeting(probe) for row in bag}
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_spans_say_what_the_condition_says(condition):
+    """Values of one kind beside values of any kind; where one has no place, or kinds are two, there are no spans."""
+    found, _ = band(conjuncts(parsed(condition)), ("v",), ("w",))
+    holds, spans = row_condition(parsed(condition), ("v", "w")), ValueSpans(found)
+    placed = {term: place(term, found.direct) for term in VALUES}
+    lefts = [term for term, at in placed.items() if at is not None]
+    for kind in {at[0] for at in placed.values() if at is not None}:
+        rights = [term for term, at in placed.items() if at is not None and at[0] == kind]
+        ends, places = spans.of(lefts, rights)
+        for left, (start, end) in zip(lefts, ends, strict=True):
+            for right, at in zip(rights, places, strict=True):
+                assert (start <= at < end) is holds((left, right))
+    assert spans.of(lefts, typed("integer", 1) + typed("double", 1)) is None
+    assert spans.of(lefts, typed("float", "NaN")) is None
+    assert spans.of(typed("float", "NaN"), typed("integer", 1)) is None
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,12 @@ from streamgauge.incremental import Evaluator
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.evaluator import KeptAnswer
 from streamgauge.incremental.operators import Index, LooseIndex
+from streamgauge.incremental.rewrite import Normaliser
 from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.model import algebra as al
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
+from streamgauge.query.traversal import every_pattern
 from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
 from tests.examples import examples
@@ -72,6 +74,49 @@ def test_changes_are_those_of_the_definition(group, history):
         assert defined(form, there) == evaluator.solutions(), sparql(form)
         assert {row: count for row, count in total.items() if count} == evaluator.solutions()
     assert not any(evaluator.remembered().values()), evaluator.remembered()
+
+
+UNIONS = st.builds(
+    "{{ {} }} UNION {{ {} }} {} {}".format,
+    BLOCKS,
+    st.one_of(
+        BLOCKS, st.builds("{{ {} }} UNION {{ {} }}".format, BLOCKS, BLOCKS), st.builds("{} {}".format, BLOCKS, BLOCKS)
+    ),
+    st.one_of(st.just(""), BLOCKS),
+    st.one_of(CONDITIONS, st.builds("FILTER EXISTS {{ {} }}".format, BLOCKS)),
+)
+
+
+@pytest.mark.slow
+@examples(60, prove=4000)
+@given(UNIONS, HISTORIES)
+def test_unions_that_leave_variables_unbound_are_those_of_the_definition(unions, history):
+    """Triple patterns are joined with each branch; each solution is there as often as a branch has it."""
+    form = parse_sparql(f"SELECT * {{ ?x <urn:p> ?y . {unions} }}")
+    evaluator = Evaluator(form)
+    for there, _ in play(evaluator, history):
+        assert defined(form, there) == evaluator.solutions(), sparql(form)
+
+
+@pytest.mark.parametrize(
+    ("group", "apart"),
+    [
+        ("?s <urn:in> ?r { ?r <urn:floor> ?f } UNION { ?s <urn:extra> ?f }", True),
+        (
+            "{ ?r <urn:floor> ?f } UNION { ?s <urn:extra> ?f } UNION { ?t <urn:p> ?s } ?s <urn:in> ?r FILTER(?f > 1)",
+            True,
+        ),
+        ("?s <urn:in> ?r { ?s <urn:floor> ?f } UNION { ?s <urn:extra> ?f }", False),
+        ("?s <urn:in> ?r { ?s <urn:p>* ?f } UNION { ?r <urn:extra> ?f }", False),
+        (
+            "?s <urn:in> ?r { ?r <urn:floor> ?f } UNION { ?s <urn:extra> ?f } OPTIONAL { ?f <urn:p> ?s } ?s <urn:q> ?t",
+            False,
+        ),
+    ],
+)
+def test_triple_patterns_are_joined_with_each_branch_of_a_union(group, apart):
+    pattern = Normaliser().pattern(parse_sparql(f"SELECT * {{ {group} }}").pattern)
+    assert (not any(isinstance(each, al.Join) for each in every_pattern(pattern))) is apart
 
 
 HUB = ("OPTIONAL", "FILTER EXISTS", "FILTER NOT EXISTS", "MINUS")

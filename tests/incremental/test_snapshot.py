@@ -7,11 +7,21 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from streamgauge.incremental import Evaluator, SnapshotContents, Snapshots, refuse
-from streamgauge.incremental.snapshot import LEAST
+from streamgauge.incremental import (
+    Evaluator,
+    SnapshotContents,
+    Snapshots,
+    id_joins,
+    list_joins,
+    ordered_rows,
+    refuse,
+    snapshot,
+)
+from streamgauge.incremental.snapshot import LEAST, MANY
 from streamgauge.query import QueryError, parse_sparql
 from streamgauge.query.printer import sparql
 from tests.examples import examples
+from tests.incremental.test_bands import CONDITIONS, NUMBERS, VALUES, typed
 from tests.incremental.test_evaluator import OPERATORS, answer, reference
 from tests.sparql import draw
 from tests.sparql.suite import Result, cases, difference
@@ -88,6 +98,73 @@ def test_joins_over_few_nodes(text):
         assert looked.evaluator.solutions() == dict(changing.answer())
 
     check()
+
+
+KEYED = [
+    "?s <urn:k> ?k ; <urn:v> ?v . ?o <urn:k> ?k ; <urn:w> ?w FILTER({})",
+    "?s <urn:k> ?k ; <urn:v> ?v . ?o <urn:k> ?k ; <urn:w> ?w FILTER(?s != ?o) FILTER({})",
+    "?s <urn:k> ?k ; <urn:v> ?v . ?o <urn:k> ?k ; <urn:w> ?w ; <urn:l> ?l . ?s <urn:l> ?l FILTER({})",
+    "?s <urn:k> ?k ; <urn:v> ?v . ?o <urn:k> ?k ; <urn:w> ?w ; <urn:v> ?x FILTER({}) FILTER(?v + ?w > ?x)",
+]
+
+
+@st.composite
+def crowds(draw):
+    """Subjects with two keys, whose values are few, of one kind or of all."""
+    kind = draw(st.sampled_from([typed("integer", 0, 1, 2, 3), typed("float", 0, "0.5", 1, 2), NUMBERS, VALUES]))
+    values = st.sampled_from(draw(st.lists(st.sampled_from(kind), min_size=1, max_size=5)))
+    keys = st.sampled_from(["<urn:x>", "<urn:x>", "<urn:y>"])
+    asked = {"<urn:k>": keys, "<urn:l>": keys, "<urn:v>": values, "<urn:w>": values}
+    return [
+        (f"<urn:{subject}>", name, draw(drawn))
+        for subject in draw(st.sampled_from(["ab", "abcd", "abcdefg"]))
+        for name, drawn in asked.items()
+        if draw(st.integers(0, 7))
+    ]
+
+
+@pytest.mark.slow
+@examples(200, prove=4000)
+@given(
+    st.sampled_from(KEYED),
+    st.sampled_from(CONDITIONS),
+    crowds(),
+    st.sampled_from([0, LEAST]),
+    st.sampled_from([(-1, False), (MANY, True), (MANY, False)]),
+)
+def test_pairs_within_a_comparison_are_those_of_all_pairs(query, condition, triples, least, searched):
+    """Beside joins that follow each change: rows of one key are searched for by their values, however few there are;
+    pairs are tested by searches; pairs are tested one by one.
+    """
+    form = parse_sparql(f"SELECT * {{ {query.format(condition)} }}")
+    looked, changing = Looked(form, (), least), Evaluator(form)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(snapshot, "MANY", searched[0])
+        patch.setattr(ordered_rows.ValueSpans, "worth", lambda *_: searched[1])
+        looked.look(triples)
+    changing.enter(dict.fromkeys(triples))
+    assert looked.evaluator.solutions() == dict(changing.answer())
+
+
+@pytest.mark.parametrize("least", [0, LEAST])
+def test_many_rows_of_one_key_are_not_paired(least, monkeypatch):
+    """With n rows of a key on both sides, of which none passes beside another, no pair is made."""
+    form = parse_sparql("SELECT ?s ?o { ?s <urn:k> ?k ; <urn:v> ?v . ?o <urn:k> ?k ; <urn:v> ?w FILTER(?v - ?w > 98) }")
+    made = []
+    within = list_joins.pairs_within
+    for module in (list_joins, id_joins):
+        monkeypatch.setattr(module, "pairs_within", lambda *given: (made.append(found := within(*given)), found)[1])
+    value = '"{}"^^<http://www.w3.org/2001/XMLSchema#integer>'
+    looked = Looked(form, (), least)
+    looked.look(
+        [
+            (f"<urn:{n}>", *each)
+            for n in range(300)
+            for each in (("<urn:k>", "<urn:x>"), ("<urn:v>", value.format(n % 99)))
+        ]
+    )
+    assert looked.evaluator.solutions() == {}
+    assert made == [([], [])]
 
 
 def test_a_look_holds_nothing_of_the_one_before():

@@ -11,7 +11,16 @@ from streamgauge.model.terms import XSD, Row, Triple
 from streamgauge.query import QueryError, parse_sparql
 from streamgauge.query.graphs import spread
 from streamgauge.query.printer import sparql
-from streamgauge.query.stamps import FUNCTION, stamp, stamped, stamps_graph, time_fact, uses_timestamp
+from streamgauge.query.stamps import (
+    FUNCTION,
+    retimed,
+    stamp,
+    stamped,
+    stamped_predicates,
+    stamps_graph,
+    time_fact,
+    uses_timestamp,
+)
 from streamgauge.query.traversal import every_expression, every_pattern, expressions
 from tests.examples import examples
 from tests.query.drawn import with_timestamp
@@ -29,6 +38,7 @@ ARRIVALS: tuple[tuple[Triple, int], ...] = (
     ((B, Q, TWO), 50),
 )
 STATIC: tuple[Triple, ...] = ((C, P, ONE), (C, Q, TWO))
+PREDICATE, R = "<urn:streamgauge:predicate>", "<urn:r>"
 WINDOW = "urn:w:w?x=1&y"
 
 
@@ -178,3 +188,24 @@ def timestamps(form: al.QueryForm) -> list[al.Call]:
     trees = (tree for pattern in every_pattern(form.pattern) for tree in expressions(pattern))
     parts = (part for tree in trees for part in every_expression(tree))
     return [part for part in parts if isinstance(part, al.Call) and part.operator == "TIMESTAMP"]
+
+
+@pytest.mark.parametrize(
+    ("group", "predicates"),
+    [
+        ("?s <urn:p> ?v FILTER(timestamp(?s, <urn:p>, ?v) > 1)", {P}),
+        ("?s <urn:p> ?v . ?s <urn:q> ?w FILTER(timestamp(?v) > timestamp(?w))", {P, Q}),
+        ("?s <urn:p> ?v . ?s <urn:q> ?w FILTER EXISTS { ?t <urn:r> ?v FILTER(timestamp(?t, <urn:r>, ?v) > 1) }", {R}),
+        ("?s ?p ?v FILTER(timestamp(?s, ?p, ?v) > 1)", None),
+        (f"GRAPH <{WINDOW}> {{ ?s <urn:p> ?v FILTER(timestamp(?v) > 1) }}", set()),
+        (f"?s <urn:p> ?v FILTER(timestamp(?v) > 1) GRAPH {stamps_graph()} {{ ?f ?is ?x }}", None),
+        (f"?s <urn:p> ?v FILTER(timestamp(?v) > 1) GRAPH {stamps_graph()} {{ ?f {PREDICATE} {Q} ; ^{Q}* ?x }}", None),
+        (f"?s <urn:p> ?v FILTER(timestamp(?v) > 1) GRAPH {stamps_graph()} {{ ?f {PREDICATE} {Q} . ?g ?is ?x }}", None),
+    ],
+)
+def test_the_predicates_whose_stamps_are_asked_for(group, predicates):
+    assert stamped_predicates(parse_sparql(f"SELECT * {{ {group} }}"), stamps_graph()) == predicates
+
+
+def test_a_time_fact_is_that_of_another_time():
+    assert retimed(time_fact((A, P, ONE), 1), 20) == time_fact((A, P, ONE), 20)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias, TypeVar
 
-from streamgauge.incremental import row_joins as matching
+from streamgauge.incremental import matches as matching
 from streamgauge.incremental.aggregates import Grouped
 from streamgauge.incremental.band_join import BandJoin
 from streamgauge.incremental.bands import band

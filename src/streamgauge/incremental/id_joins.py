@@ -6,14 +6,17 @@ an index from several columns is sorted. Conditions are asked once for each term
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from streamgauge.incremental.bands import Band
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.conditions import Test
+from streamgauge.incremental.list_joins import PendingCondition
 from streamgauge.incremental.operators import Bag
+from streamgauge.incremental.ordered_rows import ValueSpans, pairs_within
 from streamgauge.incremental.plan import TripleRelation
 from streamgauge.incremental.term_ids import Ids, Places, TermIds
 
@@ -21,9 +24,6 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 LARGEST: Final = 20_000_000
 """Rows that one join makes, at most: they are made by one call that nothing stops."""
-
-FEW: Final = 4
-"""How often a pair of terms must come on average for all pairs to be tested beforehand."""
 
 MOST: Final = 2_000_000
 """Terms of which three numbers make one of 64 bits."""
@@ -39,11 +39,8 @@ class IdConditions:
         self.ids, self._turn = ids, ids.turn
         self._known: dict[Test, npt.NDArray[np.int8]] = {}
 
-    def kept(self, holds: Test, columns: Sequence[Ids]) -> Mask:
-        """Whether a condition holds at each place."""
-        return self._one(holds, columns[0]) if len(columns) == 1 else self._several(holds, columns)
-
-    def _one(self, holds: Test, column: Ids) -> Mask:
+    def kept(self, holds: Test, column: Ids) -> Mask:
+        """Whether a condition on one term holds at each place."""
         known = self._table(holds)
         found = known[column]
         if len(unknown := column[found < 0]):
@@ -62,18 +59,51 @@ class IdConditions:
             known = self._known[holds] = np.concatenate([known, more])
         return known
 
-    def _several(self, holds: Test, columns: Sequence[Ids]) -> Mask:
+    def several(self, condition: PendingCondition, columns: Sequence[Ids]) -> Mask:
         """The same for several columns, asked once for equal terms."""
-        found = [np.unique(column, return_inverse=True) for column in columns]
-        texts = [self.ids.texts(numbers) for numbers, _ in found]
-        if len(columns) == 2 and len(texts[0]) * len(texts[1]) * FEW <= len(columns[0]):
-            table = np.array([[holds(one, two) for two in texts[1]] for one in texts[0]], np.bool_)
-            table = table.reshape(len(texts[0]), len(texts[1]))
-            return table[found[0][1], found[1][1]]
-        rows, places = np.unique(np.stack([inverse for _, inverse in found]), axis=1, return_inverse=True)
-        each = [map(text.__getitem__, row) for text, row in zip(texts, rows.tolist(), strict=True)]
-        kept: Mask = np.fromiter((holds(*cells) for cells in zip(*each, strict=True)), np.bool_, rows.shape[1])
-        return kept[places.reshape(-1)]
+        numbered = [_numbered(column, len(self.ids)) for column in columns]
+        spanned = None if condition.spans is None else self._spanned(condition.spans, *numbered)
+        if spanned is not None:
+            return spanned
+        rows, most = numbered[0][1], len(numbered[0][0])
+        for numbers, places in numbered[1:]:
+            found, rows = _numbered(rows * len(numbers) + places, most * len(numbers))
+            most = len(found)
+        first = np.empty(most, np.int64)
+        first[rows] = np.arange(len(rows))
+        cells = [self.ids.texts(column[first]) for column in columns]
+        kept: Mask = np.fromiter(map(condition.holds, *cells), np.bool_, most)
+        return kept[rows]
+
+    def _spanned(self, spans: ValueSpans, left: "Numbered", right: "Numbered") -> Mask | None:
+        """Whether a band holds at each place, where searches say so with less effort than tests."""
+        (lefts, left_at), (rights, right_at) = left, right
+        if not spans.worth(len(lefts), len(rights), len(left_at)):
+            return None
+        found = spans.of(self.ids.texts(lefts), self.ids.texts(rights))
+        if found is None:
+            return None
+        ends = np.array(found[0], np.int64).reshape(-1, 2)
+        places = np.array(found[1], np.int64)[right_at]
+        kept: Mask = (ends[left_at, 0] <= places) & (places < ends[left_at, 1])
+        return kept
+
+
+Numbered: TypeAlias = tuple[Any, Places]
+"""The different numbers of a column, and for each place which of them is there."""
+
+
+def _numbered(column: Any, most: int) -> Numbered:
+    """The different numbers of a column, which are less than ``most``."""
+    if most > SPARSE * (len(column) + 1000):
+        numbers, places = np.unique(column, return_inverse=True)
+        return numbers, places
+    there = np.zeros(most, np.bool_)
+    there[column] = True
+    numbers = np.flatnonzero(there)
+    places = np.empty(most, np.int64)
+    places[numbers] = np.arange(len(numbers))
+    return numbers, places[column]
 
 
 class IdSide:
@@ -225,8 +255,19 @@ class IdTable:
         kind, ratio = self.cost(names, side)
         return self.size * ratio if kind else self.size
 
-    def join(self, names: Sequence[str], side: IdSide, needed: frozenset[str]) -> None:
-        """Join with a side whose columns are these variables; only needed columns stay."""
+    def makes(self, more_than: int, names: Sequence[str], side: IdSide) -> bool:
+        """Whether there are more solutions than that after a join with a side that shares a variable."""
+        bound = self._bound(names)
+        return int(side.index(bound).counts([self.columns[names[place]] for place in bound]).sum()) > more_than
+
+    def join(self, names: Sequence[str], side: IdSide, needed: frozenset[str], within: Band | None = None) -> None:
+        """Join with a side whose columns are these variables; only needed columns stay.
+
+        Solutions that do not hold ``within`` a condition of both may be left out.
+        """
+        if within is not None:
+            self._join_within(names, side, needed, within)
+            return
         bound = self._bound(names)
         keys = [self.columns[names[place]] for place in bound]
         opened = [place for place in range(len(names)) if place not in bound and names[place] in needed]
@@ -239,9 +280,22 @@ class IdTable:
             self._take(places)
         self.columns |= {names[place]: side.cells(place)[rows] for place in opened}
 
-    def filter(self, holds: Test, names: Sequence[str]) -> None:
+    def _join_within(self, names: Sequence[str], side: IdSide, needed: frozenset[str], within: Band) -> None:
+        bound, texts = self._bound(names), self._conditions.ids.texts
+        keys = [_keys([self.columns[names[place]] for place in bound], self._terms)]
+        keys.append(_keys([side.cells(place) for place in bound], self._terms))
+        values = texts(self.columns[within.left]), texts(side.cells(names.index(within.right)))
+        lefts, rights = (zip(key.tolist(), value, strict=True) for key, value in zip(keys, values, strict=True))
+        ones, others = (np.array(each, np.int64) for each in pairs_within(within, lefts, rights, LARGEST))
+        self.columns = {name: column[ones] for name, column in self.columns.items() if name in needed}
+        opened = (place for place, name in enumerate(names) if place not in bound and name in needed)
+        self.columns |= {names[place]: side.cells(place)[others] for place in opened}
+        self.size = len(ones)
+
+    def filter(self, condition: PendingCondition) -> None:
         """Keep the solutions for whose variables a condition holds."""
-        self._take(np.flatnonzero(self._conditions.kept(holds, [self.columns[name] for name in names])))
+        columns = [self.columns[name] for name in condition.names]
+        self._take(np.flatnonzero(self._conditions.several(condition, columns)))
 
     def _take(self, places: Places) -> None:
         if len(places) != self.size or not (places == np.arange(self.size)).all():
@@ -300,7 +354,7 @@ class IdGraph:
             if first != at:
                 columns = _at(columns, columns[at] == columns[first])
         for at, holds in tests:
-            columns = _at(columns, self._conditions.kept(holds, [columns[at]]))
+            columns = _at(columns, self._conditions.kept(holds, columns[at]))
         found = [columns[at] for at in relation.columns]
         if not found:
             return IdSide([], min(1, len(columns[0])), len(self._ids))

@@ -1,13 +1,14 @@
 """Rows by key and, where a key has many, in the order of a value, so that those within a ``Band`` are searched for."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 from sortedcontainers import SortedList
 
 from streamgauge.incremental.bands import LEFT, RIGHT, Band, Kind, place
+from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.operators import Bag, Index, Key, add
 from streamgauge.model.terms import Row, Term
 from streamgauge.sparql.expression import row_condition
@@ -115,6 +116,10 @@ class OrderedRows:
         found = [bag for run in self.runs.values() for bag in run.between(*self._search.span(run, probe))]
         return [*found, self.odd] if self.odd else found
 
+    def all(self) -> list[Bag]:
+        """All rows."""
+        return [*(bag for run in self.runs.values() for bag in run.bags.values()), self.odd]
+
     def net(self, probes: Sequence[Probe]) -> Iterator[tuple[Bag, int]]:
         """The rows in order that values of the other side meet, with the sum of copies that is not 0."""
         for run in self.runs.values():
@@ -197,3 +202,62 @@ class OrderedIndex(Index):
         if ordered is None or (probe is not None and not self.has_place(probe)):
             return (bag,)
         return () if probe is None else ordered.meeting(probe)
+
+
+class ValueSpans:
+    """Which values of two sides pass a band beside each other, by search among those of the right side in order."""
+
+    def __init__(self, band: Band) -> None:
+        self._direct, self._limits, self._search = band.direct, len(band.limits), BandSearch(band, False)
+
+    def worth(self, lefts: int, rights: int, rows: int) -> bool:
+        """Whether searches for so many values test less than so many rows, each by itself, would."""
+        return 2 * lefts * self._limits * rights.bit_length() <= rows
+
+    def of(self, lefts: Iterable[Term], rights: Iterable[Term]) -> tuple[list[tuple[int, int]], list[int]] | None:
+        """For each term on the left the places between which values pass, and the place of each term on the right.
+
+        ``None`` where a value has no place in an order, or those on the right are of several kinds.
+        """
+        probes, terms = list(lefts), list(rights)
+        if not all(place(term, self._direct) for term in probes):
+            return None
+        values, kinds = list[Any](), set[Kind]()
+        for term in terms:
+            found = place(term, self._direct)
+            if found is None or (kinds and found[0] not in kinds):
+                return None
+            kinds.add(found[0])
+            values.append(found[1])
+        run = ValueRun()
+        for value, term in zip(values, terms, strict=True):
+            run.add(value, term, (), 1)
+        places = {value: at for at, value in enumerate(run.order)}
+        return [self._search.span(run, probe) for probe in probes], [places[value] for value in values]
+
+
+def pairs_within(
+    band: Band, lefts: Iterable[tuple[Hashable, Term]], rights: Iterable[tuple[Hashable, Term]], most: int
+) -> tuple[list[int], list[int]]:
+    """Places of rows on the left and on the right, side by side, that have the same key and may meet under a band.
+
+    A row is its key and the value that the band compares. Those with values that have no place in an order may meet
+    all. TooMuchError for more than ``most`` pairs.
+    """
+    search = BandSearch(band, False)
+    ordered: defaultdict[Hashable, OrderedRows] = defaultdict(lambda: OrderedRows(search))
+    for at, (key, term) in enumerate(rights):
+        ordered[key].add((at,), 1, term)  # type: ignore[arg-type]
+    known: dict[tuple[Hashable, Term], list[int]] = {}
+    ones, others = list[int](), list[int]()
+    for at, probe in enumerate(lefts):
+        found = known.get(probe)
+        if found is None:
+            rows = ordered.get(probe[0])
+            met = [] if rows is None else rows.meeting(probe[1]) if place(probe[1], band.direct) else rows.all()
+            found = known[probe] = [row[0] for bag in met for row in bag]  # type: ignore[misc]
+        ones += [at] * len(found)
+        others += found
+        if len(ones) > most:
+            raise TooMuchError(f"its evaluation makes more than {most} rows at once")
+    return ones, others

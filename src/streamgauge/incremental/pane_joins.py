@@ -15,16 +15,17 @@ these find less the two that were given.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import Final
 
 from streamgauge.incremental.operators import Bag, Take, add_all
-from streamgauge.incremental.plan import BgpRequest, Feed, Follow, disconnected, plan
+from streamgauge.incremental.plan import BgpRequest, Feed, Follow, Held, InColumns, disconnected, plan
 from streamgauge.incremental.snapshot import Matches, Parted
 from streamgauge.incremental.window_joins import WindowJoins
+from streamgauge.incremental.window_pieces import Gather, PartedTriples, WindowBegins
 from streamgauge.model.algebra import Node, Var
 from streamgauge.model.query import Window
 from streamgauge.model.terms import Term, Triple
@@ -40,7 +41,7 @@ MOST: Final = 4
 class JoinedPane:
     """The arrivals between two looks: their triples, the solutions of each pattern, the terms that each shares."""
 
-    triples: list[Triple]
+    triples: Sequence[Triple]
     found: list[Bag]
     shared: list[dict[str, set[Term]]]
 
@@ -54,7 +55,8 @@ class PanedGraph:
     changes: list[Bag] = field(default_factory=list)
     follows: list[Bag] = field(default_factory=list)
     waiting: list[Sequence[Triple]] = field(default_factory=list)
-    parts: list[list[Triple]] = field(default_factory=list)
+    gather: Callable[[Collection[Term], int], PartedTriples | None] | None = None
+    parts: list[Sequence[Triple]] = field(default_factory=list)
     panes: deque[JoinedPane] = field(default_factory=deque)
     gone: list[JoinedPane] = field(default_factory=list)
     seen: list[dict[str, set[Term]]] = field(default_factory=list)
@@ -81,7 +83,7 @@ class PanedGraph:
         at = number = 0
         held = [*(pane.triples for pane in self.panes), *self.parts]
         while at < len(triples):
-            if number == len(held) or triples[at : at + len(held[number])] != held[number]:
+            if number == len(held) or triples[at : at + len(held[number])] != list(held[number]):
                 return False
             at += len(held[number])
             number += 1
@@ -99,7 +101,7 @@ class PanedGraph:
         while self.parts:
             pane = self._joined(self.parts[0])
             self.number += 1
-            self.entered += len(pane.triples)
+            self.entered += pane.triples.came if isinstance(pane.triples, PartedTriples) else len(pane.triples)
             if self.entered < LEAST * (self.number - 2) or self._meets(pane):
                 return False
             del self.parts[0]
@@ -110,7 +112,10 @@ class PanedGraph:
     def cut(self) -> None:
         """Make a pane, or a part of one, of the waiting triples."""
         if self.waiting:
-            self.parts.append(list(chain.from_iterable(self.waiting)))
+            predicates, piece = self.parted.predicates, None
+            if predicates is not None and self.gather is not None:
+                piece = self.gather(predicates, len(self.waiting))
+            self.parts.append(list(chain.from_iterable(self.waiting)) if piece is None else piece)
             self.waiting.clear()
 
     def held(self) -> Iterable[Triple]:
@@ -127,7 +132,7 @@ class PanedGraph:
         for each in (self.panes, self.gone, self.parts, self.waiting, self.seen):
             each.clear()
 
-    def _joined(self, triples: list[Triple]) -> JoinedPane:
+    def _joined(self, triples: Sequence[Triple]) -> JoinedPane:
         """Triples as a pane."""
         self.parted.fill([triples])
         for each in self.matches:
@@ -160,9 +165,9 @@ class PaneJoins(WindowJoins):
     ``right_closed``: what comes at the time of a border is before it.
     """
 
-    def __init__(self, window: Window, *, right_closed: bool) -> None:
+    def __init__(self, window: Window, begins: WindowBegins, *, right_closed: bool) -> None:
         super().__init__()
-        self._window, self._skip = window, int(right_closed)
+        self._window, self._begins, self._skip, self._t0 = window, begins, int(right_closed), 0
         self._graphs: dict[Node | None, PanedGraph] = {}
 
     def leaf(self, request: BgpRequest) -> Take:
@@ -181,12 +186,28 @@ class PaneJoins(WindowJoins):
             return feeds
         return partial(_enter, paned, feeds[0]), partial(_leave, paned, feeds)
 
+    def see(
+        self,
+        graph: Term | None,
+        held: Held,  # noqa: ARG002
+        columns: InColumns | None = None,  # noqa: ARG002
+        gather: Gather | None = None,
+    ) -> None:
+        """The content of a graph puts its latest arrivals together when these are a pane."""
+        paned = self._graphs.get(graph)
+        if paned is not None and gather is not None:
+            paned.gather = lambda predicates, number: gather(predicates, self._begun, number)
+
+    def _begun(self, time: int) -> int:
+        return self._begins.last(time, self._t0)
+
     def follow(self, graph: Term | None) -> Follow | None:  # noqa: ARG002
         """Nothing is followed up to a triple that changes solutions: looks come at instants of a clock."""
         return None
 
     def cut(self, time: int, t0: int) -> int | None:
         """End the panes of all graphs; the next time (ms) at which a window begins or ends."""
+        self._t0 = t0
         for graph in self._graphs.values():
             graph.cut()
         slide = self._window.slide

@@ -24,6 +24,7 @@ from streamgauge.model.terms import RDF_TYPE, Term, Triple
 if TYPE_CHECKING:
     from streamgauge.formats.batches import ElementBatch
     from streamgauge.incremental.term_ids import IdTriples, TermIds
+    from streamgauge.incremental.window_pieces import Gather
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +127,16 @@ class JoinPool:
         """A function that takes entering triples up to one that changes solutions, if there can be one."""
         return None
 
-    def see(self, graph: Term | None, held: Held, columns: "InColumns | None" = None) -> None:
+    def see(
+        self,
+        graph: Term | None,
+        held: Held,
+        columns: "InColumns | None" = None,
+        gather: "Gather | None" = None,
+    ) -> None:
         """One content of a graph, ``None`` for the default graph, and what it holds when it is looked at.
 
-        ``columns`` has the content number its terms, and gives its triples so.
+        ``columns`` has the content number its terms, and gives its triples so; ``gather`` has it make a piece of them.
         """
 
     def numbered(self, batch: "ElementBatch") -> "IdTriples | None":  # noqa: ARG002

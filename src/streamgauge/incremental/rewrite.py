@@ -15,11 +15,12 @@ Afterwards a normal form has one BGP for the joined patterns of a graph, and lea
 ``+`` or ``?``.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import count
 
+from streamgauge.incremental.conditions import reads_patterns
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term
 from streamgauge.query.traversal import (
@@ -197,7 +198,9 @@ class Normaliser:
             case al.Graph(name=name, pattern=al.BGP(patterns=patterns)):
                 return _joined(self._bgp(patterns, name))
             case al.Join():
-                return _joined(part for each in operands(pattern) for part in operands(self.pattern(each)))
+                return _over_unions([part for each in operands(pattern) for part in operands(self.pattern(each))])
+            case al.Filter(condition=condition, pattern=al.Join() as inner):
+                return _filtered(condition, self.pattern(inner))
             case al.LeftJoin() | al.Union() | al.Minus():
                 return replace(pattern, left=self.pattern(pattern.left), right=self.pattern(pattern.right))
             case al.Values():
@@ -261,6 +264,46 @@ class Normaliser:
     def variable(self) -> al.Var:
         """A variable that no query has."""
         return al.Var(f"_:path{next(self._fresh)}")
+
+
+MOST_BRANCHES = 4
+"""The most branches of a UNION with each of which triple patterns are joined apart."""
+
+
+def _over_unions(parts: Sequence[al.Pattern]) -> al.Pattern:
+    """The join of the parts; triple patterns are joined with each branch of a UNION that leaves a variable unbound.
+
+    A worked example: ``?s :in ?r { ?r :floor ?f } UNION { ?s :extra ?f }``. Rows of the UNION bind ?r or ?s, so they
+    have no key in common to be looked up by. ``{ ?s :in ?r . ?r :floor ?f } UNION { ?s :in ?r ; :extra ?f }`` has the
+    same solutions as often, by two joins of triples.
+    """
+    for union in parts:
+        others = [part for part in parts if part is not union]
+        branches = _branches(union)
+        known = frozenset[str]().union(*map(scope, others))
+        if 1 < len(branches) <= MOST_BRANCHES and all(map(_is_plain, (*branches, *others))):
+            if (scope(union) & known) - bound(union):
+                return reduce(al.Union, [_joined([*others, branch]) for branch in branches])
+            break
+    return _joined(parts)
+
+
+def _branches(pattern: al.Pattern) -> tuple[al.Pattern, ...]:
+    """The branches of a UNION of any number, from the left."""
+    return (*_branches(pattern.left), *_branches(pattern.right)) if isinstance(pattern, al.Union) else (pattern,)
+
+
+def _is_plain(pattern: al.Pattern) -> bool:
+    """Whether a pattern is triple patterns over one graph."""
+    found = leaf(pattern)
+    return found is not None and found.repeated is None and bool(found.bgp.patterns)
+
+
+def _filtered(condition: al.Expression, pattern: al.Pattern) -> al.Pattern:
+    """The pattern under a condition, which is tested in the branches of a UNION that was made of a join."""
+    if isinstance(pattern, al.Union) and not reads_patterns(condition):
+        return al.Union(_filtered(condition, pattern.left), _filtered(condition, pattern.right))
+    return al.Filter(condition, pattern)
 
 
 def _over(graph: al.Node | None, patterns: tuple[al.TriplePattern, ...]) -> al.Pattern:

@@ -8,17 +8,17 @@ Nothing is kept between two looks, and the order of joins follows the sizes that
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import Enum
-from itertools import chain, compress, repeat
-from operator import getitem
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
 
-from streamgauge.incremental.budget import TooMuchError
-from streamgauge.incremental.conditions import Test, test, variables_of
+from streamgauge.incremental.bands import Band, band
+from streamgauge.incremental.conditions import Test, test
 from streamgauge.incremental.evaluator import OperatorTree
+from streamgauge.incremental.list_joins import JoinSide, PendingCondition, SolutionTable, pending, rows
 from streamgauge.incremental.operators import Bag, Delta, Take, difference
 from streamgauge.incremental.plan import BgpRequest, Held, InColumns, JoinPool, PlannedBgp, TripleRelation, plan
 from streamgauge.incremental.rewrite import UnsupportedError
+from streamgauge.incremental.window_pieces import Gather, PartedTriples, WindowBegins
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import Var
 from streamgauge.model.semantics import EmptyAggregate
@@ -44,7 +44,9 @@ class SnapshotContents(JoinPool):
     same triple is seen again (``again``).
     """
 
-    def __init__(self, again: bool = False, least: int = LEAST) -> None:
+    def __init__(self, again: bool = False, least: int = LEAST, begins: WindowBegins | None = None) -> None:
+        self._begins = begins
+        self._gathers: list[tuple[Term | None, Gather]] = []
         self._parted: dict[Term | None, Parted] = {}
         self._seen: list[tuple[Term | None, Held, InColumns | None]] = []
         self._matches: list[Matches] = []
@@ -60,10 +62,24 @@ class SnapshotContents(JoinPool):
         self._matches.append(matches)
         return matches.take
 
-    def see(self, graph: Term | None, held: Held, columns: InColumns | None = None) -> None:
+    def see(
+        self, graph: Term | None, held: Held, columns: InColumns | None = None, gather: Gather | None = None
+    ) -> None:
         """One more content of a graph, ``None`` for the default graph."""
         if graph in self._parted:
             self._seen.append((graph, held, columns))
+            if gather is not None:
+                self._gathers.append((graph, gather))
+
+    def cut(self, time: int, t0: int) -> int | None:
+        """Contents put together what came since the last time, where windows begin at known times."""
+        begins = self._begins
+        if begins is None:
+            return None
+        for graph, gather in self._gathers:
+            if (predicates := self._parted[graph].predicates) is not None:
+                gather(predicates, lambda at: begins.last(at, t0), None)
+        return begins.following(time, t0)
 
     def look(self) -> None:
         """Take in what is held now."""
@@ -71,7 +87,7 @@ class SnapshotContents(JoinPool):
             seen = [(held, columns) for name, held, columns in self._seen if name == graph]
             graphs = [triples for held, _ in seen for triples in held()]
             if sum(map(len, graphs)) >= self._least and (
-                self._again or not all(isinstance(each, tuple) for each in graphs[-1:])
+                self._again or not all(isinstance(each, tuple | PartedTriples) for each in graphs[-1:])
             ):
                 parted.fill_numbers(self._graph(seen))
             else:
@@ -131,36 +147,20 @@ class Snapshots:
         self.variables = self._tree.variables
 
     def settle(self) -> Delta:
-        """The change of the answer since it was last asked for."""
-        before = self._shown
-        return difference(self.answer(), before)
+        """The change of the answer since this was last asked for."""
+        before, self._shown = self._shown, self.answer()
+        return difference(self._shown, before)
 
     def answer(self) -> Bag:
-        """Evaluate at this look, once: row -> multiplicity; do not change it."""
-        self._tree.forget()
-        self._shown = self._tree.pull()
-        return self._shown
+        """Evaluate at this look, once: row -> multiplicity."""
+        try:
+            return self._tree.pull()
+        finally:
+            self._tree.forget()
 
     def solutions(self) -> Bag:
-        """The answer when it was last asked for; do not change it."""
+        """The answer when its change was last asked for; do not change it."""
         return self._shown
-
-
-FEW: Final = 4
-"""How often a pair of terms must come on average for all pairs to be tested beforehand."""
-
-Column: TypeAlias = list[Any]
-Index: TypeAlias = dict[Any, Any]
-
-LARGEST: Final = 20_000_000
-"""Rows that one join makes, at most: they are made by one call that nothing stops."""
-
-
-class Multiplicity(Enum):
-    """Whether an index has lists, because a key stands in several rows."""
-
-    NO = 0
-    YES = 1
 
 
 class Parted:
@@ -177,6 +177,12 @@ class Parted:
         self._parts.setdefault(relation.constants[1], [])
         self._tests.setdefault(relation, _tests(relation))
 
+    @property
+    def predicates(self) -> list[Term] | None:
+        """The predicates that are asked for, ``None`` where all are."""
+        asked = [predicate for predicate in self._parts if predicate is not None]
+        return asked if len(asked) == len(self._parts) else None
+
     def table(self) -> "SolutionTable | IdTable":
         """Solutions with nothing joined."""
         return SolutionTable() if self._numbers is None else self._numbers.table()
@@ -186,8 +192,8 @@ class Parted:
         if self._numbers is not None:
             return self._numbers.side(relation, self._tests[relation])
         if relation not in self._sides:
-            rows = _rows(relation, self._parts[relation.constants[1]], self._tests[relation])
-            self._sides[relation] = JoinSide(rows, relation.columns)
+            triples = rows(relation, self._parts[relation.constants[1]], self._tests[relation])
+            self._sides[relation] = JoinSide(triples, relation.columns)
         return self._sides[relation]
 
     def fill(self, graphs: Sequence[Iterable[Triple]]) -> None:
@@ -200,6 +206,10 @@ class Parted:
             self._parts[None].extend(chain.from_iterable(graphs))
         put_of = {predicate: part.append for predicate, part in self._parts.items() if predicate is not None}.get
         for graph in graphs:
+            if isinstance(graph, PartedTriples):
+                for predicate, triples in graph.parts.items():
+                    self._parts[predicate].extend(triples)
+                continue
             for triple in graph:
                 put = put_of(triple[1])
                 if put is not None:
@@ -230,7 +240,7 @@ class Matches:
         self._relations, self._parted = planned.relations, parted
         for relation in planned.relations:
             parted.ask(relation)
-        self._conditions = [(variables_of(each), test(each, variables_of(each))) for each in planned.conditions]
+        self._conditions = [pending(each) for each in planned.conditions]
         self._fresh = False
         uses = [
             (name, relation, place)
@@ -270,12 +280,16 @@ class Matches:
         return tuple(node.name for at, node in enumerate(nodes) if at in columns and isinstance(node, Var))
 
 
+MANY: Final = 32
+"""Rows for each row of two sides from which on a join looks for those within a condition. Chosen: as much work."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Joining:
     """The sides still to join at one look, and the conditions still to test; of terms, or of their numbers."""
 
     waiting: list[Any]
-    conditions: list[tuple[tuple[str, ...], Test]]
+    conditions: list[PendingCondition]
     output: tuple[str, ...]
 
     def join(self, table: Any) -> Any:
@@ -305,195 +319,20 @@ class _Joining:
         """Join, test what can be tested, and keep what is needed: by others, by the output, or ``more``."""
         if chosen in self.waiting:
             self.waiting.remove(chosen)
-        later = [names for names, _ in self.waiting] + [names for names, _ in self.conditions]
-        table.join(*chosen, frozenset(chain(*later, self.output, more)))
-        for condition in [each for each in self.conditions if table.columns.keys() >= set(each[0])]:
+        later = [names for names, _ in self.waiting] + [each.names for each in self.conditions]
+        table.join(*chosen, frozenset(chain(*later, self.output, more)), self._band(table, *chosen))
+        for condition in [each for each in self.conditions if table.columns.keys() >= set(each.names)]:
             self.conditions.remove(condition)
-            table.filter(condition[1], condition[0])
+            table.filter(condition)
 
-
-class JoinSide:
-    """The distinct triples of a relation, with an index for each way that they are looked up."""
-
-    def __init__(self, triples: list[Triple], columns: tuple[int, ...]) -> None:
-        self._columns, self.width = columns, len(columns)
-        self._triples = _distinct(triples)
-        self.size = len(self._triples)
-        self._indexes: dict[tuple[int, ...], tuple[Index, Multiplicity]] = {}
-
-    def cells(self, places: Sequence[int]) -> Column:
-        """The terms at some of the columns, by their numbers; tuples when these are several."""
-        positions = [self._columns[place] for place in places]
-        if len(positions) == 1:
-            at = positions[0]
-            return [triple[at] for triple in self._triples]
-        return [tuple([triple[at] for at in positions]) for triple in self._triples]
-
-    def index(self, bound: tuple[int, ...]) -> tuple[Index, Multiplicity]:
-        """From the terms at bound columns to those at the others: one each, or lists where a key has several."""
-        if bound not in self._indexes:
-            self._indexes[bound] = self._made(bound)
-        return self._indexes[bound]
-
-    def _made(self, bound: tuple[int, ...]) -> tuple[Index, Multiplicity]:
-        keys = self.cells(bound)
-        opened = tuple(place for place in range(self.width) if place not in bound)
-        values = self.cells(opened) if opened else [()] * self.size
-        index: Index = dict(zip(keys, values, strict=True))
-        if len(index) == len(keys):
-            return index, Multiplicity.NO
-        lists: Index = {key: [] for key in index}
-        for key, value in zip(keys, values, strict=True):
-            lists[key].append(value)
-        return lists, Multiplicity.YES
-
-
-class Solutions(JoinSide):
-    """Solutions that have been joined apart from others, as a side to join with."""
-
-    def __init__(self, table: "SolutionTable") -> None:
-        super().__init__([], ())
-        self._cells = list(table.columns.values())
-        self.width, self.size = len(self._cells), table.size
-
-    def cells(self, places: Sequence[int]) -> Column:
-        """The terms at some of the columns, by their numbers; tuples when these are several."""
-        return _zipped([self._cells[place] for place in places])
-
-
-Named: TypeAlias = tuple[tuple[str, ...], JoinSide]
-"""A side and the variables of its columns."""
-
-
-class SolutionTable:
-    """Solutions as columns of one length, ``size``; at first there is one without variables."""
-
-    def __init__(self) -> None:
-        self.columns: dict[str, Column] = {}
-        self.size = 1
-
-    def empty(self) -> "SolutionTable":
-        """Another that has nothing joined."""
-        return SolutionTable()
-
-    def as_side(self) -> Named:
-        """These solutions, to be joined."""
-        return tuple(self.columns), Solutions(self)
-
-    def filter(self, holds: Test, names: Sequence[str]) -> None:
-        """Keep the solutions for whose variables a condition holds."""
-        self.keep(_kept(holds, [self.columns[name] for name in names]))
-
-    def cost(self, names: Sequence[str], side: JoinSide) -> tuple[int, float]:
-        """How soon to join a side: when all is bound first, then what multiplies the solutions least, products last."""
-        bound = self._bound(names)
-        if len(bound) == len(names):
-            return 0, side.size
-        if not bound:
-            return 2, side.size
-        return 1, side.size / max(1, len(side.index(bound)[0]))
-
-    def grown(self, names: Sequence[str], side: JoinSide) -> float:
-        """About how many solutions there are after a join."""
-        kind, ratio = self.cost(names, side)
-        return self.size * ratio if kind else self.size
-
-    def join(self, names: Sequence[str], side: JoinSide, needed: frozenset[str]) -> None:
-        """Join with a side whose columns are these variables; only needed columns stay."""
-        bound = self._bound(names)
-        keys = _zipped([self.columns[names[place]] for place in bound])
-        opened = tuple(place for place in range(len(names)) if place not in bound)
-        self.columns = {name: column for name, column in self.columns.items() if name in needed}
-        if not bound:
-            self._multiply(side, opened, names, needed)
-        elif not opened and side.index(bound)[1] is Multiplicity.NO:
-            self.keep(list(map(side.index(bound)[0].__contains__, keys)))
-        else:
-            values = self._looked_up(*side.index(bound), keys)
-            self._add(values, [names[place] for place in opened], needed)
-
-    def keep(self, kept: list[bool]) -> None:
-        """Keep the solutions at these places."""
-        self.columns = {name: list(compress(column, kept)) for name, column in self.columns.items()}
-        self.size = sum(kept)
-
-    def _looked_up(self, index: Index, several: Multiplicity, keys: Column) -> Column:
-        """The values of an index for the keys; solutions without any go, solutions with several are repeated."""
-        values: Column = list(map(index.get, keys))
-        kept = [value is not None for value in values]
-        if not all(kept):
-            self.keep(kept)
-            values = list(compress(values, kept))
-        if several is Multiplicity.YES:
-            self._repeat(list(map(len, values)))
-            values = list(chain.from_iterable(values))
-        return values
-
-    def _multiply(self, side: JoinSide, opened: tuple[int, ...], names: Sequence[str], needed: frozenset[str]) -> None:
-        """Every solution with every row of a side that shares no variable."""
-        before = self.size
-        self._repeat([side.size] * before)
-        for place in opened:
-            if names[place] in needed:
-                self.columns[names[place]] = side.cells((place,)) * before
-
-    def _repeat(self, times: list[int]) -> None:
-        """Each solution as often as this; TooMuchError where that is more than a process can hold and stop."""
-        if sum(times) > LARGEST:
-            raise TooMuchError(f"its evaluation makes more than {LARGEST} rows at once")
-        self.columns = {
-            name: list(chain.from_iterable(map(repeat, column, times))) for name, column in self.columns.items()
-        }
-        self.size = sum(times)
-
-    def _add(self, values: Column, names: Sequence[str], needed: frozenset[str]) -> None:
-        """New columns: one, or several from tuples."""
-        columns = [values] if len(names) == 1 else [[value[at] for value in values] for at in range(len(names))]
-        self.columns |= {name: column for name, column in zip(names, columns, strict=True) if name in needed}
-
-    def _bound(self, names: Sequence[str]) -> tuple[int, ...]:
-        return tuple(place for place, name in enumerate(names) if name in self.columns)
+    def _band(self, table: Any, names: Sequence[str], side: Any) -> Band | None:
+        """Conditions that compare values of a table and of a side whose join makes many times the rows of both."""
+        opened = set(names).difference(table.columns)
+        both = [each for each in self.conditions if not opened.isdisjoint(each.names)]
+        if not both or len(opened) == len(names) or not table.makes(MANY * (table.size + side.size), names, side):
+            return None
+        return band([each.condition for each in both], table.columns, opened)[0]
 
 
 def _tests(relation: TripleRelation) -> list[tuple[int, Test]]:
     return [(at, test(condition, [name])) for at, name, condition in relation.conditions]
-
-
-def _rows(relation: TripleRelation, triples: list[Triple], tests: Sequence[tuple[int, Test]]) -> list[Triple]:
-    """The triples with the right predicate that belong to a relation."""
-    for at in (0, 2):
-        constant = relation.constants[at]
-        if constant is not None:
-            triples = [triple for triple in triples if triple[at] == constant]
-    for at, first in enumerate(relation.equal):
-        if first != at:
-            triples = [triple for triple in triples if triple[at] == triple[first]]
-    for at, holds in tests:
-        triples = list(compress(triples, _kept(holds, [[triple[at] for triple in triples]])))
-    return triples
-
-
-def _kept(holds: Test, columns: Sequence[Column]) -> list[bool]:
-    """Whether a condition holds at each place, asked once for equal terms."""
-    if len(columns) == 1:
-        known = {cell: holds(cell) for cell in set(columns[0])}
-        return list(map(known.__getitem__, columns[0]))
-    first, second = set(columns[0]), set(columns[1])
-    if len(columns) == 2 and len(first) * len(second) * FEW <= len(columns[0]):
-        table = {one: {two: holds(one, two) for two in second} for one in first}
-        return list(map(getitem, map(table.__getitem__, columns[0]), columns[1]))
-    cells = list(zip(*columns, strict=True))
-    known = {row: holds(*row) for row in set(cells)}
-    return list(map(known.__getitem__, cells))
-
-
-def _distinct(triples: list[Triple]) -> list[Triple]:
-    """Each triple once; subjects that are all different say that they are."""
-    if len({triple[0] for triple in triples}) == len(triples):
-        return triples
-    return list(dict.fromkeys(triples))
-
-
-def _zipped(columns: Sequence[Column]) -> Column:
-    """One column as it is, several as a column of tuples."""
-    return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))

@@ -49,7 +49,12 @@ def stamp(triple: Triple) -> tuple[Triple, Triple, Triple]:
 
 def time_fact(triple: Triple, time: int) -> Triple:
     """The fact that the triple's latest arrival within the content is at ``time`` (ms of application time)."""
-    return _name(triple), _TIME, f'"{time}"^^<{XSD}integer>'
+    return retimed((_name(triple), _TIME, ""), time)
+
+
+def retimed(fact: Triple, time: int) -> Triple:
+    """The time fact of the same triple for another time (ms)."""
+    return fact[0], _TIME, f'"{time}"^^<{XSD}integer>'
 
 
 def _name(triple: Triple) -> Term:
@@ -65,6 +70,33 @@ def uses_timestamp(form: al.QueryForm) -> bool:
 def calls_timestamp(pattern: al.Pattern) -> bool:
     """Whether an expression of the pattern itself, not of those below it, calls timestamp()."""
     return any(map(_calls, expressions(pattern)))
+
+
+def stamped_predicates(form: al.QueryForm, graph: Term) -> frozenset[Term] | None:
+    """The predicates of triples whose stamps a query asks a graph of stamps for, ``None`` where these may be all.
+
+    ValueError as ``stamped``.
+    """
+    found: set[Term] = set()
+    for each in every_pattern(stamped(form).pattern):
+        if isinstance(each, al.Graph) and isinstance(each.name, al.Var):
+            return None
+        if isinstance(each, al.Graph) and each.name == graph:
+            for block in every_pattern(each.pattern):
+                if isinstance(block, al.BGP) and (predicate := _stamped_predicate(block)) is not None:
+                    found.add(predicate)
+                elif isinstance(block, al.BGP):
+                    return None
+    return frozenset(found)
+
+
+def _stamped_predicate(block: al.BGP) -> Term | None:
+    """The predicate of the one stamp that a block asks for, ``None`` where that may be any, or the block is another."""
+    stamps = {each.subject for each in block.patterns}
+    named = [each.object for each in block.patterns if each.predicate == _PREDICATE]
+    if len(stamps) != 1 or not all(isinstance(each.predicate, str) for each in block.patterns):
+        return None
+    return next((each for each in named if isinstance(each, str)), None)
 
 
 def stamped(form: al.QueryForm) -> al.QueryForm:

@@ -9,7 +9,7 @@ from streamgauge.incremental.drivers.content import BufferedContent, Latest, Set
 from streamgauge.model.semantics import Changes
 from streamgauge.query.stamps import stamp, time_fact
 
-TRIPLES = [("<urn:a>", "<urn:p>", f"<urn:{n}>") for n in range(3)]
+TRIPLES = [("<urn:a>", f"<urn:{p}>", f"<urn:{n}>") for n, p in enumerate("ppq")]
 
 
 class Graph:
@@ -36,10 +36,12 @@ arrived = st.lists(
 )
 
 
-@given(arrived, st.integers(1, 6), st.booleans())
-def test_what_is_held_is_what_came_in_scope_and_has_not_ended(steps, size, by_count):
+@given(arrived, st.integers(1, 6), st.booleans(), st.none() | st.sets(st.sampled_from(["<urn:p>", "<urn:q>"])))
+def test_what_is_held_is_what_came_in_scope_and_has_not_ended(steps, size, by_count, stamped):
+    """The triples, and the stamps of those whose predicates are stamped, all unless said."""
     graph, stamps = Graph(), Graph()
-    content = WindowContent(graph.enter, graph.leave, SetChanges(Changes.BOTH), Latest(stamps.enter, stamps.leave))
+    latest_of = Latest(stamps.enter, stamps.leave, stamped)
+    content = WindowContent(graph.enter, graph.leave, SetChanges(Changes.BOTH), latest_of)
     time, came, before = 0, [], set()
     for wait, triples, lasts in steps:
         time += wait
@@ -60,7 +62,10 @@ def test_what_is_held_is_what_came_in_scope_and_has_not_ended(steps, size, by_co
         assert content.settle() == (now != before)
         latest = {triple: max(at for at, other in alive if other == triple) for triple in now}
         assert stamps.held == {
-            fact for triple, at in latest.items() for fact in (*stamp(triple), time_fact(triple, at))
+            fact
+            for triple, at in latest.items()
+            if stamped is None or triple[1] in stamped
+            for fact in (*stamp(triple), time_fact(triple, at))
         }
         before = now
 

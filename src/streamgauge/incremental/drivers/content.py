@@ -5,18 +5,19 @@ whether the content has changed between two looks, exactly or as far as an answe
 """
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import count, groupby
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from streamgauge.incremental.plan import Feed, Follow, unheard
+from streamgauge.incremental.window_pieces import PartedTriples
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Changes, Report, Semantics
-from streamgauge.model.terms import Triple
-from streamgauge.query.stamps import stamp, time_fact, uses_timestamp
+from streamgauge.model.terms import Term, Triple
+from streamgauge.query.stamps import retimed, stamp, time_fact, uses_timestamp
 from streamgauge.query.traversal import every_pattern
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def border(facts: Iterable[Fact], at: int) -> int | None:
 Arrival: TypeAlias = tuple[int, Sequence[Triple], int]
 """Time (ms), the triples that arrived at it, and a number when they end (0 when they do not).
 
-Triples by the numbers of their terms may have arrived later too; they do not end.
+Triples by the numbers of their terms, and pieces of triples, may have arrived later too; they do not end.
 """
 
 PIECES: Final = 16
@@ -70,42 +71,53 @@ PIECES: Final = 16
 
 
 class Latest:
-    """The stamps of one graph: a triple's time is that of its latest arrival that is still there."""
+    """The stamps of one graph: a triple's time is that of its latest arrival that is still there.
 
-    def __init__(self, enter: Feed, leave: Feed) -> None:
-        self._enter, self._leave = enter, leave
-        self._times: dict[Triple, dict[int, int]] = {}
+    ``predicates``: those of the triples that have a stamp, ``None`` for all.
+    """
+
+    def __init__(self, enter: Feed, leave: Feed, predicates: Collection[Term] | None = None) -> None:
+        self._enter, self._leave, self._predicates = enter, leave, predicates
+        self._held: dict[Triple, tuple[dict[int, int], list[Triple]]] = {}
 
     def came(self, time: int, triples: Iterable[Triple]) -> None:
         """Triples arrived at ``time`` (ms)."""
-        for triple in triples:
-            times = self._times.get(triple)
-            if times is None:
-                self._times[triple] = {time: 1}
-                self._enter((*stamp(triple), time_fact(triple, time)))
+        for triple in self._stamped(triples):
+            held = self._held.get(triple)
+            if held is None:
+                facts = [*stamp(triple), time_fact(triple, time)]
+                self._held[triple] = {time: 1}, facts
+                self._enter(facts)
                 continue
+            times, facts = held
             before = max(times)
             times[time] = times.get(time, 0) + 1
             if time > before:
-                self._move(triple, before, time)
+                self._move(facts, time)
 
     def went(self, time: int, triples: Iterable[Triple]) -> None:
         """Arrivals of ``time`` (ms) are no longer there."""
-        for triple in triples:
-            times = self._times[triple]
+        for triple in self._stamped(triples):
+            times, facts = self._held[triple]
             before = max(times)
             times[time] -= 1
             if not times[time]:
                 del times[time]
             if not times:
-                del self._times[triple]
-                self._leave((*stamp(triple), time_fact(triple, time)))
+                del self._held[triple]
+                self._leave(facts)
             elif (now := max(times)) != before:
-                self._move(triple, before, now)
+                self._move(facts, now)
 
-    def _move(self, triple: Triple, before: int, now: int) -> None:
-        self._leave((time_fact(triple, before),))
-        self._enter((time_fact(triple, now),))
+    def _stamped(self, triples: Iterable[Triple]) -> Iterable[Triple]:
+        wanted = self._predicates
+        return triples if wanted is None else [triple for triple in triples if triple[1] in wanted]
+
+    def _move(self, facts: list[Triple], now: int) -> None:
+        """The last of the facts is another."""
+        before, facts[-1] = facts[-1], retimed(facts[-1], now)
+        self._leave((before,))
+        self._enter((facts[-1],))
 
 
 class SetChanges:
@@ -236,7 +248,8 @@ class WindowContent:
         self._numbers = count(1)
         self._ended = 0
         self._changes = change_detector
-        self._unheard = leave is unheard and change_detector is None and latest is None
+        self._gathers = change_detector is None and latest is None
+        self._unheard = leave is unheard and self._gathers
 
     @property
     def telling(self) -> bool:
@@ -277,6 +290,30 @@ class WindowContent:
             pieces = [ids.joined(pieces)]
         self._live = deque((int(each.times[0]), each, 0) for each in pieces)
         return pieces
+
+    def gather(
+        self, predicates: Collection[Term], begun: Callable[[int], int], number: int | None = None
+    ) -> PartedTriples | None:
+        """Put the latest arrivals that leave together into one piece of these predicates; ``window_pieces.Gather``."""
+        live, late = self._live, list[Arrival]()
+        self._gathers = self._gathers and not (self._running or self._ended)
+        if not self._gathers or not live:
+            return None
+        first = begun(live[-1][0])
+        while live:
+            last = live.pop()
+            if last[0] < first or not isinstance(last[1], tuple):
+                live.append(last)
+                break
+            late.append(last)
+        late.reverse()
+        if not late or (number is not None and len(late) != number):
+            live.extend(late)
+            self._gathers = number is None
+            return None
+        piece = PartedTriples(predicates, [triples for _, triples, _ in late])
+        live.append((late[0][0], piece, 0))
+        return piece
 
     @property
     def follows(self) -> bool:
@@ -340,7 +377,7 @@ class WindowContent:
         gone: list[Arrival] = []
         while live and live[0][0] < first:
             time, triples, number = live.popleft()
-            if isinstance(triples, tuple):
+            if isinstance(triples, tuple | PartedTriples):
                 gone.append((time, triples, number))
                 continue
             over, left = cast("IdTriples", triples).split(first)

@@ -18,11 +18,12 @@ from streamgauge.incremental.pane_joins import PaneJoins
 from streamgauge.incremental.plan import JoinPool
 from streamgauge.incremental.snapshot import SnapshotContents, Snapshots
 from streamgauge.incremental.window_joins import WindowJoins
+from streamgauge.incremental.window_pieces import WindowBegins
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Borders, Due, Report, Scope, Semantics, Tick
 from streamgauge.model.terms import Term, Triple
-from streamgauge.query.stamps import stamps_graph, uses_timestamp
+from streamgauge.query.stamps import stamped_predicates, stamps_graph, uses_timestamp
 from streamgauge.query.traversal import every_pattern
 
 NEVER = 2**62
@@ -152,11 +153,13 @@ def evaluators(
     first, empty = queries[0], semantics.empty_aggregate
     names = [f"<{each.name}>" for each in first.windows if each.name is not None]
     if all(looks_rarely(query, semantics, overlap) for query in queries):
-        contents = SnapshotContents(again=any(each.window.size > each.window.slide for each in first.windows))
+        again = any(each.window.size > each.window.slide for each in first.windows)
+        contents = SnapshotContents(again, begins=_begins(queries, semantics))
         return contents, [Snapshots(query.form, contents, empty, names, ranked=True) for query in queries]
     pool = WindowJoins(first.static)
-    if _in_panes(queries, semantics):
-        pool = PaneJoins(first.windows[0].window, right_closed=semantics.borders is Borders.OPEN_CLOSED)
+    begins = _begins(queries, semantics)
+    if begins is not None:
+        pool = PaneJoins(first.windows[0].window, begins, right_closed=semantics.borders is Borders.OPEN_CLOSED)
     common = CommonGroups(pool.pull) if len(queries) > 1 else None
     kept = [KeptAnswer(query.form, pool.leaf, empty, names, ranked=True, common=common) for query in queries]
     pool.feeds(None)
@@ -165,11 +168,14 @@ def evaluators(
     return pool, list(kept)
 
 
-def _in_panes(queries: Sequence[ContinuousQuery], semantics: Semantics) -> bool:
-    """Whether there is one window, whose content alone is looked at, when it closes."""
-    if queries[0].static or any(uses_timestamp(each.form) for each in queries):
-        return False
-    return closing(semantics) and [each.window.kind for each in queries[0].windows] == ["time"]
+def _begins(queries: Sequence[ContinuousQuery], semantics: Semantics) -> WindowBegins | None:
+    """The begins of the windows if there is one, whose content alone is looked at, when it closes."""
+    if queries[0].static or any(uses_timestamp(each.form) for each in queries) or not closing(semantics):
+        return None
+    if [each.window.kind for each in queries[0].windows] != ["time"]:
+        return None
+    right_closed = semantics.borders is Borders.OPEN_CLOSED
+    return WindowBegins(queries[0].windows[0].window, right_closed=right_closed, partial_head=semantics.partial_head)
 
 
 def is_dense(queries: Sequence[ContinuousQuery], triples: int, span: int) -> bool:
@@ -319,14 +325,23 @@ def frames(queries: Sequence[ContinuousQuery], semantics: Semantics, pool: JoinP
     held = BufferedContent if closing(semantics) and len(windows) > 1 else WindowContent
     timed = any(uses_timestamp(query.form) for query in queries)
     names = dict.fromkeys(each.name for each in windows)
-    latest = {name: Latest(*pool.feeds(stamps_graph(name))) if timed else None for name in names}
+    latest = {name: _latest(queries, pool, stamps_graph(name)) if timed else None for name in names}
     made = []
     for each in windows:
         graph = _graph(each)
         content = held(*pool.feeds(graph), change_detector(queries, semantics), latest[each.name], pool.follow(graph))
-        pool.see(graph, content.graphs, content.columns)
+        pool.see(graph, content.graphs, content.columns, content.gather)
         made.append(_frame(each, content, semantics, t0))
     return tuple(made)
+
+
+def _latest(queries: Sequence[ContinuousQuery], pool: JoinPool, graph: Term) -> Latest:
+    """The stamps of a graph that one of the queries asks for."""
+    found: set[Term] | None = set()
+    for query in queries:
+        predicates = stamped_predicates(query.form, graph)
+        found = None if found is None or predicates is None else found | predicates
+    return Latest(*pool.feeds(graph), found)
 
 
 def _graph(seen: StreamWindow) -> Term | None:

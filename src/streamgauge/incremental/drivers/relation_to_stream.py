@@ -34,13 +34,12 @@ class RelationToStream:
         since = self._semantics.since
         if not (added or removed or self._semantics.notify_empty) or (since is not None and instant < since):
             return
-        for came, went in self._parts(added, removed):
-            self._emit(Answer(self._evaluator.variables, came, went, self._kind, instant, scope))
-
-    def _parts(self, added: Rows, removed: Rows) -> Iterable[tuple[Rows, Rows]]:
+        answer = Answer(self._evaluator.variables, added, removed, self._kind, instant, scope)
         if self._semantics.grain is Grain.REPORT or not (added or removed):
-            return [(added, removed)]
-        return [*(((row,), ()) for row in added), *(((), (row,)) for row in removed)]
+            self._emit(answer)
+            return
+        for each in answer.row_by_row():
+            self._emit(each)
 
     def _rows(self) -> tuple[Rows, Rows]:
         if self._r2s is R2S.RSTREAM:

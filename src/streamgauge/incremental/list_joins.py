@@ -1,0 +1,274 @@
+"""Joins over lists of terms, column by column: what ``snapshot`` does with contents that are small or seen once.
+
+A column is a list of terms, a solution is one place of all columns, and primitives run over a whole column.
+"""
+
+from collections.abc import Sequence
+from enum import Enum
+from itertools import chain, compress, repeat
+from operator import getitem
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from streamgauge.incremental.bands import Band, band
+from streamgauge.incremental.budget import TooMuchError
+from streamgauge.incremental.conditions import Test, test, variables_of
+from streamgauge.incremental.ordered_rows import ValueSpans, pairs_within
+from streamgauge.incremental.plan import TripleRelation
+from streamgauge.model.algebra import Expression
+from streamgauge.model.terms import Triple
+
+FEW: Final = 4
+"""How often a pair of terms must come on average for all pairs to be tested beforehand."""
+
+Column: TypeAlias = list[Any]
+Index: TypeAlias = dict[Any, Any]
+
+LARGEST: Final = 20_000_000
+"""Rows that one join makes, at most: they are made by one call that nothing stops."""
+
+
+class PendingCondition(NamedTuple):
+    """A condition over several variables, tested when all are joined; ``spans`` where it compares values of two."""
+
+    names: tuple[str, ...]
+    holds: Test
+    condition: Expression
+    spans: ValueSpans | None
+
+
+def pending(condition: Expression) -> PendingCondition:
+    """The condition, compiled."""
+    names = variables_of(condition)
+    found = band([condition], names[:1], names[1:])[0] if len(names) == 2 else None
+    return PendingCondition(names, test(condition, names), condition, None if found is None else ValueSpans(found))
+
+
+class Multiplicity(Enum):
+    """Whether an index has lists, because a key stands in several rows."""
+
+    NO = 0
+    YES = 1
+
+
+class JoinSide:
+    """The distinct triples of a relation, with an index for each way that they are looked up."""
+
+    def __init__(self, triples: list[Triple], columns: tuple[int, ...]) -> None:
+        self._columns, self.width = columns, len(columns)
+        self._triples = _distinct(triples)
+        self.size = len(self._triples)
+        self._indexes: dict[tuple[int, ...], tuple[Index, Multiplicity]] = {}
+
+    def cells(self, places: Sequence[int]) -> Column:
+        """The terms at some of the columns, by their numbers; tuples when these are several."""
+        positions = [self._columns[place] for place in places]
+        if len(positions) == 1:
+            at = positions[0]
+            return [triple[at] for triple in self._triples]
+        return [tuple([triple[at] for at in positions]) for triple in self._triples]
+
+    def index(self, bound: tuple[int, ...]) -> tuple[Index, Multiplicity]:
+        """From the terms at bound columns to those at the others: one each, or lists where a key has several."""
+        if bound not in self._indexes:
+            self._indexes[bound] = self._made(bound)
+        return self._indexes[bound]
+
+    def _made(self, bound: tuple[int, ...]) -> tuple[Index, Multiplicity]:
+        keys = self.cells(bound)
+        opened = tuple(place for place in range(self.width) if place not in bound)
+        values = self.cells(opened) if opened else [()] * self.size
+        index: Index = dict(zip(keys, values, strict=True))
+        if len(index) == len(keys):
+            return index, Multiplicity.NO
+        lists: Index = {key: [] for key in index}
+        for key, value in zip(keys, values, strict=True):
+            lists[key].append(value)
+        return lists, Multiplicity.YES
+
+
+class Solutions(JoinSide):
+    """Solutions that have been joined apart from others, as a side to join with."""
+
+    def __init__(self, table: "SolutionTable") -> None:
+        super().__init__([], ())
+        self._cells = list(table.columns.values())
+        self.width, self.size = len(self._cells), table.size
+
+    def cells(self, places: Sequence[int]) -> Column:
+        """The terms at some of the columns, by their numbers; tuples when these are several."""
+        return _zipped([self._cells[place] for place in places])
+
+
+Named: TypeAlias = tuple[tuple[str, ...], JoinSide]
+"""A side and the variables of its columns."""
+
+
+class SolutionTable:
+    """Solutions as columns of one length, ``size``; at first there is one without variables."""
+
+    def __init__(self) -> None:
+        self.columns: dict[str, Column] = {}
+        self.size = 1
+
+    def empty(self) -> "SolutionTable":
+        """Another that has nothing joined."""
+        return SolutionTable()
+
+    def as_side(self) -> Named:
+        """These solutions, to be joined."""
+        return tuple(self.columns), Solutions(self)
+
+    def filter(self, condition: PendingCondition) -> None:
+        """Keep the solutions for whose variables a condition holds."""
+        columns = [self.columns[name] for name in condition.names]
+        kept = None if condition.spans is None else _spanned(condition.spans, *columns)
+        self.keep(_kept(condition.holds, columns) if kept is None else kept)
+
+    def cost(self, names: Sequence[str], side: JoinSide) -> tuple[int, float]:
+        """How soon to join a side: when all is bound first, then what multiplies the solutions least, products last."""
+        bound = self._bound(names)
+        if len(bound) == len(names):
+            return 0, side.size
+        if not bound:
+            return 2, side.size
+        return 1, side.size / max(1, len(side.index(bound)[0]))
+
+    def grown(self, names: Sequence[str], side: JoinSide) -> float:
+        """About how many solutions there are after a join."""
+        kind, ratio = self.cost(names, side)
+        return self.size * ratio if kind else self.size
+
+    def makes(self, more_than: int, names: Sequence[str], side: JoinSide) -> bool:
+        """Whether there are more solutions than that after a join with a side that shares a variable."""
+        bound = self._bound(names)
+        index, several = side.index(bound)
+        if several is Multiplicity.NO or self.size * max(map(len, index.values())) <= more_than:
+            return False
+        return sum(map(len, map(index.get, self._keys(names, bound), repeat(())))) > more_than
+
+    def _keys(self, names: Sequence[str], bound: Sequence[int]) -> Column:
+        return _zipped([self.columns[names[place]] for place in bound])
+
+    def join(self, names: Sequence[str], side: JoinSide, needed: frozenset[str], within: Band | None = None) -> None:
+        """Join with a side whose columns are these variables; only needed columns stay.
+
+        Solutions that do not hold ``within`` a condition of both may be left out.
+        """
+        if within is not None:
+            self._join_within(names, side, needed, within)
+            return
+        bound = self._bound(names)
+        keys = self._keys(names, bound)
+        opened = tuple(place for place in range(len(names)) if place not in bound)
+        self.columns = {name: column for name, column in self.columns.items() if name in needed}
+        if not bound:
+            self._multiply(side, opened, names, needed)
+        elif not opened and side.index(bound)[1] is Multiplicity.NO:
+            self.keep(list(map(side.index(bound)[0].__contains__, keys)))
+        else:
+            values = self._looked_up(*side.index(bound), keys)
+            self._add(values, [names[place] for place in opened], needed)
+
+    def _join_within(self, names: Sequence[str], side: JoinSide, needed: frozenset[str], within: Band) -> None:
+        bound = self._bound(names)
+        lefts = zip(self._keys(names, bound), self.columns[within.left], strict=True)
+        rights = zip(side.cells(bound), side.cells((names.index(within.right),)), strict=True)
+        ones, others = pairs_within(within, lefts, rights, LARGEST)
+        self.columns = {name: [column[at] for at in ones] for name, column in self.columns.items() if name in needed}
+        for place, name in enumerate(names):
+            if place not in bound and name in needed:
+                cells = side.cells((place,))
+                self.columns[name] = [cells[at] for at in others]
+        self.size = len(ones)
+
+    def keep(self, kept: list[bool]) -> None:
+        """Keep the solutions at these places."""
+        self.columns = {name: list(compress(column, kept)) for name, column in self.columns.items()}
+        self.size = sum(kept)
+
+    def _looked_up(self, index: Index, several: Multiplicity, keys: Column) -> Column:
+        """The values of an index for the keys; solutions without any go, solutions with several are repeated."""
+        values: Column = list(map(index.get, keys))
+        kept = [value is not None for value in values]
+        if not all(kept):
+            self.keep(kept)
+            values = list(compress(values, kept))
+        if several is Multiplicity.YES:
+            self._repeat(list(map(len, values)))
+            values = list(chain.from_iterable(values))
+        return values
+
+    def _multiply(self, side: JoinSide, opened: tuple[int, ...], names: Sequence[str], needed: frozenset[str]) -> None:
+        """Every solution with every row of a side that shares no variable."""
+        before = self.size
+        self._repeat([side.size] * before)
+        for place in opened:
+            if names[place] in needed:
+                self.columns[names[place]] = side.cells((place,)) * before
+
+    def _repeat(self, times: list[int]) -> None:
+        """Each solution as often as this; TooMuchError where that is more than a process can hold and stop."""
+        if sum(times) > LARGEST:
+            raise TooMuchError(f"its evaluation makes more than {LARGEST} rows at once")
+        self.columns = {
+            name: list(chain.from_iterable(map(repeat, column, times))) for name, column in self.columns.items()
+        }
+        self.size = sum(times)
+
+    def _add(self, values: Column, names: Sequence[str], needed: frozenset[str]) -> None:
+        """New columns: one, or several from tuples."""
+        columns = [values] if len(names) == 1 else [[value[at] for value in values] for at in range(len(names))]
+        self.columns |= {name: column for name, column in zip(names, columns, strict=True) if name in needed}
+
+    def _bound(self, names: Sequence[str]) -> tuple[int, ...]:
+        return tuple(place for place, name in enumerate(names) if name in self.columns)
+
+
+def rows(relation: TripleRelation, triples: list[Triple], tests: Sequence[tuple[int, Test]]) -> list[Triple]:
+    """The triples with the right predicate that belong to a relation."""
+    for at in (0, 2):
+        constant = relation.constants[at]
+        if constant is not None:
+            triples = [triple for triple in triples if triple[at] == constant]
+    for at, first in enumerate(relation.equal):
+        if first != at:
+            triples = [triple for triple in triples if triple[at] == triple[first]]
+    for at, holds in tests:
+        triples = list(compress(triples, _kept(holds, [[triple[at] for triple in triples]])))
+    return triples
+
+
+def _kept(holds: Test, columns: Sequence[Column]) -> list[bool]:
+    """Whether a condition holds at each place, asked once for equal terms."""
+    if len(columns) == 1:
+        known = {cell: holds(cell) for cell in set(columns[0])}
+        return list(map(known.__getitem__, columns[0]))
+    first, second = set(columns[0]), set(columns[1])
+    if len(columns) == 2 and len(first) * len(second) * FEW <= len(columns[0]):
+        table = {one: {two: holds(one, two) for two in second} for one in first}
+        return list(map(getitem, map(table.__getitem__, columns[0]), columns[1]))
+    cells = list(zip(*columns, strict=True))
+    known = {row: holds(*row) for row in set(cells)}
+    return list(map(known.__getitem__, cells))
+
+
+def _spanned(spans: ValueSpans, left: Column, right: Column) -> list[bool] | None:
+    """Whether a band holds at each place, where searches say so with less effort than tests."""
+    lefts, rights = set(left), set(right)
+    if not spans.worth(len(lefts), len(rights), len(left)) or (found := spans.of(lefts, rights)) is None:
+        return None
+    ends, places = dict(zip(lefts, found[0], strict=True)), dict(zip(rights, found[1], strict=True))
+    between = zip(map(ends.__getitem__, left), map(places.__getitem__, right), strict=True)
+    return [start <= at < end for (start, end), at in between]
+
+
+def _distinct(triples: list[Triple]) -> list[Triple]:
+    """Each triple once; subjects that are all different say that they are."""
+    if len({triple[0] for triple in triples}) == len(triples):
+        return triples
+    return list(dict.fromkeys(triples))
+
+
+def _zipped(columns: Sequence[Column]) -> Column:
+    """One column as it is, several as a column of tuples."""
+    return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))

@@ -1,0 +1,394 @@
+"""OPTIONAL, MINUS and EXISTS, which remember the rows of both sides by key.
+
+A row on the left gives one row while it meets none on the right, another while it meets some, and under OPTIONAL a row
+with each that it meets. Where all rows of a key meet, the change of the output is found key by key (``PerKey``). Where
+columns may be unbound, rows on the left that have the same in them meet the same rows (``PerGroup``). Where a condition
+decides, or pairs are given, each row on the left has the number of rows that it meets (``PerRow``). A change costs the
+pairs of rows, or of groups, that it makes or breaks, not all of its key.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import Final, TypeAlias
+
+from streamgauge.incremental.bands import Band, band
+from streamgauge.incremental.budget import EvaluationBudget
+from streamgauge.incremental.conditions import Batch, conjuncts
+from streamgauge.incremental.equalities import EqualTerms, equality
+from streamgauge.incremental.operators import Bag, LooseIndex, Operator, add, add_all
+from streamgauge.incremental.row_joins import FALSE, TRUE, Domain, Merge, TwoSided, has_value
+from streamgauge.model.terms import Row
+
+
+@dataclass(frozen=True)
+class MatchOutput:
+    """The rows for rows on the left: ``alone`` while they meet none on the right, ``met`` while they meet some.
+
+    ``pair`` makes the row of both that OPTIONAL gives for each that is met; ``None`` where pairs are not given.
+    """
+
+    alone: Callable[[Bag], Bag]
+    met: Callable[[Bag], Bag]
+    pair: Callable[[Row, Row], Row] | None = None
+
+
+def _nothing(_rows: Bag) -> Bag:
+    return {}
+
+
+def _themselves(rows: Bag) -> Bag:
+    return rows
+
+
+def _less(change: Bag, rows: Bag) -> None:
+    add_all(change, {row: -count for row, count in rows.items()})
+
+
+class Matching(TwoSided):
+    """An operator over rows on the left, by whether they meet rows on the right."""
+
+    def __init__(
+        self,
+        sides: tuple[Operator, Operator],
+        merge: Merge,
+        output: MatchOutput,
+        variables: tuple[str, ...],
+        effort: EvaluationBudget,
+        condition: Band | EqualTerms | None = None,
+    ) -> None:
+        left, right = sides
+        super().__init__(left, right, merge, condition)
+        self.variables, self.certain = variables, left.certain | (frozenset(variables) - frozenset(merge.variables))
+        self._output, self._effort, self._rest = output, effort, merge.rest
+
+    def pull(self) -> Bag:
+        """The change of the output."""
+        left, right = self._left.pull(), self._right.pull()
+        if not left and not right:
+            return {}
+        self._effort.spend(len(left) + len(right))
+        change: Bag = {}
+        if right:
+            self._met_by(right, change)
+        if left:
+            self._meet(left, change)
+        return change
+
+    def _met_by(self, right: Bag, change: Bag) -> None:
+        """Add the change of the rows on the left that a change on the right makes, and remember it."""
+        raise NotImplementedError
+
+    def _meet(self, left: Bag, change: Bag) -> None:
+        """Add the change that a change on the left makes, with the right as it is now, and remember it."""
+        raise NotImplementedError
+
+    def _turn(self, change: Bag, rows: Bag, met: bool) -> None:
+        """Rows on the left that met none meet some now, or the other way round."""
+        self._effort.spend(len(rows))
+        add_all(change, self._output.met(rows) if met else self._output.alone(rows))
+        _less(change, self._output.alone(rows) if met else self._output.met(rows))
+
+
+class PerKey(Matching):
+    """A row meets all that have its key."""
+
+    def _met_by(self, right: Bag, change: Bag) -> None:
+        lefts, rights = self._lefts, self._rights
+        if not lefts:
+            rights.add(right)
+            return
+        touched: dict[Row, Bag] = {}
+        single, bags, key_of = lefts.single, lefts.bags, rights.key
+        for row, count in right.items():
+            key = key_of(row)
+            if key in single or key in bags:
+                touched.setdefault(key, {})[row] = count
+        before = {key for key in touched if key in rights}
+        rights.add(right)
+        for key, rows in touched.items():
+            if (key in rights) is not (key in before):
+                self._turn(change, lefts.get(key), key in rights)
+            if self._output.pair is not None:
+                self._pairs(change, lefts.get(key), rows)
+
+    def _meet(self, left: Bag, change: Bag) -> None:
+        met: Bag = {}
+        alone: Bag = left
+        if self._rights:
+            single, bags = self._rights.single, self._rights.bags
+            keys = self._lefts.keys_of(left)
+            there = [key in single or key in bags for key in keys] if bags else map(single.__contains__, keys)
+            met = dict(compress(left.items(), there))
+            alone = {} if len(met) == len(left) else {row: count for row, count in left.items() if row not in met}
+            if met and self._output.pair is not None:
+                add_all(change, self._paired(met))
+        self._lefts.add(left)
+        add_all(change, self._output.alone(alone))
+        add_all(change, self._output.met(met))
+
+    def _paired(self, lefts: Bag) -> Bag:
+        """A row for each on the left and each on the right that has its key: no two are the same.
+
+        They are counted before they are made: many that are let go of at once hold all other threads up.
+        """
+        single, bags, rest_of = self._rights.single, self._rights.bags, self._rest
+        keys = list(self._lefts.keys_of(lefts))
+        made = sum(len(bags[key]) if key in bags else 1 for key in keys) if bags else len(lefts)
+        self._effort.spend(made * self._effort.weight)
+        pairs: Bag = {}
+        for key, (row, count) in zip(keys, lefts.items(), strict=True):
+            only = single.get(key)
+            if only is not None:
+                pairs[row + rest_of(only[0])] = count * only[1]
+                continue
+            for other, times in bags[key].items():
+                pairs[row + rest_of(other)] = count * times
+        return pairs
+
+    def _pairs(self, change: Bag, lefts: Bag, rights: Bag) -> None:
+        self._effort.spend(len(lefts) * len(rights) * self._effort.weight)
+        rests = [(self._rest(other), times) for other, times in rights.items()]
+        for row, count in lefts.items():
+            for rest, times in rests:
+                add(change, row + rest, count * times)
+
+
+Pair: TypeAlias = tuple[Row, Row, int]
+"""A row on the left, one on the right (or that of both, where pairs are given), and how often the latter is there."""
+
+BATCH: Final = 10_000
+"""Pairs that are held at once: more would be let go of at once too, which holds all other threads up."""
+
+Test: TypeAlias = Callable[[Sequence[Pair]], Sequence[bool]]
+"""Which pairs of rows that agree meet."""
+
+
+class PerRow(Matching):
+    """A row meets those of its key that agree with it and pass a test: how many is remembered for each."""
+
+    def __init__(
+        self,
+        sides: tuple[Operator, Operator],
+        merge: Merge,
+        output: MatchOutput,
+        variables: tuple[str, ...],
+        effort: EvaluationBudget,
+        test: Test | None = None,
+        condition: Band | EqualTerms | None = None,
+    ) -> None:
+        super().__init__(sides, merge, output, variables, effort, condition)
+        self._test = test
+        self._meets: Bag = {}
+
+    def _met_by(self, right: Bag, change: Bag) -> None:
+        turned: tuple[Bag, Bag] = {}, {}
+        moved: Bag = {}
+        for row, whole, times in self._passed(self._met_on_the_left(right)):
+            add(moved, row, times)
+            if self._output.pair is not None:
+                add(change, whole, self._lefts.count(row) * times)
+        self._rights.add(right)
+        for row, times in moved.items():
+            before = row in self._meets
+            add(self._meets, row, times)
+            if before is not (row in self._meets):
+                turned[not before][row] = self._lefts.count(row)
+        for met, rows in enumerate(turned):
+            if rows:
+                self._turn(change, rows, bool(met))
+
+    def _met_on_the_left(self, right: Bag) -> Iterator[tuple[Iterable[Row], Bag]]:
+        for other, count in right.items():
+            for bag in self._lefts.meeting(self._rights.key(other), other):
+                yield bag, {other: count}
+
+    def _meet(self, left: Bag, change: Bag) -> None:
+        count_of = self._lefts.count
+        fresh = {row for row in left if not count_of(row)}
+        for row, whole, times in self._passed(self._met_on_the_right(left if self._output.pair else fresh)):
+            if row in fresh:
+                add(self._meets, row, times)
+            if self._output.pair is not None:
+                add(change, whole, left[row] * times)
+        met = {row: count for row, count in left.items() if row in self._meets}
+        add_all(change, self._output.met(met))
+        if len(met) < len(left):
+            add_all(change, self._output.alone({row: count for row, count in left.items() if row not in met}))
+        self._lefts.add(left)
+        for row in met:
+            if not count_of(row):
+                del self._meets[row]
+
+    def _met_on_the_right(self, rows: Iterable[Row]) -> Iterator[tuple[Iterable[Row], Bag]]:
+        for row in rows:
+            for bag in self._rights.meeting(self._lefts.key(row), row):
+                yield (row,), bag
+
+    def _passed(self, meetings: Iterable[tuple[Iterable[Row], Bag]]) -> Iterator[Pair]:
+        """The pairs of rows on the left and right that pass the test, which has about ``BATCH`` of them at once."""
+        pair, pairs = self._output.pair, list[Pair]()
+        for lefts, rights in meetings:
+            for row in lefts:
+                self._effort.spend(len(rights) * (1 if pair is None else self._effort.weight))
+                pairs += [(row, other if pair is None else pair(row, other), times) for other, times in rights.items()]
+                if len(pairs) >= BATCH:
+                    yield from self._tested(pairs)
+                    pairs = []
+        yield from self._tested(pairs)
+
+    def _tested(self, pairs: Sequence[Pair]) -> Iterable[Pair]:
+        if self._test is None or not pairs:
+            return pairs
+        return compress(pairs, self._test(pairs))
+
+
+class PerGroup(Matching):
+    """Rows on the left that have the same key and the same in the columns that may be unbound meet the same rows.
+
+    How many these are is remembered for each such group. A worked example: ``OPTIONAL { ?s :extra ?e } FILTER EXISTS
+    { ?o :extra ?e ; :note ?n }``. All rows without ?e meet each row on the right, and a row that comes there changes
+    one number, not one for each of them.
+    """
+
+    def __init__(
+        self,
+        sides: tuple[Operator, Operator],
+        merge: Merge,
+        output: MatchOutput,
+        variables: tuple[str, ...],
+        effort: EvaluationBudget,
+    ) -> None:
+        super().__init__(sides, merge, output, variables, effort)
+        self._loose, others = zip(*merge.loose, strict=True)
+        width = len(self._lefts.key((None,) * len(sides[0].variables)))
+        columns = range(width, width + len(self._loose))
+        self._groups = LooseIndex(lambda group: group[:width], columns, others)
+        self._rows: dict[Row, Bag] = {}
+        self._meets: Bag = {}
+
+    def _group(self, row: Row) -> Row:
+        return (*self._lefts.key(row), *[row[at] for at in self._loose])
+
+    def _met_by(self, right: Bag, change: Bag) -> None:
+        moved: Bag = {}
+        for other, count in right.items():
+            for bag in self._groups.meeting(self._rights.key(other), other):
+                self._effort.spend(len(bag))
+                for group in bag:
+                    add(moved, group, count)
+        self._rights.add(right)
+        for group, times in moved.items():
+            before = group in self._meets
+            add(self._meets, group, times)
+            if before is not (group in self._meets):
+                self._turn(change, self._rows[group], not before)
+
+    def _meet(self, left: Bag, change: Bag) -> None:
+        met, alone = dict[Row, int](), dict[Row, int]()
+        for row, count in left.items():
+            group = self._group(row)
+            rows = self._rows.get(group)
+            if rows is None:
+                rows = self._begin(group, row)
+            (met if group in self._meets else alone)[row] = count
+            add(rows, row, count)
+            if not rows:
+                self._end(group)
+        add_all(change, self._output.met(met))
+        add_all(change, self._output.alone(alone))
+
+    def _begin(self, group: Row, row: Row) -> Bag:
+        """The rows of a group that comes, none yet; one of its rows says what it meets."""
+        times = 0
+        for bag in self._rights.meeting(self._lefts.key(row), row):
+            self._effort.spend(len(bag))
+            times += sum(bag.values())
+        if times:
+            self._meets[group] = times
+        self._groups.add({group: 1})
+        rows = self._rows[group] = {}
+        return rows
+
+    def _end(self, group: Row) -> None:
+        del self._rows[group]
+        self._meets.pop(group, None)
+        self._groups.add({group: -1})
+
+
+def optional(
+    left: Operator, right: Operator, condition: Batch | None, merge: Merge, effort: EvaluationBudget
+) -> Matching:
+    """LeftJoin(left, right, condition)."""
+    padding = (None,) * (merge.width - len(left.variables))
+
+    def alone(rows: Bag) -> Bag:
+        return {row + padding: count for row, count in rows.items()}
+
+    def passes(pairs: Sequence[Pair]) -> Sequence[bool]:
+        assert condition is not None
+        return condition.holds([whole for _, whole, _ in pairs])
+
+    output = MatchOutput(alone, _nothing, merge.merged)
+    if condition is None and not merge.loose:
+        return PerKey((left, right), merge, output, merge.variables, effort)
+    if condition is None:
+        return PerRow((left, right), merge, output, merge.variables, effort)
+    sides, parts = (left.variables, right.variables), conjuncts(condition.expression)
+    found = equality(parts, *sides) or band(parts, *sides)[0]
+    return PerRow((left, right), merge, output, merge.variables, effort, passes, found)
+
+
+def without(
+    left: Operator, right: Operator, names: frozenset[str], domain: Domain | None, effort: EvaluationBudget
+) -> Matching:
+    """MINUS: rows that are compatible with none on the right, with which they share a bound variable of ``names``.
+
+    A variable for which EXISTS has put a value is none any more.
+    """
+    merge = Merge(left, right)
+    places = {} if domain is None else domain.places
+    key = -1 if domain is None else left.variables.index(domain.key)
+    shared = [(i, j, places.get(left.variables[i])) for i, j in merge.shared if left.variables[i] in names]
+
+    def removes(row: Row, other: Row) -> bool:
+        return any(
+            row[i] is not None and other[j] is not None and (place is None or not has_value(row[key], place))
+            for i, j, place in shared
+        )
+
+    def passes(pairs: Sequence[Pair]) -> Sequence[bool]:
+        return [removes(row, other) for row, other, _ in pairs]
+
+    if not shared:
+        return PerKey((left, right), merge, MatchOutput(_themselves, _themselves), left.variables, effort)
+    output = MatchOutput(_themselves, _nothing)
+    if not merge.loose and not places:
+        return PerKey((left, right), merge, output, left.variables, effort)
+    return PerRow((left, right), merge, output, left.variables, effort, passes)
+
+
+def existing(left: Operator, right: Operator, wanted: object, effort: EvaluationBudget) -> Matching:
+    """EXISTS (``wanted`` true) and NOT EXISTS (false): rows with a compatible one on the right, or with none."""
+    output = MatchOutput(_nothing, _themselves) if wanted else MatchOutput(_themselves, _nothing)
+    return _matching(left, right, output, left.variables, effort)
+
+
+def marked(left: Operator, right: Operator, name: str, effort: EvaluationBudget) -> Matching:
+    """EXISTS as a value: one more column, true for rows with a compatible one on the right, else false."""
+
+    def alone(rows: Bag) -> Bag:
+        return {(*row, FALSE): count for row, count in rows.items()}
+
+    def met(rows: Bag) -> Bag:
+        return {(*row, TRUE): count for row, count in rows.items()}
+
+    return _matching(left, right, MatchOutput(alone, met), (*left.variables, name), effort)
+
+
+def _matching(
+    left: Operator, right: Operator, output: MatchOutput, variables: tuple[str, ...], effort: EvaluationBudget
+) -> Matching:
+    merge = Merge(left, right)
+    kind = PerGroup if merge.loose else PerKey
+    return kind((left, right), merge, output, variables, effort)
