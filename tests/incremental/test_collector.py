@@ -1,15 +1,8 @@
 import gc
-from collections.abc import Iterator
 
 import pytest
 
 from streamgauge.incremental.budget import gc_frozen
-
-
-@pytest.fixture(autouse=True)
-def _thawed() -> Iterator[None]:
-    yield
-    gc.unfreeze()
 
 
 def looked_at(table: object) -> bool:
@@ -23,6 +16,12 @@ def test_a_table_that_lasts_is_not_looked_at_when_it_grows() -> None:
     gc.collect(0)
     table[str(1001),] = 1001
     assert not looked_at(table)
+
+
+def test_collected_tests_stay_frozen() -> None:
+    """Recorded runs of the suite unfreeze all objects, and begin with a full collection (``tests/selection.py``)."""
+    gc.unfreeze()
+    assert gc.get_freeze_count() > 10_000
 
 
 def test_what_is_made_afterwards_is_looked_at() -> None:

@@ -224,7 +224,12 @@ def test_a_thread_is_stopped_again_only_when_it_goes_on(monkeypatch):
     The thread was watched for ever then, and whatever it did next was stopped every 0.02 s: no channel began any more.
     """
     sent = []
-    monkeypatch.setattr(deadlines, "_send", lambda thread, error: sent.append((thread, error)))
+    monkeypatch.setattr(
+        deadlines.ctypes.pythonapi,
+        "PyThreadState_SetAsyncExc",
+        lambda thread, error: sent.append((thread.value, error.value)),
+        raising=False,
+    )
     watched = Watched(1, time.CLOCK_MONOTONIC, 0.0, None)
     for _ in range(5):
         _stop(watched)
@@ -234,5 +239,9 @@ def test_a_thread_is_stopped_again_only_when_it_goes_on(monkeypatch):
     _stop(watched)
     assert len(sent) == 1
     watched.whole = False
+    watched.collect("start")
+    _stop(watched)
+    assert len(sent) == 1
+    watched.collect("stop")
     _stop(watched)
     assert len(sent) == 2

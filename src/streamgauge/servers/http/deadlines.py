@@ -175,7 +175,7 @@ class Deadlines:
             if not self._looking:
                 self._looking = True
                 if self._collect not in gc.callbacks:
-                    gc.callbacks.append(self._collect)
+                    gc.callbacks.insert(0, self._collect)
                 Thread(target=self._look, name="streamgauge-deadlines", daemon=True).start()
 
     def _forget(self, watched: Watched, before: Watched | None) -> None:
@@ -254,16 +254,27 @@ def _clock(thread: int) -> int:
 
 
 def _stop(watched: Watched) -> None:
-    """Stop a thread, and again when it goes on for ``AGAIN_S``."""
+    """Stop a thread, and again when it goes on for ``AGAIN_S``.
+
+    In a collection of garbage it is not stopped: its next instruction is one of those who are told of collections, and
+    CPython drops what comes there.
+    """
     now = time.clock_gettime(watched.clock)
-    if not watched.whole and now - watched.sent >= AGAIN_S:
+    if not watched.whole and now - watched.sent >= AGAIN_S and _send(watched.thread, Interruption, watched):
         watched.sent = now
-        _send(watched.thread, Interruption)
 
 
-def _send(thread: int, error: type[BaseException] | None) -> None:
+def _send(thread: int, error: type[BaseException] | None, watched: Watched | None = None) -> bool:
+    """Raise an error in a thread, or take it back; unless it collects garbage, which is asked last of all.
+
+    Between that question and the call is no instruction at which CPython lets another thread go on.
+    """
     what = ctypes.c_void_p(0) if error is None else ctypes.py_object(error)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), what)
+    number, send = ctypes.c_ulong(thread), ctypes.pythonapi.PyThreadState_SetAsyncExc
+    if watched is not None and watched.collecting is not None:
+        return False
+    send(number, what)
+    return True
 
 
 @cache
