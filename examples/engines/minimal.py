@@ -23,11 +23,7 @@ class Window:
         if self.semantics["origin"] == "first element" or task["static"] or not found:
             raise ValueError("this engine reads SELECT with one triple pattern over one RSP-QL window from t0 on")
         names, self.stream, size, slide, *self.pattern = found.groups()
-        self.names, self.size, self.slide = (
-            re.findall(r"\w+", names),
-            round(float(size) * 1e3),
-            round(float(slide) * 1e3),
-        )
+        self.names, self.size, self.slide = re.findall(r"\w+", names), round(float(size) * 1e3), round(float(slide) * 1e3)
         self.close = self.semantics["t0"] + (self.slide if self.semantics["partial_head"] else self.size)
         self.held = []
 
