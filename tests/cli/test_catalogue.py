@@ -118,3 +118,31 @@ def test_a_small_stream_is_made_without_what_it_does_not_use(tmp_path):
     assert (tmp_path / "stream").is_dir()
     assert not HEAVY & found - {"pydantic"}  # typer reads values with pydantic
     assert not {name for name in found if name.startswith(("streamgauge.servers", "streamgauge.report"))}
+
+
+@pytest.mark.server
+def test_a_query_is_answered_without_what_tables_and_experiments_need(tmp_path):
+    (tmp_path / "q.rq").write_text(
+        "SELECT ?s FROM NAMED WINDOW <urn:w> ON <urn:in> [RANGE PT5S STEP PT5S] WHERE { WINDOW <urn:w> { ?s ?p ?o } }"
+    )
+    (tmp_path / "s.jsonl").write_text(
+        '{"stream": "urn:in", "time": 1000, "add": [["<urn:a>", "<urn:b>", "<urn:c>"]]}\n'
+    )
+    found = imported("query", tmp_path / "q.rq", "--stream", tmp_path / "s.jsonl")
+    assert "streamgauge.incremental.evaluator" in found
+    assert not {"numpy", "pyarrow", "regex", *HEAVY} & found - {"pydantic"}  # typer reads values with pydantic
+    assert not {name for name in found if name.startswith(("streamgauge.oracle", "streamgauge.suites"))}
+
+
+@pytest.mark.server
+def test_clients_start_without_what_tables_and_experiments_need():
+    modules = [f"streamgauge.cli.{name}" for name in ("watch", "translate", "subscribers")]
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys, {', '.join(modules)}; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = set(done.stdout.split())
+    assert found >= set(modules)
+    assert not {"numpy", "pyarrow", *HEAVY} & found

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
-from streamgauge.formats import stream as table
 from streamgauge.formats.streams.format import Format, FormatError, Reading, TermCheck
 from streamgauge.model.element import StreamElement
 
 
 def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
     """The elements of a stream table, under its own stream names and sequence numbers; times checked as everywhere."""
+    from streamgauge.formats import stream as table  # late: Arrow, which streams of text do without
+
     last: int | None = None
     check = TermCheck(reading)
     for element in table.elements(path):
@@ -27,6 +28,8 @@ def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
 
 def write(stream: Iterable[StreamElement], file: IO[bytes]) -> None:
     """Write elements as one Parquet file."""
+    from streamgauge.formats import stream as table
+
     table.write(stream, file)
 
 
