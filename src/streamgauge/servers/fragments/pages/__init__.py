@@ -446,7 +446,7 @@ def _requested(given: dict[str, bytes], shape: FragmentShape, base: str) -> Requ
 
 
 def _node(name: str, raw: bytes) -> Node | None:
-    return _short_node(name, raw) if len(raw) <= SHORT else _any_node(name, raw)
+    return _short_node(name, raw) if name in _FEW and len(raw) <= SHORT else _any_node(name, raw)
 
 
 def _any_node(name: str, raw: bytes) -> Node | None:
@@ -491,5 +491,8 @@ def is_plain(target: bytes) -> bool:
     """Whether an address has only characters that stay in an IRI as they are."""
     return _PLAIN.fullmatch(target) is not None
 
+
+_FEW: Final = ("predicate", "graph")
+"""The places in which the same terms are asked for again and again, so that what was read is worth remembering."""
 
 _short_node = lru_cache(maxsize=20_000)(_any_node)
