@@ -421,14 +421,12 @@ def raw_path(scope: Scope) -> bytes:
 
 def _given(query: bytes, shape: FragmentShape) -> dict[str, bytes]:
     """The value of each parameter, still percent-encoded."""
-    given: dict[str, bytes] = {}
+    given, known = dict[str, bytes](), _KNOWN[shape]
     for part in query.split(b"&") if query else ():
         raw, _, value = part.partition(b"=")
         name = _PLACE_NAMES.get(raw) or _text(raw)
-        if name not in _KNOWN[shape]:
-            raise FragmentRequestError(
-                f"{name:.40}: not a parameter of this form, which has {', '.join(_KNOWN[shape])}"
-            )
+        if name not in known:
+            raise FragmentRequestError(f"{name:.40}: not a parameter of this form, which has {', '.join(known)}")
         if name in given:
             raise FragmentRequestError(f"{name} is given twice: give it once")
         given[name] = value
