@@ -224,7 +224,7 @@ def batches(path: Path, schema: pa.Schema, optional: Collection[str] = ()) -> It
     for file in files(path):
         try:
             with pq.ParquetFile(file, read_dictionary=_there(file, encoded)) as parquet:
-                for batch in parquet.iter_batches(batch_size=4 * _BATCH if encoded else _BATCH):
+                for batch in parquet.iter_batches(batch_size=2 * _BATCH if encoded else _BATCH):
                     yield file, conform(batch, schema, str(file), optional)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise TableError(f"{file}: not a readable Parquet file: was it cut, or is it of another kind?") from error

@@ -421,14 +421,12 @@ def raw_path(scope: Scope) -> bytes:
 
 def _given(query: bytes, shape: FragmentShape) -> dict[str, bytes]:
     """The value of each parameter, still percent-encoded."""
-    given: dict[str, bytes] = {}
+    given, known = dict[str, bytes](), _KNOWN[shape]
     for part in query.split(b"&") if query else ():
         raw, _, value = part.partition(b"=")
         name = _PLACE_NAMES.get(raw) or _text(raw)
-        if name not in _KNOWN[shape]:
-            raise FragmentRequestError(
-                f"{name:.40}: not a parameter of this form, which has {', '.join(_KNOWN[shape])}"
-            )
+        if name not in known:
+            raise FragmentRequestError(f"{name:.40}: not a parameter of this form, which has {', '.join(known)}")
         if name in given:
             raise FragmentRequestError(f"{name} is given twice: give it once")
         given[name] = value
@@ -446,7 +444,7 @@ def _requested(given: dict[str, bytes], shape: FragmentShape, base: str) -> Requ
 
 
 def _node(name: str, raw: bytes) -> Node | None:
-    return _short_node(name, raw) if len(raw) <= SHORT else _any_node(name, raw)
+    return _short_node(name, raw) if name in _FEW and len(raw) <= SHORT else _any_node(name, raw)
 
 
 def _any_node(name: str, raw: bytes) -> Node | None:
@@ -491,5 +489,8 @@ def is_plain(target: bytes) -> bool:
     """Whether an address has only characters that stay in an IRI as they are."""
     return _PLAIN.fullmatch(target) is not None
 
+
+_FEW: Final = ("predicate", "graph")
+"""The places in which the same terms are asked for again and again, so that what was read is worth remembering."""
 
 _short_node = lru_cache(maxsize=20_000)(_any_node)

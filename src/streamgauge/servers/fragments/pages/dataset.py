@@ -346,7 +346,7 @@ class DataSet:
         key = self._key(selection, number, size or self.page_size)
         page = self._pages.get(key)
         if page is None:
-            page = self._keep(key, self._make(selection, number, size or self.page_size))
+            page = self._keep(key, self._make(key, selection, number, size or self.page_size))
         elif page.until is not None and page.until <= self.clock():
             page.until = self.until(selection)
         return page
@@ -404,9 +404,9 @@ class DataSet:
         found = (quad for match in selection.matches for quad in _quads(self.store, match))
         return list(dict.fromkeys(filter(selection.takes, found)))
 
-    def _make(self, selection: Selection, number: int, size: int) -> Page:
-        if number == 1 and selection.plain and len(selection.branches) == 1:
-            first, many, end = self.store.first_page(selection.branches[0].match, size, self.clock())
+    def _make(self, key: Key, selection: Selection, number: int, size: int) -> Page:
+        if len(key) == 4:
+            first, many, end = self.store.first_page(key, size, self.clock())
             return Page(tuple(first), many, end, self._changed)
         quads, total = self.quads(selection, (number - 1) * size, size)
         return Page(tuple(quads), total, self.until(selection) if total else None, self._changed)

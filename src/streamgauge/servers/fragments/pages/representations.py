@@ -235,7 +235,7 @@ class PageKey(NamedTuple):
 
 
 class SeenKeys:
-    """Keys that were seen lately, a bit each, so that a few seem seen that were not; after ``most`` all are forgotten.
+    """Keys that were seen lately, a byte each, so that a few seem seen that were not; after ``most`` all are forgotten.
 
     Caches that admit only what was asked for before have it at their door (Einziger, Friedman, Manes: TinyLFU, ACM
     Transactions on Storage 13(4), 2017).
@@ -356,10 +356,9 @@ def represent(view: PageView, headers: Headers) -> Representation:
         if quad[2].startswith("<<"):
             able = _WITH_TRIPLE_TERMS
             break
-    offer = _offer(headers, able)
+    offer, typed = _typed_offer(headers.get(b"accept", b""), able is FORMATS)
     text, identity = offer.format.write(view)
     body, validator, coded = encoded(text.encode(), offer.format.name, headers, identity)
-    typed = _typed(offer, able is FORMATS)
     until = view.page.until if offer.format.timely else None
     return Representation(view.dataset, view.page, body, validator, (*typed, *coded) if coded else typed, until)
 
@@ -386,7 +385,18 @@ def encoded(
 
 def _offer(headers: Headers, able: Sequence[PageFormat]) -> Offer:
     """The best of what a client accepts, among the formats that can say what is to be sent."""
-    for offer in acceptable_offers(headers.get(b"accept", b"").decode("latin-1")):
+    return _best_offer(headers.get(b"accept", b""), able)
+
+
+@lru_cache(maxsize=2000)
+def _typed_offer(accepted: bytes, plain: bool) -> tuple[Offer, tuple[Header, ...]]:
+    """The best of what a client accepts for a page that is ``plain`` or has triple terms, and the headers of that."""
+    offer = _best_offer(accepted, FORMATS if plain else _WITH_TRIPLE_TERMS)
+    return offer, _typed(offer, plain)
+
+
+def _best_offer(accepted: bytes, able: Sequence[PageFormat]) -> Offer:
+    for offer in acceptable_offers(accepted.decode("latin-1")):
         if able is FORMATS or offer.format in able:
             return offer
     why = "what Accept names is not there" if able is FORMATS else "this page has triple terms (RDF 1.2)"

@@ -41,6 +41,11 @@ class DamagedStoreError(MistakeError, RuntimeError):
 class KeyValueStore(Protocol):
     """Keys with values, in order; what was committed is read only once it is shown."""
 
+    @property
+    def remembered(self) -> int:
+        """How many terms a dictionary over it remembers at most: few where looking one up costs as little."""
+        ...
+
     def get(self, key: bytes) -> bytes | None:
         """The value shown. DamagedStoreError when it is not the one that was written."""
         ...

@@ -232,6 +232,9 @@ class LmdbKeyValues:
     whole. Values are looked at when they are read first.
     """
 
+    remembered: Final = 200_000
+    """Terms that a dictionary remembers."""
+
     def __init__(self, folder: Path, limit: int = LIMIT) -> None:
         self._folder, self._held = folder, _locked(folder)
         self._witness = WitnessFile(self._held)

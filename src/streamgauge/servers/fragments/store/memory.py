@@ -1,6 +1,7 @@
 """Keys with values in memory; a text that two records of a term have is held once."""
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from streamgauge.servers.fragments.store import NAMED, TEXT, DamagedStoreError, SortedRun, Writes
 from streamgauge.servers.fragments.store.quad_keys import WIDTH
@@ -13,6 +14,9 @@ class MemoryKeyValues:
     their numbers, the first of them 0, are in a list by number, and each is the object that the dictionary of numbers
     has as its key: a loaded term takes 8 bytes beside its text, its number and one entry of a dictionary.
     """
+
+    remembered: Final = 1_000
+    """Terms that a dictionary remembers."""
 
     def __init__(self) -> None:
         self._values: dict[bytes, bytes] = {}

@@ -25,7 +25,6 @@ WIDTH: Final = 5
 
 _DIGESTED, _NEXT = b"n#", b"m:terms"
 _LONGEST = 400
-_REMEMBERED = 200_000
 _MET_BITS = 1 << 27
 
 TermIds: TypeAlias = NDArray[np.int64]
@@ -48,7 +47,7 @@ class TermDictionary:
         """The number of a term; ``None`` when it has none."""
         number = self._numbers.get(term)
         if number is None and (number := self._records.get(_term_key(term))) is not None:
-            if len(self._numbers) >= _REMEMBERED:
+            if len(self._numbers) >= self._records.remembered:
                 self._numbers.clear()
             self._numbers[term] = number
         return number
@@ -153,7 +152,7 @@ class _TermTexts(dict[bytes, Term]):
         text = self._records.get(TEXT + number)
         if text is None:
             raise self._records.lost(TEXT + number)
-        if len(self) >= _REMEMBERED:
+        if len(self) >= self._records.remembered:
             self.clear()
         try:
             term = self[number] = text.decode()
