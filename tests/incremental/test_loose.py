@@ -98,6 +98,26 @@ def test_unions_that_leave_variables_unbound_are_those_of_the_definition(unions,
         assert defined(form, there) == evaluator.solutions(), sparql(form)
 
 
+GROUPED = [
+    "?x <urn:p> ?y OPTIONAL {{ ?x <urn:q> ?z }} FILTER {} {{ ?w <urn:r> ?z . ?v <urn:p> ?z }}",
+    "?x <urn:p> ?y OPTIONAL {{ ?x <urn:q> ?z }} FILTER {} {{ ?w <urn:r> ?z ; <urn:p> ?y }}",
+    "?x <urn:p> ?y OPTIONAL {{ ?x <urn:q> ?z }} FILTER {} {{ ?w <urn:r> ?y OPTIONAL {{ ?y <urn:q> ?z }} }}",
+    "?x <urn:p> ?y OPTIONAL {{ ?x <urn:q> ?z }} FILTER(?y = <urn:a> || {} {{ ?w <urn:r> ?z }})",
+]
+
+
+@pytest.mark.slow
+@examples(120, prove=4000)
+@given(st.sampled_from(GROUPED), st.sampled_from(["EXISTS", "NOT EXISTS"]), HISTORIES)
+def test_what_groups_of_rows_meet_is_what_each_of_them_meets(pattern, kind, history):
+    """Rows of the right side are there several times: what is looked for in it is projected away."""
+    form = parse_sparql(f"SELECT * {{ {pattern.format(kind)} }}")
+    evaluator = Evaluator(form)
+    for there, _ in play(evaluator, history):
+        assert defined(form, there) == evaluator.solutions(), sparql(form)
+    assert not any(evaluator.remembered().values()), evaluator.remembered()
+
+
 @pytest.mark.parametrize(
     ("group", "apart"),
     [
@@ -125,6 +145,7 @@ SHAPES = [
     *(f"?x <urn:p> ?k {each} {{ ?o <urn:q> ?k FILTER(?o != ?x) }}" for each in HUB[:3]),
     "?x <urn:p> ?k OPTIONAL { ?x <urn:q> ?o } OPTIONAL { ?o <urn:q> ?u } OPTIONAL { ?o <urn:p> ?v }",
     "?x <urn:p> ?k OPTIONAL { ?x <urn:q> ?o } MINUS { ?o <urn:q> ?k }",
+    "?x <urn:p> ?k OPTIONAL { ?x <urn:r> ?o } FILTER EXISTS { ?u <urn:q> ?o }",
     "?x <urn:p> ?k OPTIONAL { ?x <urn:q> ?o } { ?o <urn:q> ?u } UNION { ?u <urn:q> ?k }",
 ]
 
