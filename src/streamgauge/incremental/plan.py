@@ -23,6 +23,7 @@ from streamgauge.model.terms import RDF_TYPE, Term, Triple
 
 if TYPE_CHECKING:
     from streamgauge.formats.batches import ElementBatch
+    from streamgauge.incremental.stamp_rows import StampRows
     from streamgauge.incremental.term_ids import IdTriples, TermIds
     from streamgauge.incremental.window_pieces import Gather
 
@@ -126,6 +127,10 @@ class JoinPool:
     def follow(self, graph: Term | None) -> Follow | None:  # noqa: ARG002
         """A function that takes entering triples up to one that changes solutions, if there can be one."""
         return None
+
+    def stamps(self, graph: Term) -> "Sequence[StampRows]":  # noqa: ARG002
+        """The rows of stamps that are asked of a graph of stamps without facts."""
+        return ()
 
     def see(
         self,

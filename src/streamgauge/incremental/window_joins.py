@@ -51,8 +51,10 @@ from streamgauge.incremental.plan import (
     TripleRelation,
     merged,
     plan_all,
+    unheard,
 )
-from streamgauge.model.algebra import Var
+from streamgauge.incremental.stamp_rows import StampRows, stamp_rows
+from streamgauge.model.algebra import Node, Var
 from streamgauge.model.terms import Term, Triple
 
 
@@ -60,13 +62,15 @@ class WindowJoins(JoinPool):
     """The basic graph patterns of one query or of several over graphs that change; patterns are requested first.
 
     ``static`` triples are in the default graph from its first ``feeds`` on; a collection, which may be a file, is read
-    once and not kept.
+    once and not kept. ``stamped``: the rows of ``stamps`` are moved, no facts are fed for them.
     """
 
-    def __init__(self, static: Iterable[Triple] = ()) -> None:
+    def __init__(self, static: Iterable[Triple] = (), stamped: bool = False) -> None:
+        self._stamped = stamped
         self._static = static if isinstance(static, Collection) else tuple(static)
         self._leaves: list[tuple[BgpRequest, Bag]] = []
         self._found: list[Bag] = []
+        self._stamps: dict[Node | None, list[StampRows]] = {}
         self._joins: dict[Term | None, list[Joins]] = {}
         self.pull = Pull()
         """That of the queries that are asked at a look."""
@@ -87,10 +91,18 @@ class WindowJoins(JoinPool):
 
     def leaf(self, request: BgpRequest) -> Take:
         """Request the solutions of a pattern."""
-        found: Bag = {}
-        self._leaves.append((request, found))
+        stamps = stamp_rows(request) if self._stamped else None
+        found: Bag = {} if stamps is None else stamps.found
+        if stamps is None:
+            self._leaves.append((request, found))
+        else:
+            self._stamps.setdefault(request.graph, []).append(stamps)
         self._found.append(found)
         return partial(_taken, found)
+
+    def stamps(self, graph: Term) -> Sequence[StampRows]:
+        """The rows of stamps that are asked of a graph of stamps."""
+        return self._stamps.get(graph, ())
 
     def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:
         """Functions that take the triples that enter and leave a graph; static ones enter with the first."""
@@ -99,6 +111,8 @@ class WindowJoins(JoinPool):
             if graph is None:
                 self.feeds(None)[0](self._static)
         joins = self._joins[graph]
+        if not joins:
+            return unheard, unheard
         return _one([each.enter for each in joins]), _one([each.leave for each in joins])
 
     def follow(self, graph: Term | None) -> Follow | None:

@@ -54,7 +54,12 @@ def time_fact(triple: Triple, time: int) -> Triple:
 
 def retimed(fact: Triple, time: int) -> Triple:
     """The time fact of the same triple for another time (ms)."""
-    return fact[0], _TIME, f'"{time}"^^<{XSD}integer>'
+    return fact[0], _TIME, time_term(time)
+
+
+def time_term(time: int) -> Term:
+    """A time (ms) as a term."""
+    return f'"{time}"^^<{XSD}integer>'
 
 
 def _name(triple: Triple) -> Term:
@@ -88,6 +93,13 @@ def stamped_predicates(form: al.QueryForm, graph: Term) -> frozenset[Term] | Non
                 elif isinstance(block, al.BGP):
                     return None
     return frozenset(found)
+
+
+def stamp_nodes(block: al.BGP) -> tuple[al.Node, ...] | None:
+    """Name, subject, predicate, object and time of a block that asks for one stamp as a whole, ``None`` for another."""
+    names = tuple(dict.fromkeys(each.subject for each in block.patterns))
+    whole = [each.predicate for each in block.patterns] == [_SUBJECT, _PREDICATE, _OBJECT, _TIME]
+    return (*names, *(each.object for each in block.patterns)) if whole and len(names) == 1 else None
 
 
 def _stamped_predicate(block: al.BGP) -> Term | None:

@@ -6,10 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.incremental.drivers.content import BufferedContent, Latest, SetChanges, WindowContent
+from streamgauge.incremental.plan import BgpRequest
+from streamgauge.incremental.stamp_rows import StampRows, stamp_rows
+from streamgauge.model.algebra import BGP, TriplePattern, Var
 from streamgauge.model.semantics import Changes
-from streamgauge.query.stamps import stamp, time_fact
+from streamgauge.query.stamps import stamp, time_fact, time_term
 
-TRIPLES = [("<urn:a>", f"<urn:{p}>", f"<urn:{n}>") for n, p in enumerate("ppq")]
+TRIPLES = [*(("<urn:a>", f"<urn:{p}>", f"<urn:{n}>") for n, p in enumerate("ppq")), ("<urn:1>", "<urn:p>", "<urn:1>")]
 
 
 class Graph:
@@ -40,7 +43,10 @@ arrived = st.lists(
 def test_what_is_held_is_what_came_in_scope_and_has_not_ended(steps, size, by_count, stamped):
     """The triples, and the stamps of those whose predicates are stamped, all unless said."""
     graph, stamps = Graph(), Graph()
-    latest_of = Latest(stamps.enter, stamps.leave, stamped)
+    x, y, t = map(Var, "xyt")
+    rows = StampRows((x, y, Var("z"), t), ("t", "x", "y", "z"))
+    loops, constant = StampRows((x, y, x, t), ("t", "x")), StampRows(("<urn:a>", "<urn:p>", "<urn:1>", t), ("t",))
+    latest_of = Latest(stamps.enter, stamps.leave, stamped, (rows, loops, constant))
     content = WindowContent(graph.enter, graph.leave, SetChanges(Changes.BOTH), latest_of)
     time, came, before = 0, [], set()
     for wait, triples, lasts in steps:
@@ -61,6 +67,10 @@ def test_what_is_held_is_what_came_in_scope_and_has_not_ended(steps, size, by_co
         assert content.held == bool(now)
         assert content.settle() == (now != before)
         latest = {triple: max(at for at, other in alive if other == triple) for triple in now}
+        told = {(time_term(at), *triple): 1 for triple, at in latest.items() if stamped is None or triple[1] in stamped}
+        assert rows.found == told
+        assert loops.found == {row[:2]: 1 for row in told if row[1] == row[3]}
+        assert constant.found == {row[:1]: 1 for row in told if row[1:] == ("<urn:a>", "<urn:p>", "<urn:1>")}
         assert stamps.held == {
             fact
             for triple, at in latest.items()
@@ -82,3 +92,22 @@ def test_a_waiting_content_stands_still_between_looks():
     content.drop(5)
     assert graph.held == set()
     assert content.settle() is False
+
+
+def test_requests_for_whole_stamps_are_rows():
+    parts = ("subject", "predicate", "object", "time")
+    ends = (Var("s"), "<urn:p>", Var("v"), Var("t"))
+    patterns = tuple(
+        TriplePattern(Var("f"), f"<urn:streamgauge:{part}>", end) for part, end in zip(parts, ends, strict=True)
+    )
+
+    def asked(some, output=("s", "v", "t"), conditions=()):
+        return stamp_rows(BgpRequest(None, BGP(tuple(some)), conditions, output))
+
+    assert asked(patterns) is not None
+    others = TriplePattern(Var("g"), *([patterns[3].predicate, patterns[3].object]))
+    assert asked(patterns[:3], ("s",)) is None
+    assert asked((*patterns[:3], others)) is None
+    assert asked((*patterns[:3], TriplePattern(Var("f"), patterns[3].predicate, Var("f"))), ("s",)) is None
+    assert asked(patterns, ("f",)) is None
+    assert asked(patterns, conditions=("<urn:true>",)) is None

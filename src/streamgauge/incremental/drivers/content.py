@@ -17,10 +17,11 @@ from streamgauge.model.fact import Fact
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Changes, Report, Semantics
 from streamgauge.model.terms import Term, Triple
-from streamgauge.query.stamps import retimed, stamp, time_fact, uses_timestamp
+from streamgauge.query.stamps import retimed, stamp, time_fact, time_term, uses_timestamp
 from streamgauge.query.traversal import every_pattern
 
 if TYPE_CHECKING:
+    from streamgauge.incremental.stamp_rows import StampRows
     from streamgauge.incremental.term_ids import IdTriples, TermIds
 
 
@@ -76,8 +77,15 @@ class Latest:
     ``predicates``: those of the triples that have a stamp, ``None`` for all.
     """
 
-    def __init__(self, enter: Feed, leave: Feed, predicates: Collection[Term] | None = None) -> None:
-        self._enter, self._leave, self._predicates = enter, leave, predicates
+    def __init__(
+        self,
+        enter: Feed,
+        leave: Feed,
+        predicates: Collection[Term] | None = None,
+        rows: "Sequence[StampRows]" = (),
+    ) -> None:
+        self._enter, self._leave, self._predicates, self._rows = enter, leave, predicates, rows
+        self._told = enter is not unheard
         self._held: dict[Triple, tuple[dict[int, int], list[Triple]]] = {}
 
     def came(self, time: int, triples: Iterable[Triple]) -> None:
@@ -85,15 +93,16 @@ class Latest:
         for triple in self._stamped(triples):
             held = self._held.get(triple)
             if held is None:
-                facts = [*stamp(triple), time_fact(triple, time)]
+                facts = [*stamp(triple), time_fact(triple, time)] if self._told else []
                 self._held[triple] = {time: 1}, facts
                 self._enter(facts)
+                self._count(triple, time, 1)
                 continue
             times, facts = held
             before = max(times)
             times[time] = times.get(time, 0) + 1
             if time > before:
-                self._move(facts, time)
+                self._move(triple, facts, before, time)
 
     def went(self, time: int, triples: Iterable[Triple]) -> None:
         """Arrivals of ``time`` (ms) are no longer there."""
@@ -106,18 +115,27 @@ class Latest:
             if not times:
                 del self._held[triple]
                 self._leave(facts)
+                self._count(triple, time, -1)
             elif (now := max(times)) != before:
-                self._move(facts, now)
+                self._move(triple, facts, before, now)
 
     def _stamped(self, triples: Iterable[Triple]) -> Iterable[Triple]:
         wanted = self._predicates
         return triples if wanted is None else [triple for triple in triples if triple[1] in wanted]
 
-    def _move(self, facts: list[Triple], now: int) -> None:
-        """The last of the facts is another."""
-        before, facts[-1] = facts[-1], retimed(facts[-1], now)
-        self._leave((before,))
-        self._enter((facts[-1],))
+    def _count(self, triple: Triple, time: int, count: int) -> None:
+        term = time_term(time)
+        for each in self._rows:
+            each.move(triple, term, count)
+
+    def _move(self, triple: Triple, facts: list[Triple], before: int, now: int) -> None:
+        """The time of a triple, the last of its facts, is another."""
+        self._count(triple, before, -1)
+        self._count(triple, now, 1)
+        if facts:
+            self._leave((facts[-1],))
+            facts[-1] = retimed(facts[-1], now)
+            self._enter((facts[-1],))
 
 
 class SetChanges:

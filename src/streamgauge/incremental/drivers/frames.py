@@ -156,7 +156,7 @@ def evaluators(
         again = any(each.window.size > each.window.slide for each in first.windows)
         contents = SnapshotContents(again, begins=_begins(queries, semantics))
         return contents, [Snapshots(query.form, contents, empty, names, ranked=True) for query in queries]
-    pool = WindowJoins(first.static)
+    pool = WindowJoins(first.static, stamped=True)
     begins = _begins(queries, semantics)
     if begins is not None:
         pool = PaneJoins(first.windows[0].window, begins, right_closed=semantics.borders is Borders.OPEN_CLOSED)
@@ -341,7 +341,7 @@ def _latest(queries: Sequence[ContinuousQuery], pool: JoinPool, graph: Term) -> 
     for query in queries:
         predicates = stamped_predicates(query.form, graph)
         found = None if found is None or predicates is None else found | predicates
-    return Latest(*pool.feeds(graph), found)
+    return Latest(*pool.feeds(graph), found, pool.stamps(graph))
 
 
 def _graph(seen: StreamWindow) -> Term | None:

@@ -1,0 +1,50 @@
+"""Stamps as rows: who asks for a whole stamp of a triple needs no facts that are joined again.
+
+A worked example: ``timestamp(?s, :value, ?v)`` is a left join with four facts of a stamp: its subject ?s, its predicate
+:value, its object ?v, its time. When (a :value 1) arrives at 7 ms the row (a, 1, 7) comes; when the triple arrives
+again at 9 ms that row goes, and (a, 1, 9) comes.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from streamgauge.incremental.operators import Bag, add
+from streamgauge.incremental.plan import BgpRequest
+from streamgauge.model.algebra import Var
+from streamgauge.model.terms import Term, Triple
+from streamgauge.query.stamps import stamp_nodes
+
+_CELLS: Final = 4
+"""Subject, predicate, object and time."""
+
+
+class StampRows:
+    """The changes of the rows that a request for stamps has, in a bag ``found``."""
+
+    def __init__(self, cells: Sequence[Var | Term], output: Sequence[str]) -> None:
+        self.found: Bag = {}
+        self._constants = [(at, cell) for at, cell in enumerate(cells) if isinstance(cell, str)]
+        first = {cell: at for at, cell in reversed([*enumerate(cells)]) if isinstance(cell, Var)}
+        own = [(at, first[cell]) for at, cell in enumerate(cells) if isinstance(cell, Var)]
+        self._equal = [(at, other) for at, other in own if at != other]
+        self._places = [first[Var(name)] for name in output]
+
+    def move(self, triple: Triple, time: Term, count: int) -> None:
+        """The stamp of a triple comes (1) or goes (-1)."""
+        cells = (*triple, time)
+        for at, term in self._constants:
+            if cells[at] != term:
+                return
+        for at, other in self._equal:
+            if cells[at] != cells[other]:
+                return
+        add(self.found, tuple([cells[at] for at in self._places]), count)
+
+
+def stamp_rows(request: BgpRequest) -> StampRows | None:
+    """The rows of a request that asks for whole stamps without more, ``None`` for another."""
+    nodes = stamp_nodes(request.bgp)
+    if nodes is None or request.conditions or not isinstance(nodes[0], Var):
+        return None
+    name, cells = nodes[0], nodes[-_CELLS:]
+    return None if name in cells or name.name in request.output else StampRows(cells, request.output)
