@@ -44,6 +44,7 @@ def elements(draw: st.DrawFn) -> list[StreamElement]:
     return made
 
 
+@pytest.mark.slow
 @examples(300, prove=4000)
 @given(st.data())
 def test_pieces_say_what_the_definition_says(data):

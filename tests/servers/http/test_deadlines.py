@@ -26,6 +26,13 @@ def endless():
         pass
 
 
+def litter():
+    """Make garbage in circles."""
+    for number in count():
+        made = [[each] for each in range(number % 5000)]
+        made.append(made)
+
+
 def computed(seconds):
     """Compute for so long, by the thread's own clock."""
     end = time.thread_time() + seconds
@@ -66,14 +73,22 @@ def test_collections_of_garbage_are_nobodys_computing():
 
 def test_who_makes_garbage_is_stopped():
     """Of what a thread does beside its own computing no more is left out than that takes."""
-
-    def litter():
-        for number in count():
-            made = [[each] for each in range(number % 5000)]
-            made.append(made)
-
     with pytest.raises(DeadlineError), DEADLINES.within(SHORT):
         litter()
+
+
+def test_who_collects_most_of_the_time_is_stopped_no_later():
+    """Between two collections is less than the interpreter's switch interval: others go on in a collection only."""
+    usual = gc.get_threshold()
+    gc.set_threshold(100_000, 20, 100)
+    try:
+        for _ in range(6):
+            began = time.thread_time()
+            with pytest.raises(DeadlineError), DEADLINES.within(SHORT):
+                litter()
+            assert time.thread_time() - began < 8 * SHORT
+    finally:
+        gc.set_threshold(*usual)
 
 
 def test_a_collection_counts_to_the_step_it_runs_in():

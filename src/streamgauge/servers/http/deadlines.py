@@ -9,6 +9,7 @@ thread they count as much as its own computing at most.
 import ctypes
 import gc
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,13 @@ from streamgauge.incremental.budget import TooMuchError
 
 LOOK_S: Final = 0.02
 """How often it is asked how long threads have computed."""
+
+SOON_S: Final = 0.0002
+"""When a thread is looked at again that collected garbage when it was to be stopped, and the switch interval until then.
+
+A thread that collects for most of the time lets others go on in a collection only: the usual interval, 5 ms, is longer
+than its way from one collection to the next.
+"""
 
 IDLE: Final = 25
 """Looks without anybody to watch after which nobody looks any more: a thread takes longer to start than most work."""
@@ -84,6 +92,8 @@ class Watched:
     collecting: float | None = None
     spared: float = 0.0
     """The seconds of collections before the step."""
+    missed: bool = False
+    """Whether it collected garbage when it was to be stopped."""
 
     def collect(self, phase: str) -> None:
         """A collection of garbage begins (``start``) or ends in this thread."""
@@ -195,9 +205,12 @@ class Deadlines:
             return
 
     def _look(self) -> None:
-        idle = 0
+        idle, missed = 0, False
         while True:
-            time.sleep(LOOK_S)
+            if missed:
+                _nap(SOON_S)
+            else:
+                time.sleep(LOOK_S)
             with self._changed:
                 idle = 0 if self._watched else idle + 1
                 if idle > IDLE:
@@ -205,6 +218,7 @@ class Deadlines:
                     gc.callbacks.remove(self._collect)
                     return
                 self._stop()
+                missed = any(each.missed for each in self._watched.values())
 
     def _collect(self, phase: str, _about: Mapping[str, int]) -> None:
         """Tell a watched thread of a collection. No lock is taken: a thread may come here with any lock held."""
@@ -253,6 +267,16 @@ def _clock(thread: int) -> int:
     return time.CLOCK_MONOTONIC if own is None else int(own(thread))
 
 
+def _nap(seconds: float) -> None:
+    """Sleep, and go on as soon after it: not after the usual switch interval."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(seconds)
+    try:
+        time.sleep(seconds)
+    finally:
+        sys.setswitchinterval(usual)
+
+
 def _stop(watched: Watched) -> None:
     """Stop a thread, and again when it goes on for ``AGAIN_S``.
 
@@ -260,7 +284,9 @@ def _stop(watched: Watched) -> None:
     CPython drops what comes there.
     """
     now = time.clock_gettime(watched.clock)
-    if not watched.whole and now - watched.sent >= AGAIN_S and _send(watched.thread, Interruption, watched):
+    due = not watched.whole and now - watched.sent >= AGAIN_S
+    watched.missed = due and not _send(watched.thread, Interruption, watched)
+    if due and not watched.missed:
         watched.sent = now
 
 
