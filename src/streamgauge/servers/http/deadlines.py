@@ -26,10 +26,10 @@ LOOK_S: Final = 0.02
 """How often it is asked how long threads have computed."""
 
 SOON_S: Final = 0.0002
-"""When a thread is looked at again that collected garbage when it was to be stopped, and the switch interval until then.
+"""When a thread is looked at again that collected garbage when it was to be stopped; the switch interval until then.
 
-A thread that collects for most of the time lets others go on in a collection only: the usual interval, 5 ms, is longer
-than its way from one collection to the next.
+A thread that collects for most of the time lets others go on in a collection only: the usual interval, 5 ms, is
+longer than its way from one collection to the next.
 """
 
 IDLE: Final = 25

@@ -100,6 +100,13 @@ def ours(file: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def theirs(file: Path) -> Iterator[str]:
+    with serving_theirs(file) as address:
+        yield address
+
+
+@contextmanager
+def serving_theirs(file: Path) -> Iterator[str]:
+    """@ldf/server with a file's quads as ``data``, and as triples, without those in named graphs, as ``triples``."""
     home, port = folder("server", "@ldf/server"), free_port()
     package = "https://linkedsoftwaredependencies.org/bundles/npm/@ldf"
     config = {
