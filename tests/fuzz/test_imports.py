@@ -131,6 +131,8 @@ def _of_json(text: str, draw: random.Random, value: Any) -> str:
         data = holder = json.loads(text)
     except ValueError:
         return text
+    if not isinstance(data, dict | list):  # a change before this one left one value
+        return json.dumps(value)
     while True:
         keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
         if not keys:
