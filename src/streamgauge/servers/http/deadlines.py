@@ -90,6 +90,8 @@ class Watched:
     collected: float = 0.0
     """The seconds of its clock that collections of garbage took, and ``collecting`` when the one that runs began."""
     collecting: float | None = None
+    told: bool = False
+    """Whether those are being told who ask for collections: what comes there is lost."""
     spared: float = 0.0
     """The seconds of collections before the step."""
     missed: bool = False
@@ -97,6 +99,7 @@ class Watched:
 
     def collect(self, phase: str) -> None:
         """A collection of garbage begins (``start``) or ends in this thread."""
+        self.told = True
         now = time.clock_gettime(self.clock)
         if phase == "start":
             self.collecting = now
@@ -186,6 +189,7 @@ class Deadlines:
                 self._looking = True
                 if self._collect not in gc.callbacks:
                     gc.callbacks.insert(0, self._collect)
+                    gc.callbacks.append(self._collected)
                 Thread(target=self._look, name="streamgauge-deadlines", daemon=True).start()
 
     def _forget(self, watched: Watched, before: Watched | None) -> None:
@@ -216,6 +220,7 @@ class Deadlines:
                 if idle > IDLE:
                     self._looking = False
                     gc.callbacks.remove(self._collect)
+                    gc.callbacks.remove(self._collected)
                     return
                 self._stop()
                 missed = any(each.missed for each in self._watched.values())
@@ -225,6 +230,12 @@ class Deadlines:
         watched = self._watched.get(get_ident())
         if watched is not None:
             watched.collect(phase)
+
+    def _collected(self, phase: str, _about: Mapping[str, int]) -> None:
+        """All have been told of the end of a collection."""
+        watched = self._watched.get(get_ident())
+        if watched is not None and phase == "stop":
+            watched.told = False
 
     def _begin_again(self) -> None:
         """A forked child has nobody who looks."""
@@ -297,7 +308,7 @@ def _send(thread: int, error: type[BaseException] | None, watched: Watched | Non
     """
     what = ctypes.c_void_p(0) if error is None else ctypes.py_object(error)
     number, send = ctypes.c_ulong(thread), ctypes.pythonapi.PyThreadState_SetAsyncExc
-    if watched is not None and watched.collecting is not None:
+    if watched is not None and watched.told:
         return False
     send(number, what)
     return True
