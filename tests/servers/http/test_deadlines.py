@@ -259,4 +259,7 @@ def test_a_thread_is_stopped_again_only_when_it_goes_on(monkeypatch):
     assert len(sent) == 1
     watched.collect("stop")
     _stop(watched)
+    assert len(sent) == 1  # others are told of the end still
+    watched.told = False
+    _stop(watched)
     assert len(sent) == 2
