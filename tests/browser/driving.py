@@ -91,6 +91,22 @@ def until(met: Callable[[], Any], seconds: float = 60.0) -> None:
         time.sleep(0.1)
 
 
+def text(browser: Any, selector: str) -> str:
+    """The text that the first such element shows, cells parted by spaces; WebDriverException where there is none.
+
+    The page is asked once: between two questions another page may have come.
+    """
+    script = "return document.querySelector(arguments[0]).innerText.replaceAll('\\t', ' ').trim()"
+    return str(browser.execute_script(script, selector))
+
+
+def texts(browser: Any, selector: str) -> list[str]:
+    """As ``text``, of all such elements."""
+    script = """return [...document.querySelectorAll(arguments[0])].map(
+        each => each.innerText.replaceAll('\\t', ' ').trim())"""
+    return list(browser.execute_script(script, selector))
+
+
 def complaints(browser: Any) -> list[dict[str, Any]]:
     """Entries of the browser's log since the last look, but for those of its own pages, as of a new tab."""
     return [entry for entry in browser.get_log("browser") if not entry["message"].startswith("chrome://")]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.driving import CONTRAST, complaints, keep, show
+from tests.browser.driving import CONTRAST, complaints, keep, show, text, texts, until
 
 pytestmark = pytest.mark.browser
 
@@ -40,17 +40,12 @@ def address(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def rows(browser: Any) -> list[str]:
-    return [row.text for row in browser.find_elements("css selector", "tbody tr")]
+    return texts(browser, "tbody tr")
 
 
-def says(browser: Any, text: str) -> None:
+def says(browser: Any, words: str) -> None:
     """Wait until the page, which may be the next one, says it."""
-    from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    between = (NoSuchElementException, StaleElementReferenceException)
-    waiting = WebDriverWait(browser, 120, ignored_exceptions=between)
-    waiting.until(lambda _: text in browser.find_element("css selector", "main").text, text)
+    until(lambda: words in text(browser, "main"), 120)
 
 
 def follow(browser: Any, label: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments.labels import Label, Style
-from tests.browser.driving import CONTRAST, complaints, faults, keep, show, until
+from tests.browser.driving import CONTRAST, complaints, faults, keep, show, text, until
 from tests.servers.broker.served import GRAPH, OTHER, serving
 from tests.servers.broker.world import broker, select
 from tests.workbench.servers.test_servers import DAY, NOW, E, fragments
@@ -25,10 +25,6 @@ SIZES = [(1440, "light"), (390, "dark")]
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with opened(tmp_path_factory.mktemp("runs")) as bench:
         yield bench
-
-
-def text(browser: Any, selector: str) -> str:
-    return str(browser.find_element("css selector", selector).text)
 
 
 def follow(browser: Any, words: str) -> None:

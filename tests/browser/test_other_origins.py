@@ -14,7 +14,7 @@ import pytest
 
 from streamgauge.servers.broker.access import Access, Grant
 from streamgauge.servers.http.access import read_origins
-from tests.browser.driving import CONTRAST, show, until
+from tests.browser.driving import CONTRAST, show, text, until
 from tests.servers.broker.served import GRAPH, OTHER, TURTLE, serving
 from tests.servers.broker.world import broker, select
 
@@ -38,10 +38,6 @@ def origin(browser: Any) -> Iterator[str]:
         yield f"http://localhost:{server.server_address[1]}"
         server.shutdown()
         thread.join()
-
-
-def text(browser: Any, selector: str) -> str:
-    return str(browser.find_element("css selector", selector).text)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import pytest
 
 from streamgauge.engines import load
 from streamgauge.servers.queries.registry import Queries
-from tests.browser.driving import CONTRAST, complaints, keep, show, until
+from tests.browser.driving import CONTRAST, complaints, keep, show, text, texts, until
 from tests.servers.queries.asks import IN, construct, select
 from tests.servers.queries.test_face import LINES, TOKEN, lines, served
 
@@ -20,10 +20,6 @@ pytestmark = pytest.mark.browser
 def service() -> Iterator[SimpleNamespace]:
     with served(Queries(load, ("live",))) as running:
         yield running
-
-
-def text(browser: Any, selector: str) -> str:
-    return str(browser.find_element("css selector", selector).text)
 
 
 def press(browser: Any, label: str) -> None:
@@ -49,9 +45,9 @@ def test_a_query_is_registered_watched_and_ended(browser: Any, service: SimpleNa
     until(lambda: text(browser, "#link") == "live")
     publish(service, 0, 1000, 2500, 4100)
     until(lambda: "urn:s2500" in text(browser, "#answers"))
-    rows = [row.text for row in browser.find_elements("css selector", "#answers tbody tr")]
+    rows = texts(browser, "#answers tbody tr")
     assert [row.split()[:2] for row in rows] == [["4", "s"], ["2", "s"], ["2", "s"]]
-    until(lambda: browser.find_element("css selector", "#queries tbody").text.split()[2:6] == [IN, "4", "0", "2"])
+    until(lambda: text(browser, "#queries tbody").split()[2:6] == [IN, "4", "0", "2"])
     press(browser, "End q1")
     until(lambda: text(browser, "#link") == "deregistered")
     until(lambda: "No query is registered." in text(browser, "main"))
@@ -70,7 +66,7 @@ def test_the_example_is_registered_published_on_and_answered(browser: Any, servi
     browser.find_element("css selector", "#publish button").click()
     until(lambda: text(browser, "#published") == "4 taken, read by 1 query")
     until(lambda: "urn:sensor" in text(browser, "#answers"))
-    until(lambda: browser.find_element("css selector", "#streams tbody").text == "urn:readings 4 q1")
+    until(lambda: text(browser, "#streams tbody") == "urn:readings 4 q1")
     browser.find_element("css selector", "#publish ~ details summary").click()
     shown = text(browser, "#curl")
     assert f"{service.url}/streams/urn%3Areadings?t=now" in shown

@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from tests.browser.driving import CONTRAST, complaints, faults, keep, resize, show
+from tests.browser.driving import CONTRAST, complaints, faults, keep, resize, show, text, texts
 from tests.workbench.runs.folders import EXPERIMENT
 from tests.workbench.serving import opened
 
@@ -19,18 +20,21 @@ WAIT_S = 300
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A workbench over an experiment of two runs, 6 s each."""
     folder = tmp_path_factory.mktemp("bench")
-    text = EXPERIMENT.replace("[1, 2]", "[1]").replace('"real time"', "5")
-    (folder / "heat.toml").write_text(text)
+    (folder / "heat.toml").write_text(EXPERIMENT.replace("[1, 2]", "[1]").replace('"real time"', "5"))
     with opened(folder) as bench:
         yield bench
 
 
 def wait_for(browser: Any, seen: Callable[[], Any], what: str) -> Any:
+    from selenium.common.exceptions import WebDriverException
+
     end = time.monotonic() + WAIT_S
-    while not (found := seen()):
-        assert time.monotonic() < end, f"{what} did not come: {browser.find_element('css selector', 'main').text}"
+    while True:
+        with suppress(WebDriverException):  # between two pages
+            if found := seen():
+                return found
+        assert time.monotonic() < end, f"{what} did not come: {text_of(browser, 'main')}"
         time.sleep(0.2)
-    return found
 
 
 def text_of(browser: Any, selector: str) -> str:
@@ -96,12 +100,12 @@ def test_an_experiment_is_started_watched_stopped_resumed_and_compared(browser: 
     press(browser, "stop")
     wait_for(browser, lambda: "Stopped; finished runs are kept (1 by now)" in text_of(browser, "main"), "the end")
     assert "1 of 2 runs done" in text_of(browser, "main")
-    assert browser.find_element("css selector", "button.first").text == "Resume"
+    assert text(browser, "button.first") == "Resume"
     look(browser, "runs-stopped")
     press(browser, "start")
     wait_for(browser, lambda: "2 of 2 runs done" in text_of(browser, "main"), "the end of the second run")
     wait_for(browser, lambda: "All runs are done" in text_of(browser, "main"), "the report")
-    assert [each.text for each in browser.find_elements("css selector", "td.verdict")] == ["right", "right"]
+    assert texts(browser, "td.verdict") == ["right", "right"]
     browser.find_element("link text", "Open the report of 2 runs").click()
     assert "runs are right" in text_of(browser, ".headline")
     report_is_drawn_when_seen(browser)

@@ -3,7 +3,6 @@
 import json
 from hashlib import sha256
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -56,7 +55,7 @@ def test_the_published_data(plain):
 
 
 def test_the_reference_counts_are_those():
-    counts = Path(__file__).parents[4] / "shared/data/lubm/counts.json"
+    counts = SHARED / "data/lubm/counts.json"
     if not counts.exists():
         pytest.skip("the reference data ../shared/data/lubm is not here")
     for name, found in json.loads(counts.read_text()).items():
