@@ -14,6 +14,7 @@ from streamgauge.model.terms import is_iri
 from streamgauge.workloads import load
 from streamgauge.workloads.parameters import ParameterError
 from streamgauge.workloads.university import Chosen, described, foaf, seed_of, ub
+from tests.conftest import SHARED
 
 WRITTEN = {1: 103_074, 2: 237_142, 5: 645_649, 10: 1_316_322}
 HASHES = {
