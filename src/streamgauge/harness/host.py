@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
+from importlib import import_module
 from itertools import takewhile
 from threading import Lock
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
@@ -126,6 +127,8 @@ def _answer(engine: Engine, query: ContinuousQuery, task: Task, lines: io.Buffer
         give_lines(out.write)
     by_column = hasattr(session, "push_columns")
     arrow = "arrow" in task.forms and (by_column or hasattr(session, "push_batch"))
+    if arrow:
+        import_module("streamgauge.formats.batches")  # an engine is ready once what it reads with is loaded
     out.write(READY_FOR_ARROW if arrow else READY)
     given = _BatchInput(lines, by_column) if arrow else _TaskInput(lines)
     coming = given.preloaded(out) if task.preload else iter(given)
