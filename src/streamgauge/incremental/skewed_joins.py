@@ -147,6 +147,7 @@ class SkewedJoins:
     ) -> None:
         self._parts, self._generate, self._bags, self._output = parts, generate, bags, request.output
         self._joins = generate([(request, found)])
+        self._follow = self._joins.follow
         self._join: Pick | None = None
         self._operator: BandJoin | None = None
         self._waiting: tuple[Bag, Bag] = ({}, {})
@@ -186,7 +187,7 @@ class SkewedJoins:
         self._entered += 1
         if self._entered >= self._next:
             self._look()
-        return self._joins.follow(coming)
+        return self._follow(coming)
 
     def _look(self) -> None:
         indexes = [] if self.woken else [table.index for table in self._joins.tables if table.by_object]
@@ -203,6 +204,7 @@ class SkewedJoins:
         sides = LeafSource(_taker(left), parts.left.output), LeafSource(_taker(right), parts.right.output)
         read = (name for each in parts.late for name in variables_of(each))
         kept = frozenset((*self._output, *read))
+        self._follow = self._joins.follow
         self._operator = BandJoin(sides[0], sides[1], parts.band, kept, EvaluationBudget(), parts.late)
         self._join = Pick(self._operator, self._output)
         self._joins.enter(held)
