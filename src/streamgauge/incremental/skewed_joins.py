@@ -25,7 +25,7 @@ from streamgauge.model.algebra import Expression, Var, triple_variables
 from streamgauge.model.terms import Triple
 
 MANY: Final = 64
-"""Triples of one key beyond which the second plan is woken. Chosen: up to there testing pairs is as cheap."""
+"""Triples of one key beyond which the second plan is woken. Chosen, other numbers were not measured."""
 CHUNK: Final = 512
 """Triples that enter at most before the indexes are looked at."""
 
