@@ -85,10 +85,13 @@ def commit() -> str:
 
 
 class ResultTable:
-    """A table that is printed row by row as Markdown, and kept as a result where BENCHMARK_RECORD is set."""
+    """A table that is printed row by row as Markdown, and kept as a result where BENCHMARK_RECORD is set.
 
-    def __init__(self, name: str, columns: Sequence[str]) -> None:
-        self._name, self._columns = name, tuple(columns)
+    ``part``: rows that were not measured stay, and a note says which were, by which command on which commit.
+    """
+
+    def __init__(self, name: str, columns: Sequence[str], part: bool = False) -> None:
+        self._name, self._columns, self._part = name, tuple(columns), part
         self._rows: list[tuple[str, ...]] = []
         print(f"\n| {' | '.join(self._columns)} |\n|{'---|' * len(self._columns)}", flush=True)
 
@@ -119,7 +122,16 @@ class ResultTable:
             "machine": machine(), "load": f"{os.getloadavg()[0]:.1f} at the end", "columns": self._columns,
             "rows": tuple(self._rows),
         }  # fmt: skip
-        save(self._name, replace(before, **now))  # type: ignore[arg-type]
+        save(self._name, self._in_part(before, now) if self._part else replace(before, **now))  # type: ignore[arg-type]
+
+    def _in_part(self, before: Result, now: dict[str, object]) -> Result:
+        """The result of before with the rows that were measured; ValueError for a row that it does not have."""
+        rows, measured = {row[0]: row for row in before.rows}, {row[0]: row for row in self._rows}
+        if measured.keys() - rows.keys() or self._columns != tuple(before.columns):
+            raise ValueError(f"{self._name} has no such rows: {', '.join(measured)}")
+        note = f"Measured later: {', '.join(measured)}, by `{now['command']}` ({now['date']}, commit {now['commit']}, "
+        note += f"load {now['load']})."
+        return replace(before, rows=tuple((rows | measured).values()), notes=(*before.notes, note))
 
 
 def page(results: dict[str, Result]) -> str:

@@ -274,14 +274,17 @@ def judged(shape: QueryShape, way: str, count: int) -> str:
 
 
 def measure(chosen: list[QueryShape], ways: list[str], count: int, seconds: int, jobs: int) -> bool:
-    """Print the table, measured by ``jobs`` processes at once; whether every shape is within the goals."""
+    """Print the table, measured by ``jobs`` processes at once; whether every shape is within the goals.
+
+    Of a result that is kept only the rows of these shapes are replaced.
+    """
     kept = True
     columns = ("shape", "start, CPU s", *(f"{way}: CPU us (times plain, growth)" for way in ways), "outcome")
 
     def together(some: Sequence[QueryShape]) -> list[ShapeFigures | str]:
         return list(apart([(shape.name, way) for shape in some for way in ways], count, seconds))
 
-    with ResultTable("shapes", columns) as table, ThreadPoolExecutor(jobs) as pool:
+    with ResultTable("shapes", columns, part=len(chosen) < len(shapes([]))) as table, ThreadPoolExecutor(jobs) as pool:
         parts = [chosen[at : at + TOGETHER] for at in range(0, len(chosen), TOGETHER)]
         costs = chain.from_iterable(pool.map(together, parts))
         for shape in chosen:

@@ -55,6 +55,24 @@ def test_a_table_is_kept_where_wished_and_its_goal_stays(folder: Path, monkeypat
     assert (again.goal, again.rows) == ("1 s", [["one", "0.5"]])
 
 
+def test_a_table_in_part_replaces_its_rows_and_says_so(monkeypatch, tmp_path):
+    """Other rows stay, and so does what the whole was measured by; an unknown row is refused."""
+    monkeypatch.setattr(results, "FILES", tmp_path)
+    monkeypatch.setenv(RECORD, "1")
+    with ResultTable("mine", ("case", "CPU s")) as table:
+        table.add("a", 1)
+        table.add("b", 2)
+    whole = results.load("mine")
+    with ResultTable("mine", ("case", "CPU s"), part=True) as table:
+        table.add("b", 3)
+    again = results.load("mine")
+    assert [tuple(row) for row in again.rows] == [("a", "1"), ("b", "3")]
+    assert again.command == whole.command
+    assert again.notes[-1].startswith("Measured later: b, by `python -m benchmarks.")
+    with pytest.raises(ValueError, match="no such rows: c"), ResultTable("mine", ("case", "CPU s"), part=True) as table:
+        table.add("c", 4)
+
+
 def test_a_table_that_was_cut_short_is_not_kept(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv(RECORD, "1")
     with pytest.raises(ValueError, match="3 cells for 2 columns of mine"), ResultTable("mine", ("a", "b")) as table:

@@ -53,6 +53,7 @@ from streamgauge.incremental.plan import (
     plan_all,
     unheard,
 )
+from streamgauge.incremental.skewed_joins import SkewedJoins, TripleTable, band_parts
 from streamgauge.incremental.stamp_rows import StampRows, stamp_rows
 from streamgauge.model.algebra import Node, Var
 from streamgauge.model.terms import Term, Triple
@@ -71,7 +72,8 @@ class WindowJoins(JoinPool):
         self._leaves: list[tuple[BgpRequest, Bag]] = []
         self._found: list[Bag] = []
         self._stamps: dict[Node | None, list[StampRows]] = {}
-        self._joins: dict[Term | None, list[Joins]] = {}
+        self._joins: dict[Term | None, list[Joins | SkewedJoins]] = {}
+        self._skewed: dict[int, SkewedJoins] = {}
         self.pull = Pull()
         """That of the queries that are asked at a look."""
 
@@ -98,7 +100,14 @@ class WindowJoins(JoinPool):
         else:
             self._stamps.setdefault(request.graph, []).append(stamps)
         self._found.append(found)
-        return partial(_taken, found)
+        return partial(self._taken, found)
+
+    def _taken(self, found: Bag) -> Bag:
+        change = found.copy()
+        found.clear()
+        if self._skewed and (skewed := self._skewed.get(id(found))) is not None:
+            skewed.add_to(change)
+        return change
 
     def stamps(self, graph: Term) -> Sequence[StampRows]:
         """The rows of stamps that are asked of a graph of stamps."""
@@ -121,9 +130,16 @@ class WindowJoins(JoinPool):
         joins = self._joins[graph]
         return joins[0].follow if len(joins) == 1 else None
 
-    def _generated(self, graph: Term | None) -> list["Joins"]:
-        """Patterns whose predicates are constants together; one with a variable there would slow them down."""
+    def _generated(self, graph: Term | None) -> list["Joins | SkewedJoins"]:
+        """Patterns whose predicates are constants together; one with a variable there would slow them down.
+
+        One pattern that is alone may have a second plan.
+        """
         leaves = [each for each in self._leaves if each[0].graph == graph]
+        parts = band_parts(leaves[0][0]) if len(leaves) == 1 and not _is_open(leaves[0][0]) else None
+        if parts is not None:
+            skewed = self._skewed[id(leaves[0][1])] = SkewedJoins(*leaves[0], parts, _joined, self._found)
+            return [skewed]
         open_ = [each for each in leaves if _is_open(each[0])]
         groups = [[each for each in leaves if each not in open_], *([each] for each in open_)]
         return [_joined(group) for group in groups if group]
@@ -139,12 +155,6 @@ class WindowJoins(JoinPool):
 def _joined(leaves: Sequence[tuple[BgpRequest, Bag]]) -> "Joins":
     requests = [each for each, _ in leaves]
     return generate(plan_all(requests), [each.output for each in requests], [found for _, found in leaves])
-
-
-def _taken(found: Bag) -> Bag:
-    change = found.copy()
-    found.clear()
-    return change
 
 
 def _is_open(request: BgpRequest) -> bool:
@@ -175,6 +185,7 @@ class Joins:
     leave: Feed
     follow: Follow
     indexes: dict[str, Any]
+    tables: Sequence[TripleTable]
 
 
 def generate(planned: Sequence[PlannedBgp], outputs: Sequence[tuple[str, ...]], found: Sequence[Bag]) -> Joins:
@@ -190,7 +201,8 @@ def generate(planned: Sequence[PlannedBgp], outputs: Sequence[tuple[str, ...]], 
     pending = {leaf.pending: bag for leaf, bag in zip(leaves, found, strict=True)}
     names = {**indexes, **copies, **pending, **_tests(relations, leaves)}
     enter, leave, follow = (_Handler(names, name, relations, _alike(leaves), paths).built() for name in _HANDLERS)
-    return Joins(enter, leave, follow, indexes | copies)
+    tables = [TripleTable(relations[path.relation], path.bound, indexes[_index(path)]) for path in paths]
+    return Joins(enter, leave, follow, indexes | copies, tables)
 
 
 _HANDLERS = ("enter", "leave", "follow")

@@ -1,0 +1,227 @@
+"""A second plan of a pattern under a comparison, woken when the rows of one key are many: parts in order of a value.
+
+``?s :in ?r ; :value ?v . ?o :in ?r ; :value ?w FILTER(?v - ?w > 98)`` is joined triple by triple, which is the cheapest
+where a room has few subjects: each pair is tested. Where all subjects are in one room, each triple meets all others.
+There the parts ``?s :in ?r ; :value ?v`` and ``?o :in ?r ; :value ?w`` are joined by themselves, and their rows under
+the ``Band`` (``band_join``), which keeps the rows of a room in the order of ?v and of ?w.
+
+A worked example, with MANY = 2: (a in r), (a value 1), (b in r), (b value 100) enter, and the first plan finds the
+pair (b, a). Then (c in r) enters: three subjects are looked up by r. The parts take in the five triples, and their join
+finds (b, a) too, which was found before: it is passed over. Then (c value 0) enters, and the join finds (b, c) only.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice, repeat
+from typing import Any, Final, Protocol
+
+from streamgauge.incremental.band_join import BandJoin
+from streamgauge.incremental.bands import Band, band
+from streamgauge.incremental.budget import EvaluationBudget
+from streamgauge.incremental.conditions import is_fast, variables_of
+from streamgauge.incremental.operators import Bag, LeafSource, Pick, add_all
+from streamgauge.incremental.plan import BgpRequest, Feed, Follow, TripleRelation, pushable, stars
+from streamgauge.model.algebra import Expression, Var, triple_variables
+from streamgauge.model.terms import Triple
+
+MANY: Final = 64
+"""Triples of one key beyond which the second plan is woken. Chosen, other numbers were not measured."""
+CHUNK: Final = 512
+"""Triples that enter at most before the indexes are looked at."""
+
+
+class Indexed(Protocol):
+    """Joins that are fed, with their indexes and the counts of copies."""
+
+    @property
+    def enter(self) -> Feed:
+        """Takes the triples that enter."""
+
+    @property
+    def leave(self) -> Feed:
+        """Takes the triples that leave."""
+
+    @property
+    def follow(self) -> Follow:
+        """Takes the triples that enter until something is found."""
+
+    @property
+    def indexes(self) -> dict[str, Any]:
+        """All tables, by name."""
+
+    @property
+    def tables(self) -> "Sequence[TripleTable]":
+        """The indexes of triples."""
+
+
+@dataclass(frozen=True, slots=True)
+class TripleTable:
+    """An index of the triples of a relation: from the columns ``bound`` to the others, or the set of all columns.
+
+    One column is a term, several are a tuple.
+    """
+
+    relation: TripleRelation
+    bound: tuple[int, ...]
+    index: Any
+
+    @property
+    def by_object(self) -> bool:
+        """Whether it is by the object alone, which many triples may share."""
+        return self.bound == (2,) != self.relation.columns
+
+    def triples(self) -> Iterator[Triple]:
+        """The triples, each once."""
+        relation, bound = self.relation, self.bound
+        rest = tuple(at for at in relation.columns if at not in bound)
+        whole = not bound or not rest
+        rows = _tuples(self.index, len(relation.columns)) if whole else _rows(self.index, len(bound), len(rest))
+        columns = relation.columns if whole else bound + rest
+        for row in rows:
+            known = dict(zip(columns, row, strict=True))
+            nodes = (known[relation.equal[at]] if c is None else c for at, c in enumerate(relation.constants))
+            yield tuple(nodes)  # type: ignore[misc]
+
+
+def _rows(index: dict[Any, Collection[Any]], bound: int, rest: int) -> Iterator[tuple[Any, ...]]:
+    """Keys with each of their values."""
+    for key, values in index.items():
+        before = (key,) if bound == 1 else key
+        for value in _tuples(values, rest):
+            yield (*before, *value)
+
+
+def _tuples(values: Collection[Any], width: int) -> Iterable[tuple[Any, ...]]:
+    return zip(values, strict=True) if width == 1 else values
+
+
+def _held(joins: Indexed) -> Iterator[Triple]:
+    """The triples that joins hold, each as often as it came."""
+    counts, more = joins.indexes["counts"], joins.indexes["more"]
+    for triple in dict.fromkeys(chain(counts, *(table.triples() for table in joins.tables))):
+        yield from repeat(triple, counts[triple] if triple in counts else 1 + more.get(triple, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class BandParts:
+    """Two parts of a pattern, the band between their rows, and the conditions on rows of both."""
+
+    left: BgpRequest
+    right: BgpRequest
+    band: Band
+    late: tuple[Expression, ...]
+
+
+def band_parts(request: BgpRequest) -> BandParts | None:
+    """The parts of a pattern that share only objects and are compared; ``None`` for any other."""
+    parts = stars(request.bgp) if request.conditions and not isinstance(request.graph, Var) else ()
+    if len(parts) != 2:
+        return None
+    names = [tuple(dict.fromkeys(v.name for each in part.patterns for v in triple_variables(each))) for part in parts]
+    inner = [tuple(each for each in request.conditions if pushable(each, part)) for part in parts]
+    found, late = band([each for each in request.conditions if each not in inner[0] + inner[1]], *names)
+    if found is None or not set(names[0]) & set(names[1]) or not all(map(is_fast, late)):
+        return None
+    kept = {*request.output, *(name for each in late for name in variables_of(each)), found.left, found.right}
+    kept |= set(names[0]) & set(names[1])
+    left, right = (
+        BgpRequest(request.graph, part, tested, tuple(name for name in own if name in kept))
+        for part, tested, own in zip(parts, inner, names, strict=True)
+    )
+    return BandParts(left, right, found, tuple(late))
+
+
+class SkewedJoins:
+    """The joins of one pattern over a graph, whose changes are put into ``found``; its feeds go to the plan in use.
+
+    ``generate`` makes joins of patterns that put their changes into bags; ``bags`` has all that may have a change.
+    """
+
+    def __init__(
+        self,
+        request: BgpRequest,
+        found: Bag,
+        parts: BandParts,
+        generate: Callable[[Sequence[tuple[BgpRequest, Bag]]], Indexed],
+        bags: list[Bag],
+    ) -> None:
+        self._parts, self._generate, self._bags, self._output = parts, generate, bags, request.output
+        self._joins = generate([(request, found)])
+        self._follow = self._joins.follow
+        self._join: Pick | None = None
+        self._operator: BandJoin | None = None
+        self._waiting: tuple[Bag, Bag] = ({}, {})
+        self._entered, self._next = 0, MANY
+
+    @property
+    def woken(self) -> bool:
+        """Whether the second plan is in use."""
+        return self._join is not None
+
+    @property
+    def indexes(self) -> dict[str, Any]:
+        """The indexes of the plan in use, with the rows that its join remembers."""
+        tables = () if self._operator is None else self._operator.tables()
+        return self._joins.indexes | {f"rows {at}": table for at, table in enumerate(tables)}
+
+    def add_to(self, change: Bag) -> None:
+        """Add the change of what the second plan finds to a change of solutions."""
+        if self._join is not None and any(self._waiting):
+            add_all(change, self._join.pull())
+
+    def enter(self, triples: Iterable[Triple]) -> None:
+        """Triples enter; the indexes are looked at from time to time."""
+        coming = (triples,) if isinstance(triples, tuple) and len(triples) <= CHUNK else _chunks(triples)
+        for some in coming:
+            self._joins.enter(some)
+            self._entered += len(some)
+            if self._entered >= self._next:
+                self._look()
+
+    def leave(self, triples: Iterable[Triple]) -> None:
+        """Triples leave."""
+        self._joins.leave(triples)
+
+    def follow(self, coming: Iterator[Triple]) -> bool:
+        """Triples enter until something is found."""
+        self._entered += 1
+        if self._entered >= self._next:
+            self._look()
+        return self._follow(coming)
+
+    def _look(self) -> None:
+        indexes = [] if self.woken else [table.index for table in self._joins.tables if table.by_object]
+        self._next = self._entered + MANY + sum(map(len, indexes))
+        if any(len(values) > MANY for index in indexes for values in index.values()):
+            self._wake()
+
+    def _wake(self) -> None:
+        """Have the parts joined from now on; what is held was found already."""
+        held = list(_held(self._joins))
+        left, right = self._waiting
+        parts = self._parts
+        self._joins = self._generate([(parts.left, left), (parts.right, right)])
+        sides = LeafSource(_taker(left), parts.left.output), LeafSource(_taker(right), parts.right.output)
+        read = (name for each in parts.late for name in variables_of(each))
+        kept = frozenset((*self._output, *read))
+        self._follow = self._joins.follow
+        self._operator = BandJoin(sides[0], sides[1], parts.band, kept, EvaluationBudget(), parts.late)
+        self._join = Pick(self._operator, self._output)
+        self._joins.enter(held)
+        self._join.pull()
+        self._bags += self._waiting
+
+
+def _chunks(triples: Iterable[Triple]) -> Iterator[tuple[Triple, ...]]:
+    coming = iter(triples)
+    while some := tuple(islice(coming, CHUNK)):
+        yield some
+
+
+def _taker(bag: Bag) -> Callable[[], Bag]:
+    def take() -> Bag:
+        change = bag.copy()
+        bag.clear()
+        return change
+
+    return take
