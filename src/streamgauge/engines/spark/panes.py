@@ -135,14 +135,15 @@ def _counts(column: pa.ChunkedArray, predicates: Sequence[Term]) -> tuple[int, .
 
 
 _PART_ROWS = 131_072
+_TERMS = pa.schema([(name, pa.string()) for name in ("stream", "subject", "predicate", "object")])
 
 
 def triples(files: Sequence[str], streams: frozenset[str]) -> Iterator[pa.Table]:
     """The triples (columns stream, subject, predicate, object) of some streams in these files, a part at a time."""
     for file in files:
         with pq.ParquetFile(file) as opened:
-            for part in opened.iter_batches(_PART_ROWS, columns=["stream", "subject", "predicate", "object"]):
-                yield _own(pa.table(part), streams)
+            for part in opened.iter_batches(_PART_ROWS, columns=_TERMS.names):
+                yield _own(pa.table(part).select(_TERMS.names).cast(_TERMS), streams)  # writers differ in their types
 
 
 _EARLY = -(2**62)
