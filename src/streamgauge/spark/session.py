@@ -260,14 +260,15 @@ def _write(line: str) -> None:
 JOB_ERRORS = (PySparkException, Py4JJavaError)
 """A failed job raises Spark's error, or the JVM's own where a broadcast failed, which wraps the cause."""
 
-_JVM: Final = (
-    "-XX:+UseParallelGC -XX:MetaspaceSize=256m"
-    " -XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=12000"
+_JVM: Final = "-XX:+UseParallelGC -XX:MetaspaceSize=256m"
+"""Room for classes that began small would grow by collections of the whole heap."""
+
+_LATE: Final = (
+    "-XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=12000"
     " -XX:Tier4CompileThreshold=300000 -XX:Tier4BackEdgeThreshold=800000"
 )
 """A session lives for seconds or minutes, in the first of which the second compiler took a third of the CPU: it
-compiles what ran twenty times as often as is usual, as loops over rows soon have. Room for classes that begins small
-would grow by collections of the whole heap."""
+compiles what ran twenty times as often as is usual, as loops over rows soon have."""
 
 _LOG = Path(__file__).with_name("log4j2.properties")
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
@@ -366,6 +367,7 @@ def reach(master: str, seconds: float = 5.0) -> None:
 
 
 _SETTINGS: Final = {
+    "spark.driver.defaultJavaOptions": _LATE,  # what ``also`` may set otherwise
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.ui.retainedJobs": "20",  # for a page that nobody is shown, a thousand would be kept with their plans
