@@ -10,7 +10,7 @@ from pyspark.sql import functions as fn
 from streamgauge.model.algebra import Call, Expression, Var
 from streamgauge.model.terms import XSD, Row, Term
 from streamgauge.spark.relation import Relation, column, number
-from streamgauge.spark.scalars import BEYOND, Typed, canonical, computable, exact_kind, fast, parsed
+from streamgauge.spark.scalars import BEYOND, Typed, canonical, computable, computable_terms, exact_kind, fast, parsed
 from streamgauge.sparql.expression import row_expression
 
 REALS = ("0", "-0", "1", "0.1", "0.3", "50.1", "16777216", "16777217", "1e30", "1e-30", "INF", "-INF", "NaN", "3.4e38")
@@ -106,3 +106,4 @@ def test_spark_computes_with_plain_numbers_only(spark: SparkSession) -> None:
     assert {pair: row[0] for pair, row in zip(terms, found, strict=True)} == PLAIN
     for (_, kind), term, computed in zip(terms, terms.values(), PLAIN.values(), strict=True):
         assert exact_kind(term) == f"{'' if computed else BEYOND}{XSD}{kind}"
+        assert computable_terms(pa.chunked_array([[term]]), kind).to_pylist() == [computed]

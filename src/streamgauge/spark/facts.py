@@ -4,7 +4,7 @@ Stamps are facts that say when each triple of a content arrived last, over inter
 that of ``query/stamps.py``; a stamp's name is any term that tells triples apart.
 
 Before a query is compiled, a small job makes the profile of the streamed triples: how many each predicate has, and of
-which datatypes.
+which datatypes. For micro-batches the driver looks at their files itself.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,6 +13,7 @@ from functools import reduce
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
@@ -37,7 +38,16 @@ from streamgauge.spark.intervals import (
     swept,
 )
 from streamgauge.spark.relation import Relation, column, cut, number
-from streamgauge.spark.scalars import BEYOND, SPARK_TYPES, computable, exact_kind, guarded, parsed, suffix
+from streamgauge.spark.scalars import (
+    BEYOND,
+    SPARK_TYPES,
+    computable,
+    computable_terms,
+    exact_kind,
+    guarded,
+    parsed,
+    suffix,
+)
 
 ANY = al.TriplePattern(al.Var("s"), al.Var("p"), al.Var("o"))
 
@@ -109,6 +119,9 @@ NOT_LITERAL = "other"
 OFTEN = 1.5
 """Triples that are there more often than this, on average, are made distinct before they are joined, not after."""
 
+MOST_COMPARED = 500_000
+"""Triples that are compared at most to say whether they repeat often."""
+
 _ANY = "any"
 
 
@@ -163,19 +176,23 @@ class PredicateCounts:
     predicates: tuple[Term, ...]
     numeric: tuple[Term, ...]
 
-    def look(self, frame: DataFrame) -> Looked:
-        """Look at the triples of a frame, in one small job; a predicate that has none is not in ``kinds``."""
-        counted = [fn.count("*"), fn.count_distinct(fn.xxhash64(*TRIPLE))]
-        for name in self.numeric:
-            is_it = fn.col("predicate") == name
-            counted.append(fn.count_if(is_it))
-            counted += [fn.count_if(is_it & _exact(kind)) for kind in SPARK_TYPES]
-        named = frame.filter(fn.col("predicate").isin(*self.predicates))
-        rows, distinct, *rest = named.agg(*counted).collect()[0]
-        width = 1 + len(SPARK_TYPES)
-        own = {name: rest[place * width : (place + 1) * width] for place, name in enumerate(self.numeric)}
-        kinds = {name: _only(found[0], found[1:]) for name, found in own.items() if found[0]}
-        return Looked(kinds, rows > OFTEN * distinct)
+    def look(self, parts: Iterable[pa.Table]) -> Looked:
+        """Look at triples (columns subject, predicate, object) without a Spark job, part by part.
+
+        Whether many repeat is said of the first MOST_COMPARED.
+        """
+        kinds: dict[Term, str | None] = {}
+        compared: list[pa.Table] = []
+        room = MOST_COMPARED
+        for part in parts:
+            named = part.filter(pc.is_in(part["predicate"], pa.array(self.predicates, pa.string())))
+            for name in self.numeric:
+                if len(objects := named.filter(pc.equal(named["predicate"], name))["object"]):
+                    kind = _only(objects)
+                    kinds[name] = kind if kinds.get(name, kind) == kind else None
+            compared.append(named.slice(0, room))
+            room -= len(compared[-1])
+        return Looked(kinds, _often(compared))
 
     def profile(self, counts: Sequence[int], looked: Looked) -> Profile:
         """The profile of triples that were counted by predicate, of the kinds that others were seen to have."""
@@ -184,13 +201,17 @@ class PredicateCounts:
         return Profile(kinds, present, looked.often or None, sure=False)
 
 
-def _exact(kind: str) -> Column:
-    return fn.col("object").endswith(suffix(kind)) & computable(fn.col("object"), kind)
+def _only(objects: pa.ChunkedArray) -> str | None:
+    """The kind that all of these terms are of and that Spark computes with."""
+    return next((kind for kind in SPARK_TYPES if pc.all(computable_terms(objects, kind)).as_py()), None)
 
 
-def _only(count: int, by_kind: Sequence[int]) -> str | None:
-    """The kind that all of them are of."""
-    return next((kind for kind, own in zip(SPARK_TYPES, by_kind, strict=True) if own == count), None)
+def _often(parts: Sequence[pa.Table]) -> bool:
+    """Whether triples are there more than OFTEN times on average."""
+    if not parts:
+        return False
+    triples = pa.concat_tables(parts).select(TRIPLE)
+    return len(triples) > OFTEN * len(triples.group_by(list(TRIPLE)).aggregate([]))
 
 
 def _kinds(kind: str | None) -> frozenset[str]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
@@ -45,6 +46,11 @@ def kind_of(term: Term) -> str | None:
 def computable(form: Column, kind: str) -> Column:
     """Whether Spark computes with a literal of that kind as SPARQL does: its form is allowed, and short if whole."""
     return form.rlike(_pattern(kind))
+
+
+def computable_terms(terms: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:
+    """Which terms are literals of that kind that are ``computable``, in the driver."""
+    return pc.and_(pc.ends_with(terms, suffix(kind)), pc.match_substring_regex(terms, _pattern(kind)))
 
 
 def _pattern(kind: str) -> str:

@@ -260,6 +260,16 @@ def _write(line: str) -> None:
 JOB_ERRORS = (PySparkException, Py4JJavaError)
 """A failed job raises Spark's error, or the JVM's own where a broadcast failed, which wraps the cause."""
 
+_JVM: Final = "-XX:+UseParallelGC -XX:MetaspaceSize=256m"
+"""Room for classes that began small would grow by collections of the whole heap."""
+
+_LATE: Final = (
+    "-XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=12000"
+    " -XX:Tier4CompileThreshold=300000 -XX:Tier4BackEdgeThreshold=800000"
+)
+"""A session lives for seconds or minutes, in the first of which the second compiler took a third of the CPU: it
+compiles what ran twenty times as often as is usual, as loops over rows soon have."""
+
 _LOG = Path(__file__).with_name("log4j2.properties")
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 """A local session listens to nobody else; on a cluster the executors must reach the driver."""
@@ -313,7 +323,7 @@ def _driver(memory: str) -> dict[str, str]:
     level = f" -Dstreamgauge.log={level}" if (level := os.environ.get(LOG_LEVEL)) else ""
     return {
         "spark.driver.memory": heap(os.environ.get("SPARK_DRIVER_MEMORY"), memory, memory_here()),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG}{level} -XX:+UseParallelGC{mapped}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG}{level} {_JVM}{mapped}",
     }
 
 
@@ -357,6 +367,7 @@ def reach(master: str, seconds: float = 5.0) -> None:
 
 
 _SETTINGS: Final = {
+    "spark.driver.defaultJavaOptions": _LATE,  # what ``also`` may set otherwise
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.ui.retainedJobs": "20",  # for a page that nobody is shown, a thousand would be kept with their plans
@@ -366,6 +377,7 @@ _SETTINGS: Final = {
     "spark.streaming.ui.retainedBatches": "5",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.buffer.pageSize": "8m",  # by itself 64 MB, of which each hash table of a small job clears at least one
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # or every column costs calls to say where it was made
     "spark.sql.dataFrameQueryContext.enabled": "false",
     "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "128m",

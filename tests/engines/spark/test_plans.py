@@ -8,11 +8,14 @@ import pytest
 
 from streamgauge.engines.spark.evaluation import Evaluation, LastingPlan
 from streamgauge.engines.spark.micro_batches import Batches, Emitted, configured
+from streamgauge.engines.spark.panes import triples
+from streamgauge.formats.stream import to_table
 from streamgauge.model.element import StreamElement
 from streamgauge.model.semantics import Origin, Semantics
 from streamgauge.model.terms import XSD
 from streamgauge.query import parse
 from streamgauge.semantics.definition import expected
+from streamgauge.spark.facts import PredicateCounts
 from tests.engines.spark.batched import landed, said
 from tests.notation import STREAM
 
@@ -77,6 +80,24 @@ def test_numbers_of_another_kind_are_compared_right(spark, compiled, tmp_path):
 def test_what_cannot_last_is_made_for_every_batch(spark, compiled, tmp_path):
     agree(spark, EXISTS, ["float"] * 3, tmp_path)
     assert compiled == [1, 1, 1]
+
+
+def test_files_of_several_writers_are_looked_at_together(tmp_path):
+    """Strings that may be absent or not, long ones, dictionaries, columns in another order."""
+    rows = to_table([*batch(0, "float")])
+    ways = [
+        rows,
+        rows.cast(pa.schema([field.with_nullable(True) for field in rows.schema])),
+        rows.set_column(6, "object", rows["object"].cast(pa.large_string())),
+        rows.set_column(5, "predicate", rows["predicate"].dictionary_encode()).select(rows.column_names[::-1]),
+    ]
+    for number, way in enumerate(ways):
+        pq.write_table(way, tmp_path / f"{number}.parquet")
+    counts = PredicateCounts(("<urn:v>", "<urn:in>"), ("<urn:v>",))
+    files = [str(tmp_path / f"{number}.parquet") for number in range(4)]
+    assert counts.look(triples(files[:1], frozenset({STREAM}))) == ({"<urn:v>": "float"}, False)
+    assert counts.look(triples(files, frozenset({STREAM}))) == ({"<urn:v>": "float"}, True)
+    assert counts.look(triples(files, frozenset({"urn:other"}))) == ({}, False)
 
 
 @pytest.mark.parametrize("contents", [("aab", "c", "", "bbbb")])

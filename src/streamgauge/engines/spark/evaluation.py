@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from streamgauge.engines.spark.panes import PaneRows, ShownFrame
+from streamgauge.engines.spark.panes import PaneRows, ShownFrame, triples
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import R2S, Counting, Report, Semantics
@@ -30,27 +30,27 @@ from streamgauge.spark.session import JOB_ERRORS
 class Learned:
     """The datatype of each predicate's objects, ``None`` once there were several, and whether triples repeat often."""
 
-    def __init__(self, counts: PredicateCounts) -> None:
-        self._counts = counts
+    def __init__(self, counts: PredicateCounts, streams: frozenset[str]) -> None:
+        self._counts, self._streams = counts, streams
         self._kinds: dict[Term, str | None] = {}
         self._often: bool | None = None
 
-    def profile(self, counted: Sequence[int], rows: DataFrame) -> Profile:
-        """The profile of rows with so many triples of each predicate; a job looks at what was never seen."""
-        present = {name for name, count in zip(self._counts.predicates, counted, strict=True) if count}
+    def profile(self, held: PaneRows) -> Profile:
+        """The profile of files with so many triples of each predicate; what was never seen is looked at."""
+        present = {name for name, count in zip(self._counts.predicates, held.counted, strict=True) if count}
         if self._often is None or not present.intersection(self._counts.numeric) <= self._kinds.keys():
-            self._look(rows)
-        return self._counts.profile(counted, Looked(self._kinds, bool(self._often)))
+            self._look(held.files)
+        return self._counts.profile(held.counted, Looked(self._kinds, bool(self._often)))
 
-    def mistaken(self, rows: DataFrame) -> None:
-        """Some of these rows were of another datatype: look at them, and do not count on one again."""
+    def mistaken(self, files: Sequence[str]) -> None:
+        """Some rows of these files were of another datatype: look at them, and do not count on one again."""
         before = dict(self._kinds)
-        self._look(rows)
+        self._look(files)
         if self._kinds == before:
             self._kinds = dict.fromkeys(self._kinds)
 
-    def _look(self, rows: DataFrame) -> None:
-        found = self._counts.look(rows)
+    def _look(self, files: Sequence[str]) -> None:
+        found = self._counts.look(triples(files, self._streams))
         for name, kind in found.kinds.items():
             self._kinds[name] = kind if self._kinds.get(name, kind) == kind else None
         self._often = self._often or found.often
@@ -127,8 +127,9 @@ class Evaluation:
         counts: PredicateCounts | None,
     ) -> None:
         self._spark, self._query, self._semantics = spark, query, semantics
-        self._shown = ShownFrame(spark, folder, frozenset(each.stream for each in query.windows))
-        self._learned = Learned(counts) if counts else None
+        streams = frozenset(each.stream for each in query.windows)
+        self._shown = ShownFrame(spark, folder, streams)
+        self._learned = Learned(counts, streams) if counts else None
         self._absolute = uses_timestamp(query.form)
         self._lasting = counts is not None and lasting(query.form)
         self._plans: dict[Shape, LastingPlan] = {}
@@ -185,12 +186,12 @@ class Evaluation:
         except JOB_ERRORS as error:
             if self._learned is None or OTHER_KIND not in str(error):
                 raise
-            self._learned.mistaken(rows)
+            self._learned.mistaken(held.files)
             return self._rows(rows, held, shape, compiling)
 
     def _rows(self, rows: DataFrame, held: PaneRows, shape: Sequence[DueReport], compiling: Compiling) -> pa.Table:
         """The rows of a plan: a kept one for rows of about that number, since joins are chosen by it."""
-        known = self._learned.profile(held.counted, rows) if self._learned else None
+        known = self._learned.profile(held) if self._learned else None
         if known is None or not self._lasting:
             return compiling(rows, shape, known).toArrow()
         signature = tuple(known.kinds.items()), known.repeated, sum(held.counted).bit_length() // 2

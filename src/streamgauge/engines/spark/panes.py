@@ -7,7 +7,7 @@ element by element, however batches fall.
 
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -132,6 +132,18 @@ def _counts(column: pa.ChunkedArray, predicates: Sequence[Term]) -> tuple[int, .
             if name in counts:
                 counts[name] += int(count)
     return tuple(counts.values())
+
+
+_PART_ROWS = 131_072
+_TERMS = pa.schema([(name, pa.string()) for name in ("stream", "subject", "predicate", "object")])
+
+
+def triples(files: Sequence[str], streams: frozenset[str]) -> Iterator[pa.Table]:
+    """The triples (columns stream, subject, predicate, object) of some streams in these files, a part at a time."""
+    for file in files:
+        with pq.ParquetFile(file) as opened:
+            for part in opened.iter_batches(_PART_ROWS, columns=_TERMS.names):
+                yield _own(pa.table(part).select(_TERMS.names).cast(_TERMS), streams)  # writers differ in their types
 
 
 _EARLY = -(2**62)
