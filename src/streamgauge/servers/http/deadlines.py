@@ -171,7 +171,7 @@ class Deadlines:
         with self._changed:
             watched.whole = True
             if watched.stopped is not None:
-                _send(watched.thread, None)
+                _receive()
                 raise Interruption
         try:
             yield
@@ -193,7 +193,10 @@ class Deadlines:
                 Thread(target=self._look, name="streamgauge-deadlines", daemon=True).start()
 
     def _forget(self, watched: Watched, before: Watched | None) -> None:
-        """End the watch of a thread: an exception that was sent and has not come yet comes no more."""
+        """End the watch of a thread: an exception that was sent and has not come yet comes here.
+
+        CPython can take one back, but looks for it from then on at each call and each turn of a loop of all threads.
+        """
         while True:
             try:
                 watched.whole = True
@@ -202,8 +205,7 @@ class Deadlines:
                         self._watched.pop(watched.thread, None)
                     else:
                         self._watched[watched.thread] = before
-                    if watched.stopped is not None:
-                        _send(watched.thread, None)
+                    _receive()
             except Interruption:
                 continue
             return
@@ -278,14 +280,18 @@ def _clock(thread: int) -> int:
     return time.CLOCK_MONOTONIC if own is None else int(own(thread))
 
 
+_NAPPING: Final = Lock()
+
+
 def _nap(seconds: float) -> None:
     """Sleep, and go on as soon after it: not after the usual switch interval."""
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(seconds)
-    try:
-        time.sleep(seconds)
-    finally:
-        sys.setswitchinterval(usual)
+    with _NAPPING:  # of two, the second would take the interval of the first for the usual one
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(seconds)
+        try:
+            time.sleep(seconds)
+        finally:
+            sys.setswitchinterval(usual)
 
 
 def _stop(watched: Watched) -> None:
@@ -296,22 +302,28 @@ def _stop(watched: Watched) -> None:
     """
     now = time.clock_gettime(watched.clock)
     due = not watched.whole and now - watched.sent >= AGAIN_S
-    watched.missed = due and not _send(watched.thread, Interruption, watched)
+    watched.missed = due and not _send(watched)
     if due and not watched.missed:
         watched.sent = now
 
 
-def _send(thread: int, error: type[BaseException] | None, watched: Watched | None = None) -> bool:
-    """Raise an error in a thread, or take it back; unless it collects garbage, which is asked last of all.
+def _send(watched: Watched) -> bool:
+    """Interrupt a thread; unless it collects garbage, which is asked last of all.
 
     Between that question and the call is no instruction at which CPython lets another thread go on.
     """
-    what = ctypes.c_void_p(0) if error is None else ctypes.py_object(error)
-    number, send = ctypes.c_ulong(thread), ctypes.pythonapi.PyThreadState_SetAsyncExc
-    if watched is not None and watched.told:
+    number, send = ctypes.c_ulong(watched.thread), ctypes.pythonapi.PyThreadState_SetAsyncExc
+    error = ctypes.py_object(Interruption)
+    if watched.told:
         return False
-    send(number, what)
+    send(number, error)
     return True
+
+
+def _receive() -> None:
+    """Instructions at which an exception comes that was sent to this thread."""
+    for _ in range(2):
+        pass
 
 
 @cache
