@@ -267,7 +267,7 @@ _LATE: Final = (
     "-XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=12000"
     " -XX:Tier4CompileThreshold=300000 -XX:Tier4BackEdgeThreshold=800000"
 )
-"""A session lives for seconds or minutes, in the first of which the second compiler took a third of the CPU: it
+"""A session lives for seconds or minutes, in the first of which the second compiler takes much of the CPU: it
 compiles what ran twenty times as often as is usual, as loops over rows soon have."""
 
 _LOG = Path(__file__).with_name("log4j2.properties")

@@ -1,6 +1,8 @@
 """What computes for too long is stopped, and nothing else."""
 
 import gc
+import subprocess
+import sys
 import time
 from itertools import count
 from threading import Event, Lock, Thread
@@ -89,6 +91,26 @@ def test_who_collects_most_of_the_time_is_stopped_no_later():
             assert time.thread_time() - began - watched.collected < 8 * SHORT
     finally:
         gc.set_threshold(*usual)
+
+
+TRACED = """
+import sys
+from streamgauge.servers.http.deadlines import DEADLINES, DeadlineError
+try:
+    with DEADLINES.within(0.05):
+        while True:
+            pass
+except DeadlineError:
+    sys.settrace(lambda *_: None)
+    print(max(1, 2), (lambda: "went on")())
+"""
+
+
+@pytest.mark.server
+def test_a_traced_thread_goes_on_after_it_was_stopped():
+    """An exception that is taken back leaves CPython 3.11 looking for it, at each call of a traced thread for ever."""
+    ran = subprocess.run([sys.executable, "-c", TRACED], capture_output=True, text=True, timeout=120, check=True)
+    assert ran.stdout == "2 went on\n"
 
 
 def test_a_collection_counts_to_the_step_it_runs_in():

@@ -91,7 +91,7 @@ class Watched:
     """The seconds of its clock that collections of garbage took, and ``collecting`` when the one that runs began."""
     collecting: float | None = None
     told: bool = False
-    """Whether those are being told who ask for collections: what comes there is lost."""
+    """Whether a collection runs in this thread, with its callbacks (``gc.callbacks``): CPython drops errors there."""
     spared: float = 0.0
     """The seconds of collections before the step."""
     missed: bool = False
@@ -195,7 +195,7 @@ class Deadlines:
     def _forget(self, watched: Watched, before: Watched | None) -> None:
         """End the watch of a thread: an exception that was sent and has not come yet comes here.
 
-        CPython can take one back, but looks for it from then on at each call and each turn of a loop of all threads.
+        CPython can take one back, but looks for it at each call from then on: a traced thread never gets beyond that.
         """
         while True:
             try:
@@ -234,7 +234,7 @@ class Deadlines:
             watched.collect(phase)
 
     def _collected(self, phase: str, _about: Mapping[str, int]) -> None:
-        """All have been told of the end of a collection."""
+        """The last callback of a collection: the thread may be stopped again."""
         watched = self._watched.get(get_ident())
         if watched is not None and phase == "stop":
             watched.told = False
@@ -281,6 +281,9 @@ def _clock(thread: int) -> int:
 
 
 _NAPPING: Final = Lock()
+"""Held while the switch interval is another one; a fork waits for its end, or the child would keep the interval."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_NAPPING.acquire, after_in_parent=_NAPPING.release, after_in_child=_NAPPING.release)
 
 
 def _nap(seconds: float) -> None:
