@@ -55,9 +55,10 @@ def test_a_table_is_kept_where_wished_and_its_goal_stays(folder: Path, monkeypat
     assert (again.goal, again.rows) == ("1 s", [["one", "0.5"]])
 
 
-def test_a_table_in_part_replaces_its_rows_and_says_so(monkeypatch, tmp_path):
+@pytest.mark.server
+@pytest.mark.usefixtures("folder")
+def test_a_table_in_part_replaces_its_rows_and_says_so(monkeypatch):
     """Other rows stay, and so does what the whole was measured by; an unknown row is refused."""
-    monkeypatch.setattr(results, "FILES", tmp_path)
     monkeypatch.setenv(RECORD, "1")
     with ResultTable("mine", ("case", "CPU s")) as table:
         table.add("a", 1)
