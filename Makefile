@@ -35,6 +35,7 @@ coverage: setup
 	$(RUN)/coverage erase
 	$(RUN)/coverage run -m pytest $(SPREAD) $(PART)
 	$(RUN)/coverage combine --quiet
+	@mkdir -p .durations
 	$(RUN)/coverage report --format total
 	$(RUN)/coverage report --skip-covered --sort cover > .durations/coverage.txt
 

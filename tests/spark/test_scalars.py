@@ -34,7 +34,7 @@ def expressions() -> list[Expression]:
     less, equal = Call("<", (A, B)), Call("=", (A, CONSTANTS[0]))
     logic = [Call("&&", (less, equal)), Call("||", (less, equal)), Call("!", (less,)), Call("BOUND", (B,))]
     nested = Call(">", (Call("-", (A, B)), literal("0.5", "decimal")))
-    return [*plain, *logic, nested, Call("sameTerm", (A, B))]
+    return [*plain, *logic, nested, Call("SAMETERM", (A, B))]
 
 
 @pytest.mark.parametrize("kinds", list(product(SAMPLES, repeat=2)), ids="-".join)

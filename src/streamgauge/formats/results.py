@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 import pyoxigraph as ox
 
-from streamgauge.formats.canonical import parse_term
+from streamgauge.formats.canonical import parse_term, to_term
 from streamgauge.model.terms import XSD, Row, Term, is_blank, is_iri
 
 Json: TypeAlias = dict[str, Any]
@@ -81,7 +81,7 @@ def _at(document: object, name: str) -> Mapping[str, Any]:
 
 
 def _term(said: Mapping[str, Any] | None) -> Term | None:
-    return None if said is None else str(_read(said))
+    return None if said is None else to_term(_read(said))
 
 
 def _read(said: Mapping[str, Any]) -> ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple:

@@ -89,13 +89,22 @@ class TermIds:
         self._pieces.add(piece)
         return piece
 
+    def holding(self, ids: Ids) -> "IdTriples":
+        """A piece by which the terms of numbers are not forgotten; its ``ids`` are numbered anew with all others."""
+        return self._kept(ids, np.empty(0, np.int64))
+
     def part(self, piece: "IdTriples", begin: int, end: int) -> "IdTriples":
         """The triples of a piece from one place to another."""
         return self._kept(piece.ids[3 * begin : 3 * end], piece.times[begin:end])
 
+    @property
+    def full(self) -> bool:
+        """Whether half of the terms may be such as nothing has any more."""
+        return len(self.terms) > 2 * self._least + SPARE
+
     def forget(self) -> None:
         """Forget the terms that nothing has any more, when they may be half of all."""
-        if len(self.terms) <= 2 * self._least + SPARE:
+        if not self.full:
             return
         used = np.zeros(len(self.terms), np.bool_)
         for piece in self._pieces:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as fn
 
 from streamgauge.model.algebra import Call, Exists, Expression, Var
 from streamgauge.model.terms import XSD, Term, is_iri
+from streamgauge.query.printer import expression as printed
 from streamgauge.spark.scalars import kind_of
 
 EXACT: Final = "decimal(38,18)"
@@ -114,12 +115,16 @@ def refuse(expression: Expression) -> str | None:
             return None
         case Exists():
             return "EXISTS"
-        case Call("BOUND" | "sameTerm", arguments) if all(isinstance(each, Var) for each in arguments):
+        case Call("BOUND", (Var(),)):
             return None
+        case Call("SAMETERM", arguments) if all(isinstance(each, Var | str) for each in arguments):
+            return None
+        case Call("SAMETERM", arguments):
+            return next(f"sameTerm with {printed(each)}" for each in arguments if not isinstance(each, Var | str))
         case Call("!" | "&&" | "||", arguments):
-            return next((f"{each} as a condition" for each in arguments if not _is_condition(each)), None) or next(
-                filter(None, map(refuse, arguments)), None
-            )
+            return next(
+                (f"`{printed(each)}` as a condition" for each in arguments if not _is_condition(each)), None
+            ) or next(filter(None, map(refuse, arguments)), None)
         case Call("=" | "!=", (Var(), str(term))) | Call("=" | "!=", (str(term), Var())) if is_iri(term):
             return None
         case Call(operator, (left, right)) if operator in _COMPARISONS or operator in (*_ARITHMETIC, "/"):
@@ -150,7 +155,7 @@ def is_condition(expression: Expression) -> bool:
 
 
 def _is_condition(expression: Expression) -> bool:
-    return isinstance(expression, Call) and expression.operator in {*_COMPARISONS, "!", "&&", "||", "BOUND", "sameTerm"}
+    return isinstance(expression, Call) and expression.operator in {*_COMPARISONS, "!", "&&", "||", "BOUND", "SAMETERM"}
 
 
 def condition(expression: Expression, terms: Terms, numbers: Numbers) -> Column:
@@ -159,8 +164,8 @@ def condition(expression: Expression, terms: Terms, numbers: Numbers) -> Column:
     match expression:
         case Call("BOUND", (Var(name=name),)):
             return terms[name].isNotNull() if name in terms else fn.lit(False)
-        case Call("sameTerm", (Var(name=one), Var(name=other))):
-            return _term(one, terms) == _term(other, terms)
+        case Call("SAMETERM", (Var() | str() as left, Var() | str() as right)):
+            return _same(left, terms) == _same(right, terms)
         case Call("!", (argument,)):
             return ~condition(argument, terms, numbers)
         case Call("&&" | "||" as operator, (left, right)):
@@ -172,6 +177,10 @@ def condition(expression: Expression, terms: Terms, numbers: Numbers) -> Column:
             return condition(Call(expression.operator, (variable, term)), terms, numbers)
         case _:
             return _compared(expression, terms, numbers)
+
+
+def _same(side: Var | str, terms: Terms) -> Column:
+    return fn.lit(side) if isinstance(side, str) else _term(side.name, terms)
 
 
 def _term(name: str, terms: Terms) -> Column:

@@ -165,7 +165,7 @@ def fast(expression: Expression, relation: Relation) -> Typed | None:
             return None if kind is None else Typed(fn.col(number(name)), kind)
         case Call("BOUND", (Var(name=name),)):
             return Typed(relation.value(name).isNotNull(), "boolean")
-        case Call("sameTerm", (Var(name=one), Var(name=other))):
+        case Call("SAMETERM", (Var(name=one), Var(name=other))):
             return Typed(relation.value(one) == relation.value(other), "boolean")
         case Call("=" | "!=" as operator, (Var(name=name), str(term))) if is_iri(term):
             return Typed(_COMPARISONS[operator](relation.value(name), fn.lit(term)), "boolean")

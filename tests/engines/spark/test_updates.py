@@ -28,6 +28,11 @@ REFUSED = {
     "STRLEN()": "SELECT ?s { ?s <urn:v> ?v FILTER(STRLEN(?v) > 3) }",
     "between two variables": "SELECT ?s { ?s <urn:v> ?v ; <urn:w> ?o FILTER(?v = ?o) }",
     "not a condition": "SELECT ?s { ?s <urn:v> ?v FILTER(?v) }",
+    "`?v` as a condition": "SELECT ?s { ?s <urn:v> ?v FILTER(!?v) }",
+    "`=` with a condition": "SELECT ?s { ?s <urn:v> ?v FILTER((?v > 1) = 2) }",
+    "`-` with a condition": "SELECT ?s { ?s <urn:v> ?v FILTER(?v > -(?v > 1)) }",
+    "sameTerm with STRLEN(?v)": "SELECT ?s { ?s <urn:v> ?v FILTER(sameTerm(?v, STRLEN(?v))) }",
+    "EXISTS": "SELECT ?s { ?s <urn:v> ?v FILTER(?v > 1 && EXISTS { ?s <urn:w> ?o }) }",
     "no number": 'SELECT ?s { ?s <urn:v> ?v FILTER(?v = "a") }',
     "the state would hold every term": "SELECT (COUNT(DISTINCT ?v) AS ?n) { ?s <urn:v> ?v }",
     "GROUP_CONCAT": "SELECT (GROUP_CONCAT(?v) AS ?n) { ?s <urn:v> ?v }",
@@ -95,7 +100,8 @@ def messages(session, lines):
 
 PLANS = [
     (
-        "SELECT ?s ?y ?z { ?s <urn:w> ?o . ?o <urn:v> ?y FILTER(?o != <urn:b> && !(?y < 1)) BIND(?y / 4 AS ?z) }",
+        "SELECT ?s ?y ?z { ?s <urn:w> ?o . ?o <urn:v> ?y FILTER(?o != <urn:b> && !(?y < 1) && !sameTerm(?s, ?o)) "
+        "BIND(?y / 4 AS ?z) }",
         5,
         5,
         "time",
@@ -159,3 +165,14 @@ def test_a_message_that_cannot_be_read_fails_the_job_with_its_place(own, line):
     with pytest.raises(Exception, match="streamgauge: ") as failed:
         updates.plan(messages(own, [line]), asked(PLAIN), UPDATES, "q").collect()
     assert BROKEN[line] in real_time.reason(failed.value)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "sameTerm(?v, ?o)", "sameTerm(?v, 5)", "!BOUND(?v)", "?v = <urn:a>", "<urn:a> != ?v", "-?v > 3", "+?v > 1",
+        "?v / 2 < 1 || !(?v >= 2)",
+    ],
+)  # fmt: skip
+def test_a_condition_that_has_a_column_is_not_refused(condition):
+    assert updates.refuse(asked(f"SELECT ?s {{ ?s <urn:v> ?v ; <urn:w> ?o FILTER({condition}) }}"), UPDATES) is None

@@ -40,14 +40,17 @@ class WindowLook(NamedTuple):
 
 
 class WindowLooks:
-    """The start of a time-based window's content, from its borders and from how its scope moves."""
+    """The start of a time-based window's content, from its borders and from how its scope moves.
+
+    ``reach``: how long before the latest arrival (ms) the oldest one may be that an open scope holds, where it ranges.
+    """
 
     def __init__(self, window: Window, semantics: Semantics, t0: int) -> None:
         self._size, self._slide, self._t0 = window.size, window.slide, t0
         self._range = semantics.scope is Scope.RANGE
         self._half_open = semantics.borders is Borders.CLOSED_OPEN
         self._skip = 1 if semantics.borders is Borders.OPEN_CLOSED else 0
-        self._back = window.size if semantics.borders is Borders.CLOSED else window.size - 1
+        self.reach = window.size if semantics.borders is Borders.CLOSED else window.size - 1
 
     def close(self, instant: int) -> WindowLook:
         """The window that closes at an instant; what came before t0 is clipped."""
@@ -69,7 +72,7 @@ class WindowLooks:
 
     def _open(self, instant: int, last: int) -> WindowLook:
         if self._range:
-            first = max(last - self._back, self._t0)
+            first = max(last - self.reach, self._t0)
             return WindowLook(max(first - self._skip, self._t0), instant, first, last)
         reach = last + 1 if self._half_open else last
         late = reach - self._t0 - self._size

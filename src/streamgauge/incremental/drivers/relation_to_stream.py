@@ -41,6 +41,10 @@ class RelationToStream:
         for each in answer.row_by_row():
             self._emit(each)
 
+    def renew(self) -> None:
+        """Take the answer as it is now for the one of the last evaluated instant."""
+        self._evaluator.settle()
+
     def _rows(self) -> tuple[Rows, Rows]:
         if self._r2s is R2S.RSTREAM:
             answer = self._evaluator.answer()

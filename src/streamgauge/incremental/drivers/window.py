@@ -15,6 +15,7 @@ from streamgauge.incremental.drivers.frames import (
     OVERLAP,
     CountFrame,
     Frame,
+    TimeFrame,
     clocks,
     closing,
     evaluators,
@@ -33,6 +34,7 @@ from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError
 
 if TYPE_CHECKING:
     from streamgauge.formats.batches import ElementBatch
+    from streamgauge.incremental.drivers.arrivals import ArrivalWindow
     from streamgauge.incremental.term_ids import IdTriples
 
 
@@ -103,6 +105,7 @@ class WindowDriver:
         self._held: list[tuple[int, int, StreamElement]] = []
         self._batch: deque[Arrived] = deque()
         self._admission, self._heard = Admission(self._of), False
+        self._arrivals: ArrivalWindow | None = None
         self.late = 0
         if semantics.origin is not Origin.FIRST:
             self._begin(semantics.t0)
@@ -177,7 +180,14 @@ class WindowDriver:
             for element in batch.elements():
                 self.push(element)
             return
+        first = self._greatest == _EARLY
         if not self._admits(StreamElement(batch.stream, int(times[0]), int(batch.sequences[0]), ())):
+            return
+        if first:
+            self._arrivals = self._in_columns(len(batch.added) // 3)
+        if self._arrivals is not None and self._arrivals.worth:
+            self._arrivals.take_batch(batch, self._t0)
+            self._greatest = int(times[-1])
             return
         enters = self._enters.get(batch.stream)
         numbered = self._pool.numbered(batch) if enters else None
@@ -200,6 +210,29 @@ class WindowDriver:
                 enter(int(times[at]), piece, None)
             at = until
         self._greatest = int(times[-1])
+
+    def _in_columns(self, triples: int) -> "ArrivalWindow | None":
+        """The window whose arrivals stay in columns, where answers follow from these and so many triples begin."""
+        from streamgauge.incremental.drivers import arrivals
+
+        asked = arrivals.arrival_query(self._queries, self._semantics) if triples >= arrivals.CALL else None
+        frame = self._frames[0]
+        if asked is None or not isinstance(frame, TimeFrame):
+            return None
+        return arrivals.ArrivalWindow(asked, frame.looks, self._semantics, self._emits[0])
+
+    def _out_of_columns(self, arrivals: "ArrivalWindow") -> None:
+        """What is held in columns enters the window as if it had come one by one; all of it was looked at."""
+        self._arrivals = None
+        frame, self._ticked = self._frames[0], arrivals.ticked
+        frame.tick(arrivals.ticked)
+        for time, triples in arrivals.held():
+            frame.arrive(time, triples, None)
+        frame.content.settle()
+        self._pool.look()
+        for streaming in self._streamings:
+            streaming.renew()
+        self._pool.release()
 
     def _admits(self, element: StreamElement) -> bool:
         """Whether an element is of the query's streams; the first one begins the windows."""
@@ -282,6 +315,11 @@ class WindowDriver:
         """An element comes where elements drive the reports; where a triple is an arrival, none is no tick."""
         if self._counting and not triples:
             return
+        if self._arrivals is not None:
+            if until is None and self._arrivals.worth:
+                self._arrivals.take(time, triples)
+                return
+            self._out_of_columns(self._arrivals)
         match self._semantics.tick:
             case Tick.TUPLE if self._telling:
                 self._follow(time, held, triples, until)

@@ -1,0 +1,261 @@
+"""Triples with the spans of time in which a content holds them, in columns by the numbers of their terms.
+
+A span of a triple begins with an arrival of it that finds it absent, its ``birth`` (how many triples of the stream came
+before), and is there as long as its ``last`` arrival (ms) is in the window. A triple that comes again while it is held
+moves the end of its span; one that comes again later begins another.
+
+A worked example: a window holds what came in the last 10 ms. (a p b) comes at 0, 4 and 30 ms as arrivals 0, 2 and 9 of
+the stream. It has two spans: one of birth 0, whose last arrival is at 4, and one of birth 9.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from streamgauge.incremental.budget import TooMuchError
+from streamgauge.incremental.id_joins import LARGEST, KeyTable
+from streamgauge.incremental.term_ids import Ids, Places
+
+ROUNDS: Final = 32
+"""Spans of one key that are followed one by one; of a key that has more, all are found by sorting."""
+
+ROOM: Final = 1024
+"""Spans for which there is room at first."""
+
+
+class LargeJoinError(Exception):
+    """A join makes more rows than were asked for at once."""
+
+
+class SpanIndex:
+    """From the number of a term to the places of the spans that have it in one column, from the latest back."""
+
+    def __init__(self) -> None:
+        self._latest: Places = np.empty(0, np.int64)
+
+    def latest(self, keys: Ids) -> Places:
+        """The place of the latest span of each key, -1 for one that has none."""
+        return self._latest[keys]
+
+    def add(self, keys: Ids, places: Places) -> Places:
+        """Take in spans at places that rise; for each, the place of the one before it with the same key."""
+        before = self._latest[keys]
+        self._latest[keys] = places
+        if not (self._latest[keys] == places).all():
+            order = np.argsort(keys, kind="stable")
+            again = np.flatnonzero(keys[order[1:]] == keys[order[:-1]])
+            before[order[again + 1]] = places[order[again]]
+        return before
+
+    def reserve(self, terms: int) -> None:
+        """Have room for the numbers of so many terms."""
+        if len(self._latest) < terms:
+            more = np.full(2 * terms - len(self._latest), -1, np.int64)
+            self._latest = np.concatenate([self._latest, more])
+
+
+class TripleSpans:
+    """The spans of the triples of one relation, in the order of birth; a place is a number that only grows.
+
+    ``reach``: a triple is held while its last arrival is at most so many ms ago.
+    """
+
+    def __init__(self, columns: int, reach: int) -> None:
+        self._reach = reach
+        self._cells: list[Ids] = [np.empty(ROOM, np.int32) for _ in range(columns)]
+        self._births, self._lasts = np.empty(ROOM, np.int64), np.empty(ROOM, np.int64)
+        self._indexes: dict[int, tuple[SpanIndex, Places]] = {}
+        self._sorted: dict[int, tuple[tuple[int, int, int], KeyTable]] = {}
+        self._base = self.begin = self.end = self._terms = 0
+
+    def __len__(self) -> int:
+        return self.end - self.begin
+
+    def cells(self, column: int, places: Places) -> Ids:
+        """The terms of spans in one column."""
+        found: Ids = self._cells[column][places - self._base]
+        return found
+
+    def births(self, places: Places) -> Places:
+        """The births of spans."""
+        found: Places = self._births[places - self._base]
+        return found
+
+    def lasts(self, places: Places) -> Places:
+        """The times (ms) of the last arrivals of spans."""
+        found: Places = self._lasts[places - self._base]
+        return found
+
+    def born(self, first: int, until: int) -> Places:
+        """The places of the spans with a birth from ``first`` up to before ``until``."""
+        known = self._births[self.begin - self._base : self.end - self._base]
+        ends = known.searchsorted([first, until]) + self.begin
+        return np.arange(ends[0], ends[1])
+
+    def forget_before(self, time: int) -> None:
+        """Spans in front whose last arrival was before ``time`` (ms) are no longer asked for."""
+        kept = self._lasts[self.begin - self._base : self.end - self._base] >= time
+        self.begin = self.begin + int(kept.argmax()) if kept.any() else self.end
+
+    def dying(self, ticks: Places, before: Places, births: Places) -> tuple[Places, Places]:
+        """The spans that end at one of some ticks (ms), by that of which number; ticks rise.
+
+        A span ends at a tick if it was held at the tick ``before``; it was born before the tick's ``births``.
+        """
+        held = slice(self.begin - self._base, self.end - self._base)
+        ends = self._lasts[held] + self._reach + 1
+        at = ticks.searchsorted(ends)
+        places = np.flatnonzero(at < len(ticks))
+        at = at[places]
+        kept = (before[at] < ends[places]) & (self._births[held][places] < births[at])
+        return places[kept] + self.begin, at[kept]
+
+    def number(self, terms: int) -> None:
+        """So many terms have a number from now on."""
+        self._terms = terms
+        for index, _ in self._indexes.values():
+            index.reserve(terms)
+
+    def enter(self, columns: Sequence[Ids], births: Places, times: Places) -> None:
+        """Take in arrivals of triples in their order, times in ms."""
+        if not len(births):
+            return
+        keys: list[Any] = [births, *columns]
+        order = np.lexsort(keys)
+        ordered = [column[order] for column in columns]
+        came = times[order]
+        again = np.zeros(len(order), np.bool_)
+        again[1:] = np.logical_and.reduce([column[1:] == column[:-1] for column in ordered])
+        begins = ~again
+        begins[1:] |= came[1:] - came[:-1] > self._reach
+        ends = np.append(np.flatnonzero(begins)[1:], len(order)) - 1
+        lasts = came[ends]
+        heads = np.flatnonzero(begins)
+        kept = self._extended([column[heads] for column in ordered], came[heads], lasts, ~again[heads])
+        fresh = order[heads[kept]]
+        self._append([column[fresh] for column in columns], births[fresh], lasts[kept])
+
+    def _extended(self, columns: Sequence[Ids], times: Places, lasts: Places, first: npt.NDArray[np.bool_]) -> Places:
+        """Move the ends of spans that are held when a triple comes again; the others, which begin a span."""
+        asked = np.flatnonzero(first)
+        which, places = self.pairs({at: column[asked] for at, column in enumerate(columns)})
+        held = times[asked[which]] - self.lasts(places) <= self._reach
+        which, places = asked[which[held]], places[held]
+        at = places - self._base
+        self._lasts[at] = np.maximum(self._lasts[at], lasts[which])
+        starts = np.ones(len(times), np.bool_)
+        starts[which] = False
+        return np.flatnonzero(starts)
+
+    def _append(self, columns: Sequence[Ids], births: Places, lasts: Places) -> None:
+        """Put spans behind the others, in the order of their births."""
+        order = np.argsort(births, kind="stable")
+        self._reserve(len(order))
+        at = slice(self.end - self._base, self.end - self._base + len(order))
+        for cells, new in zip(self._cells, columns, strict=True):
+            cells[at] = new[order]
+        self._births[at], self._lasts[at] = births[order], lasts[order]
+        places = np.arange(self.end, self.end + len(order))
+        for column, (index, before) in self._indexes.items():
+            before[at] = index.add(self._cells[column][at], places)
+        self.end += len(order)
+
+    def _reserve(self, more: int) -> None:
+        """Have room for more spans; the room of those that are no longer asked for is used again."""
+        if self.end - self._base + more <= len(self._births):
+            return
+        room, held = max(ROOM, 2 * (len(self) + more)), slice(self.begin - self._base, self.end - self._base)
+
+        def moved(old: Any) -> Any:
+            new = np.empty(room, old.dtype)
+            new[: len(self)] = old[held]
+            return new
+
+        self._cells = [moved(column) for column in self._cells]
+        self._births, self._lasts = moved(self._births), moved(self._lasts)
+        self._indexes = {column: (index, moved(before)) for column, (index, before) in self._indexes.items()}
+        self._base = self.begin
+
+    def pairs(self, keys: dict[int, Ids], most: int = LARGEST) -> tuple[Places, Places]:
+        """For terms in some columns: pairs of a row of them and the place of a span that has them.
+
+        LargeJoinError for more than ``most`` looked at.
+        """
+        column = min(keys)
+        which, places = self._chained(column, keys[column], most)
+        for other, terms in keys.items():
+            if other != column:
+                same = self.cells(other, places) == terms[which]
+                which, places = which[same], places[same]
+        return which, places
+
+    def _chained(self, column: int, keys: Ids, most: int) -> tuple[Places, Places]:
+        index, before = self._indexed(column)
+        which, places = np.arange(len(keys)), index.latest(keys)
+        found: list[tuple[Places, Places]] = []
+        for _ in range(ROUNDS):
+            there = places >= self.begin
+            which, places = which[there], places[there]
+            if not len(which):
+                break
+            found.append((which, places))
+            places = before[places - self._base]
+        else:
+            found.append(self._all(column, keys, which, places, most))
+        if not found:
+            return which, places
+        if sum(len(each) for each, _ in found) > most:
+            raise LargeJoinError
+        return np.concatenate([each for each, _ in found]), np.concatenate([each for _, each in found])
+
+    def _indexed(self, column: int) -> tuple[SpanIndex, Places]:
+        """The index of a column, made when it is first asked for."""
+        if column not in self._indexes:
+            index, before = SpanIndex(), np.empty(len(self._births), np.int64)
+            held = slice(self.begin - self._base, self.end - self._base)
+            index.reserve(self._terms)
+            before[held] = index.add(self._cells[column][held], np.arange(self.begin, self.end))
+            self._indexes[column] = index, before
+        return self._indexes[column]
+
+    def _all(self, column: int, keys: Ids, which: Places, places: Places, most: int) -> tuple[Places, Places]:
+        """Pairs of rows and all spans of their keys at their places or before."""
+        table = self._table(column)
+        left = keys[which]
+        if int(table.counts([left]).sum()) > most:
+            raise LargeJoinError
+        rows, found = table.rows([left])
+        if rows is not None:
+            which, places = which[rows], places[rows]
+        found = found + self.begin
+        earlier = found <= places
+        return which[earlier], found[earlier]
+
+    def _table(self, column: int) -> KeyTable:
+        """The spans that are held, sorted by a column."""
+        state = self.begin, self.end, self._terms
+        known = self._sorted.get(column)
+        if known is None or known[0] != state:
+            held = slice(self.begin - self._base, self.end - self._base)
+            known = self._sorted[column] = state, KeyTable(self._cells[column][held], self._terms)
+        return known[1]
+
+    def numbers(self) -> Ids:
+        """The numbers of the terms of the spans that are held, column after column."""
+        held = slice(self.begin - self._base, self.end - self._base)
+        return np.concatenate([column[held] for column in self._cells])
+
+    def renumber(self, numbers: Ids) -> None:
+        """The same spans with other numbers for their terms."""
+        held = slice(self.begin - self._base, self.end - self._base)
+        for column, new in zip(self._cells, np.split(numbers, len(self._cells)), strict=True):
+            column[held] = new
+        self._indexes.clear()
+        self._sorted.clear()
+
+
+def too_large() -> TooMuchError:
+    """The error for a join that cannot be made in parts."""
+    return TooMuchError(f"its evaluation makes more than {LARGEST} rows at once")

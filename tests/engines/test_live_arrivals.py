@@ -1,0 +1,262 @@
+"""Content change over arrivals in columns: the same reports as element by element, whatever the batches."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.engines import load
+from streamgauge.formats.batches import NumberedTerms
+from streamgauge.incremental import span_joins, spans, term_ids
+from streamgauge.incremental.budget import TooMuchError
+from streamgauge.incremental.drivers import arrivals
+from streamgauge.model.element import StreamElement
+from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
+from streamgauge.model.semantics import R2S, Borders, Grain, Origin, Report, Semantics
+from streamgauge.query import parse_sparql
+from streamgauge.semantics.profiles import PROFILES
+from tests.engines.test_live import by_report, said
+from tests.engines.test_live_batches import Batches, in_columns
+from tests.examples import examples
+from tests.notation import STREAM
+
+XSD = "http://www.w3.org/2001/XMLSchema#integer"
+QUERIES = [
+    "SELECT * { ?s <urn:p> ?o }",
+    "SELECT ?s { ?s <urn:p> ?o }",
+    "SELECT ?o ?v { ?s <urn:p> ?o ; <urn:q> ?v }",
+    "SELECT ?s ?v { ?s <urn:p> ?o . ?o <urn:q> ?v }",
+    "SELECT ?a ?b { ?a <urn:p> ?o . ?b <urn:p> ?o }",
+    "SELECT ?v ?w { ?a <urn:q> ?v . ?a <urn:q> ?w FILTER(?v < ?w) }",
+    "SELECT ?v { ?a <urn:q> ?v FILTER(?v > 1 && ?v < 4) }",
+    "SELECT ?s ?p { ?s ?p ?o . ?o ?p ?s }",
+    "SELECT ?s { ?s <urn:p> ?s ; ?p ?o }",
+    "SELECT ?s ?v { ?s <urn:p> <urn:a> ; <urn:q> ?v . ?t <urn:p> ?s ; <urn:q> ?w FILTER(?v != ?w) }",
+    "SELECT ?s ?o { <urn:a> <urn:p> ?s . ?s <urn:p> ?o . ?o <urn:p> <urn:a> }",
+    "SELECT ?p { <urn:a> ?p ?o . ?o ?p ?v }",
+]
+CHANGE = Semantics(
+    "change",
+    report=frozenset({Report.CONTENT_CHANGE}),
+    r2s=R2S.ISTREAM,
+    notify_empty=False,
+    scope=PROFILES["cqels-1.x"].scope,
+    partial_head=True,
+)
+
+resources = st.sampled_from(["<urn:a>", "<urn:b>", "<urn:c>"])
+numbers = st.integers(1, 4).map(lambda value: f'"{value}"^^<{XSD}>')
+triples = st.one_of(
+    st.tuples(resources, st.just("<urn:p>"), resources),
+    st.tuples(resources, st.just("<urn:q>"), numbers),
+)
+
+
+@st.composite
+def streams(draw):
+    """Elements whose times stand still, go on and jump, and whose triples come again."""
+    time, found = draw(st.integers(0, 3)), []
+    for number in range(draw(st.integers(1, 25))):
+        time += draw(st.sampled_from([0, 0, 1, 1, 2, 9]))
+        added = draw(st.lists(triples, max_size=4, unique=True))
+        until = time + draw(st.integers(0, 5)) if draw(st.integers(0, 40)) == 0 else None
+        found.append(StreamElement(STREAM, time, number, tuple(added), until=until))
+    return found
+
+
+@st.composite
+def changes(draw):
+    return replace(
+        CHANGE,
+        report=CHANGE.report | frozenset(draw(st.sets(st.just(Report.NON_EMPTY)))),
+        borders=draw(st.sampled_from(list(Borders))),
+        grain=draw(st.sampled_from(list(Grain))),
+        origin=draw(st.sampled_from([Origin.FIXED, Origin.FIRST])),
+        t0=draw(st.integers(0, 4)),
+        since=draw(st.sampled_from([None, 6])),
+    )
+
+
+def said_in_columns(query, semantics, elements, sizes, call=0, together=span_joins.TOGETHER, rounds=spans.ROUNDS):
+    answers = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrivals, "CALL", call)
+        patch.setattr(span_joins, "TOGETHER", together)
+        patch.setattr(spans, "ROUNDS", rounds)
+        patch.setattr(spans, "ROOM", 1)
+        patch.setattr(term_ids, "SPARE", 0)
+        session = load("live").start(query, semantics, answers.append)
+        Batches(session, sizes).push_all(elements)
+        session.advance(99)
+        session.close()
+    return answers
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_each_query_is_answered_in_columns(text):
+    query = ContinuousQuery(parse_sparql(text), (StreamWindow(STREAM, Window(5, 5)),))
+    assert arrivals.arrival_query([query], CHANGE) is not None
+
+
+@examples(150, prove=20_000)
+@given(
+    st.sampled_from(QUERIES),
+    st.integers(1, 8),
+    changes(),
+    streams(),
+    st.lists(st.integers(1, 6), min_size=1, max_size=3),
+    st.sampled_from([0, 1, 4]),
+    st.sampled_from([1, 4, 1000]),
+    st.sampled_from([1, 2, 32]),
+)
+def test_columns_are_answered_as_elements_are(text, size, semantics, elements, sizes, call, together, rounds):
+    """Also where small batches cost too much, rows are made in parts, and a key has more spans than are followed."""
+    query = ContinuousQuery(parse_sparql(text), (StreamWindow(STREAM, Window(size, size)),))
+    expected = said(query, semantics, elements, 99)
+    found = said_in_columns(query, semantics, elements, sizes, call, together, rounds)
+    assert by_report(found, semantics.grain, R2S.ISTREAM) == by_report(expected, semantics.grain, R2S.ISTREAM)
+
+
+def test_a_named_window_is_answered_in_columns():
+    window = StreamWindow(STREAM, Window(5, 5), "urn:w")
+    query = ContinuousQuery(parse_sparql("SELECT ?s { GRAPH <urn:w> { ?s <urn:p> ?o } }"), (window,))
+    assert arrivals.arrival_query([query], CHANGE) is not None
+    other = ContinuousQuery(parse_sparql("SELECT ?s { ?s <urn:p> ?o }"), (window,))
+    assert arrivals.arrival_query([other], CHANGE) is None
+    elements = [StreamElement(STREAM, at, at, (("<urn:a>", "<urn:p>", f"<urn:{at % 3}>"),)) for at in range(9)]
+    found = said_in_columns(query, CHANGE, elements, [4])
+    assert [(each.instant, each.added) for each in found] == [
+        (each.instant, each.added) for each in said(query, CHANGE, elements, 99)
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT DISTINCT ?s { ?s <urn:p> ?o }",
+        "SELECT ?s ?z { ?s <urn:p> ?o }",
+        "SELECT ?s { ?s <urn:p> ?o . ?t <urn:q> ?v }",
+        "SELECT ?s { ?s <urn:p>+ ?o }",
+        "SELECT ?s { ?s <urn:p> ?o . <urn:a> <urn:p> <urn:b> }",
+        "SELECT ?s { ?s <urn:p> ?o FILTER(STRLEN(STR(?o)) > 3) }",
+        "SELECT ?s { ?s <urn:p> ?o OPTIONAL { ?s <urn:q> ?v } }",
+        "ASK { ?s <urn:p> ?o }",
+    ],
+)
+def test_other_queries_are_answered_element_by_element(text):
+    query = ContinuousQuery(parse_sparql(text), (StreamWindow(STREAM, Window(5, 5)),))
+    assert arrivals.arrival_query([query], CHANGE) is None
+    elements = [
+        StreamElement(STREAM, at, at, (("<urn:a>", "<urn:p>", f"<urn:{at % 3}>"), ("<urn:b>", "<urn:q>", '"x"')))
+        for at in range(9)
+    ]
+    found = said_in_columns(query, CHANGE, elements, [4])
+    assert by_report(found, Grain.REPORT, R2S.ISTREAM) == by_report(
+        said(query, CHANGE, elements, 99), Grain.REPORT, R2S.ISTREAM
+    )
+
+
+def pairs(count, first=0):
+    """Elements of two triples each that share a subject of their own."""
+    return [
+        StreamElement(
+            STREAM,
+            first + at,
+            first + at,
+            (
+                (f"<urn:s{first + at}>", "<urn:p>", "<urn:o>"),
+                (f"<urn:s{first + at}>", "<urn:q>", f'"{at % 5}"^^<{XSD}>'),
+            ),
+        )
+        for at in range(count)
+    ]
+
+
+def test_terms_that_no_window_holds_are_forgotten():
+    query = ContinuousQuery(
+        parse_sparql("SELECT ?s ?v { ?s <urn:p> ?o ; <urn:q> ?v }"), (StreamWindow(STREAM, Window(50, 50)),)
+    )
+    answers, most = [], 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrivals, "CALL", 0)
+        patch.setattr(term_ids, "SPARE", 100)
+        session = load("live").start(query, CHANGE, answers.append)
+        for first in range(0, 4000, 100):
+            session.push_batch(in_columns(NumberedTerms(), pairs(100, first)))
+            most = max(most, len(session._arrivals._ids), len(session._arrivals._joins._spans[0]._births))
+        session.close()
+    assert [each.added[0][0] for each in answers] == [f"<urn:s{at}>" for at in range(4000)]
+    assert most < 2000
+
+
+def test_small_batches_leave_the_columns_when_they_cost_more():
+    query = ContinuousQuery(
+        parse_sparql("SELECT ?s ?v { ?s <urn:p> ?o ; <urn:q> ?v }"), (StreamWindow(STREAM, Window(90, 90)),)
+    )
+    answers = []
+    session = load("live").start(query, CHANGE, answers.append)
+    elements = pairs(400)
+    session.push_batch(in_columns(NumberedTerms(), elements[:300]))
+    assert session._arrivals is not None
+    for element in elements[300:]:
+        session.push(element)
+    assert session._arrivals is None
+    session.close()
+    assert [(each.instant, each.added[0][0]) for each in answers] == [(at, f"<urn:s{at}>") for at in range(400)]
+
+
+def test_a_join_that_is_too_large_for_one_triple_is_refused(monkeypatch):
+    monkeypatch.setattr(arrivals, "CALL", 0)
+    monkeypatch.setattr(span_joins, "LARGEST", 20)
+    monkeypatch.setattr(span_joins, "TOGETHER", 20)
+    query = ContinuousQuery(
+        parse_sparql("SELECT ?a ?b ?c { ?a <urn:p> ?o . ?b <urn:p> ?o . ?c <urn:p> ?o }"),
+        (StreamWindow(STREAM, Window(500, 500)),),
+    )
+    session = load("live").start(query, CHANGE, lambda _answer: None)
+    with pytest.raises(TooMuchError, match="rows at once"):
+        session.push_batch(in_columns(NumberedTerms(), pairs(60)))
+
+
+def test_spans_of_one_key_are_found_by_sorting_when_they_are_many():
+    """A hub: each pair of triples that share an object, once."""
+    query = ContinuousQuery(
+        parse_sparql("SELECT ?a ?b { ?a <urn:p> ?o . ?b <urn:p> ?o }"), (StreamWindow(STREAM, Window(500, 500)),)
+    )
+    found = said_in_columns(query, CHANGE, pairs(100), [30])
+    rows = [row for each in found for row in each.added]
+    assert len(rows) == len(set(rows)) == 100 * 100
+    assert all(one.instant <= other.instant for one, other in pairwise(found))
+
+
+def value(number):
+    return f'"{number}"^^<{XSD}>'
+
+
+def test_a_solution_that_ends_by_several_triples_at_once_ends_once():
+    """Two rows begin where one ends, all of them alike: one is new."""
+    query = ContinuousQuery(
+        parse_sparql("SELECT ?v { ?s <urn:p> ?o ; <urn:q> ?v }"), (StreamWindow(STREAM, Window(5, 5)),)
+    )
+    elements = [
+        StreamElement(STREAM, 0, 0, (("<urn:a>", "<urn:p>", "<urn:x>"), ("<urn:a>", "<urn:q>", value(1)))),
+        StreamElement(STREAM, 4, 1, (("<urn:b>", "<urn:p>", "<urn:x>"), ("<urn:b>", "<urn:p>", "<urn:y>"))),
+        StreamElement(STREAM, 9, 2, (("<urn:b>", "<urn:q>", value(1)),)),
+    ]
+    found = said_in_columns(query, replace(CHANGE, borders=Borders.CLOSED), elements, [3])
+    assert [(each.instant, each.added) for each in found] == [(0, ((value(1),),)), (9, ((value(1),),))]
+
+
+def test_the_oldest_arrivals_leave_the_columns_too():
+    query = ContinuousQuery(
+        parse_sparql("SELECT ?v { ?s <urn:p> ?o ; <urn:q> ?v }"), (StreamWindow(STREAM, Window(5, 5)),)
+    )
+    elements = [
+        StreamElement(STREAM, 0, 0, (("<urn:a>", "<urn:p>", "<urn:x>"),)),
+        StreamElement(STREAM, 5, 1, (("<urn:b>", "<urn:p>", "<urn:x>"),)),
+        StreamElement(STREAM, 5, 2, (("<urn:a>", "<urn:q>", value(1)),), until=9),
+    ]
+    found = said_in_columns(query, replace(CHANGE, borders=Borders.CLOSED), elements, [2])
+    assert [(each.instant, each.added) for each in found] == [(5, ((value(1),),))]

@@ -1,0 +1,55 @@
+"""SPARQL results in JSON: every kind of term there and back, and documents that are none."""
+
+import json
+
+import pytest
+
+from streamgauge.formats.results import ResultsError, pieces, results, rows
+
+XSD = "http://www.w3.org/2001/XMLSchema#"
+ROWS = [
+    ("<urn:a>", "_:b", '"plain"', None),
+    ('"word"@en', f'"1"^^<{XSD}integer>', '"a \\"quoted\\" word"', "<<( <urn:s> <urn:p> _:o )>>"),
+    ('"x"', None, None, '<<( <urn:s> <urn:p> "x"@en )>>'),
+]
+NAMES = ("a", "b", "c", "d")
+
+
+def test_every_kind_of_term_is_written_and_read():
+    assert rows(json.loads(json.dumps(results(NAMES, ROWS)))) == (NAMES, ROWS)
+
+
+def test_pieces_are_the_whole_text():
+    assert json.loads(b"".join(pieces(NAMES, ROWS * 3, most=2))) == results(NAMES, ROWS * 3)
+    assert json.loads(b"".join(pieces(NAMES, []))) == results(NAMES, [])
+
+
+@pytest.mark.parametrize("truth", [True, False])
+def test_a_boolean_is_a_row(truth):
+    said = f'"{str(truth).lower()}"^^<{XSD}boolean>'
+    assert rows({"head": {}, "boolean": truth}) == (("ask",), [(said,)])
+
+
+def test_a_typed_literal_of_old_servers_is_read():
+    document = {
+        "head": {"vars": ["a"]},
+        "results": {"bindings": [{"a": {"type": "typed-literal", "value": "1", "datatype": f"{XSD}integer"}}]},
+    }
+    assert rows(document) == (("a",), [(f'"1"^^<{XSD}integer>',)])
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ([], "has an object head"),
+        ({"head": {"vars": ["a"]}}, "has an object results"),
+        ({"head": {}, "results": {"bindings": []}}, "no SPARQL result"),
+        ({"head": {"vars": ["a"]}, "results": {"bindings": [{"a": {"type": "number", "value": "1"}}]}}, "'number'"),
+        ({"head": {"vars": ["a"]}, "results": {"bindings": [{"a": {"type": "uri", "value": "no iri"}}]}}, "no SPARQL"),
+        ({"head": {"vars": ["a"]}, "results": {"bindings": [{"a": {"value": "x"}}]}}, "no SPARQL result"),
+        ({"boolean": "yes"}, "has an object head"),
+    ],
+)
+def test_another_document_is_refused_by_what_is_wrong(document, said):
+    with pytest.raises(ResultsError, match=said):
+        rows(document)
