@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks import native_peers
 from benchmarks.measure import OneOf, options, weather_text, write_weather
-from benchmarks.results import ResultTable
+from benchmarks.results import ResultTable, goals_reached
 from streamgauge.engines import EngineError, dialect, evaluator, load, names, profiles
 from streamgauge.formats.lines import encode_advance, encode_element
 from streamgauge.formats.pipe import Task, encode_task
@@ -384,7 +384,8 @@ def show(lines: Sequence[Figures], silent: dict[str, list[str]]) -> None:
                 f"{one.rate:,.0f}", f"{one.rss:,.0f}", f"{one.reports:,}", f"{one.rows:,}", one.failure or one.verdict,
                 f"{one.load:.1f}",
             )  # fmt: skip
-    with ResultTable("engines_ratios", ("case", "peer / live", "mode", "CPU", "wall", "memory", "goal")) as table:
+    columns = ("case", "peer / live", "mode", "CPU", "wall", "memory", "goal")
+    with ResultTable("engines_ratios", columns, summary=goals_reached) as table:
         for one in lines:
             if one.engine != "live" and (own := beside(one, lines)) is not None:
                 table.add(one.name, one.engine, one.mode, *ratio_cells(one, own))
@@ -412,11 +413,12 @@ def ratio_cells(one: Figures, own: Figures) -> tuple[str, ...]:
 
 
 def goals_of(one: Figures, ratios: dict[str, float]) -> Iterator[str]:
-    """Each goal of a peer's run, and whether it is reached; of one that failed none is."""
+    """Each goal of a peer's run, and whether it is reached; of one that failed none is. A wrong peer is named so."""
     for goal in GOALS:
         if (goal.name, goal.peer, goal.mode) == (one.name, one.engine, one.mode):
             found = "reached" if ratios[goal.figure] >= goal.least and not one.failure else "not reached"
-            yield f"{goal.figure} at least {goal.least:g}x: {found}"
+            wrong = " (the peer is judged wrong)" if one.verdict.startswith("wrong") else ""
+            yield f"{goal.figure} at least {goal.least:g}x: {found}{wrong}"
     if (one.name, one.engine) == ("select/big/5s/5s", "spark"):
         yield f"{SPARK_GOAL:,} triples/s: {'reached' if one.rate >= SPARK_GOAL else f'not reached ({one.rate:,.0f})'}"
 

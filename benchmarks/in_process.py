@@ -21,7 +21,7 @@ import pyoxigraph as ox
 
 from benchmarks.live import CLOSE, Push, from_memory, from_ntriples, run
 from benchmarks.measure import OneOf, observations, options, own_cost, resident, window_query
-from benchmarks.results import ResultTable
+from benchmarks.results import ResultTable, goals_reached
 from streamgauge.engines import live
 from streamgauge.formats.batches import BatchWriter, ElementBatch, read_batches
 from streamgauge.formats.stream import element_batches, elements, write
@@ -173,7 +173,7 @@ ROWS = ("memory", "strings", "ids", "arrow", "ntriples", "parquet", "self_join")
 
 def main() -> None:
     given = options(__doc__, stations=10_000, seconds=15, repeat=3, rows=OneOf(ROWS))
-    with ResultTable("in_process", ("what", "figure", "goal", "outcome")) as table:
+    with ResultTable("in_process", ("what", "figure", "goal", "outcome"), summary=goals_reached) as table:
         goals = Goals(given, table)
         for name in given.rows:
             getattr(goals, name)()

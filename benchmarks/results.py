@@ -11,12 +11,12 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import psutil
 
@@ -84,14 +84,26 @@ def commit() -> str:
     return found.stdout.strip()
 
 
+Summary: TypeAlias = Callable[[Sequence[Sequence[str]]], tuple[str, bool]]
+"""The sentence that sums up the rows of a result, and whether its goal is reached."""
+
+
+def goals_reached(rows: Sequence[Sequence[str]]) -> tuple[str, bool]:
+    """A summary of rows whose last cell says of each goal that it is reached or not, behind the goal and a colon."""
+    said = [each.rpartition(": ")[2] for row in rows for each in row[-1].split("; ")]
+    reached, missed = (sum(each.startswith(word) for each in said) for word in ("reached", "not reached"))
+    return f"{reached} of {reached + missed} goals", not missed
+
+
 class ResultTable:
     """A table that is printed row by row as Markdown, and kept as a result where BENCHMARK_RECORD is set.
 
     ``part``: rows that were not measured stay, and a note says which were, by which command on which commit.
+    ``summary`` gives the result's ``ratio`` and ``reached`` from all rows; without one they stay as they are.
     """
 
-    def __init__(self, name: str, columns: Sequence[str], part: bool = False) -> None:
-        self._name, self._columns, self._part = name, tuple(columns), part
+    def __init__(self, name: str, columns: Sequence[str], part: bool = False, summary: "Summary | None" = None) -> None:
+        self._name, self._columns, self._part, self._summary = name, tuple(columns), part, summary
         self._rows: list[tuple[str, ...]] = []
         print(f"\n| {' | '.join(self._columns)} |\n|{'---|' * len(self._columns)}", flush=True)
 
@@ -122,7 +134,11 @@ class ResultTable:
             "machine": machine(), "load": f"{os.getloadavg()[0]:.1f} at the end", "columns": self._columns,
             "rows": tuple(self._rows),
         }  # fmt: skip
-        save(self._name, self._in_part(before, now) if self._part else replace(before, **now))  # type: ignore[arg-type]
+        result = self._in_part(before, now) if self._part else replace(before, **now)  # type: ignore[arg-type]
+        if self._summary is not None:
+            ratio, reached = self._summary(result.rows)
+            result = replace(result, ratio=ratio, reached=reached)
+        save(self._name, result)
 
     def _in_part(self, before: Result, now: dict[str, object]) -> Result:
         """The result of before with the rows that were measured; ValueError for a row that it does not have."""

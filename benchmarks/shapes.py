@@ -284,7 +284,8 @@ def measure(chosen: list[QueryShape], ways: list[str], count: int, seconds: int,
     def together(some: Sequence[QueryShape]) -> list[ShapeFigures | str]:
         return list(apart([(shape.name, way) for shape in some for way in ways], count, seconds))
 
-    with ResultTable("shapes", columns, part=len(chosen) < len(shapes([]))) as table, ThreadPoolExecutor(jobs) as pool:
+    part = len(chosen) < len(shapes([]))
+    with ResultTable("shapes", columns, part, summary) as table, ThreadPoolExecutor(jobs) as pool:
         parts = [chosen[at : at + TOGETHER] for at in range(0, len(chosen), TOGETHER)]
         costs = chain.from_iterable(pool.map(together, parts))
         for shape in chosen:
@@ -295,6 +296,15 @@ def measure(chosen: list[QueryShape], ways: list[str], count: int, seconds: int,
             cells = (_cell(shape, each) for each in found.values())
             table.add(shape.name, f"{max(starts, default=0):.2f}", *cells, "; ".join(faults))
     return kept
+
+
+def summary(rows: Sequence[Sequence[str]]) -> tuple[str, bool]:
+    """How many shapes of the table are within the goals, and whether all are."""
+    outcomes = [row[-1] for row in rows]
+    within = sum("over" not in each for each in outcomes)
+    grown = sum("grows" not in each for each in outcomes)
+    said = f"{within} of {len(outcomes)} within {TIMES} times, {grown} grow with at most {GROWTH}"
+    return said, not any(outcomes)
 
 
 def _faults(shape: QueryShape, found: ShapeFigures | str) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks import engines, hostile, native_peers, results, shapes, speed
-from benchmarks.results import PAGE, RECORD, ResultTable, everything, page
+from benchmarks.results import PAGE, RECORD, ResultTable, everything, goals_reached, page
 
 from streamgauge.engines import EngineUnavailableError
 
@@ -72,6 +72,25 @@ def test_a_table_in_part_replaces_its_rows_and_says_so(monkeypatch):
     assert again.notes[-1].startswith("Measured later: b, by `python -m benchmarks.")
     with pytest.raises(ValueError, match="no such rows: c"), ResultTable("mine", ("case", "CPU s"), part=True) as table:
         table.add("c", 4)
+
+
+@pytest.mark.server
+@pytest.mark.usefixtures("folder")
+def test_a_table_is_summed_up_by_its_own_rows(monkeypatch):
+    monkeypatch.setenv(RECORD, "1")
+    with ResultTable("mine", ("case", "goal"), summary=goals_reached) as table:
+        table.add("a", "CPU at least 5x: reached; wall at least 8x: not reached (18,000)")
+        table.add("b", "–")
+        table.add("c", "reached")
+    assert (results.load("mine").ratio, results.load("mine").reached) == ("2 of 3 goals", False)
+    with ResultTable("mine", ("case", "goal"), part=True, summary=goals_reached) as table:
+        table.add("a", "CPU at least 5x: reached (the peer is judged wrong)")
+    assert (results.load("mine").ratio, results.load("mine").reached) == ("2 of 2 goals", True)
+
+
+def test_shapes_are_summed_up_by_their_outcomes():
+    rows = [("plain", ""), ("hub", "close: grows; sliding: grows"), ("star", "close: over 20 times")]
+    assert shapes.summary(rows) == ("2 of 3 within 20 times, 2 grow with at most 1.1", False)
 
 
 def test_a_table_that_was_cut_short_is_not_kept(folder: Path, monkeypatch: pytest.MonkeyPatch):
