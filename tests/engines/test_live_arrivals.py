@@ -79,10 +79,14 @@ def changes(draw):
     )
 
 
-def said_in_columns(query, semantics, elements, sizes, call=0, together=span_joins.TOGETHER, rounds=spans.ROUNDS):
+def said_in_columns(
+    query, semantics, elements, sizes, call=0, together=span_joins.TOGETHER, rounds=spans.ROUNDS, many=arrivals.MANY
+):
     answers = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrivals, "CALL", call)
+        patch.setattr(arrivals, "MANY", many)
+        patch.setattr(arrivals, "ROWS", 0)
         patch.setattr(span_joins, "TOGETHER", together)
         patch.setattr(spans, "ROUNDS", rounds)
         patch.setattr(spans, "ROOM", 1)
@@ -110,12 +114,13 @@ def test_each_query_is_answered_in_columns(text):
     st.sampled_from([0, 1, 4]),
     st.sampled_from([1, 4, 1000]),
     st.sampled_from([1, 2, 32]),
+    st.sampled_from([1, 2, 100]),
 )
-def test_columns_are_answered_as_elements_are(text, size, semantics, elements, sizes, call, together, rounds):
-    """Also where small batches cost too much, rows are made in parts, and a key has more spans than are followed."""
+def test_columns_are_answered_as_elements_are(text, size, semantics, elements, sizes, call, together, rounds, many):
+    """Also where columns are left (small batches, many rows), and where rows are made in parts or found by sorting."""
     query = ContinuousQuery(parse_sparql(text), (StreamWindow(STREAM, Window(size, size)),))
     expected = said(query, semantics, elements, 99)
-    found = said_in_columns(query, semantics, elements, sizes, call, together, rounds)
+    found = said_in_columns(query, semantics, elements, sizes, call, together, rounds, many)
     assert by_report(found, semantics.grain, R2S.ISTREAM) == by_report(expected, semantics.grain, R2S.ISTREAM)
 
 
@@ -175,6 +180,8 @@ def pairs(count, first=0):
 
 
 def test_terms_that_no_window_holds_are_forgotten():
+    """Also behind a triple that comes again and again, whose span goes on from the beginning."""
+    always = (("<urn:k>", "<urn:p>", "<urn:o>"),)
     query = ContinuousQuery(
         parse_sparql("SELECT ?s ?v { ?s <urn:p> ?o ; <urn:q> ?v }"), (StreamWindow(STREAM, Window(50, 50)),)
     )
@@ -183,12 +190,14 @@ def test_terms_that_no_window_holds_are_forgotten():
         patch.setattr(arrivals, "CALL", 0)
         patch.setattr(term_ids, "SPARE", 100)
         session = load("live").start(query, CHANGE, answers.append)
-        for first in range(0, 4000, 100):
-            session.push_batch(in_columns(NumberedTerms(), pairs(100, first)))
+        for first in range(0, 12_000, 100):
+            coming = pairs(100, first)
+            coming[::9] = [replace(each, added=each.added + always) for each in coming[::9]]
+            session.push_batch(in_columns(NumberedTerms(), coming))
             most = max(most, len(session._arrivals._ids), len(session._arrivals._joins._spans[0]._births))
         session.close()
-    assert [each.added[0][0] for each in answers] == [f"<urn:s{at}>" for at in range(4000)]
-    assert most < 2000
+    assert [each.added[0][0] for each in answers] == [f"<urn:s{at}>" for at in range(12_000)]
+    assert most < 3000
 
 
 def test_small_batches_leave_the_columns_when_they_cost_more():
@@ -260,3 +269,22 @@ def test_the_oldest_arrivals_leave_the_columns_too():
     ]
     found = said_in_columns(query, replace(CHANGE, borders=Borders.CLOSED), elements, [2])
     assert [(each.instant, each.added) for each in found] == [(5, ((value(1),),))]
+
+
+def test_a_join_whose_rows_conditions_leave_out_leaves_the_columns():
+    """The rest of the batch comes one by one."""
+    text = "SELECT ?a ?b { ?a <urn:p> ?o ; <urn:q> ?v . ?b <urn:p> ?o ; <urn:q> ?w FILTER(?v > ?w + 3) }"
+    query = ContinuousQuery(parse_sparql(text), (StreamWindow(STREAM, Window(500, 500)),))
+    answers = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrivals, "CALL", 0)
+        patch.setattr(arrivals, "MANY", 4)
+        patch.setattr(arrivals, "ROWS", 0)
+        patch.setattr(span_joins, "TOGETHER", 50)
+        session = load("live").start(query, CHANGE, answers.append)
+        session.push_batch(in_columns(NumberedTerms(), pairs(60)))
+        assert session._arrivals is None
+        session.close()
+    assert by_report(answers, Grain.REPORT, R2S.ISTREAM) == by_report(
+        said(query, CHANGE, pairs(60), 99), Grain.REPORT, R2S.ISTREAM
+    )

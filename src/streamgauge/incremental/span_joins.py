@@ -11,7 +11,7 @@ Where solutions also end at a tick (``ended``), the same joins go out from the t
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -54,21 +54,26 @@ class Solutions:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """Solutions that begin, in the order in which they do: the ``births`` that they begin with, and their columns."""
+    """Solutions that begin, in the order in which they do: the ``births`` that they begin with, and their columns.
+
+    ``until``: they are those up to before this birth.
+    """
 
     births: Places
     columns: list[Ids]
+    until: int = 0
 
 
 class SpanJoins:
     """A planned pattern whose parts are connected, over triples that come in columns; ``output`` are its columns.
 
-    ``reach``: a triple is held at a time while its last arrival is at most so many ms before.
+    ``reach``: a triple is held at a time while its last arrival is at most so many ms before. ``made`` counts the rows
+    that joins have made, before conditions.
     """
 
     def __init__(self, planned: PlannedBgp, output: Sequence[str], conditions: IdConditions, reach: int) -> None:
         self._planned, self._output, self._reach = planned, tuple(output), reach
-        self._conditions = conditions
+        self._conditions, self.made = conditions, 0
         self._tests = [_tests(relation) for relation in planned.relations]
         self._late = [pending(each) for each in planned.conditions]
         self._spans = [TripleSpans(len(relation.columns), reach) for relation in planned.relations]
@@ -112,7 +117,7 @@ class SpanJoins:
             if until - first < 2:
                 raise too_large() from None
         else:
-            yield found
+            yield replace(found, until=until)
             return
         middle = (first + until) // 2
         yield from self.begun(first, middle, times[: middle - first])
@@ -177,6 +182,7 @@ class SpanJoins:
         behind, origin = int(step.pattern > first), found.origin[which]
         kept = (spans.births(places) < look.born[behind][origin]) & (spans.lasts(places) >= look.held[behind][origin])
         which, places = which[kept], places[kept]
+        self.made += len(which)
         found.columns = {name: column for name, column in found.columns.items() if name in needed}
         found.take(which)
         for at, name in enumerate(names):

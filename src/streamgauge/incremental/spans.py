@@ -21,6 +21,9 @@ from streamgauge.incremental.term_ids import Ids, Places
 ROUNDS: Final = 32
 """Spans of one key that are followed one by one; of a key that has more, all are found by sorting."""
 
+_ODD: Final = np.uint64(0x9E3779B97F4A7C15)
+_HALF: Final = np.uint64(32)
+
 ROOM: Final = 1024
 """Spans for which there is room at first."""
 
@@ -30,10 +33,34 @@ class LargeJoinError(Exception):
 
 
 class SpanIndex:
-    """From the number of a term to the places of the spans that have it in one column, from the latest back."""
+    """From keys to the places of the spans that have them, from the latest back.
 
-    def __init__(self) -> None:
-        self._latest: Places = np.empty(0, np.int64)
+    The key of a column is the number of its term. Several columns have a hash for a key, of so many values that about
+    ``room`` spans share few; other spans may have the same.
+    """
+
+    def __init__(self, columns: int, room: int) -> None:
+        self._bits = 0 if columns == 1 else (2 * room).bit_length()
+        self._latest: Places = np.full(1 << self._bits, -1, np.int64)
+
+    def crowded(self, spans: int) -> bool:
+        """Whether so many spans are more than there are keys."""
+        return self._bits > 0 and spans > 1 << self._bits
+
+    def keys(self, columns: Sequence[Ids]) -> Ids:
+        """The key of each row of columns."""
+        if not self._bits:
+            return columns[0]
+        mixed = columns[0].astype(np.uint64) * _ODD
+        for column in columns[1:]:
+            mixed = ((mixed ^ (mixed >> _HALF)) + column.astype(np.uint64)) * _ODD
+        found: Ids = (mixed >> np.uint64(64 - self._bits)).astype(np.int32)
+        return found
+
+    @property
+    def room(self) -> int:
+        """Keys are less than this number."""
+        return len(self._latest)
 
     def latest(self, keys: Ids) -> Places:
         """The place of the latest span of each key, -1 for one that has none."""
@@ -51,7 +78,7 @@ class SpanIndex:
 
     def reserve(self, terms: int) -> None:
         """Have room for the numbers of so many terms."""
-        if len(self._latest) < terms:
+        if not self._bits and len(self._latest) < terms:
             more = np.full(2 * terms - len(self._latest), -1, np.int64)
             self._latest = np.concatenate([self._latest, more])
 
@@ -66,9 +93,10 @@ class TripleSpans:
         self._reach = reach
         self._cells: list[Ids] = [np.empty(ROOM, np.int32) for _ in range(columns)]
         self._births, self._lasts = np.empty(ROOM, np.int64), np.empty(ROOM, np.int64)
-        self._indexes: dict[int, tuple[SpanIndex, Places]] = {}
-        self._sorted: dict[int, tuple[tuple[int, int, int], KeyTable]] = {}
+        self._indexes: dict[tuple[int, ...], tuple[SpanIndex, Places]] = {}
+        self._sorted: dict[tuple[int, ...], tuple[tuple[int, int, int], KeyTable]] = {}
         self._base = self.begin = self.end = self._terms = 0
+        self._since = -(2**62)
 
     def __len__(self) -> int:
         return self.end - self.begin
@@ -95,7 +123,8 @@ class TripleSpans:
         return np.arange(ends[0], ends[1])
 
     def forget_before(self, time: int) -> None:
-        """Spans in front whose last arrival was before ``time`` (ms) are no longer asked for."""
+        """Spans whose last arrival was before ``time`` (ms) are no longer asked for."""
+        self._since = time
         kept = self._lasts[self.begin - self._base : self.end - self._base] >= time
         self.begin = self.begin + int(kept.argmax()) if kept.any() else self.end
 
@@ -158,15 +187,24 @@ class TripleSpans:
             cells[at] = new[order]
         self._births[at], self._lasts[at] = births[order], lasts[order]
         places = np.arange(self.end, self.end + len(order))
-        for column, (index, before) in self._indexes.items():
-            before[at] = index.add(self._cells[column][at], places)
+        for bound, (index, before) in self._indexes.items():
+            before[at] = index.add(index.keys([self._cells[column][at] for column in bound]), places)
         self.end += len(order)
+        crowded = [bound for bound, (index, _) in self._indexes.items() if index.crowded(len(self))]
+        for bound in crowded:
+            del self._indexes[bound]
 
     def _reserve(self, more: int) -> None:
         """Have room for more spans; the room of those that are no longer asked for is used again."""
         if self.end - self._base + more <= len(self._births):
             return
-        room, held = max(ROOM, 2 * (len(self) + more)), slice(self.begin - self._base, self.end - self._base)
+        held: Any = slice(self.begin - self._base, self.end - self._base)
+        asked = np.flatnonzero(self._lasts[held] >= self._since)
+        if 2 * len(asked) < len(self):  # many ended behind one that goes on: all places change
+            held, self.end = asked + held.start, self.begin + len(asked)
+            self._indexes.clear()
+            self._sorted.clear()
+        room = max(ROOM, 2 * (len(self) + more))
 
         def moved(old: Any) -> Any:
             new = np.empty(room, old.dtype)
@@ -175,7 +213,7 @@ class TripleSpans:
 
         self._cells = [moved(column) for column in self._cells]
         self._births, self._lasts = moved(self._births), moved(self._lasts)
-        self._indexes = {column: (index, moved(before)) for column, (index, before) in self._indexes.items()}
+        self._indexes = {bound: (index, moved(before)) for bound, (index, before) in self._indexes.items()}
         self._base = self.begin
 
     def pairs(self, keys: dict[int, Ids], most: int = LARGEST) -> tuple[Places, Places]:
@@ -183,16 +221,17 @@ class TripleSpans:
 
         LargeJoinError for more than ``most`` looked at.
         """
-        column = min(keys)
-        which, places = self._chained(column, keys[column], most)
-        for other, terms in keys.items():
-            if other != column:
-                same = self.cells(other, places) == terms[which]
-                which, places = which[same], places[same]
+        bound = tuple(keys)
+        index, before = self._indexed(bound)
+        which, places = self._chained(bound, index.keys(list(keys.values())), index, before, most)
+        if len(bound) > 1:
+            same = np.logical_and.reduce([self.cells(at, places) == terms[which] for at, terms in keys.items()])
+            which, places = which[same], places[same]
         return which, places
 
-    def _chained(self, column: int, keys: Ids, most: int) -> tuple[Places, Places]:
-        index, before = self._indexed(column)
+    def _chained(
+        self, bound: tuple[int, ...], keys: Ids, index: SpanIndex, before: Places, most: int
+    ) -> tuple[Places, Places]:
         which, places = np.arange(len(keys)), index.latest(keys)
         found: list[tuple[Places, Places]] = []
         for _ in range(ROUNDS):
@@ -203,26 +242,33 @@ class TripleSpans:
             found.append((which, places))
             places = before[places - self._base]
         else:
-            found.append(self._all(column, keys, which, places, most))
+            found.append(self._all(bound, keys, which, places, most))
         if not found:
             return which, places
         if sum(len(each) for each, _ in found) > most:
             raise LargeJoinError
         return np.concatenate([each for each, _ in found]), np.concatenate([each for _, each in found])
 
-    def _indexed(self, column: int) -> tuple[SpanIndex, Places]:
-        """The index of a column, made when it is first asked for."""
-        if column not in self._indexes:
-            index, before = SpanIndex(), np.empty(len(self._births), np.int64)
-            held = slice(self.begin - self._base, self.end - self._base)
+    def _indexed(self, bound: tuple[int, ...]) -> tuple[SpanIndex, Places]:
+        """The index of some columns, made when it is first asked for."""
+        if bound not in self._indexes:
+            index, before = SpanIndex(len(bound), len(self._births)), np.empty(len(self._births), np.int64)
             index.reserve(self._terms)
-            before[held] = index.add(self._cells[column][held], np.arange(self.begin, self.end))
-            self._indexes[column] = index, before
-        return self._indexes[column]
+            held = slice(self.begin - self._base, self.end - self._base)
+            before[held] = index.add(self._keys(bound, index), np.arange(self.begin, self.end))
+            self._indexes[bound] = index, before
+        return self._indexes[bound]
 
-    def _all(self, column: int, keys: Ids, which: Places, places: Places, most: int) -> tuple[Places, Places]:
+    def _keys(self, bound: tuple[int, ...], index: SpanIndex) -> Ids:
+        """The keys of all spans that are held."""
+        held = slice(self.begin - self._base, self.end - self._base)
+        return index.keys([self._cells[column][held] for column in bound])
+
+    def _all(
+        self, bound: tuple[int, ...], keys: Ids, which: Places, places: Places, most: int
+    ) -> tuple[Places, Places]:
         """Pairs of rows and all spans of their keys at their places or before."""
-        table = self._table(column)
+        table = self._table(bound)
         left = keys[which]
         if int(table.counts([left]).sum()) > most:
             raise LargeJoinError
@@ -233,13 +279,13 @@ class TripleSpans:
         earlier = found <= places
         return which[earlier], found[earlier]
 
-    def _table(self, column: int) -> KeyTable:
-        """The spans that are held, sorted by a column."""
-        state = self.begin, self.end, self._terms
-        known = self._sorted.get(column)
+    def _table(self, bound: tuple[int, ...]) -> KeyTable:
+        """The spans that are held, sorted by the keys of some columns."""
+        index, _ = self._indexed(bound)
+        state = self.begin, self.end, index.room
+        known = self._sorted.get(bound)
         if known is None or known[0] != state:
-            held = slice(self.begin - self._base, self.end - self._base)
-            known = self._sorted[column] = state, KeyTable(self._cells[column][held], self._terms)
+            known = self._sorted[bound] = state, KeyTable(self._keys(bound, index), index.room)
         return known[1]
 
     def numbers(self) -> Ids:

@@ -33,6 +33,15 @@ if TYPE_CHECKING:
 CALL: Final = 500
 """Triples that cost as much one by one as a batch costs whatever its size: measured, 0.8 ms."""
 
+MANY: Final = 100
+"""Rows that joins make for each triple that comes and each row that is shown, from which on columns are left.
+
+Chosen: 4 us, which is what a triple costs that comes one by one.
+"""
+
+ROWS: Final = 1000
+"""Triples and rows that each batch has in advance."""
+
 _NEVER: Final = -(2**62)
 
 
@@ -110,36 +119,49 @@ class ArrivalWindow:
         self._ids = TermIds()
         self._joins = SpanJoins(asked.planned, asked.variables, IdConditions(self._ids), looks.reach)
         self._pieces: deque[IdTriples] = deque()
-        self._came = self._held = self._debt = 0
+        self._came = self._held = self._debt = self._effort = self._gain = 0
         self.ticked = _NEVER
 
     @property
     def worth(self) -> bool:
-        """Whether small batches have not cost more yet than it costs to enter all that is held one by one."""
-        return self._debt <= self._held
+        """Whether columns do not cost more than what is held and comes costs one by one: batches are not too small.
 
-    def take_batch(self, batch: "ElementBatch", t0: int) -> None:
-        """Elements have come in order of time; those before ``t0`` (ms) do not count."""
+        Nor do joins make many rows that conditions leave out, for which there are other joins.
+        """
+        return self._debt <= self._held and self._effort <= MANY * self._gain
+
+    def take_batch(self, batch: "ElementBatch", t0: int) -> IdTriples:
+        """Elements have come in order of time, those before ``t0`` (ms) do not count; what of them is left.
+
+        Nothing is left as long as columns are ``worth`` it.
+        """
         triples = self._ids.of_batch(batch)
-        self._take(triples.part(int(triples.times.searchsorted(t0)), len(triples)))
+        return self._take(triples.part(int(triples.times.searchsorted(t0)), len(triples)))
 
-    def take(self, time: int, triples: Sequence[Triple]) -> None:
-        """One element has come, at a time (ms)."""
-        self._take(self._ids.of_triples([(time, triples)]))
+    def take(self, time: int, triples: Sequence[Triple]) -> IdTriples:
+        """One element has come, at a time (ms); as ``take_batch``."""
+        return self._take(self._ids.of_triples([(time, triples)]))
 
-    def _take(self, triples: IdTriples) -> None:
+    def _take(self, triples: IdTriples) -> IdTriples:
         if not len(triples):
-            return
-        times, first = triples.times, self._came
-        self._came += len(triples)
+            return triples
+        times, first, taken = triples.times, self._came, 0
         before = np.concatenate([np.array([self.ticked]), times[:-1]])
-        self._joins.enter(triples, np.arange(first, self._came), self.ticked - self._looks.reach)
-        for begun in self._joins.begun(first, self._came, times):
+        self._joins.enter(triples, np.arange(first, first + len(triples)), self.ticked - self._looks.reach)
+        self._effort, self._gain = -self._joins.made, ROWS
+        for begun in self._joins.begun(first, first + len(triples), times):
             self._report(self._new(begun, first, times, before), first, times)
-        self.ticked = int(times[-1])
-        self._keep(triples)
+            self._gain += begun.until - first - taken + len(begun.births)
+            taken = begun.until - first
+            if self._effort + self._joins.made > MANY * self._gain:
+                break
+        self._effort += self._joins.made
+        self._came += taken
+        self.ticked = int(times[taken - 1])
+        self._keep(triples.part(0, taken))
         self._debt = max(0, self._debt + CALL - len(triples))
         self._joins.forget_terms()
+        return triples.part(taken, len(triples))
 
     def _keep(self, triples: IdTriples) -> None:
         self._pieces.append(triples)

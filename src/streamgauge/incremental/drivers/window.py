@@ -7,6 +7,8 @@ Queries with the same windows, semantics and static data share one driver; other
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Sequence
 from heapq import heappop, heappush
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 from streamgauge.incremental.drivers.frames import (
@@ -186,7 +188,7 @@ class WindowDriver:
         if first:
             self._arrivals = self._in_columns(len(batch.added) // 3)
         if self._arrivals is not None and self._arrivals.worth:
-            self._arrivals.take_batch(batch, self._t0)
+            self._leave(batch.stream, self._arrivals.take_batch(batch, self._t0))
             self._greatest = int(times[-1])
             return
         enters = self._enters.get(batch.stream)
@@ -220,6 +222,11 @@ class WindowDriver:
         if asked is None or not isinstance(frame, TimeFrame):
             return None
         return arrivals.ArrivalWindow(asked, frame.looks, self._semantics, self._emits[0])
+
+    def _leave(self, stream: str, left: "IdTriples") -> None:
+        """Triples that are left of what came in columns come one by one."""
+        for time, group in groupby(zip(left.times.tolist(), left, strict=True), key=itemgetter(0)):
+            self._tick_with(time, self._of[stream], tuple([triple for _, triple in group]), None)
 
     def _out_of_columns(self, arrivals: "ArrivalWindow") -> None:
         """What is held in columns enters the window as if it had come one by one; all of it was looked at."""
@@ -317,8 +324,9 @@ class WindowDriver:
             return
         if self._arrivals is not None:
             if until is None and self._arrivals.worth:
-                self._arrivals.take(time, triples)
-                return
+                triples = tuple(self._arrivals.take(time, triples))
+                if not triples:
+                    return
             self._out_of_columns(self._arrivals)
         match self._semantics.tick:
             case Tick.TUPLE if self._telling:
