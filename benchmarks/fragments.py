@@ -5,9 +5,9 @@ python -m benchmarks.fragments [--parts requests loading disk updates] [--second
 `requests`: CPU per request, of the whole process tree, beside @ldf/server. Three data sets in the paper's model: 500
 quads, 100,000 triples without graphs, 100,000 quads in 10,001 graphs. Asked are the first page of one predicate, and
 one predicate of one departure: departures that nobody asked for (first), then 1,000 of them again and again (again), as
-TriG, N-Quads and HTML; each load for some seconds. Both servers run one after the other on the same files, loopback,
-keep-alive; p50 as the client saw it, which runs on the same machine. In FOLDER/server ``npm install @ldf/server@3.3.0``
-was done (FOLDER is STREAMGAUGE_LDF_HOME unless given); its rows are left out without it.
+TriG, N-Quads and HTML. Both servers run one after the other on the same files, loopback, keep-alive; p50 as the client
+saw it, on the same machine. Without ``npm install @ldf/server@3.3.0`` in FOLDER/server (STREAMGAUGE_LDF_HOME unless
+given) its rows are left out.
 
 `loading`: ``--loaded`` quads from a file into a new store, each in a process of its own: CPU from its start to its end,
 its largest resident memory. N-Quads are without graphs, or with graphs that say when their facts end.
@@ -45,6 +45,7 @@ from urllib.parse import quote
 import httpx
 from starlette.types import Message
 
+from benchmarks.fragments_goals import summary
 from benchmarks.measure import KeptConnection, awaited, cpu, free_port, own_cost, port_of, resident, run_parts
 from benchmarks.results import ResultTable
 from streamgauge.harness.process import ChildProcess, ServerProcess
@@ -61,12 +62,6 @@ from streamgauge.servers.fragments.writes import FactDraft, WriteResult, add
 TRAIN = "http://example.org/train#"
 STAMP = "http://www.w3.org/2001/XMLSchema#dateTime"
 STATIC = ("hasDeparture", "departureTime", "headSign", "routeLabel")
-LEAST, LEAST_FIRST, LEAST_GRAPHS = 2.0, 1.5, 50.0
-"""How many times ours @ldf/server's CPU should be at least: asked before, never asked, and with many graphs."""
-
-MOST_FIRST_MS, MOST_HTML_MS = 0.08, 1.0
-"""CPU ms of a request that nobody sent before, as text for programs, and of an HTML page, at most."""
-
 KINDS = ("application/trig", "application/n-quads", "text/html")
 AGAIN = 1000
 """Departures that are asked for again and again."""
@@ -222,20 +217,6 @@ def measured(pid: int, port: int, given: argparse.Namespace) -> dict[RequestLoad
     return found
 
 
-def summary(rows: Sequence[Sequence[str]]) -> tuple[str, bool]:
-    """The least and the largest ratio, the largest costs that have a limit, and whether all goals are reached."""
-    ratios = [(float(row[-1][:-1]), row[0]) for row in rows if row[-1]]
-    least = {"first": LEAST_FIRST, "big, p": LEAST_GRAPHS}
-    kept = all(
-        ratio >= next((goal for end, goal in least.items() if name.endswith(end)), LEAST) for ratio, name in ratios
-    )
-    first = max(float(row[3]) for row in rows if row[0].endswith("first") and row[1] != "html")
-    html = max(float(row[3]) for row in rows if row[1] == "html")
-    compared = f"{min(ratios)[0]:.1f}x to {max(ratios)[0]:,.0f}x; " if ratios else ""
-    said = f"{compared}never asked at most {first:.3f} ms, HTML at most {html:.3f} ms"
-    return said, kept and first <= MOST_FIRST_MS and html <= MOST_HTML_MS
-
-
 def requests(given: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as made:
         folder, there = Path(made), dict[RequestLoad, RequestCost]()
@@ -265,7 +246,6 @@ def requests(given: argparse.Namespace) -> None:
 PREDICATE = quote(f"{TRAIN}delay", safe="")
 SIX = 6
 """Quads of a departure."""
-
 LOADING = """
 import resource
 import sys

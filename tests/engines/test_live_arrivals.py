@@ -104,7 +104,7 @@ def test_each_query_is_answered_in_columns(text):
     assert arrivals.arrival_query([query], CHANGE) is not None
 
 
-@examples(150, prove=20_000)
+@examples(150, prove=10_000)
 @given(
     st.sampled_from(QUERIES),
     st.integers(1, 8),

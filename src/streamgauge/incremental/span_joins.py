@@ -40,7 +40,7 @@ class Look(NamedTuple):
 
 
 @dataclass(slots=True)
-class Solutions:
+class FoundSolutions:
     """Solutions in columns by variable; ``origin``: the triple, among those that joins go out from, of each."""
 
     columns: dict[str, Ids]
@@ -159,10 +159,10 @@ class SpanJoins:
         columns = zip(*[each.columns for each in found], strict=True)
         return Begun(births[order], [np.concatenate(each)[order] for each in columns])
 
-    def _joined(self, plan: JoinPlan, places: Places, look: Look, most: int) -> Solutions:
+    def _joined(self, plan: JoinPlan, places: Places, look: Look, most: int) -> FoundSolutions:
         """The solutions with spans at places in a pattern."""
         spans, needed = self._spans[self._planned.relation_of[plan.pattern]], self._needed[plan.pattern]
-        found = Solutions(
+        found = FoundSolutions(
             {name: spans.cells(at, places) for at, name in enumerate(self._names(plan.pattern)) if name in needed[0]},
             np.arange(len(places)),
         )
@@ -173,7 +173,9 @@ class SpanJoins:
             self._test(found, late)
         return found
 
-    def _step(self, step: Step, first: int, found: Solutions, look: Look, needed: frozenset[str], most: int) -> None:
+    def _step(
+        self, step: Step, first: int, found: FoundSolutions, look: Look, needed: frozenset[str], most: int
+    ) -> None:
         """Join solutions with the spans of one more pattern that may be with them."""
         spans, names = self._spans[step.path.relation], self._names(step.pattern)
         positions = self._planned.relations[step.path.relation].columns
@@ -189,7 +191,7 @@ class SpanJoins:
             if at not in bound and name in needed:
                 found.columns[name] = spans.cells(at, places)
 
-    def _test(self, found: Solutions, late: list[PendingCondition]) -> None:
+    def _test(self, found: FoundSolutions, late: list[PendingCondition]) -> None:
         """Keep the solutions for which the conditions hold that can be tested by now."""
         for condition in [each for each in late if found.columns.keys() >= set(each.names)]:
             late.remove(condition)

@@ -18,7 +18,7 @@ from streamgauge.model.terms import Term, Triple
 Ids: TypeAlias = npt.NDArray[np.int32]
 Places: TypeAlias = npt.NDArray[np.int64]
 
-SPARE: Final = 100_000
+SPARE: Final = 40_000
 """Terms that may be forgotten before it is worth the while."""
 
 
@@ -99,11 +99,11 @@ class TermIds:
 
     @property
     def full(self) -> bool:
-        """Whether half of the terms may be such as nothing has any more."""
-        return len(self.terms) > 2 * self._least + SPARE
+        """Whether a third of the terms may be such as nothing has any more."""
+        return 2 * len(self.terms) > 3 * self._least + 2 * SPARE
 
     def forget(self) -> None:
-        """Forget the terms that nothing has any more, when they may be half of all."""
+        """Forget the terms that nothing has any more, when they may be a third of all."""
         if not self.full:
             return
         used = np.zeros(len(self.terms), np.bool_)

@@ -170,7 +170,7 @@ class ArrivalWindow:
             self._held -= len(self._pieces.popleft())
 
     def _new(self, begun: Begun, first: int, times: Places, before: Places) -> Begun:
-        """What begins, without what ends at the same look: where time has passed, triples leave before one comes."""
+        """Solutions that begin, without those that end at the same look: where time has passed, triples leave first."""
         at = begun.births - first
         moved = times[at] != before[at]
         if not moved.any():

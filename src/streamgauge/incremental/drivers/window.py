@@ -229,7 +229,7 @@ class WindowDriver:
             self._tick_with(time, self._of[stream], tuple([triple for _, triple in group]), None)
 
     def _out_of_columns(self, arrivals: "ArrivalWindow") -> None:
-        """What is held in columns enters the window as if it had come one by one; all of it was looked at."""
+        """Triples that are held in columns enter the window as if they had come one by one; all were looked at."""
         self._arrivals = None
         frame, self._ticked = self._frames[0], arrivals.ticked
         frame.tick(arrivals.ticked)
