@@ -403,13 +403,14 @@ def beside(one: Figures, lines: Sequence[Figures]) -> Figures | None:
 
 
 def ratio_cells(one: Figures, own: Figures) -> tuple[str, ...]:
-    """CPU, wall and memory of a peer over `live`'s, and the goals."""
+    """CPU, wall and memory of a peer over `live`'s, no memory where a run was too short to be sampled; the goals."""
     ratios = {
         "CPU": one.cpu / max(own.cpu, 1e-9),
         "wall": one.wall / max(own.wall, 1e-9),
-        "memory": one.rss / max(own.rss, 1.0),
+        "memory": one.rss / own.rss if own.rss else 0.0,
     }
-    return (*(f"{value:.1f}x" for value in ratios.values()), "; ".join(goals_of(one, ratios)) or "–")
+    cells = (f"{value:.1f}x" if value else "–" for value in ratios.values())
+    return (*cells, "; ".join(goals_of(one, ratios)) or "–")
 
 
 def goals_of(one: Figures, ratios: dict[str, float]) -> Iterator[str]:
