@@ -182,7 +182,9 @@ def latency(given: argparse.Namespace, spark: SparkSession, root: Path, triples:
 
     places = str(folder), str(root / "late-answers"), root / "late-checkpoint"
     job = Job(parse(text), text, "rspql", SEMANTICS, *places, every=given.every, files=given.files[0])
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # PySpark's own would cancel jobs beside the interrupt
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # the own one of a session would cancel the batch that is at work
     coming = threading.Thread(target=come)
     coming.start()
     with measured() as spent:

@@ -9,8 +9,10 @@ a time limit tells both at once.
 """
 
 import atexit
+import logging
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -18,9 +20,10 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib.metadata import version as installed
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
@@ -187,6 +190,8 @@ def open_gateway(conf: "SparkConf") -> None:
     os.close(writing)
     relay.release()
     atexit.register(_await_end, gateway.proc, os.getpid())
+    for logger in (logging.getLogger(), logging.getLogger("py4j.clientserver")):
+        logger.addFilter(_is_no_interrupt)
     keep_names(gateway)
     SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
@@ -208,6 +213,32 @@ def _await_end(jvm: "subprocess.Popen[bytes]", owner: int) -> None:
     except subprocess.TimeoutExpired:
         jvm.kill()
         jvm.wait()
+
+
+def _cancel_when_interrupted(context: SparkContext) -> None:
+    """Have Ctrl-C cancel jobs by a thread of its own.
+
+    PySpark's handler does that by a call within the one that is interrupted: both read from one connection, and it
+    depends on the moment which of them gets an answer, or whether any does.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+
+    def cancel() -> None:
+        with suppress(Exception):  # the JVM may end meanwhile
+            context.cancelAllJobs()
+
+    def interrupted(_number: int, _frame: object) -> NoReturn:
+        threading.Thread(target=cancel, daemon=True, name="spark-cancel").start()
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupted)
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    """Whether a record of Py4J is of anything but a call within which Ctrl-C came, or the connection of such a call."""
+    words = ("KeyboardInterrupt while sending command", "Exception occurred while shutting down connection")
+    return not record.getMessage().startswith(words)
 
 
 def _expected(*_request: object) -> None:
@@ -295,7 +326,7 @@ def session(
     settings = {**_SETTINGS, "spark.sql.shuffle.partitions": str(shuffle)}
     builder = SparkSession.builder.appName(app)
     if remote:
-        connected = _created(_configured(builder.remote(remote), settings), remote)
+        connected = _created(_configured(builder.remote(remote), settings).getOrCreate, remote)
         ask(connected, remote)
         return connected
     new = SparkSession.getActiveSession() is None
@@ -307,8 +338,10 @@ def session(
     settings |= _LOOPBACK if local else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        open_gateway(_conf({"spark.master": chosen, "spark.app.name": app, **settings}))
-    spark = _created(_configured(builder.master(chosen), settings), chosen)
+        named = {"spark.master": chosen, "spark.app.name": app, **settings}
+        open_gateway(_conf(SparkConf(loadDefaults=False), named))
+    _created(lambda: _cancel_when_interrupted(SparkContext.getOrCreate(_conf(SparkConf(), named))), chosen)
+    spark = _created(_configured(builder.master(chosen), settings).getOrCreate, chosen)
     spark.sparkContext.setLogLevel(os.environ.get(LOG_LEVEL, "ERROR").upper())
     if new and not local:
         ask(spark, chosen)
@@ -327,8 +360,7 @@ def _driver(memory: str) -> dict[str, str]:
     }
 
 
-def _conf(settings: Mapping[str, str]) -> SparkConf:
-    conf = SparkConf(loadDefaults=False)
+def _conf(conf: SparkConf, settings: Mapping[str, str]) -> SparkConf:
     for key, value in settings.items():
         conf.set(key, value)
     return conf
@@ -340,11 +372,11 @@ def _configured(builder: SparkSession.Builder, settings: Mapping[str, str]) -> S
     return builder
 
 
-def _created(builder: SparkSession.Builder, place: str) -> SparkSession:
+def _created(create: Callable[[], T], place: str) -> T:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return builder.getOrCreate()
+            return create()
     except JOB_ERRORS as error:
         raise SparkStartError(f"Spark did not start on {place}: {words(error)}") from error
 

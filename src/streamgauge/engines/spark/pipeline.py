@@ -14,6 +14,7 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from queue import Empty, Queue
+from typing import Final
 from urllib.parse import quote
 
 import numpy as np
@@ -377,12 +378,18 @@ def _kept(folder: Path, batches: Batches) -> Callable[[DataFrame, int], None]:
     return take
 
 
+LOOK_S: Final = 0.2
+"""How often a job that runs is looked at."""
+
+
 def _until_done(running: StreamingQuery, batches: Batches, landing: Landing | None) -> None:
     """Wait until the streaming query ends; what its batches or the landing raised is raised here as it was."""
     try:
-        while not running.awaitTermination(1):
+        while running.isActive:
             if landing and landing.error:
                 raise landing.error
+            time.sleep(LOOK_S)  # an interrupt comes here, not within a call of the JVM
+        running.awaitTermination()
     except StreamingQueryException as error:
         raise (batches.error or error) from None
 

@@ -6,6 +6,7 @@ order from the same state, under the same keys.
 """
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from pyspark.sql.streaming import StreamingQuery
 from streamgauge.engines.spark import updates
 from streamgauge.engines.spark.connector import connector
 from streamgauge.engines.spark.micro_batches import set_all
-from streamgauge.engines.spark.pipeline import MICRO_BATCHES, REAL_TIME, Job, claim, resolved_source
+from streamgauge.engines.spark.pipeline import LOOK_S, MICRO_BATCHES, REAL_TIME, Job, claim, resolved_source
 from streamgauge.formats.jvm import JvmError
 from streamgauge.formats.lines import decode_answer
 from streamgauge.model.algebra import Group
@@ -207,14 +208,16 @@ def _checkpoints(running: StreamingQuery) -> Iterator[Checkpointed]:
     """The work of each finished batch, for as long as the query runs; StreamingQueryException when it fails."""
     known = -1
     while True:
-        ended = running.awaitTermination(1)
+        ended = not running.isActive
         for progress in running.recentProgress:
             if progress.batchId > known:
                 known = progress.batchId
                 late = sum(each.numRowsDroppedByWatermark for each in progress.stateOperators)
                 yield Checkpointed(known, progress.numInputRows, late)
         if ended:
+            running.awaitTermination()
             return
+        time.sleep(LOOK_S)  # an interrupt comes here, not within a call of the JVM
 
 
 def answered(messages: Iterable[tuple[str, bytes]]) -> list[Answer]:
