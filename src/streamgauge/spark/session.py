@@ -9,10 +9,8 @@ a time limit tells both at once.
 """
 
 import atexit
-import logging
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
@@ -20,10 +18,9 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from importlib.metadata import version as installed
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
@@ -33,6 +30,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
 from streamgauge.spark import class_archive
+from streamgauge.spark.interrupts import guard
 from streamgauge.spark.names import keep_names
 from streamgauge.spark.requirements import (
     HEAP,
@@ -189,20 +187,20 @@ def open_gateway(conf: "SparkConf") -> None:
         raise
     os.close(writing)
     relay.release()
-    atexit.register(_await_end, gateway.proc, os.getpid())
-    for logger in (logging.getLogger(), logging.getLogger("py4j.clientserver")):
-        logger.addFilter(_is_no_interrupt)
+    atexit.register(_await_end, gateway.proc, os.getpid(), relay)
     keep_names(gateway)
     SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 
-def _await_end(jvm: "subprocess.Popen[bytes]", owner: int) -> None:
+def _await_end(jvm: "subprocess.Popen[bytes]", owner: int, relay: "Relay") -> None:
     """Let the JVM end before this process does: who started this process takes what is left over for a fault.
 
-    The JVM ends when its standard input does; PySpark does not wait until the JVM has.
+    The JVM ends when its standard input does; PySpark does not wait until the JVM has. Workers whose tasks end with it
+    write traces that say no more than that.
     """
     if os.getpid() != owner:
         return
+    relay.end()
     context = SparkContext._active_spark_context
     if context is not None and (updates := getattr(context, "_accumulatorServer", None)) is not None:
         updates.handle_error = _expected  # its connection ends with the JVM: EOFError, which it prints with its stack
@@ -213,32 +211,6 @@ def _await_end(jvm: "subprocess.Popen[bytes]", owner: int) -> None:
     except subprocess.TimeoutExpired:
         jvm.kill()
         jvm.wait()
-
-
-def _cancel_when_interrupted(context: SparkContext) -> None:
-    """Have Ctrl-C cancel jobs by a thread of its own.
-
-    PySpark's handler does that by a call within the one that is interrupted: both read from one connection, and it
-    depends on the moment which of them gets an answer, or whether any does.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return
-
-    def cancel() -> None:
-        with suppress(Exception):  # the JVM may end meanwhile
-            context.cancelAllJobs()
-
-    def interrupted(_number: int, _frame: object) -> NoReturn:
-        threading.Thread(target=cancel, daemon=True, name="spark-cancel").start()
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, interrupted)
-
-
-def _is_no_interrupt(record: logging.LogRecord) -> bool:
-    """Whether a record of Py4J is of anything but a call within which Ctrl-C came, or the connection of such a call."""
-    words = ("KeyboardInterrupt while sending command", "Exception occurred while shutting down connection")
-    return not record.getMessage().startswith(words)
 
 
 def _expected(*_request: object) -> None:
@@ -272,6 +244,11 @@ class Relay:
             for line in self._held or ():
                 _write(line)
             self._held = None
+
+    def end(self) -> None:
+        """Write nothing any more."""
+        with self._lock:
+            self._held = deque(maxlen=0)
 
     def words(self) -> str:
         """The lines that are held back, as one, without Java's stacks."""
@@ -340,7 +317,7 @@ def session(
         warnings.simplefilter("ignore")
         named = {"spark.master": chosen, "spark.app.name": app, **settings}
         open_gateway(_conf(SparkConf(loadDefaults=False), named))
-    _created(lambda: _cancel_when_interrupted(SparkContext.getOrCreate(_conf(SparkConf(), named))), chosen)
+    _created(lambda: guard(SparkContext.getOrCreate(_conf(SparkConf(), named))), chosen)
     spark = _created(_configured(builder.master(chosen), settings).getOrCreate, chosen)
     spark.sparkContext.setLogLevel(os.environ.get(LOG_LEVEL, "ERROR").upper())
     if new and not local:

@@ -1,0 +1,69 @@
+"""Ctrl-C while the JVM is asked: jobs are cancelled, and the interrupt is raised when the call has its answer.
+
+PySpark's own handler cancels jobs by a call within the one that is interrupted, and Py4J closes its connections when an
+interrupt comes within a call: which of both reads an answer, or whether any does, depends on the moment.
+"""
+
+import signal
+import threading
+import time
+from contextlib import suppress
+from typing import Any, Final
+
+from pyspark import SparkContext
+
+AGAIN_S: Final = 0.3
+"""How often jobs are cancelled while a call waits."""
+
+
+class InterruptGuard:
+    """Takes Ctrl-C for the main thread; a second one within the same call is raised at once."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context, self._depth, self._pending = context, 0, False
+        client = context._gateway._gateway_client
+        self._send = client.send_command
+        client.send_command = self.send_command
+
+    def send_command(self, *words: Any, **options: Any) -> Any:
+        """Ask the JVM as Py4J's client does; KeyboardInterrupt when Ctrl-C came meanwhile."""
+        if threading.current_thread() is not threading.main_thread():
+            return self._send(*words, **options)
+        self._depth += 1
+        try:
+            answer = self._send(*words, **options)
+        finally:
+            self._depth -= 1
+        if self._pending and not self._depth:
+            self._pending = False
+            raise KeyboardInterrupt
+        return answer
+
+    def interrupted(self, _number: int, _frame: object) -> None:
+        """Ctrl-C has come."""
+        if self._depth and not self._pending:
+            self._pending = True
+            threading.Thread(target=self._cancel, daemon=True, name="spark-cancel").start()
+            return
+        self._pending = False
+        raise KeyboardInterrupt
+
+    def _cancel(self) -> None:
+        """Cancel jobs, also those that begin meanwhile, until the call has its answer."""
+        with suppress(Exception):  # the JVM may end meanwhile
+            while self._pending:
+                self._context.cancelAllJobs()
+                time.sleep(AGAIN_S)
+
+
+def guard(context: SparkContext) -> None:
+    """Have Ctrl-C cancel the jobs of a context, where this is the main thread; PySpark's handler is replaced."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, _guard_of(context).interrupted)
+
+
+def _guard_of(context: SparkContext) -> InterruptGuard:
+    """The guard of a context's gateway, made once."""
+    client = context._gateway._gateway_client
+    known = getattr(client.send_command, "__self__", None)
+    return known if isinstance(known, InterruptGuard) else InterruptGuard(context)
