@@ -17,11 +17,13 @@ AGAIN_S: Final = 0.3
 
 
 class InterruptGuard:
-    """Takes Ctrl-C for the main thread; a second one within the same call is raised at once."""
+    """Takes Ctrl-C for the main thread; a second one within the same call is raised at once.
 
-    def __init__(self, context: SparkContext) -> None:
-        self._context, self._depth, self._pending = context, 0, False
-        client = context._gateway._gateway_client
+    ``context`` is the one whose jobs are cancelled; ``client`` is Py4J's, which all contexts of this process share.
+    """
+
+    def __init__(self, client: Any, context: SparkContext) -> None:
+        self.context, self._depth, self._pending = context, 0, False
         self._send = client.send_command
         client.send_command = self.send_command
 
@@ -52,18 +54,17 @@ class InterruptGuard:
         """Cancel jobs, also those that begin meanwhile, until the call has its answer."""
         with suppress(Exception):  # the JVM may end meanwhile
             while self._pending:
-                self._context.cancelAllJobs()
+                self.context.cancelAllJobs()
                 time.sleep(AGAIN_S)
 
 
 def guard(context: SparkContext) -> None:
     """Have Ctrl-C cancel the jobs of a context, where this is the main thread; PySpark's handler is replaced."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, _guard_of(context).interrupted)
-
-
-def _guard_of(context: SparkContext) -> InterruptGuard:
-    """The guard of a context's gateway, made once."""
+    if threading.current_thread() is not threading.main_thread():
+        return
     client = context._gateway._gateway_client
-    known = getattr(client.send_command, "__self__", None)
-    return known if isinstance(known, InterruptGuard) else InterruptGuard(context)
+    found = getattr(client.send_command, "__self__", None)
+    if not isinstance(found, InterruptGuard):
+        found = InterruptGuard(client, context)
+    found.context = context
+    signal.signal(signal.SIGINT, found.interrupted)
