@@ -14,6 +14,8 @@ import gc
 import platform
 import subprocess
 import sys
+from contextlib import suppress
+from importlib import import_module
 from time import process_time
 from typing import Final
 from zlib import crc32
@@ -148,6 +150,8 @@ class Quick:
     def __init__(self) -> None:
         self._running, self._began = False, 0.0
         platform.processor()  # a program on Linux, asked once for each process
+        with suppress(ImportError):
+            import_module("urllib3.util.connection")  # binds a port to learn of IPv6 once, for whoever imports it first
         sys.addaudithook(self._audit)
 
     def _audit(self, event: str, arguments: tuple[object, ...]) -> None:

@@ -56,6 +56,28 @@ def test_what_is_written_is_read_back(tmp_path_factory, elements, form):
     assert [comparable(element, form) for element in found] == [comparable(element, form) for element in elements]
 
 
+SPACES = [
+    *map(chr, (0x85, 0xA0, 0x1680, 0x2000, 0x2028, 0x2029, 0x202F, 0x3000, 0xFEFF)),
+    "\\u001C",
+    "\\u001F",
+    "\\t",
+    "\\r",
+    " ",
+]
+
+
+@pytest.mark.parametrize("form", WRITABLE)
+def test_spaces_of_all_kinds_in_literals_are_kept(tmp_path, form):
+    """At the beginning, in the middle and at the end, also of literals that a format writes without quotes."""
+    texts = [f"{space}{text}" for space in SPACES for text in ("", "a", f"a{space}b", f"a{space}")]
+    typed = [f'"{text}"^^<http://a>' for text in texts] + [f'"{text}"' for text in texts]
+    elements = [
+        StreamElement("http://s", at, at, (("<http://a>", "<http://b>", term),)) for at, term in enumerate(typed)
+    ]
+    write_stream(elements, tmp_path / "stream", form)
+    assert list(read_stream(tmp_path / "stream", form, stream="http://s")) == elements
+
+
 def comparable(element, form):
     """The element with its blank nodes numbered in order of appearance where the format renames them."""
     if form not in ("trig", "messages", "turtle"):

@@ -121,13 +121,13 @@ def jvm(*words):
 @pytest.mark.server
 def test_the_jvm_has_ended_before_its_process_does(monkeypatch):
     waiting = jvm("cat")
-    gateway._await_end(waiting, os.getpid() + 1)
+    gateway._await_end(waiting, os.getpid() + 1, gateway.Relay())
     assert waiting.poll() is None
-    gateway._await_end(waiting, os.getpid())
+    gateway._await_end(waiting, os.getpid(), gateway.Relay())
     assert waiting.poll() == 0
     monkeypatch.setattr(gateway, "_END_S", 0.05)
     stuck = jvm("sleep", "600")
-    gateway._await_end(stuck, os.getpid())
+    gateway._await_end(stuck, os.getpid(), gateway.Relay())
     assert stuck.poll() == -9
 
 
@@ -142,7 +142,7 @@ def test_the_connection_for_accumulators_ends_with_the_jvm_and_is_no_error(monke
     with socket.create_connection(server.server_address) as connection:
         connection.sendall(b"secret" + bytes(4))
         assert connection.recv(1) == b"\1"
-        gateway._await_end(jvm("cat"), os.getpid())
+        gateway._await_end(jvm("cat"), os.getpid(), gateway.Relay())
     assert finished.wait(60)
     server.shutdown()
     assert capfd.readouterr().err == ""

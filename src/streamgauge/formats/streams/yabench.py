@@ -16,7 +16,9 @@ from streamgauge.formats.streams.format import Format, FormatError, Item, Readin
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Term, Triple, is_literal
 
-_LINE = re.compile(r'\s*(\S+)\s+(\S+)\s+(.+?)\s+"(-?\d+)"\s*\.?\s*')
+_LINE = re.compile(r'[ \t]*([^ \t]+)[ \t]+([^ \t]+)[ \t]+(.+?)[ \t]+"(-?\d+)"[ \t]*\.?[ \t\r]*')
+"""Only blanks and tabs part terms: a literal without quotes may begin with any other space of Unicode."""
+
 _TYPED = re.compile(r"([^\"].*|)\^\^(?:<([^<>\s]+)>|([^<>\s]+))", re.DOTALL)
 _LIMIT = 1_000_000
 
@@ -88,7 +90,7 @@ class _Terms:
 def _written(term: Term) -> str:
     """A typed literal without its quotes, where that can be read back."""
     end = term.rfind('"^^<')
-    if not is_literal(term) or end < 1 or term[1:2] in ("<", "_", '"', " ", ""):
+    if not is_literal(term) or end < 1 or term[1:2] in ("<", "_", '"', " ", "\t", ""):
         return term
     return f"{term[1:end]}{term[end + 1 :]}"
 
