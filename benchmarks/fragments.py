@@ -12,10 +12,9 @@ given) its rows are left out.
 `loading`: ``--loaded`` quads from a file into a new store, each in a process of its own: CPU from its start to its end,
 its largest resident memory. N-Quads are without graphs, or with graphs that say when their facts end.
 
-`disk`: ``--quads`` in a store below ``--folder``, which is made when it is not there (the largest resident memory and
-the CPU time of that are printed). A server on it is asked by one predicate, by one departure and one predicate drawn
-among all, and for a page of one predicate drawn among all. Memory after each load: resident, and what of it is no page
-of a file, which is what the machine cannot take back.
+`disk`: ``--quads`` in a store below ``--folder``, made when it is not there (its memory and CPU are printed). A server
+on it is asked by one predicate, by one departure and predicate drawn among all, and for a page drawn among all.
+Memory after each load: resident, and what of it is no page of a file, so that the machine cannot take it back.
 
 `updates`: each cycle renews the delay and the platform of every departure for 12 s more, 1% of the facts with another
 value (the paper's experiment: 200 dynamic facts every 10 s beside 300 static ones). Replaced: in place. Anew: all old

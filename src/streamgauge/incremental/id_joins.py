@@ -345,26 +345,29 @@ class IdGraph:
         return self._sides[relation]
 
     def _made(self, relation: TripleRelation, tests: Sequence[tuple[int, Test]]) -> IdSide:
-        columns = list(self._columns)
-        for at in (1, 0, 2):
-            constant = relation.constants[at]
-            if constant is not None:
-                columns = _at(columns, columns[at] == self._ids.known(constant))
-        for at, first in enumerate(relation.equal):
-            if first != at:
-                columns = _at(columns, columns[at] == columns[first])
-        for at, holds in tests:
-            columns = _at(columns, self._conditions.kept(holds, columns[at]))
-        found = [columns[at] for at in relation.columns]
+        places = matching(self._columns, relation, tests, self._conditions)
+        found = [self._columns[at][places] for at in relation.columns]
         if not found:
-            return IdSide([], min(1, len(columns[0])), len(self._ids))
+            return IdSide([], min(1, len(places)), len(self._ids))
         found = _distinct(found, len(self._ids))
         return IdSide(found, len(found[0]), len(self._ids))
 
 
-def _at(columns: Sequence[Ids], kept: Mask) -> list[Ids]:
-    places = np.flatnonzero(kept)
-    return [column[places] for column in columns]
+def matching(
+    columns: Sequence[Ids], relation: TripleRelation, tests: Sequence[tuple[int, Test]], conditions: IdConditions
+) -> Places:
+    """The places of a relation's triples, among triples whose subjects, predicates and objects are columns."""
+    places = np.arange(len(columns[0]))
+    for at in (1, 0, 2):
+        constant = relation.constants[at]
+        if constant is not None:
+            places = places[columns[at][places] == conditions.ids.known(constant)]
+    for at, first in enumerate(relation.equal):
+        if first != at:
+            places = places[columns[at][places] == columns[first][places]]
+    for at, holds in tests:
+        places = places[conditions.kept(holds, columns[at][places])]
+    return places
 
 
 def _distinct(columns: list[Ids], terms: int) -> list[Ids]:

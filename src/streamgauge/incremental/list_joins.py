@@ -36,6 +36,11 @@ class PendingCondition(NamedTuple):
     spans: ValueSpans | None
 
 
+def relation_tests(relation: TripleRelation) -> list[tuple[int, Test]]:
+    """The conditions of a relation, compiled: each with the position of the term that it tests."""
+    return [(at, test(condition, [name])) for at, name, condition in relation.conditions]
+
+
 def pending(condition: Expression) -> PendingCondition:
     """The condition, compiled."""
     names = variables_of(condition)

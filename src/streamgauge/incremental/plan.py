@@ -80,6 +80,11 @@ class PlannedBgp:
     conditions: tuple[Expression, ...]
     plans: tuple[JoinPlan, ...]
 
+    def names(self, pattern: int) -> tuple[str, ...]:
+        """The variables of a pattern, one for each column of its relation."""
+        nodes, columns = self.patterns[pattern], self.relations[self.relation_of[pattern]].columns
+        return tuple(node.name for at, node in enumerate(nodes) if at in columns and isinstance(node, Var))
+
 
 @dataclass(frozen=True, slots=True)
 class BgpRequest:

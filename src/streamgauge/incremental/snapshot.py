@@ -12,9 +12,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from streamgauge.incremental.bands import Band, band
-from streamgauge.incremental.conditions import Test, test
+from streamgauge.incremental.conditions import Test
 from streamgauge.incremental.evaluator import OperatorTree
-from streamgauge.incremental.list_joins import JoinSide, PendingCondition, SolutionTable, pending, rows
+from streamgauge.incremental.list_joins import JoinSide, PendingCondition, SolutionTable, pending, relation_tests, rows
 from streamgauge.incremental.operators import Bag, Delta, Take, difference
 from streamgauge.incremental.plan import BgpRequest, Held, InColumns, JoinPool, PlannedBgp, TripleRelation, plan
 from streamgauge.incremental.rewrite import UnsupportedError
@@ -175,7 +175,7 @@ class Parted:
     def ask(self, relation: TripleRelation) -> None:
         """The triples of a relation will be wanted at each look."""
         self._parts.setdefault(relation.constants[1], [])
-        self._tests.setdefault(relation, _tests(relation))
+        self._tests.setdefault(relation, relation_tests(relation))
 
     @property
     def predicates(self) -> list[Term] | None:
@@ -235,7 +235,7 @@ class Matches:
     """The solutions of a planned pattern over a parted graph, over the variables ``output``; a look gives them once."""
 
     def __init__(self, planned: PlannedBgp, output: Sequence[str], parted: Parted) -> None:
-        self._patterns, self._relation_of = planned.patterns, planned.relation_of
+        self._names, self._relation_of = planned.names, planned.relation_of
         self._output = tuple(output)
         self._relations, self._parted = planned.relations, parted
         for relation in planned.relations:
@@ -272,12 +272,6 @@ class Matches:
         sides = [self._parted.side(relation) for relation in self._relations]
         waiting: list[Any] = [(self._names(at), sides[relation]) for at, relation in enumerate(self._relation_of)]
         return _Joining(waiting, list(self._conditions), self._output).join(self._parted.table())
-
-    def _names(self, pattern: int) -> tuple[str, ...]:
-        """The variables of a pattern, one for each column of its relation."""
-        nodes = self._patterns[pattern]
-        columns = self._relations[self._relation_of[pattern]].columns
-        return tuple(node.name for at, node in enumerate(nodes) if at in columns and isinstance(node, Var))
 
 
 MANY: Final = 32
@@ -332,7 +326,3 @@ class _Joining:
         if not both or len(opened) == len(names) or not table.makes(MANY * (table.size + side.size), names, side):
             return None
         return band([each.condition for each in both], table.columns, opened)[0]
-
-
-def _tests(relation: TripleRelation) -> list[tuple[int, Test]]:
-    return [(at, test(condition, [name])) for at, name, condition in relation.conditions]

@@ -7,7 +7,7 @@ several patterns of a solution counts for the first of these.
 A worked example: ``?o :sensor ?s ; :value ?v`` and the arrivals 0: (o1 :value 7), 1: (o2 :sensor s), 2: (o1 :sensor s).
 Arrival 0 finds nothing that was born before it, nor does 1; 2 finds 0, so that the solution o1 s 7 begins with 2.
 
-Where solutions also end at a tick (``ended``), the same joins go out from the triples that leave at the tick.
+Where solutions also end at a tick (``ending``), the same joins go out from the triples that leave at the tick.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,22 +17,21 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from streamgauge.incremental.conditions import Test, test
-from streamgauge.incremental.id_joins import LARGEST, IdConditions
-from streamgauge.incremental.list_joins import PendingCondition, pending
-from streamgauge.incremental.plan import JoinPlan, PlannedBgp, Step, TripleRelation
-from streamgauge.incremental.spans import LargeJoinError, TripleSpans, too_large
+from streamgauge.incremental.id_joins import LARGEST, IdConditions, matching
+from streamgauge.incremental.list_joins import PendingCondition, pending, relation_tests
+from streamgauge.incremental.plan import JoinPlan, PlannedBgp, Step
+from streamgauge.incremental.spans import LargeJoinError, TripleSpans
 from streamgauge.incremental.term_ids import Ids, IdTriples, Places
-from streamgauge.model.algebra import Var
 
 TOGETHER: Final = 1_000_000
 """Rows of a join from which on the births that it goes out from are halved."""
 
 
-class Look(NamedTuple):
-    """Where rows may be found, a value for each triple that joins go out from.
+class SpanBounds(NamedTuple):
+    """The spans with which a triple is joined, by a value for each triple that joins go out from.
 
-    Births are before ``born`` (in patterns before its own, in those behind), last arrivals at ``held`` (ms) or later.
+    They are born before ``born`` and had their last arrival at ``held`` (ms) or later: each in the patterns before the
+    triple's own, and in those behind.
     """
 
     born: tuple[Places, Places]
@@ -53,7 +52,7 @@ class FoundSolutions:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class SolutionBirths:
     """Solutions that begin, in the order in which they do: the ``births`` that they begin with, and their columns.
 
     ``until``: they are those up to before this birth.
@@ -74,7 +73,7 @@ class SpanJoins:
     def __init__(self, planned: PlannedBgp, output: Sequence[str], conditions: IdConditions, reach: int) -> None:
         self._planned, self._output, self._reach = planned, tuple(output), reach
         self._conditions, self.made = conditions, 0
-        self._tests = [_tests(relation) for relation in planned.relations]
+        self._tests = [relation_tests(relation) for relation in planned.relations]
         self._late = [pending(each) for each in planned.conditions]
         self._spans = [TripleSpans(len(relation.columns), reach) for relation in planned.relations]
         self._needed = {plan.pattern: self._needs(plan) for plan in planned.plans}
@@ -83,7 +82,7 @@ class SpanJoins:
         """The variables that are needed behind each step of a plan."""
         needed = [frozenset(self._output).union(*[each.names for each in self._late])]
         for step in reversed(plan.steps):
-            needed.append(needed[-1].union(self._names(step.pattern)))
+            needed.append(needed[-1].union(self._planned.names(step.pattern)))
         return needed[::-1]
 
     def enter(self, triples: IdTriples, births: Places, since: int) -> None:
@@ -92,97 +91,89 @@ class SpanJoins:
         for relation, tests, spans in zip(self._planned.relations, self._tests, self._spans, strict=True):
             spans.forget_before(since)
             spans.number(len(self._conditions.ids))
-            places = self._matching(relation, tests, columns)
+            places = matching(columns, relation, tests, self._conditions)
             spans.enter([columns[at][places] for at in relation.columns], births[places], triples.times[places])
 
-    def _matching(self, relation: TripleRelation, tests: Sequence[tuple[int, Test]], columns: Sequence[Ids]) -> Places:
-        """The places of the triples of a relation."""
-        places = np.arange(len(columns[0]))
-        for at in (1, 0, 2):
-            constant = relation.constants[at]
-            if constant is not None:
-                places = places[columns[at][places] == self._conditions.ids.known(constant)]
-        for at, first in enumerate(relation.equal):
-            if first != at:
-                places = places[columns[at][places] == columns[first][places]]
-        for at, holds in tests:
-            places = places[self._conditions.kept(holds, columns[at][places])]
-        return places
-
-    def begun(self, first: int, until: int, times: Places) -> Iterator[Begun]:
+    def beginning(self, first: int, until: int, times: Places) -> Iterator[SolutionBirths]:
         """The solutions that begin with the births from ``first`` up to before ``until``; ``times`` (ms) of these."""
         try:
-            found = self._begun(first, until, times)
+            found = self._beginning(first, until, times)
         except LargeJoinError:
             if until - first < 2:
-                raise too_large() from None
+                raise
         else:
             yield replace(found, until=until)
             return
         middle = (first + until) // 2
-        yield from self.begun(first, middle, times[: middle - first])
-        yield from self.begun(middle, until, times[middle - first :])
+        yield from self.beginning(first, middle, times[: middle - first])
+        yield from self.beginning(middle, until, times[middle - first :])
 
-    def _begun(self, first: int, until: int, times: Places) -> Begun:
+    def _beginning(self, first: int, until: int, times: Places) -> SolutionBirths:
         most = TOGETHER if until - first > 1 else LARGEST
 
-        def of(plan: JoinPlan) -> Begun:
+        def of(plan: JoinPlan) -> SolutionBirths:
             spans = self._spans[self._planned.relation_of[plan.pattern]]
             places = spans.born(first, until)
             births = spans.births(places)
             held = times[births - first] - self._reach
-            return self._from(plan, places, births, Look((births, births + 1), (held, held)), most)
+            return self._from(plan, places, births, SpanBounds((births, births + 1), (held, held)), most)
 
         return self._ordered(map(of, self._planned.plans))
 
-    def ended(self, ticks: Places, before: Places, births: Places) -> Begun:
+    def ending(self, ticks: Places, before: Places, births: Places) -> SolutionBirths:
         """The solutions that end at ticks (ms) since those ``before`` them, just ahead of births, and these births."""
 
-        def of(plan: JoinPlan) -> Begun:
+        def of(plan: JoinPlan) -> SolutionBirths:
             spans = self._spans[self._planned.relation_of[plan.pattern]]
-            places, at = spans.dying(ticks, before, births)
+            places, at = spans.ending(ticks, before, births)
             born, kept, left = births[at], ticks[at] - self._reach, before[at] - self._reach
-            return self._from(plan, places, born, Look((born, born), (kept, left)), LARGEST)
+            return self._from(plan, places, born, SpanBounds((born, born), (kept, left)), LARGEST)
 
         return self._ordered(map(of, self._planned.plans))
 
-    def _from(self, plan: JoinPlan, places: Places, births: Places, look: Look, most: int) -> Begun:
+    def _from(self, plan: JoinPlan, places: Places, births: Places, bounds: SpanBounds, most: int) -> SolutionBirths:
         """The solutions of a plan from spans at places, each with the birth that is given for its span."""
-        found = self._joined(plan, places, look, most)
-        return Begun(births[found.origin], [found.columns[name] for name in self._output])
+        found = self._joined(plan, places, bounds, most)
+        return SolutionBirths(births[found.origin], [found.columns[name] for name in self._output])
 
-    def _ordered(self, parts: Iterable[Begun]) -> Begun:
+    def _ordered(self, parts: Iterable[SolutionBirths]) -> SolutionBirths:
         """Parts as one, in the order of births."""
         found = list(parts)
         births = np.concatenate([each.births for each in found])
         order = np.argsort(births, kind="stable")
         columns = zip(*[each.columns for each in found], strict=True)
-        return Begun(births[order], [np.concatenate(each)[order] for each in columns])
+        return SolutionBirths(births[order], [np.concatenate(each)[order] for each in columns])
 
-    def _joined(self, plan: JoinPlan, places: Places, look: Look, most: int) -> FoundSolutions:
+    def _joined(self, plan: JoinPlan, places: Places, bounds: SpanBounds, most: int) -> FoundSolutions:
         """The solutions with spans at places in a pattern."""
         spans, needed = self._spans[self._planned.relation_of[plan.pattern]], self._needed[plan.pattern]
         found = FoundSolutions(
-            {name: spans.cells(at, places) for at, name in enumerate(self._names(plan.pattern)) if name in needed[0]},
+            {
+                name: spans.cells(at, places)
+                for at, name in enumerate(self._planned.names(plan.pattern))
+                if name in needed[0]
+            },
             np.arange(len(places)),
         )
         late = list(self._late)
         self._test(found, late)
         for step, names in zip(plan.steps, needed[1:], strict=True):
-            self._step(step, plan.pattern, found, look, names, most)
+            self._step(step, plan.pattern, found, bounds, names, most)
             self._test(found, late)
         return found
 
     def _step(
-        self, step: Step, first: int, found: FoundSolutions, look: Look, needed: frozenset[str], most: int
+        self, step: Step, first: int, found: FoundSolutions, bounds: SpanBounds, needed: frozenset[str], most: int
     ) -> None:
         """Join solutions with the spans of one more pattern that may be with them."""
-        spans, names = self._spans[step.path.relation], self._names(step.pattern)
+        spans, names = self._spans[step.path.relation], self._planned.names(step.pattern)
         positions = self._planned.relations[step.path.relation].columns
         bound = [positions.index(position) for position in step.path.bound]
         which, places = spans.pairs({at: found.columns[names[at]] for at in bound}, most)
         behind, origin = int(step.pattern > first), found.origin[which]
-        kept = (spans.births(places) < look.born[behind][origin]) & (spans.lasts(places) >= look.held[behind][origin])
+        kept = (spans.births(places) < bounds.born[behind][origin]) & (
+            spans.lasts(places) >= bounds.held[behind][origin]
+        )
         which, places = which[kept], places[kept]
         self.made += len(which)
         found.columns = {name: column for name, column in found.columns.items() if name in needed}
@@ -199,12 +190,6 @@ class SpanJoins:
                 columns = [found.columns[name] for name in condition.names]
                 found.take(self._conditions.several(condition, columns))
 
-    def _names(self, pattern: int) -> tuple[str, ...]:
-        """The variables of a pattern, one for each column of its relation."""
-        nodes = self._planned.patterns[pattern]
-        columns = self._planned.relations[self._planned.relation_of[pattern]].columns
-        return tuple(node.name for at, node in enumerate(nodes) if at in columns and isinstance(node, Var))
-
     def forget_terms(self) -> None:
         """Have terms forgotten that nothing has any more, when they may be many."""
         ids = self._conditions.ids
@@ -214,7 +199,3 @@ class SpanJoins:
         ids.forget()
         for spans, piece in zip(self._spans, held, strict=True):
             spans.renumber(piece.ids)
-
-
-def _tests(relation: TripleRelation) -> list[tuple[int, Test]]:
-    return [(at, test(condition, [name])) for at, name, condition in relation.conditions]

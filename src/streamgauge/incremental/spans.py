@@ -28,8 +28,11 @@ ROOM: Final = 1024
 """Spans for which there is room at first."""
 
 
-class LargeJoinError(Exception):
-    """A join makes more rows than were asked for at once."""
+class LargeJoinError(TooMuchError):
+    """A join makes more rows at once than were asked for."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"its evaluation makes more than {most} rows at once")
 
 
 class SpanIndex:
@@ -128,7 +131,7 @@ class TripleSpans:
         kept = self._lasts[self.begin - self._base : self.end - self._base] >= time
         self.begin = self.begin + int(kept.argmax()) if kept.any() else self.end
 
-    def dying(self, ticks: Places, before: Places, births: Places) -> tuple[Places, Places]:
+    def ending(self, ticks: Places, before: Places, births: Places) -> tuple[Places, Places]:
         """The spans that end at one of some ticks (ms), by that of which number; ticks rise.
 
         A span ends at a tick if it was held at the tick ``before``; it was born before the tick's ``births``.
@@ -246,7 +249,7 @@ class TripleSpans:
         if not found:
             return which, places
         if sum(len(each) for each, _ in found) > most:
-            raise LargeJoinError
+            raise LargeJoinError(most)
         return np.concatenate([each for each, _ in found]), np.concatenate([each for _, each in found])
 
     def _indexed(self, bound: tuple[int, ...]) -> tuple[SpanIndex, Places]:
@@ -271,7 +274,7 @@ class TripleSpans:
         table = self._table(bound)
         left = keys[which]
         if int(table.counts([left]).sum()) > most:
-            raise LargeJoinError
+            raise LargeJoinError(most)
         rows, found = table.rows([left])
         if rows is not None:
             which, places = which[rows], places[rows]
@@ -300,8 +303,3 @@ class TripleSpans:
             column[held] = new
         self._indexes.clear()
         self._sorted.clear()
-
-
-def too_large() -> TooMuchError:
-    """The error for a join that cannot be made in parts."""
-    return TooMuchError(f"its evaluation makes more than {LARGEST} rows at once")

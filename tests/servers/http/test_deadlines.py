@@ -50,8 +50,9 @@ def test_an_endless_evaluation_is_stopped_and_the_thread_goes_on():
 
 
 def test_what_waits_is_not_stopped():
-    with DEADLINES.within(SHORT):
+    with DEADLINES.within(SHORT) as watched:
         time.sleep(0.15)
+    assert watched.stopped is None
 
 
 def test_each_step_has_its_own_time():
@@ -59,6 +60,7 @@ def test_each_step_has_its_own_time():
         for _ in range(8):
             watched.steps += 1
             computed(0.04)
+    assert (watched.steps, watched.stopped) == (8, None)
 
 
 def test_collections_of_garbage_are_nobodys_computing():

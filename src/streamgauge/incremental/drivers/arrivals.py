@@ -18,7 +18,7 @@ from streamgauge.incremental.conditions import conjuncts
 from streamgauge.incremental.drivers.frames import WindowLooks
 from streamgauge.incremental.id_joins import IdConditions
 from streamgauge.incremental.plan import PlannedBgp, plan, pushable
-from streamgauge.incremental.span_joins import Begun, SpanJoins
+from streamgauge.incremental.span_joins import SolutionBirths, SpanJoins
 from streamgauge.incremental.term_ids import IdTriples, Places, TermIds
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer
@@ -31,16 +31,13 @@ if TYPE_CHECKING:
     from streamgauge.formats.batches import ElementBatch
 
 CALL: Final = 500
-"""Triples that cost as much one by one as a batch costs whatever its size: measured, 0.8 ms."""
+"""Triples that one by one cost about as much as a batch of few does in columns. Chosen."""
 
 MANY: Final = 100
-"""Rows that joins make for each triple that comes and each row that is shown, from which on columns are left.
-
-Chosen: 4 us, which is what a triple costs that comes one by one.
-"""
+"""Rows that joins make for each triple that comes and row that is shown, from which on columns are left. Chosen."""
 
 ROWS: Final = 1000
-"""Triples and rows that each batch has in advance."""
+"""Triples and rows that are counted for a batch beside its own, so that one row of a small batch decides nothing."""
 
 _NEVER: Final = -(2**62)
 
@@ -149,7 +146,7 @@ class ArrivalWindow:
         before = np.concatenate([np.array([self.ticked]), times[:-1]])
         self._joins.enter(triples, np.arange(first, first + len(triples)), self.ticked - self._looks.reach)
         self._effort, self._gain = -self._joins.made, ROWS
-        for begun in self._joins.begun(first, first + len(triples), times):
+        for begun in self._joins.beginning(first, first + len(triples), times):
             self._report(self._new(begun, first, times, before), first, times)
             self._gain += begun.until - first - taken + len(begun.births)
             taken = begun.until - first
@@ -169,14 +166,14 @@ class ArrivalWindow:
         while self._pieces[0].times[-1] < self.ticked - self._looks.reach:
             self._held -= len(self._pieces.popleft())
 
-    def _new(self, begun: Begun, first: int, times: Places, before: Places) -> Begun:
+    def _new(self, begun: SolutionBirths, first: int, times: Places, before: Places) -> SolutionBirths:
         """Solutions that begin, without those that end at the same look: where time has passed, triples leave first."""
         at = begun.births - first
         moved = times[at] != before[at]
         if not moved.any():
             return begun
         looks = np.unique(at[moved])
-        ended = self._joins.ended(times[looks], before[looks], looks + first)
+        ended = self._joins.ending(times[looks], before[looks], looks + first)
         if not len(ended.births):
             return begun
         gone = Counter(zip(ended.births.tolist(), *(column.tolist() for column in ended.columns), strict=True))
@@ -186,9 +183,9 @@ class ArrivalWindow:
         for place, row in zip(places.tolist(), rows, strict=True):
             gone[row] -= 1
             kept[place] = gone[row] < 0
-        return Begun(begun.births[kept], [column[kept] for column in begun.columns])
+        return SolutionBirths(begun.births[kept], [column[kept] for column in begun.columns])
 
-    def _report(self, begun: Begun, first: int, times: Places) -> None:
+    def _report(self, begun: SolutionBirths, first: int, times: Places) -> None:
         """Send the rows of each look, ahead of the next."""
         instants = times[begun.births - first]
         rows = list(zip(*map(self._ids.texts, begun.columns), strict=True))

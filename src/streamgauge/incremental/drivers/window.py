@@ -188,7 +188,7 @@ class WindowDriver:
         if first:
             self._arrivals = self._in_columns(len(batch.added) // 3)
         if self._arrivals is not None and self._arrivals.worth:
-            self._leave(batch.stream, self._arrivals.take_batch(batch, self._t0))
+            self._follow_rest(batch.stream, self._arrivals.take_batch(batch, self._t0))
             self._greatest = int(times[-1])
             return
         enters = self._enters.get(batch.stream)
@@ -214,7 +214,7 @@ class WindowDriver:
         self._greatest = int(times[-1])
 
     def _in_columns(self, triples: int) -> "ArrivalWindow | None":
-        """The window whose arrivals stay in columns, where answers follow from these and so many triples begin."""
+        """A window whose arrivals stay in columns, where answers follow from these and the first batch is large."""
         from streamgauge.incremental.drivers import arrivals
 
         asked = arrivals.arrival_query(self._queries, self._semantics) if triples >= arrivals.CALL else None
@@ -223,8 +223,8 @@ class WindowDriver:
             return None
         return arrivals.ArrivalWindow(asked, frame.looks, self._semantics, self._emits[0])
 
-    def _leave(self, stream: str, left: "IdTriples") -> None:
-        """Triples that are left of what came in columns come one by one."""
+    def _follow_rest(self, stream: str, left: "IdTriples") -> None:
+        """Triples of a batch that were not taken in columns come one by one."""
         for time, group in groupby(zip(left.times.tolist(), left, strict=True), key=itemgetter(0)):
             self._tick_with(time, self._of[stream], tuple([triple for _, triple in group]), None)
 
