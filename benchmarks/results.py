@@ -92,7 +92,7 @@ def goals_reached(rows: Sequence[Sequence[str]]) -> tuple[str, bool]:
     """A summary of rows whose last cell says of each goal that it is reached or not, behind the goal and a colon."""
     said = [each.rpartition(": ")[2] for row in rows for each in row[-1].split("; ")]
     reached, missed = (sum(each.startswith(word) for each in said) for word in ("reached", "not reached"))
-    return f"{reached} of {reached + missed} goals", not missed
+    return f"{reached} of {reached + missed} goals", missed == 0 < reached
 
 
 class ResultTable:

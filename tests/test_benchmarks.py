@@ -88,6 +88,10 @@ def test_a_table_is_summed_up_by_its_own_rows(monkeypatch):
     assert (results.load("mine").ratio, results.load("mine").reached) == ("2 of 2 goals", True)
 
 
+def test_no_goal_is_reached_where_none_was_measured():
+    assert goals_reached([("a", "–"), ("b", "")]) == ("0 of 0 goals", False)
+
+
 def test_shapes_are_summed_up_by_their_outcomes():
     rows = [("plain", ""), ("hub", "close: grows; sliding: grows"), ("star", "close: over 20 times")]
     assert shapes.summary(rows) == ("2 of 3 within 20 times, 2 grow with at most 1.1", False)

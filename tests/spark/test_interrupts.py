@@ -8,6 +8,7 @@ import time
 import pytest
 
 from streamgauge.spark.interrupts import guard
+from streamgauge.spark.session import session
 
 
 @pytest.fixture
@@ -38,3 +39,14 @@ def test_an_interrupt_between_calls_is_raised_at_once(cancelling):
     with pytest.raises(KeyboardInterrupt):
         time.sleep(30)
     assert cancelling.range(3).count() == 3
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("cancelling")
+def test_a_handler_that_came_after_the_context_stays():
+    def own(_number, _frame):
+        """Another handler."""
+
+    signal.signal(signal.SIGINT, own)
+    session("local[2]", memory="2g", shuffle=2, app="streamgauge-tests")  # as the one that is there
+    assert signal.getsignal(signal.SIGINT) is own

@@ -317,7 +317,8 @@ def session(
         warnings.simplefilter("ignore")
         named = {"spark.master": chosen, "spark.app.name": app, **settings}
         open_gateway(_conf(SparkConf(loadDefaults=False), named))
-    _created(lambda: guard(SparkContext.getOrCreate(_conf(SparkConf(), named))), chosen)
+    if SparkContext._active_spark_context is None:  # a handler of Ctrl-C that came after a context stays
+        _created(lambda: guard(SparkContext.getOrCreate(_conf(SparkConf(), named))), chosen)
     spark = _created(_configured(builder.master(chosen), settings).getOrCreate, chosen)
     spark.sparkContext.setLogLevel(os.environ.get(LOG_LEVEL, "ERROR").upper())
     if new and not local:
