@@ -15,6 +15,7 @@ from streamgauge.query import dialects, print_query
 from streamgauge.suites.conformance.cases import load
 from streamgauge.workbench.rooms.playground.examples import FIRST
 from tests.browser.driving import CONTRAST, complaints, faults, keep, show
+from tests.contention import CONTENDED
 from tests.examples import proving
 from tests.workbench.serving import opened
 
@@ -22,6 +23,8 @@ pytestmark = pytest.mark.browser
 
 ELEMENTS = 200
 REDRAWN_MS = 150
+"""CPU ms of a redrawing on an idle machine, at most."""
+
 HEADS = {
     "rspql": "SELECT ?s\nFROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE 5s STEP 5s]\nWHERE { WINDOW <urn:w> { BODY } }",
     "csparql": "REGISTER QUERY q AS SELECT ?s\nFROM STREAM <urn:s> [RANGE 5s STEP 5s]\nWHERE { BODY }",
@@ -220,7 +223,7 @@ def test_two_hundred_elements_are_redrawn_quickly(browser: Any, bench: Any, step
         browser.execute_async_script(script, borders)
         took.append(time.process_time() * 1000 + page_cpu(browser) - before)
     assert len(texts(browser, "a.report")) > reports
-    assert min(took) < REDRAWN_MS, took
+    assert min(took) < CONTENDED * REDRAWN_MS, took
 
 
 @pytest.mark.parametrize(("width", "theme"), [(1440, "dark"), (390, "light")])

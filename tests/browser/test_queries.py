@@ -23,7 +23,13 @@ def service() -> Iterator[SimpleNamespace]:
 
 
 def press(browser: Any, label: str) -> None:
-    browser.find_element("css selector", f"button[aria-label='{label}']").click()
+    """Press a button of a table that is drawn anew now and then."""
+
+    def pressed() -> bool:
+        browser.find_element("css selector", f"button[aria-label='{label}']").click()
+        return True
+
+    until(pressed)
 
 
 def publish(service: SimpleNamespace, *times: int) -> None:

@@ -96,13 +96,14 @@ def test_an_experiment_is_started_watched_stopped_resumed_and_compared(browser: 
     wait_for(browser, lambda: "MiB" in text_of(browser, "#job .figures-now"), "memory")
     wait_for(browser, lambda: "live-cqels-seed1-1" in text_of(browser, "#job h3"), "the second run")
     wait_for(browser, lambda: "1 of 2 runs done" in text_of(browser, "#plan"), "the first run in the table")
-    look(browser, "runs-watched")
     press(browser, "stop")
     wait_for(browser, lambda: "Stopped; finished runs are kept (1 by now)" in text_of(browser, "main"), "the end")
     assert "1 of 2 runs done" in text_of(browser, "main")
     assert text(browser, "button.first") == "Resume"
     look(browser, "runs-stopped")
     press(browser, "start")
+    wait_for(browser, lambda: text_of(browser, "#job .figures-now"), "the second run again")
+    look(browser, "runs-watched")
     wait_for(browser, lambda: "2 of 2 runs done" in text_of(browser, "main"), "the end of the second run")
     wait_for(browser, lambda: "All runs are done" in text_of(browser, "main"), "the report")
     assert texts(browser, "td.verdict") == ["right", "right"]

@@ -90,14 +90,14 @@ def fragments() -> tuple[object, Callable[[], None]]:
 
 
 def burning() -> tuple[object, Callable[[], None]]:
-    """A server that computes for 0.3 s on its event loop when it is asked to."""
+    """A server that computes for 0.6 s on its event loop when it is asked to."""
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import PlainTextResponse
     from starlette.routing import Route
 
     async def burn(_request: Request) -> PlainTextResponse:
-        end = process_time() + 0.3
+        end = process_time() + 0.6
         while process_time() < end:
             pass
         return PlainTextResponse("burned")

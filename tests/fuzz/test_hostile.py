@@ -14,6 +14,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from tests.contention import CONTENDED
 from tests.fuzz.hostile import Hostile
 from tests.fuzz.hosts import TOKEN, Host, host
 
@@ -29,7 +30,7 @@ MEMORY = 768 * 2**20
 """Bytes that a server may hold at most, whatever it is sent."""
 
 STALL_S = 0.1
-"""How long ``/health`` may take: CPU seconds of the server's process, to which other programs do not add.
+"""How long ``/health`` may take on an idle machine: CPU seconds of the server's process, in which it does not wait.
 
 The event loop waits because this process computes, on the loop or in another thread that does not let go of it.
 """
@@ -199,8 +200,8 @@ class Sender:
         self._web.close()
 
 
-def attack(kind: str, served: Host, seed: int, many: int) -> Counter[int]:
-    """Send so many inputs; the server keeps what this module says."""
+def attack(kind: str, served: Host, seed: int, many: int, stall: float) -> Counter[int]:
+    """Send so many inputs; the server keeps what this module says, ``/health`` within ``stall`` CPU seconds."""
     drawn, sender = Hostile(seed), Sender(kind, served)
     with Health(served, lambda: sender.sent) as health:
         for number in range(many):
@@ -214,7 +215,7 @@ def attack(kind: str, served: Host, seed: int, many: int) -> Counter[int]:
     found = f"/health {health.slowest:.3f} s, by the clock {health.longest:.3f} s, {served.memory() / 2**20:.0f} MiB"
     print(f"{kind}, seed {seed}: {dict(sender.statuses)}, {found}; slowest beside {health.meanwhile}")
     assert served.process.poll() is None, served.said()
-    assert health.slowest < STALL_S, (found, health.meanwhile)
+    assert health.slowest < stall, (found, health.meanwhile)
     assert health.longest < BLOCKED_S, found
     assert served.memory() < MEMORY, found
     return sender.statuses
@@ -223,13 +224,13 @@ def attack(kind: str, served: Host, seed: int, many: int) -> Counter[int]:
 @pytest.mark.parametrize("kind", SUITE)
 def test_hostile_texts(kind: str) -> None:
     with host(kind) as served:
-        statuses = attack(kind, served, 1, SUITE[kind])
+        statuses = attack(kind, served, 1, SUITE[kind], CONTENDED * STALL_S)
     assert statuses[400] > 50
     assert sum(count for status, count in statuses.items() if status < 300) > 20
 
 
 def test_a_loop_that_computes_is_noticed() -> None:
-    """The check of ``/health`` fails for a server that computes for 0.3 s where it answers, on any machine."""
+    """The check of ``/health`` fails for a server that computes for 0.6 s where it answers, on any machine."""
     with host("burning") as served, Health(served) as health:
         web = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
         for _ in range(2):
@@ -237,7 +238,7 @@ def test_a_loop_that_computes_is_noticed() -> None:
             web.getresponse().read()
             time.sleep(0.1)
         web.close()
-    assert health.slowest > STALL_S
+    assert health.slowest > CONTENDED * STALL_S
 
 
 @pytest.mark.prove
@@ -245,4 +246,4 @@ def test_a_loop_that_computes_is_noticed() -> None:
 @pytest.mark.parametrize("kind", SUITE)
 def test_many_hostile_texts(kind: str, seed: int) -> None:
     with host(kind) as served:
-        attack(kind, served, seed, PROVEN)
+        attack(kind, served, seed, PROVEN, STALL_S)

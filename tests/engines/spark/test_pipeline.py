@@ -2,14 +2,17 @@
 
 import os
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from streamgauge.engines.spark import pipeline
 from streamgauge.engines.spark.evaluation import ReportRows
-from streamgauge.engines.spark.pipeline import CheckpointError, Job, Landing, MessageSink, run
+from streamgauge.engines.spark.pipeline import LATE_WORKER, CheckpointError, Job, Landing, MessageSink, _answered, run
 from streamgauge.engines.spark.state import State
 from streamgauge.formats.run import read_run
 from streamgauge.formats.streams import write_stream
@@ -169,3 +172,35 @@ def test_what_it_cannot_answer_is_refused_before_anything_starts(tmp_path):
     changing = Semantics("changing", report=frozenset({"content change"}), lateness=0)
     with pytest.raises(RefusedError, match="content changes"):
         run(None, Job(asked.query, asked.text, "rspql", changing, "x", "y", tmp_path), lambda _done: None)
+
+
+@pytest.mark.parametrize(("late", "starts"), [(0, 1), (2, 3), (3, 3)])
+def test_a_query_whose_worker_is_late_is_started_again(late, starts):
+    begun = []
+
+    def wait():
+        if len(begun) <= late:
+            raise StreamingQueryException(f"[STREAM_FAILED] terminated: {LATE_WORKER}.")
+
+    def start():
+        begun.append(SimpleNamespace(isActive=False, awaitTermination=wait, stop=lambda: None))
+        return begun[-1]
+
+    with nullcontext() if late < starts else pytest.raises(StreamingQueryException):
+        _answered(start, SimpleNamespace(error=None), None)
+    assert len(begun) == starts
+
+
+def test_a_query_that_fails_otherwise_is_not_started_again():
+    begun = []
+
+    def start():
+        begun.append(SimpleNamespace(isActive=False, awaitTermination=wait, stop=lambda: None))
+        return begun[-1]
+
+    def wait():
+        raise StreamingQueryException("[STREAM_FAILED] terminated: the disk is full")
+
+    with pytest.raises(StreamingQueryException):
+        _answered(start, SimpleNamespace(error=None), None)
+    assert len(begun) == 1

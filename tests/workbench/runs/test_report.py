@@ -8,11 +8,14 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.contention import CONTENDED
 from tests.report import build
 from tests.workbench.runs.folders import bench, keep
 
 pytestmark = pytest.mark.slow
 PLACE = "/runs/report/runs/wrong%20%3Cone%3E"
+OPENED_S = 0.7
+"""CPU seconds of the first page of a process on an idle machine, at most."""
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +30,7 @@ def client(tmp_path_factory):
 def page(client):
     begin = process_time()
     text = client.get(PLACE).text
-    assert process_time() - begin < 0.7
+    assert process_time() - begin < CONTENDED * OPENED_S
     return text
 
 

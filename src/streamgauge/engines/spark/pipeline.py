@@ -328,14 +328,11 @@ def run(spark: SparkSession, job: Job, tell: Callable[[BatchAnswers], None]) -> 
     thread = landing and landing.start()
     if thread and job.drain:
         _wait(thread, landing)
-    running = _started(own, job, folder, batches)
     try:
-        _until_done(running, batches, landing)
+        _answered(partial(_started, own, job, folder, batches), batches, landing)
         state = batches.drain() if job.drain else batches.state
     except KeyboardInterrupt:
         state = batches.state
-    finally:
-        running.stop()
     if isinstance(sink, RunFolder):
         sink.finish(state.passed or 0, state.late)
     return state
@@ -380,6 +377,26 @@ def _kept(folder: Path, batches: Batches) -> Callable[[DataFrame, int], None]:
 
 LOOK_S: Final = 0.2
 """How often a job that runs is looked at."""
+
+STARTS: Final = 3
+"""How often a streaming query is started at most."""
+
+LATE_WORKER: Final = "Python worker failed to connect back"
+"""Spark's words where a worker in Python, which reads a topic, takes over 10 s to start, as beside much other work."""
+
+
+def _answered(start: Callable[[], StreamingQuery], batches: Batches, landing: Landing | None) -> None:
+    """Run a streaming query to its end; where its worker was late, it is started again from its checkpoint."""
+    for left in reversed(range(STARTS)):
+        running = start()
+        try:
+            _until_done(running, batches, landing)
+            return
+        except StreamingQueryException as error:
+            if not left or batches.error or LATE_WORKER not in str(error):
+                raise
+        finally:
+            running.stop()
 
 
 def _until_done(running: StreamingQuery, batches: Batches, landing: Landing | None) -> None:
