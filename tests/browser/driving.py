@@ -172,8 +172,15 @@ def faults(browser: Any) -> list[str]:
     source = Path(home) / "node_modules" / "axe-core" / "axe.js"
     if not source.is_file():
         return []
-    browser.execute_cdp_cmd("Runtime.evaluate", {"expression": source.read_text(encoding="utf-8")})
-    found = browser.execute_async_script("const done = arguments[0]; axe.run().then(r => done(r.violations))")
+    found: list[Any] = []
+
+    def checked() -> bool:
+        browser.execute_cdp_cmd("Runtime.evaluate", {"expression": source.read_text(encoding="utf-8")})
+        asked = "const done = arguments[0]; axe.run().then(r => done(r.violations))"
+        found[:] = browser.execute_async_script(asked)
+        return True
+
+    until(checked)
     return [
         f"{one['id']} ({one['impact']}): {one['help']}: {one['nodes'][0]['html'][:200]}"
         for one in found

@@ -156,8 +156,8 @@ def test_what_makes_the_process_grow_is_stopped():
     assert next(sizes) < 1000
 
 
-def test_nobody_else_is_charged_with_what_a_stopped_one_has_taken():
-    """The memory stays taken for a while after its taker is stopped: it takes so long to leave."""
+def test_nobody_else_is_charged_with_what_a_stopped_one_takes():
+    """It takes more for as long as it leaves, which are some looks, and the memory stays taken for a while."""
     taken, outcomes, stopped = [0], {}, Event()
     watching = Deadlines(lambda: taken[0])
 
@@ -175,17 +175,44 @@ def test_nobody_else_is_charged_with_what_a_stopped_one_has_taken():
             endless()
         finally:
             try:
-                computed(0.2)
+                for _ in range(4):
+                    taken[0] += 1000
+                    computed(0.05)
+                taken[0] += 1000
             finally:
                 stopped.set()
 
-    calm = Thread(target=run, args=("calm", lambda: stopped.wait(60)))
+    def wait():
+        stopped.wait(60)
+        time.sleep(0.2)
+
+    calm = Thread(target=run, args=("calm", wait))
     growing = Thread(target=run, args=("growing", grow))
     calm.start()
     growing.start()
     growing.join()
     calm.join()
     assert outcomes == {"growing": "stopped", "calm": "done"}
+
+
+def test_growth_by_others_that_have_ended_or_just_begun_stops_nobody_who_hardly_computed():
+    """Looks are rare where a long call of C lets no thread go on: who begins between two of them is not charged."""
+    taken, over = [0], Event()
+    watching = Deadlines(lambda: taken[0])
+
+    def grow():
+        for _ in range(5):
+            with watching.within(60, growth=250):
+                taken[0] += 200
+                computed(0.1)
+        over.set()
+
+    growing = Thread(target=grow)
+    with watching.within(60, growth=250):
+        growing.start()
+        assert over.wait(60)
+        computed(0.05)
+    growing.join()
 
 
 def test_of_two_the_one_is_stopped_that_computed_while_the_process_grew():

@@ -75,8 +75,8 @@ class Watched:
     growth: int | None
     began: float = 0.0
     held: int = 0
-    looked: float = 0.0
-    """Its clock when it was last looked at (s)."""
+    worked: float = 0.0
+    """The seconds of its clock without collections of garbage when it was last looked at."""
     charged: float = 0.0
     """The bytes of growth that fell to it during the step, by its share of the CPU time between two looks."""
     steps: int = 0
@@ -107,17 +107,23 @@ class Watched:
             self.collected += now - self.collecting
             self.collecting = None
 
+    def collected_by(self, now: float) -> float:
+        """The seconds of its clock that collections took, at a time of it."""
+        collecting = self.collecting
+        return self.collected + (0.0 if collecting is None else now - collecting)
+
     def look(self, now: float, held: int) -> type[TooMuchError] | None:
         """The error that stops it, if something does."""
-        collecting = self.collecting
-        collected = self.collected + (0.0 if collecting is None else now - collecting)
+        collected = self.collected_by(now)
         if self.seen != self.steps:
             self.seen, self.began, self.held, self.charged, self.spared = self.steps, now, held, 0.0, collected
-        self.looked = now
+        self.worked = now - collected
         took = now - self.began
         if min(took, 2 * (took - (collected - self.spared))) >= self.seconds:
             return DeadlineError
-        return GrowthError if self.growth is not None and held - self.held >= self.growth else None
+        if self.growth is not None and min(held - self.held, 2 * self.charged) >= self.growth:
+            return GrowthError
+        return None
 
 
 class Deadlines:
@@ -126,13 +132,14 @@ class Deadlines:
     Thread-safe.
 
     ``size`` gives the bytes of the process. Its growth between two looks falls to the threads by the CPU time of each
-    meanwhile: of those that may not grow so much the one is stopped that most fell to, and until its memory is back the
-    others are not charged with it.
+    meanwhile: of those that may not grow so much, and to whom half of that fell, the one is stopped that most fell to,
+    and until its memory is back the others are not charged with it.
     """
 
     def __init__(self, size: Callable[[], int]) -> None:
         self._changed, self._watched = Lock(), dict[int, Watched]()
         self._held = 0
+        self._leaving = False
         self._looking, self._size = False, size
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._begin_again)
@@ -201,6 +208,7 @@ class Deadlines:
             try:
                 watched.whole = True
                 with self._changed:
+                    self._leaving |= watched.stopped is GrowthError
                     if before is None:
                         self._watched.pop(watched.thread, None)
                     else:
@@ -245,6 +253,7 @@ class Deadlines:
 
     def _stop(self) -> None:
         held = self._size() if any(each.growth is not None for each in self._watched.values()) else 0
+        self._excuse(held)
         clocks = [(each, time.clock_gettime(each.clock)) for each in self._watched.values()]
         self._charge(held, clocks)
         grown: list[Watched] = []
@@ -262,16 +271,23 @@ class Deadlines:
             most = max(grown, key=attrgetter("charged"))
             most.stopped = GrowthError
             _stop(most)
-        if any(each.stopped is GrowthError for each in self._watched.values()):
+            self._excuse(held)
+
+    def _excuse(self, held: int) -> None:
+        """Charge nobody with what one takes that was stopped for its growth, up to the look after its end."""
+        taking = any(each.stopped is GrowthError for each in self._watched.values())
+        if taking or self._leaving:
             for each in self._watched.values():
                 each.held, each.charged = held, 0.0
+        self._leaving = False
 
     def _charge(self, held: int, clocks: Sequence[tuple[Watched, float]]) -> None:
         """Divide the growth since the last look among the threads by the CPU time of each since then."""
         grown, self._held = max(0, held - self._held), held
-        spent = sum(now - each.looked for each, now in clocks)
-        for each, now in clocks:
-            each.charged += grown * (now - each.looked) / spent if spent else 0.0
+        worked = [now - each.collected_by(now) - each.worked for each, now in clocks]
+        total = sum(worked)
+        for (each, _), own in zip(clocks, worked, strict=True):
+            each.charged += grown * own / total if total else 0.0
 
 
 def _clock(thread: int) -> int:
