@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.engines import load
-from streamgauge.incremental import pane_joins
+from streamgauge.incremental import pane_joins, snapshot
+from streamgauge.incremental.drivers import frames
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import CQL, Borders, Counting
+from streamgauge.model.semantics import CQL, R2S, Borders, Counting, Semantics
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.profiles import CSPARQL
 from tests.engines.test_live import agree
@@ -64,7 +65,10 @@ def elements(draw: st.DrawFn) -> list[StreamElement]:
 @examples(60, prove=3000)
 @given(st.data())
 def test_panes_say_what_the_definition_says(data):
-    """Windows over four looks and more, of sizes that the slide divides or not, all borders and R2S operators."""
+    """Windows over four looks and more, of sizes that the slide divides or not, all borders and R2S operators.
+
+    A pattern that joins a property with itself is looked at whole up to five looks, by terms or by their numbers.
+    """
     window = Window(data.draw(st.integers(8, 12)), data.draw(st.integers(1, 2)))
     query = ContinuousQuery(parse_sparql(data.draw(st.sampled_from(QUERIES))), (StreamWindow(STREAM, window),))
     chosen = replace(
@@ -79,7 +83,22 @@ def test_panes_say_what_the_definition_says(data):
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pane_joins, "LEAST", 0)
+        patch.setattr(frames, "SELF_JOIN_OVERLAP", data.draw(st.sampled_from([0, 5])))
+        patch.setattr(
+            snapshot.SnapshotContents.__init__, "__defaults__", (False, data.draw(st.sampled_from([0, 2000])), None)
+        )
         agree(query, chosen, data.draw(elements()), 45)
+
+
+def test_a_self_join_whose_rows_are_all_sent_is_looked_at_whole():
+    def whole(text: str, size: int, semantics: Semantics = CSPARQL) -> bool:
+        window = (StreamWindow(STREAM, Window(size, 1000)),)
+        return frames.looks_rarely(ContinuousQuery(parse_sparql(text), window), semantics)
+
+    one, other = QUERIES[-1], "SELECT * { ?a <urn:q> ?s . ?b <urn:p> ?s }"
+    assert [whole(one, 5000), whole(one, 6000), whole(other, 4000), whole(other, 3000)] == [True, False, False, True]
+    assert not whole(one, 5000, replace(CSPARQL, name="new", r2s=R2S.ISTREAM, r2s_able=frozenset(CQL)))
+    assert not whole("SELECT * { ?a <urn:q> ?s OPTIONAL { ?b <urn:q> ?s } }", 5000)
 
 
 def at(*times: int) -> list[StreamElement]:

@@ -8,7 +8,7 @@ from streamgauge.incremental.aggregates import Grouped
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.builder import Builder, MakeLeaf, picked
 from streamgauge.incremental.common_groups import CommonGroups
-from streamgauge.incremental.operators import Bag, Delta, Index, Stateful, add_all, difference
+from streamgauge.incremental.operators import Bag, Delta, Index, LeafSource, Stateful, add_all, difference, repeated
 from streamgauge.incremental.query_forms import Ranking, apart, columns, shape, wanted
 from streamgauge.incremental.release import bags_in, let_go
 from streamgauge.incremental.rewrite import UnsupportedError, push_graphs
@@ -67,6 +67,11 @@ class OperatorTree:
                 let_go(bags_in(error))
             raise
         return change
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether the answer is the solutions of one leaf as they are."""
+        return isinstance(self._root, LeafSource) and not self._shapes
 
     def forget(self) -> None:
         """Begin again: the next pull is a change from nothing."""
@@ -216,6 +221,11 @@ class KeptAnswer:
         """The answer now: row -> multiplicity; do not change it."""
         self.settle()
         return self._shown
+
+    def rows(self) -> tuple[Row, ...]:
+        """The rows of the answer now, each as often as it is there."""
+        answer = self.answer()
+        return tuple(answer) if sum(answer.values()) == len(answer) else repeated(answer.items())
 
     def solutions(self) -> Bag:
         """The answer at the last ``settle``: row -> multiplicity; do not change it."""

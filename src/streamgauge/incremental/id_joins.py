@@ -4,7 +4,6 @@ A column is an array of numbers. Numbers are dense, so an index from one column 
 an index from several columns is sorted. Conditions are asked once for each term.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
@@ -19,6 +18,7 @@ from streamgauge.incremental.operators import Bag
 from streamgauge.incremental.ordered_rows import ValueSpans, pairs_within
 from streamgauge.incremental.plan import TripleRelation
 from streamgauge.incremental.term_ids import Ids, Places, TermIds
+from streamgauge.model.terms import Term
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
@@ -329,14 +329,14 @@ class IdGraph:
         """Solutions with nothing joined."""
         return IdTable(self._conditions, len(self._ids))
 
-    def bag(self, columns: Sequence[Ids]) -> Bag:
-        """Rows of these columns as a bag, their terms as texts."""
-        if len(columns) == 1:
-            numbers, counts = np.unique(columns[0], return_counts=True)
-            return dict(zip(zip(self._ids.texts(numbers), strict=True), counts.tolist(), strict=True))
-        rows = list(zip(*map(self._ids.texts, columns), strict=True))
-        bag: Bag = dict.fromkeys(rows, 1)
-        return bag if len(bag) == len(rows) else dict(Counter(rows))
+    def bag(self, column: Ids) -> Bag:
+        """Rows of one column as a bag, their terms as texts."""
+        numbers, counts = np.unique(column, return_counts=True)
+        return dict(zip(zip(self._ids.texts(numbers), strict=True), counts.tolist(), strict=True))
+
+    def texts(self, columns: Sequence[Ids]) -> list[list[Term]]:
+        """Columns of terms as texts."""
+        return list(map(self._ids.texts, columns))
 
     def side(self, relation: TripleRelation, tests: Sequence[tuple[int, Test]]) -> IdSide:
         """The distinct triples of a relation, the same object for all that want it at one look."""

@@ -55,6 +55,11 @@ def collect(rows: Iterable[tuple[Row, int]]) -> Bag:
     return bag
 
 
+def repeated(bag: Iterable[tuple[Row, int]]) -> tuple[Row, ...]:
+    """Each row as often as it is there."""
+    return tuple([row for row, count in bag for _ in range(count)])
+
+
 def difference(after: Mapping[Row, int], before: Mapping[Row, int]) -> Bag:
     """The change from ``before`` to ``after``."""
     change = dict(after)

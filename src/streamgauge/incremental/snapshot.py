@@ -15,14 +15,14 @@ from streamgauge.incremental.bands import Band, band
 from streamgauge.incremental.conditions import Test
 from streamgauge.incremental.evaluator import OperatorTree
 from streamgauge.incremental.list_joins import JoinSide, PendingCondition, SolutionTable, pending, relation_tests, rows
-from streamgauge.incremental.operators import Bag, Delta, Take, difference
+from streamgauge.incremental.operators import Bag, Delta, Take, difference, repeated
 from streamgauge.incremental.plan import BgpRequest, Held, InColumns, JoinPool, PlannedBgp, TripleRelation, plan
 from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.incremental.window_pieces import Gather, PartedTriples, WindowBegins
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import Var
 from streamgauge.model.semantics import EmptyAggregate
-from streamgauge.model.terms import Term, Triple
+from streamgauge.model.terms import Row, Term, Triple
 
 if TYPE_CHECKING:
     from streamgauge.formats.batches import ElementBatch
@@ -55,12 +55,16 @@ class SnapshotContents(JoinPool):
 
     def leaf(self, asked: BgpRequest) -> Take:
         """Request the solutions of a pattern at each look."""
+        return self.matches(asked).take
+
+    def matches(self, asked: BgpRequest) -> "Matches":
+        """The same: the matches of a pattern at each look."""
         if isinstance(asked.graph, Var):
             raise UnsupportedError("GRAPH over each graph: spread the query first")
         parted = self._parted.setdefault(asked.graph, Parted())
         matches = Matches(plan(asked.bgp, asked.conditions), asked.output, parted)
         self._matches.append(matches)
-        return matches.take
+        return matches
 
     def see(
         self, graph: Term | None, held: Held, columns: InColumns | None = None, gather: Gather | None = None
@@ -142,7 +146,14 @@ class Snapshots:
         names: Sequence[Term] = (),
         ranked: bool = False,
     ) -> None:
-        self._tree = OperatorTree(form, names, empty_aggregate, contents.leaf, ranked=ranked)
+        made: list[Matches] = []
+
+        def leaf(asked: BgpRequest) -> Take:
+            made.append(contents.matches(asked))
+            return made[-1].take
+
+        self._tree = OperatorTree(form, names, empty_aggregate, leaf, ranked=ranked)
+        self._only = made[0] if self._tree.is_leaf else None
         self._shown: Bag = {}
         self.variables = self._tree.variables
 
@@ -157,6 +168,10 @@ class Snapshots:
             return self._tree.pull()
         finally:
             self._tree.forget()
+
+    def rows(self) -> tuple[Row, ...]:
+        """Evaluate at this look, once: each row as often as it is there."""
+        return repeated(self.answer().items()) if self._only is None else tuple(self._only.rows())
 
     def solutions(self) -> Bag:
         """The answer when its change was last asked for; do not change it."""
@@ -223,12 +238,20 @@ class Parted:
         """Solutions over some of their variables as a bag of rows."""
         if not output:
             return {(): table.size} if table.size else {}
-        columns = [table.columns[name] for name in output] if table.size else []
-        if self._numbers is not None:
-            return self._numbers.bag(columns)
-        rows = list(zip(*columns, strict=True))
+        if self._numbers is not None and len(output) == 1:
+            return self._numbers.bag(table.columns[output[0]]) if table.size else {}
+        rows = self.rows(table, output)
         bag = dict.fromkeys(rows, 1)
         return bag if len(bag) == len(rows) else dict(Counter(rows))
+
+    def rows(self, table: Any, output: Sequence[str]) -> list[Row]:
+        """Solutions over some of their variables."""
+        if not output:
+            return [()] * table.size
+        columns = [table.columns[name] for name in output] if table.size else []
+        if self._numbers is not None:
+            columns = self._numbers.texts(columns)
+        return list(zip(*columns, strict=True))
 
 
 class Matches:
@@ -260,6 +283,13 @@ class Matches:
             return {}
         self._fresh = False
         return self._parted.bag(self._joined(), self._output)
+
+    def rows(self) -> list[Row]:
+        """As ``take``, the solutions as they are found."""
+        if not self._fresh:
+            return []
+        self._fresh = False
+        return self._parted.rows(self._joined(), self._output)
 
     def shared(self) -> dict[str, set[Term]]:
         """The terms that a look has of each variable that stands in several patterns."""

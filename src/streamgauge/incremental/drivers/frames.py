@@ -21,7 +21,7 @@ from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.incremental.window_pieces import WindowBegins
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import Borders, Due, Report, Scope, Semantics, Tick
+from streamgauge.model.semantics import R2S, Borders, Due, Report, Scope, Semantics, Tick
 from streamgauge.model.terms import Term, Triple
 from streamgauge.query.stamps import stamped_predicates, stamps_graph, uses_timestamp
 from streamgauge.query.traversal import every_pattern
@@ -135,6 +135,9 @@ OVERLAP: Final = 3
 to 4 looks either way, a self-join at more than 5 (benchmarks/RESULTS.md)."""
 
 
+SELF_JOIN_OVERLAP: Final = 5
+"""The same for a pattern that joins triples of a property with each other, whose rows are all sent at each look."""
+
 QueryEvaluator: TypeAlias = KeptAnswer | Snapshots
 """The answer of a query over contents that move."""
 
@@ -192,13 +195,25 @@ def is_dense(queries: Sequence[ContinuousQuery], triples: int, span: int) -> boo
 
 def _is_star(query: ContinuousQuery) -> bool:
     """Whether a query is one basic graph pattern of different properties, and what is made of its solutions."""
+    properties = _properties(query)
+    return properties is not None and len(set(properties)) == len(properties)
+
+
+def _is_self_join(query: ContinuousQuery, semantics: Semantics) -> bool:
+    """Whether all rows of one basic graph pattern are sent in which properties occur again."""
+    properties = _properties(query) if (query.r2s or semantics.r2s) is R2S.RSTREAM else None
+    return properties is not None and len(set(properties)) < len(properties)
+
+
+def _properties(query: ContinuousQuery) -> list[str] | None:
+    """The properties of a query that is one basic graph pattern and what is made of its solutions."""
     found = list(every_pattern(query.form.pattern))
     blocks = [each for each in found if isinstance(each, al.BGP)]
     plain = (al.BGP, al.Project, al.Filter, al.Extend, al.Group)
     if len(blocks) != 1 or not all(isinstance(each, plain) for each in found):
-        return False
-    properties = [each.predicate for each in blocks[0].patterns]
-    return all(isinstance(each, str) for each in properties) and len(set(properties)) == len(properties)
+        return None
+    properties = [each.predicate for each in blocks[0].patterns if isinstance(each.predicate, str)]
+    return properties if len(properties) == len(blocks[0].patterns) else None
 
 
 def looks_rarely(query: ContinuousQuery, semantics: Semantics, overlap: int = OVERLAP) -> bool:
@@ -211,6 +226,8 @@ def looks_rarely(query: ContinuousQuery, semantics: Semantics, overlap: int = OV
         step = semantics.period
     else:
         return False
+    if _is_self_join(query, semantics):
+        overlap = max(overlap, SELF_JOIN_OVERLAP)
     return max(each.window.size for each in query.windows) <= overlap * step
 
 

@@ -1,9 +1,10 @@
 """The relation-to-stream side of a query: Rstream, Istream, Dstream or both changes, from changes of its solutions."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from streamgauge.incremental.drivers.frames import QueryEvaluator
+from streamgauge.incremental.operators import repeated
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer, AnswerKind
 from streamgauge.model.semantics import R2S, Counting, Grain, Semantics
@@ -47,9 +48,7 @@ class RelationToStream:
 
     def _rows(self) -> tuple[Rows, Rows]:
         if self._r2s is R2S.RSTREAM:
-            answer = self._evaluator.answer()
-            plain = self._sets or sum(answer.values()) == len(answer)
-            return tuple(answer) if plain else _repeated(answer.items()), ()
+            return tuple(self._evaluator.answer()) if self._sets else self._evaluator.rows(), ()
         delta = self._evaluator.settle()
         if not delta:
             return (), ()
@@ -64,16 +63,12 @@ class RelationToStream:
         if self._sets:
             solutions = self._evaluator.solutions()
             return tuple([row for row, count in delta.items() if sign * _turn(solutions.get(row, 0), count) > 0])
-        return _repeated([(row, sign * count) for row, count in delta.items() if sign * count > 0])
+        return repeated([(row, sign * count) for row, count in delta.items() if sign * count > 0])
 
 
 def _turn(now: int, change: int) -> int:
     """1 when a row came into the set, -1 when it left it, 0 when only its copies changed."""
     return (now > 0) - (now - change > 0)
-
-
-def _repeated(bag: Iterable[tuple[Row, int]]) -> tuple[Row, ...]:
-    return tuple([row for row, count in bag for _ in range(count)])
 
 
 def answer_kind(form: al.QueryForm) -> AnswerKind:
