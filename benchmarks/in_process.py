@@ -11,19 +11,22 @@ one by one. The self-join is experiment 3, big, ``LONGER`` times as long, beside
 """
 
 import argparse
+import gc
 import io
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 
 import pyoxigraph as ox
 
 from benchmarks import engines
 from benchmarks.live import CLOSE, Push, from_memory, from_ntriples, run
-from benchmarks.measure import OneOf, observations, options, own_cost, resident, window_query
+from benchmarks.measure import OneOf, options, own_cost
 from benchmarks.results import ResultTable, goals_reached
+from benchmarks.stations import observations, window_query
 from streamgauge.engines import live
 from streamgauge.formats.batches import BatchWriter, ElementBatch, read_batches
 from streamgauge.formats.stream import element_batches, elements, write
@@ -31,9 +34,6 @@ from streamgauge.model.element import StreamElement
 
 PIECE = 1170
 """Elements of a batch: about 8,192 triples, as the pipe sends."""
-
-SELF_JOIN = engines.EngineCase("variation/big/5s/5s", "rsp-rs", engines.semantics_of("live", "rsp-js"), "preload")
-"""The self-join as the benchmark of engines has it."""
 
 LONGER = 8
 """How many times as long its stream is: it has few triples a second."""
@@ -75,7 +75,9 @@ def decoded(data: bytes) -> Iterator[ElementBatch]:
 
 
 def least(calls: Sequence[Call], repeat: int) -> list[float]:
-    """The least CPU seconds of calls that take turns."""
+    """The least CPU seconds of calls that take turns; what was there before is frozen, as engines' host does."""
+    gc.collect()
+    gc.freeze()
     found = [float("inf")] * len(calls)
     for _ in range(repeat):
         for at, call in enumerate(calls):
@@ -147,24 +149,24 @@ class Goals:
 
     def self_join(self) -> None:
         """Pairs of observations of one station, and rsp-rs beside, where it can be built."""
+        case = engines.EngineCase("variation/big/5s/5s", "rsp-rs", engines.semantics_of("live", "rsp-js"), "preload")
         seconds = LONGER * self._given.seconds
         with tempfile.TemporaryDirectory() as folder:
-            stream = engines.stream_of(SELF_JOIN, seconds, Path(folder))
-            header = engines.header_of(SELF_JOIN, stream, seconds)
+            stream = engines.stream_of(case, seconds, Path(folder))
+            header = engines.header_of(case, stream, seconds)
             held = list(element_batches(stream))
-            peer = [
-                engines.measure(SELF_JOIN, stream, seconds, Path(folder) / f"{n}") for n in range(self._given.repeat)
-            ]
+            places = [Path(folder) / f"{n}" for n in range(self._given.repeat)]
+            peer = [engines.measure(case, stream, seconds, place) for place in places]
 
         def answered() -> None:
-            session = live.start(header.query, SELF_JOIN.semantics, [].append)
+            session = live.start(header.query, case.semantics, [].append)
             for each in held:
                 session.push_batch(each)  # type: ignore[attr-defined]
             session.advance(header.advanced_to)
 
         (own,) = least([answered], self._given.repeat)
         each = 1e6 / int(str(header.workload["triples"]))
-        costs = [engines.figures(SELF_JOIN, run, "").cpu for run in peer if not isinstance(run, str)]
+        costs = [engines.figures(case, run, "").cpu for run in peer if not isinstance(run, str)]
         if not costs:
             self._table.add("self-join beside rsp-rs", f"{each * own:.2f} us a triple", f"10x; {peer[0]}", "")
             return
@@ -173,24 +175,11 @@ class Goals:
 
     def memory(self) -> None:
         """The peak of processes of their own."""
-        context = get_context("spawn")
         for slide in (5000, 1000):
-            with context.Pool(1) as pool:
-                peak = pool.apply(peak_of, (self._given.stations, self._given.seconds, slide))
+            size = map(str, (self._given.stations, self._given.seconds, slide))
+            words = [sys.executable, "-m", "benchmarks.in_process_memory", *size]
+            peak = int(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
             self._add(f"memory, 5 s/{slide // 1000} s", f"{peak:,.0f} MiB", "250 MiB", peak <= 250)
-
-
-def peak_of(stations: int, seconds: int, slide: int) -> float:
-    """Peak of resident memory (MiB) of this process, looked at a hundred times a second of stream and in answers."""
-    peaks = [resident()]
-    session = live.start(window_query("select", 5000, slide), CLOSE, lambda _answer: peaks.append(resident()))
-    for second in range(seconds):
-        for at, element in enumerate(observations(stations, second)):
-            session.push(element)
-            if at % (stations // 100 + 1) == 0:
-                peaks.append(resident())
-    session.advance(seconds * 1000 - 1000)
-    return max(peaks) * 1e6 / 2**20
 
 
 ROWS = ("memory", "strings", "ids", "arrow", "ntriples", "parquet", "self_join")

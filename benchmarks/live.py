@@ -24,20 +24,9 @@ from pathlib import Path
 
 import pyoxigraph as ox
 
-from benchmarks.measure import (
-    PREFIXES,
-    QUERIES,
-    RUNS,
-    Cost,
-    OneOf,
-    observations,
-    options,
-    own_cost,
-    weather_text,
-    window_query,
-    write_weather,
-)
+from benchmarks.measure import Cost, OneOf, options, own_cost, weather_text, write_weather
 from benchmarks.results import ResultTable
+from benchmarks.stations import PREFIXES, QUERIES, RUNS, observations, window_query
 from streamgauge.engines import live, load
 from streamgauge.formats.lines import decode_input, encode_element
 from streamgauge.formats.ntriples import NTriplesReader

@@ -29,8 +29,9 @@ import pyarrow.parquet as pq
 import pyoxigraph as ox
 from pyspark.sql import SparkSession
 
-from benchmarks.measure import PREFIXES, QUERIES, Cost, OneOf, measured, options, own_cost, window_query, write_weather
+from benchmarks.measure import Cost, OneOf, measured, options, own_cost, write_weather
 from benchmarks.results import ResultTable
+from benchmarks.stations import PREFIXES, QUERIES, window_query
 from streamgauge.engines import live
 from streamgauge.formats.canonical import Canonical
 from streamgauge.formats.stream import elements, write
@@ -216,7 +217,7 @@ def prefix(given: argparse.Namespace, opened: SparkSession, folder: Path) -> Non
 
 @dataclass(frozen=True)
 class JudgedPoint:
-    """A run to judge by both sides: its query (measure.QUERIES), semantics, window (ms), stations, and length (s)."""
+    """A run to judge by both sides: its query (stations.QUERIES), semantics, window (ms), stations, and length (s)."""
 
     query: str
     semantics: Semantics

@@ -27,8 +27,9 @@ from math import log
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.measure import RUNS, OneOf, own_cpu, parser
+from benchmarks.measure import OneOf, own_cpu, parser
 from benchmarks.results import ResultTable
+from benchmarks.stations import RUNS
 from streamgauge.engines import live
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window

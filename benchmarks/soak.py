@@ -21,7 +21,8 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import IO
 
-from benchmarks.measure import OneOf, observations, options, weather_text
+from benchmarks.measure import OneOf, options, weather_text
+from benchmarks.stations import observations
 from streamgauge.formats.lines import encode_advance, encode_element
 from streamgauge.formats.pipe import READY, Task, encode_task
 from streamgauge.harness.process import ChildProcess, write_all

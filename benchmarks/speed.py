@@ -25,8 +25,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from benchmarks.measure import RUNS, observations, own_cost, parser, window_query
+from benchmarks.measure import own_cost, parser
 from benchmarks.results import ResultTable
+from benchmarks.stations import RUNS, observations, window_query
 
 HOME: Final = Path(__file__).parent
 SOURCE: Final = HOME.parent / "src"

@@ -4,6 +4,7 @@ The values are of all kinds, and some at the ends of what their kinds hold exact
 """
 
 from collections import Counter
+from itertools import product
 from random import Random
 
 import pytest
@@ -15,7 +16,7 @@ from streamgauge.incremental.bands import band, place
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import conjuncts
 from streamgauge.incremental.evaluator import KeptAnswer
-from streamgauge.incremental.ordered_rows import BandSearch, OrderedRows, ValueSpans
+from streamgauge.incremental.ordered_rows import BandSearch, OrderedRows, ValueSpans, galloped
 from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.model.algebra import Filter
 from streamgauge.model.terms import XSD
@@ -101,6 +102,20 @@ def test_spans_say_what_the_condition_says(condition):
     assert spans.of(lefts, typed("integer", 1) + typed("double", 1)) is None
     assert spans.of(lefts, typed("float", "NaN")) is None
     assert spans.of(typed("float", "NaN"), typed("integer", 1)) is None
+
+
+def test_a_border_is_between_the_places_that_steps_find_and_one_that_is_near_takes_few_tests():
+    for low, high, border, near in product(range(4), range(4, 9), range(10), range(-1, 11)):
+        border = min(max(border, low), high)
+        start, end = galloped(lambda at, border=border: at >= border, low, high, near)
+        assert low <= start <= border <= end <= high, (low, high, border, near)
+    tested = list[int]()
+    assert galloped(lambda at: tested.append(at) or at >= 501, 0, 1000, 500) == (501, 501)
+    assert tested == [500, 501]
+    tested.clear()
+    start, end = galloped(lambda at: tested.append(at) or at >= 900, 0, 1000, 500)
+    assert start <= 900 <= end
+    assert len(tested) <= 11
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 """Rows by key and, where a key has many, in the order of a value, so that those within a ``Band`` are searched for."""
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from sortedcontainers import SortedList
@@ -53,6 +55,10 @@ class ValueRun:
             self.spans.clear()
             del self.bags[value], self.terms[value]
 
+    def term(self, at: int) -> Term:
+        """A term with the value at this place."""
+        return self.terms[self.order[at]]
+
     def between(self, start: int, end: int) -> Iterator[Bag]:
         """The rows of the values at these places."""
         return map(self.bags.__getitem__, self.order.islice(start, end))
@@ -74,23 +80,45 @@ class BandSearch:
         if found is None:
             if len(run.spans) >= KNOWN:
                 run.spans.clear()
-            found = run.spans[probe] = self._searched(run, probe)
+            found = run.spans[probe] = self.searched(run.term, len(run.order), probe)
         return found
 
-    def _searched(self, run: ValueRun, probe: Term) -> tuple[int, int]:
-        start, end = 0, len(run.order)
-        order, terms, left = run.order, run.terms, self._left
+    def searched(
+        self, term: Callable[[int], Term], count: int, probe: Term, near: tuple[int, int] | None = None
+    ) -> tuple[int, int]:
+        """The same among ``count`` values in order, of which ``term`` has one at each place; ``near``: about there."""
+        start, end = 0, count
         for holds, rising in self._limits:
-            low, high = start, end
-            while low < high:
-                middle = (low + high) // 2
-                term = terms[order[middle]]
-                if holds((term, probe) if left else (probe, term)) is rising:
-                    high = middle
-                else:
-                    low = middle + 1
-            start, end = (low, end) if rising else (start, low)
+            passes = self._passing(term, probe, holds, rising)
+            around = (start, end) if near is None else galloped(passes, start, end, near[not rising])
+            border = bisect_left(range(count), True, *around, key=passes)
+            start, end = (border, end) if rising else (start, border)
         return start, end
+
+    def _passing(
+        self, term: Callable[[int], Term], probe: Term, holds: Callable[[Row], bool], rising: bool
+    ) -> Callable[[int], bool]:
+        """Whether a place is at the border of a limit or behind."""
+        if self._left:
+            return lambda at: holds((term(at), probe)) is rising
+        return lambda at: holds((probe, term(at))) is rising
+
+
+def galloped(passes: Callable[[int], bool], low: int, high: int, near: int) -> tuple[int, int]:
+    """Places between which the first one lies that ``passes``, of those from ``low`` up to ``high``.
+
+    Steps from the place ``near`` grow by the double: a border at a distance d is found with about 2 log d tests.
+    """
+    near, step = min(max(near, low), high), 1
+    if near < high and not passes(near):
+        low = near + 1
+        while low + step <= high and not passes(low + step - 1):
+            low, step = low + step, 2 * step
+        return low, min(high, low + step - 1)
+    high = near
+    while high - step >= low and passes(high - step):
+        high, step = high - step, 2 * step
+    return max(low, high - step + 1), high
 
 
 class OrderedRows:
@@ -220,20 +248,17 @@ class ValueSpans:
         ``None`` where a value has no place in an order, or those on the right are of several kinds.
         """
         probes, terms = list(lefts), list(rights)
-        if not all(place(term, self._direct) for term in probes):
+        asked = [place(term, self._direct) for term in probes]
+        placed = [place(term, self._direct) for term in terms]
+        if None in asked or None in placed or len({each[0] for each in placed if each}) > 1:
             return None
-        values, kinds = list[Any](), set[Kind]()
-        for term in terms:
-            found = place(term, self._direct)
-            if found is None or (kinds and found[0] not in kinds):
-                return None
-            kinds.add(found[0])
-            values.append(found[1])
-        run = ValueRun()
-        for value, term in zip(values, terms, strict=True):
-            run.add(value, term, (), 1)
-        places = {value: at for at, value in enumerate(run.order)}
-        return [self._search.span(run, probe) for probe in probes], [places[value] for value in values]
+        order = dict(sorted(zip(placed, terms, strict=True), key=itemgetter(0)))
+        at, found = list(order.values()).__getitem__, [(0, 0)] * len(probes)
+        near = (0, 0)
+        for number, _ in sorted(enumerate(asked), key=itemgetter(1)):
+            near = found[number] = self._search.searched(at, len(order), probes[number], near)
+        places = {value: at for at, value in enumerate(order)}
+        return found, [places[value] for value in placed]
 
 
 def pairs_within(
