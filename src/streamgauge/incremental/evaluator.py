@@ -183,13 +183,13 @@ class KeptAnswer:
 
     def settle(self) -> Delta:
         """The change of the answer since the last ``settle``, over ``variables``."""
-        change = self._change()
+        change = self.delta()
         add_all(self._shown, change)
         return change
 
     def catch_up(self) -> None:
         """As ``settle``, and the first change becomes the answer itself: nothing is copied."""
-        change = self._change()
+        change = self.delta()
         if self._shown:
             add_all(self._shown, change)
         else:
@@ -198,7 +198,7 @@ class KeptAnswer:
     def turn(self) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
         """The change of the answer as a set since the last ``settle`` or ``turn``: rows that came, rows that left."""
         shown, added, removed = self._shown, [], []
-        for row, count in (self._change() if self._first else self._tree.pull()).items():
+        for row, count in (self.delta() if self._first else self._tree.pull()).items():
             before = shown.get(row, 0)
             if now := before + count:
                 shown[row] = now
@@ -210,7 +210,8 @@ class KeptAnswer:
                 removed.append(row)
         return tuple(added), tuple(removed)
 
-    def _change(self) -> Bag:
+    def delta(self) -> Bag:
+        """As ``settle`` where only changes are asked for: the answer itself is not kept."""
         change = self._tree.pull()
         if self._first:
             add_all(change, self._first)

@@ -162,6 +162,10 @@ class Snapshots:
         before, self._shown = self._shown, self.answer()
         return difference(self._shown, before)
 
+    def delta(self) -> Delta:
+        """As ``settle``: the answer is kept, since a change is the difference to the one before."""
+        return self.settle()
+
     def answer(self) -> Bag:
         """Evaluate at this look, once: row -> multiplicity."""
         try:

@@ -44,12 +44,12 @@ class RelationToStream:
 
     def renew(self) -> None:
         """Take the answer as it is now for the one of the last evaluated instant."""
-        self._evaluator.settle()
+        self._changed()
 
     def _rows(self) -> tuple[Rows, Rows]:
         if self._r2s is R2S.RSTREAM:
             return tuple(self._evaluator.answer()) if self._sets else self._evaluator.rows(), ()
-        delta = self._evaluator.settle()
+        delta = self._changed()
         if not delta:
             return (), ()
         match self._r2s:
@@ -58,6 +58,11 @@ class RelationToStream:
             case R2S.DSTREAM:
                 return self._moved(delta, -1), ()
         return self._moved(delta, 1), self._moved(delta, -1)
+
+    def _changed(self) -> Mapping[Row, int]:
+        """The change since it was last asked for; a bag whose changes are sent is not kept itself."""
+        kept = self._sets or self._r2s is R2S.RSTREAM
+        return self._evaluator.settle() if kept else self._evaluator.delta()
 
     def _moved(self, delta: Mapping[Row, int], sign: int) -> Rows:
         if self._sets:
