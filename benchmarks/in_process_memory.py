@@ -2,7 +2,7 @@
 
 python -m benchmarks.in_process_memory STATIONS SECONDS SLIDE
 
-The stream is made as it is fed. What answers a query and what makes the stream is imported, nothing else.
+The stream is made as it is fed. Nothing is imported but the evaluator and the maker of the stream.
 """
 
 import sys

@@ -1,6 +1,6 @@
 """Weather stations in memory: a stream whose elements are made as they are asked for, queries of it, ways to report.
 
-What is imported here is the package's core alone, so that the memory of a process that answers them is its own.
+Only the package's core is imported here, so that the memory of a process that answers the queries is its own.
 """
 
 from collections.abc import Iterator
