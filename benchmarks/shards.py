@@ -92,6 +92,7 @@ def compare(name: str, given: argparse.Namespace, table: ResultTable, stream: Pa
     runs = [[run(name, given, shards, stream) for shards in (1, given.shards)] for _ in range(given.repeat)]
     rows = {rows for pair in runs for _, _, rows in pair}
     assert len(rows) == 1, f"{name}: rows differ, {rows}"
+    assert rows != {0}, f"{name}: there are no rows"
     wall, cpu = ([median(pair[side][at] for pair in runs) for side in (0, 1)] for at in (0, 1))
     micro = [f"{each / triples * 1e6:.2f}" for each in cpu]
     said = live.sharding([(header(name, 1, 1).query, CSPARQL)], given.shards)
@@ -103,7 +104,8 @@ def _gains(rows: Sequence[Sequence[str]]) -> tuple[str, bool]:
     """The gain at select and the greatest one, which is held to the goal."""
     gains = {row[0]: float(row[3].rstrip("x")) for row in rows}
     most = max(gains, key=gains.__getitem__)
-    return f"{gains[CHEAP]:.2f}x at {CHEAP}, {gains[most]:.2f}x at {most}", gains[most] >= GOAL
+    cheap = f"{gains[CHEAP]:.2f}x at {CHEAP}, " if CHEAP in gains else ""
+    return f"{cheap}{gains[most]:.2f}x at {most}", gains[most] >= GOAL
 
 
 def main() -> None:

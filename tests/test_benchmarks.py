@@ -7,10 +7,11 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from benchmarks import engines, hostile, native_peers, results, shapes, speed
+from benchmarks import engines, hostile, native_peers, results, shapes, shards, speed, stations
 from benchmarks.results import PAGE, RECORD, ResultTable, everything, goals_reached, page
 
 from streamgauge.engines import EngineUnavailableError
+from streamgauge.workloads import weather
 
 
 def test_the_page_is_made_of_the_results():
@@ -199,6 +200,16 @@ def test_the_program_of_peers_is_named_by_its_sources(tmp_path: Path):
     before = native_peers.digest([file])
     file.write_text("fn main() { }")
     assert native_peers.digest([file]) != before
+
+
+def test_the_stream_in_memory_has_the_name_of_the_workloads():
+    assert stations.STREAM == weather.STREAM
+
+
+def test_a_record_of_some_shards_says_their_greatest_gain():
+    rows = [("regex/5s", "6", "4", "1.50x"), ("greatest/10s", "12", "7", "1.72x")]
+    assert shards._gains(rows) == ("1.72x at greatest/10s", True)
+    assert shards._gains([("select/5s", "1", "1", "1.10x")]) == ("1.10x at select/5s, 1.10x at select/5s", False)
 
 
 def test_crates_are_named_only_and_locked():

@@ -211,7 +211,7 @@ class KeptAnswer:
         return tuple(added), tuple(removed)
 
     def delta(self) -> Bag:
-        """As ``settle`` where only changes are asked for: the answer itself is not kept."""
+        """The change of the answer since the last one; it is not added to the answer that is kept."""
         change = self._tree.pull()
         if self._first:
             add_all(change, self._first)

@@ -86,7 +86,11 @@ class BandSearch:
     def searched(
         self, term: Callable[[int], Term], count: int, probe: Term, near: tuple[int, int] | None = None
     ) -> tuple[int, int]:
-        """The same among ``count`` values in order, of which ``term`` has one at each place; ``near``: about there."""
+        """The places between which values pass beside ``probe``, among ``count`` values in order.
+
+        ``term`` gives a term with the value at a place. ``near`` are places close to which the search begins; without
+        them it begins in the middle.
+        """
         start, end = 0, count
         for holds, rising in self._limits:
             passes = self._passing(term, probe, holds, rising)
@@ -105,9 +109,12 @@ class BandSearch:
 
 
 def galloped(passes: Callable[[int], bool], low: int, high: int, near: int) -> tuple[int, int]:
-    """Places between which the first one lies that ``passes``, of those from ``low`` up to ``high``.
+    """Places between which the first place lies that ``passes``, from ``low`` up to ``high``, by galloping search.
 
-    Steps from the place ``near`` grow by the double: a border at a distance d is found with about 2 log d tests.
+    All places behind one that passes pass too. Steps away from ``near`` double each time, so that a border at distance
+    d is found, with a bisection of what this returns, after about 2 log d tests (Bentley, Yao, IPL 5(3), 1976).
+
+    A worked example: the first that passes is 9, ``near`` is 4. 4, 5 and 7 fail and 11 passes, which leaves 8 to 11.
     """
     near, step = min(max(near, low), high), 1
     if near < high and not passes(near):

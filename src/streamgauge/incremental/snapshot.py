@@ -58,7 +58,7 @@ class SnapshotContents(JoinPool):
         return self.matches(asked).take
 
     def matches(self, asked: BgpRequest) -> "Matches":
-        """The same: the matches of a pattern at each look."""
+        """Request the matches of a pattern, which give its solutions as a bag or as rows at each look."""
         if isinstance(asked.graph, Var):
             raise UnsupportedError("GRAPH over each graph: spread the query first")
         parted = self._parted.setdefault(asked.graph, Parted())
@@ -163,7 +163,7 @@ class Snapshots:
         return difference(self._shown, before)
 
     def delta(self) -> Delta:
-        """As ``settle``: the answer is kept, since a change is the difference to the one before."""
+        """The change of the answer since this was last asked for: its difference to the one before, which is kept."""
         return self.settle()
 
     def answer(self) -> Bag:
@@ -289,7 +289,7 @@ class Matches:
         return self._parted.bag(self._joined(), self._output)
 
     def rows(self) -> list[Row]:
-        """As ``take``, the solutions as they are found."""
+        """The solutions as rows in which equal ones stand as often as they are found; in place of ``take``."""
         if not self._fresh:
             return []
         self._fresh = False

@@ -134,9 +134,8 @@ OVERLAP: Final = 3
 """How many looks may see one triple for it to be worth looking at contents whole: measured, a star costs the same at 3
 to 4 looks either way, a self-join at more than 5 (benchmarks/RESULTS.md)."""
 
-
 SELF_JOIN_OVERLAP: Final = 5
-"""The same for a pattern that joins triples of a property with each other, whose rows are all sent at each look."""
+"""How many looks may see one triple of a pattern that joins triples of a property with each other (Rstream)."""
 
 QueryEvaluator: TypeAlias = KeptAnswer | Snapshots
 """The answer of a query over contents that move."""
