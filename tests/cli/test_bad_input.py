@@ -170,7 +170,7 @@ def test_no_java_is_a_sentence(here, command, monkeypatch):
 
     spark.cache_clear()
     monkeypatch.setattr("streamgauge.spark.requirements.java", lambda: None)
-    monkeypatch.setattr("streamgauge.spark.session.SparkSession.getActiveSession", lambda: None)
+    monkeypatch.setattr("streamgauge.spark.session.running_context", lambda: None)
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
     code, _, err = command("generate", "weather", "--master", "local[1]", "--out", here / "out")
     assert code == 2

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import pyoxigraph as ox
 import pytest
+from pyspark.sql import SparkSession
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 
 from streamgauge.formats.canonical import Canonical
 from streamgauge.model.algebra import Ask, QueryForm

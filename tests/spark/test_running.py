@@ -2,9 +2,9 @@
 
 from collections import Counter
 
+from pyspark.sql import SparkSession
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.report import DueReport, View

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyoxigraph as ox
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import DataFrame, SparkSession
 
 from streamgauge.formats.canonical import parse_term
 from streamgauge.formats.stream import SCHEMA

@@ -3,9 +3,9 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F  # noqa: N812
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import functions as F  # noqa: N812
 
 from streamgauge.workloads import draws
 from streamgauge.workloads.parameters import ParameterError

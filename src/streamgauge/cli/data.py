@@ -226,14 +226,14 @@ def _write_here(plan: TablePlan, rules: Rules | None, out: Path, console: Consol
 
 
 def _closed(table: DataFrame, rules: Rules, console: Console) -> DataFrame:
-    from pyspark import StorageLevel
+    import pyspark.sql
 
     from streamgauge.spark.entailment import entailed
 
     def tell(number: int, new: int) -> None:
         console.print(f"round {number}: {new:,} facts that may bring more")
 
-    stated = table.selectExpr("subject", "predicate", "object", "0 lo", "0 hi").persist(StorageLevel.DISK_ONLY)
+    stated = table.selectExpr("subject", "predicate", "object", "0 lo", "0 hi").persist(pyspark.StorageLevel.DISK_ONLY)
     console.print(f"{stated.count():,} statements")
     return entailed(table.sparkSession, stated, rules, tell)
 

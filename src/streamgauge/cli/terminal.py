@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from streamgauge.model.phrases import elapsed
+from streamgauge.spark.running import running_context
 
 EVERY: Final = 10.0
 """Seconds between two lines of a command that does not print to a terminal."""
@@ -120,11 +121,7 @@ def _beat(log: ProgressLog, ended: threading.Event) -> None:
 
 def tasks() -> str:
     """How far the running jobs of this process's Spark session are, empty where there are none."""
-    if "pyspark.core.context" not in sys.modules:
-        return ""
-    from pyspark import SparkContext
-
-    context = SparkContext._active_spark_context
+    context = running_context()
     if context is None:
         return ""
     try:

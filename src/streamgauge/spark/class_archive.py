@@ -12,7 +12,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import pyspark
+import pyspark.sql
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,13 +65,11 @@ def make(java: str) -> Path:
 
 def warm() -> None:
     """Load what most sessions load (tables, windows of a stream, joins, files), then end the JVM."""
-    from pyspark import SparkContext
-
     from streamgauge.spark.session import session
 
     spark = session("local[2]", memory="1g", shuffle=2, app="streamgauge-class-archive")
     _evaluate(spark)
-    gateway = SparkContext._gateway
+    gateway = pyspark.SparkContext._gateway
     spark.stop()
     assert gateway is not None
     gateway.shutdown()

@@ -17,9 +17,9 @@ from itertools import repeat
 from typing import TypeAlias
 
 import pyarrow as pa
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
+from pyspark import StorageLevel
 
 from streamgauge.incremental.facts.facts import HIDDEN, Facts
 from streamgauge.model.algebra import Node, TriplePattern, Var

@@ -6,8 +6,8 @@ from errno import EEXIST
 from pathlib import Path
 from typing import Final
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
+from pyspark import StorageLevel
 
 from streamgauge.formats.files import overwrite, stage
 

@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from typing import Any, Final
 
-from pyspark import SparkContext
+import pyspark.sql
 
 AGAIN_S: Final = 0.3
 """How often jobs are cancelled while a call waits."""
@@ -22,7 +22,7 @@ class InterruptGuard:
     ``context`` is the one whose jobs are cancelled; ``client`` is Py4J's, which all contexts of this process share.
     """
 
-    def __init__(self, client: Any, context: SparkContext) -> None:
+    def __init__(self, client: Any, context: pyspark.SparkContext) -> None:
         self.context, self._depth, self._pending = context, 0, False
         self._send = client.send_command
         client.send_command = self.send_command
@@ -58,7 +58,7 @@ class InterruptGuard:
                 time.sleep(AGAIN_S)
 
 
-def guard(context: SparkContext) -> None:
+def guard(context: pyspark.SparkContext) -> None:
     """Have Ctrl-C cancel the jobs of a context, where this is the main thread; PySpark's handler is replaced."""
     if threading.current_thread() is not threading.main_thread():
         return

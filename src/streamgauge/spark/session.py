@@ -22,12 +22,12 @@ from importlib.metadata import version as installed
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as fn
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as fn
 
 from streamgauge.spark import class_archive
 from streamgauge.spark.interrupts import guard
@@ -42,6 +42,7 @@ from streamgauge.spark.requirements import (
     words,
 )
 from streamgauge.spark.requirements import memory as memory_here
+from streamgauge.spark.running import running_context
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -278,6 +279,7 @@ _LATE: Final = (
 """A session lives for seconds or minutes, in the first of which the second compiler takes much of the CPU: it
 compiles what ran twenty times as often as is usual, as loops over rows soon have."""
 
+_STARTING = threading.Lock()
 _LOG = Path(__file__).with_name("log4j2.properties")
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 """A local session listens to nobody else; on a cluster the executors must reach the driver."""
@@ -295,8 +297,13 @@ def session(
 
     ``SPARK_DRIVER_MEMORY`` goes before ``memory``; ``also`` are further settings, of which a session that is
     there already does not take those of its JVM. SparkStartError (JavaMissingError) has the sentence to print when
-    Java or memory will not do, the master is not there, or its workers cannot do a task.
+    Java or memory will not do, the master is not there, or its workers cannot do a task. Threads wait for one another.
     """
+    with _STARTING:
+        return _session(master, memory, shuffle, app, also or {})
+
+
+def _session(master: str | None, memory: str, shuffle: int, app: str, also: Mapping[str, str]) -> SparkSession:
     remote = os.environ.get("SPARK_REMOTE")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     chosen = master or os.environ.get("MASTER", "local[*]")
@@ -306,8 +313,8 @@ def session(
         connected = _created(_configured(builder.remote(remote), settings).getOrCreate, remote)
         ask(connected, remote)
         return connected
-    new = SparkSession.getActiveSession() is None
-    settings |= also or {}
+    new = running_context() is None
+    settings |= also
     if new:
         settings |= _driver(memory)
         reach(chosen)

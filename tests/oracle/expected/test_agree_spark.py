@@ -11,9 +11,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 
 from streamgauge.formats.stream import write
 from streamgauge.model.element import StreamElement

@@ -13,7 +13,6 @@ from streamgauge.oracle.judging.estimate import (
     Work,
     choice,
     definition_seconds,
-    session_there,
     spark_seconds,
     work_of,
 )
@@ -130,6 +129,3 @@ def test_what_spark_refuses_is_the_definitions(table):
     assert found.sentence.startswith("definition, because Spark does not judge EXISTS over a content that is a bag: ")
 
 
-def test_spark_is_not_loaded_to_find_out_whether_it_is_there(monkeypatch):
-    monkeypatch.delitem(__import__("sys").modules, "pyspark.sql", raising=False)
-    assert session_there() is False

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Protocol
 
 import pyarrow.parquet as pq
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.errors import StreamingQueryException
 
 from streamgauge.engines import Emit
 from streamgauge.engines.spark.evaluation import Evaluation, ReportRows

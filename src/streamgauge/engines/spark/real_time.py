@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming import StreamingQuery
 
 from streamgauge.engines.spark import updates

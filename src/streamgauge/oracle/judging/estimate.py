@@ -9,7 +9,6 @@ at 6 reports: 210,000 triples are put into stores and asked. With a slide of 1 s
 triples; under content change 30,000 reports ask 525 million, of which 210,000 are put into stores as they come.
 """
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -30,6 +29,7 @@ from streamgauge.query.stamps import uses_timestamp
 from streamgauge.semantics.due import clock_steps
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.refusal import RefusedError
+from streamgauge.spark.running import running_context
 
 EVALUATORS: Final[tuple[Evaluator, ...]] = ("definition", "spark")
 
@@ -109,7 +109,7 @@ def choice(
     is there, and is found out unless given. Queries that Spark refuses go to the definition.
     """
     work = work_of(stream, query, semantics, advanced_to)
-    there = session_there() if warm is None else warm
+    there = running_context() is not None if warm is None else warm
     costs = {"definition": definition_seconds(work), "spark": spark_seconds(work, warm=there)}
     said = (
         f"the definition would take about {_seconds(costs['definition'])} of CPU for {work.reports:,.0f} reports over "
@@ -126,12 +126,6 @@ def choice(
 
 def _seconds(seconds: float) -> str:
     return f"{seconds:,.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
-
-
-def session_there() -> bool:
-    """Whether this process has a session of Spark, which is not imported to find out."""
-    pyspark = sys.modules.get("pyspark.sql")
-    return pyspark is not None and pyspark.SparkSession.getActiveSession() is not None
 
 
 def work_of(stream: Path, query: ContinuousQuery, semantics: Semantics, advanced_to: int | None = None) -> Work:

@@ -13,9 +13,9 @@ from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
+from pyspark import StorageLevel
 
 from streamgauge.formats.stream import elements
 from streamgauge.model.algebra import Select
