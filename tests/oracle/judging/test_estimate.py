@@ -127,5 +127,3 @@ def test_what_spark_refuses_is_the_definitions(table):
     found = choice(table, much.with_static((("<urn:a>", "<urn:q>", "<urn:b>"),) * 500_000), bag, None, warm=True)
     assert found.evaluator == "definition"
     assert found.sentence.startswith("definition, because Spark does not judge EXISTS over a content that is a bag: ")
-
-
