@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from streamgauge.model.phrases import elapsed
-from streamgauge.spark.running import running_context
+from streamgauge.spark.contexts import running_context
 
 EVERY: Final = 10.0
 """Seconds between two lines of a command that does not print to a terminal."""

@@ -30,6 +30,7 @@ from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
 from streamgauge.spark import class_archive
+from streamgauge.spark.contexts import running_context
 from streamgauge.spark.interrupts import guard
 from streamgauge.spark.names import keep_names
 from streamgauge.spark.requirements import (
@@ -42,7 +43,6 @@ from streamgauge.spark.requirements import (
     words,
 )
 from streamgauge.spark.requirements import memory as memory_here
-from streamgauge.spark.running import running_context
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -29,7 +29,7 @@ from streamgauge.query.stamps import uses_timestamp
 from streamgauge.semantics.due import clock_steps
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.spark.running import running_context
+from streamgauge.spark.contexts import running_context
 
 EVALUATORS: Final[tuple[Evaluator, ...]] = ("definition", "spark")
 
