@@ -7,6 +7,7 @@ from threading import Thread
 
 import pytest
 
+from streamgauge.servers.event_sink import SseOptions
 from streamgauge.sources import Delivery, SourceError, schemes
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.contract import parse_address, read_options
@@ -15,7 +16,6 @@ from streamgauge.sources.files import FileOptions, WritingOptions
 from streamgauge.sources.kafka import KafkaSinkOptions, KafkaSourceOptions
 from streamgauge.sources.mqtt import MqttSinkOptions, MqttSourceOptions
 from streamgauge.sources.sse.client import SseSourceOptions
-from streamgauge.sources.sse.server import SseOptions
 
 OPTIONS = [
     *(FileOptions, WritingOptions, MqttSourceOptions, MqttSinkOptions),

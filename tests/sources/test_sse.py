@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from streamgauge.formats.lines import encode_element
 from streamgauge.model.element import StreamElement
-from streamgauge.sources import Delivery, SourceError, open_sink, open_source
+from streamgauge.servers.sinks import open_sink
+from streamgauge.sources import Delivery, SourceError, open_source
 from streamgauge.sources.sse.events import EventParser, ServerEvent, write_event
 
 from .conftest import free_port
@@ -164,21 +165,37 @@ def test_without_a_client_nothing_is_delivered():
 
 
 def test_limits():
-    sink = serve("?clients=1&limit=100&token=secret")
+    sink = serve("?clients=1&limit=100&token=secret-of-sixteen")
     with pytest.raises(SourceError, match="the server answers 401") as refused:
         read(sink, "?token=wrong")
     assert "wrong" not in str(refused.value)
-    source = read(sink, "?token=secret")
-    assert httpx.get(sink.url, headers={"authorization": "Bearer secret"}).status_code == 503
+    source = read(sink, "?token=secret-of-sixteen")
+    assert httpx.get(sink.url, headers={"authorization": "Bearer secret-of-sixteen"}).status_code == 503
     with pytest.raises(SourceError, match="the server answers 503"):
-        read(sink, "?token=secret")
-    assert httpx.post(sink.url).status_code == 405
-    assert httpx.get(sink.url + "/else").status_code == 404
+        read(sink, "?token=secret-of-sixteen")
+    shown = {"authorization": "Bearer secret-of-sixteen"}
+    assert httpx.post(sink.url).status_code == 401
+    assert httpx.post(sink.url, headers=shown).status_code == 405
+    assert httpx.get(sink.url + "/else", headers=shown).status_code == 404
     sink.send(b"x" * 101)
     with pytest.raises(SourceError, match="server-sent events are UTF-8 text"):
         sink.send(b"\xff")
     assert sink.close() == Delivery(0, 1, "101 bytes are more than the limit, 100")
     source.close()
+
+
+def test_a_sink_is_for_this_machine_or_has_a_token():
+    with pytest.raises(SourceError, match=r"0\.0\.0\.0 can be reached by others: give a token"):
+        open_sink("sse+http://0.0.0.0:0/answers")
+    with pytest.raises(SourceError, match="at least 16 characters"):
+        serve("?token=short")
+    sink = serve()
+    assert httpx.get(sink.url, headers={"host": "evil.example"}).status_code == 421
+    assert httpx.get(sink.url, headers={"origin": "http://evil.example"}).status_code == 403
+    shown = {"last-event-id": f"{sink._buffer._run}.{'9' * 5000}"}
+    with httpx.stream("GET", sink.url, headers=shown) as response:
+        assert response.status_code == 200
+    sink.close()
 
 
 def test_a_waiting_source_can_be_closed():

@@ -41,7 +41,8 @@ from streamgauge.model.terms import Term
 from streamgauge.query import detect
 from streamgauge.query.traversal import constant_predicates
 from streamgauge.semantics.profiles import PROFILES
-from streamgauge.sources import Delivery, Sink, open_sink
+from streamgauge.servers.sinks import open_sink
+from streamgauge.sources import Delivery, Sink
 from streamgauge.watching import Options, Watch, WatchError, watch
 from streamgauge.watching.watches import LOOKED_AT, End
 from streamgauge.workloads.parameters import duration

@@ -5,11 +5,12 @@ Every module here with ``SCHEMES`` adds its transports: ``open_source(address, r
 ``streamgauge.sources``.
 """
 
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 
 from streamgauge.formats.streams import FormatError, Reading
 from streamgauge.model.announced import entry_points
@@ -42,10 +43,15 @@ def check_place(url: str) -> None:
         raise SourceError(f"{address.text}: names no machine: write {address.scheme}://HOST")
 
 
-def open_sink(url: str) -> Sink:
-    """The sink of a URL, which is as for sources; SourceError."""
+def open_sink(url: str, listening: Mapping[str, Callable[[Address], Sink]] = MappingProxyType({})) -> Sink:
+    """The sink of a URL, which is as for sources; SourceError.
+
+    ``listening`` opens sinks of schemes that are servers (``streamgauge.servers.sinks``).
+    """
     address = parse_address(url)
-    sink: Sink = _transport(address, "open_sink").open_sink(address)
+    if address.scheme in listening:
+        return listening[address.scheme](address)
+    sink: Sink = _transport(address, "open_sink", listening).open_sink(address)
     return sink
 
 
@@ -58,9 +64,11 @@ def schemes() -> dict[str, ModuleType]:
     return dict(sorted(found.items()))
 
 
-def _transport(address: Address, ability: str) -> ModuleType:
+def _transport(address: Address, ability: str, others: Iterable[str] = ()) -> ModuleType:
     able = [scheme for scheme, module in schemes().items() if hasattr(module, ability)]
     if address.scheme not in able:
         what = "comes from" if ability == "open_source" else "goes to"
-        raise SourceError(f"{address.text}: no stream {what} {address.scheme!r}: {offered(address.scheme, able)}")
+        raise SourceError(
+            f"{address.text}: no stream {what} {address.scheme!r}: {offered(address.scheme, sorted([*able, *others]))}"
+        )
     return schemes()[address.scheme]

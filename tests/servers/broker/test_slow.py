@@ -13,7 +13,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from streamgauge.servers.broker.http import application
-from streamgauge.servers.http.server import HEAD_PATIENCE_S, PatientHttpProtocol
+from streamgauge.servers.http.connections import HEAD_PATIENCE_S, PatientHttpProtocol
 from tests.servers.broker.process import Process, until
 from tests.servers.broker.world import broker, select
 

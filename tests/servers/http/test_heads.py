@@ -5,7 +5,8 @@ import socket
 
 import pytest
 
-from streamgauge.servers.http.server import SINGLE, Serving, head_fault
+from streamgauge.servers.http.heads import SINGLE, head_fault
+from streamgauge.servers.http.server import Serving
 from tests.servers.broker.served import serving
 from tests.servers.broker.world import broker
 

@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from uvicorn.server import ServerState
 
-from streamgauge.servers.http import server
-from streamgauge.servers.http.server import HEAD, KnownHeads, PatientHttpProtocol
+from streamgauge.servers.http import connections
+from streamgauge.servers.http.connections import PatientHttpProtocol
+from streamgauge.servers.http.heads import HEAD, KnownHeads
 
 FIRST = b"GET /p HTTP/1.1\r\nHost: a\r\n\r\n"
 OTHER = b"GET /q?x=%20 HTTP/1.1\r\nHost: a\r\nAccept: b/c\r\nContent-Length: 0\r\n\r\n"
@@ -128,23 +129,23 @@ async def answered(chunks: Sequence[bytes]) -> tuple[bytes, bool, int]:
 @example([OTHER, FIRST[:9], FIRST[9:], OTHER, FIRST + FIRST, FIRST])
 def test_answers_are_those_of_the_parser(monkeypatch: pytest.MonkeyPatch, chunks: list[bytes]) -> None:
     """Bodies that look like a known head included, heads in pieces, several at once."""
-    monkeypatch.setattr(server, "HEADS", KnownHeads(most=1, longest=0))
+    monkeypatch.setattr(connections, "HEADS", KnownHeads(most=1, longest=0))
     parsed = asyncio.run(answered(chunks))
-    monkeypatch.setattr(server, "HEADS", KnownHeads())
+    monkeypatch.setattr(connections, "HEADS", KnownHeads())
     asyncio.run(answered([FIRST, OTHER]))
     assert asyncio.run(answered(chunks))[:2] == parsed[:2]
 
 
 @pytest.mark.parametrize("chunk", CHUNKS[-5:])
 def test_a_target_with_other_bytes_is_left_to_the_parser(monkeypatch: pytest.MonkeyPatch, chunk: bytes) -> None:
-    monkeypatch.setattr(server, "HEADS", KnownHeads())
+    monkeypatch.setattr(connections, "HEADS", KnownHeads())
     written, closing, begun = asyncio.run(answered([FIRST, chunk]))
     assert begun == 2
     assert asyncio.run(answered([chunk]))[:2] == (written.replace(asyncio.run(answered([FIRST]))[0], b""), closing)
 
 
 def test_a_known_head_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "HEADS", KnownHeads())
+    monkeypatch.setattr(connections, "HEADS", KnownHeads())
     written, _, begun = asyncio.run(answered([FIRST, OTHER, *[OTHER.replace(b"/q", b"/%d" % n) for n in range(20)]]))
     assert begun == 2
     assert written.count(b"[http /") == 22

@@ -6,7 +6,7 @@ import time
 import httpx
 import pytest
 
-from streamgauge.sources import open_sink
+from streamgauge.servers.sinks import open_sink
 from tests.servers.queries.asks import IN, select
 from tests.workbench.serving import opened
 

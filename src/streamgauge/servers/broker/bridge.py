@@ -32,7 +32,8 @@ from streamgauge.servers.broker.client import (
     Told,
     log,
 )
-from streamgauge.sources import Sink, Source, SourceError, open_sink, open_source
+from streamgauge.servers.sinks import open_sink
+from streamgauge.sources import Sink, Source, SourceError, open_source
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.contract import Address, Settling, parse_address
 from streamgauge.sources.mqtt import overlaps

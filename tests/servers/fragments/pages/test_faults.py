@@ -15,8 +15,7 @@ from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import FragmentsApp, application
 from streamgauge.servers.fragments.store.indexed import MemoryStore
 from streamgauge.servers.fragments.writes.http import WritesHandler
-from streamgauge.servers.http import limits
-from streamgauge.servers.http import server as http_server
+from streamgauge.servers.http import connections, limits, untaken
 from streamgauge.servers.http.headers import of_host
 from tests.servers.fragments.pages.sockets import PLAIN, ask, connect, listening, process, rest, serving, tokens
 
@@ -43,7 +42,7 @@ def test_a_request_byte_by_byte() -> None:
 
 
 def test_half_open_connections_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "HEAD_PATIENCE_S", 1.5)
+    monkeypatch.setattr(connections, "HEAD_PATIENCE_S", 1.5)
     with listening(served()) as port, ExitStack() as stack:
         silent = [stack.enter_context(connect(port)) for _ in range(60)]
         begun = [stack.enter_context(connect(port)) for _ in range(60)]
@@ -81,7 +80,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
 
 def test_who_goes_on_with_a_refused_body_is_left_after_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "PATIENCE_S", 0.1)
-    monkeypatch.setattr(http_server, "LINGER_S", 0.3)
+    monkeypatch.setattr(connections, "LINGER_S", 0.3)
     with serving(served()) as (server, port), connect(port) as connection:
         connection.sendall(POST + b"Content-Length: 100000\r\n\r\n<urn:s>")
         said, pause = b"", threading.Event()
@@ -100,7 +99,7 @@ def test_who_goes_on_with_a_refused_body_is_left_after_the_answer(monkeypatch: p
 
 def test_a_refused_body_that_ends_leaves_the_connection_to_the_next_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "PATIENCE_S", 0.1)
-    monkeypatch.setattr(http_server, "LINGER_S", 0.5)
+    monkeypatch.setattr(connections, "LINGER_S", 0.5)
     with listening(served()) as port, connect(port) as connection:
         connection.sendall(POST + b"Content-Length: 10\r\n\r\n<urn:s>")
         connection.settimeout(300)
@@ -128,7 +127,7 @@ def test_a_body_without_an_end_is_refused(length: bytes) -> None:
 
 def test_clients_that_take_nothing_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of 1.3 MB that are asked for and not read hold up nobody else, and go."""
-    monkeypatch.setattr(http_server, "TAKE_S", 0.3)
+    monkeypatch.setattr(untaken, "TAKE_S", 0.3)
     with serving(served(10_000, 10_000)) as (server, port), ExitStack() as stack:
         for _ in range(10):
             lazy = stack.enter_context(connect(port))
@@ -144,7 +143,7 @@ def test_clients_that_take_nothing_are_left(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_slow_client_that_takes_what_it_can_is_not_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "TAKE_S", 0.2)
+    monkeypatch.setattr(untaken, "TAKE_S", 0.2)
     with listening(served(10_000, 10_000)) as port, connect(port) as slow:
         slow.sendall(PLAIN.replace(b"predicate=urn:p", b"").replace(b"close", b"keep-alive") * 6 + PLAIN)
         taken, pause = 0, threading.Event()
@@ -164,7 +163,7 @@ BROKEN = st.one_of(
 
 
 def test_broken_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "HEAD_PATIENCE_S", 0.05)
+    monkeypatch.setattr(connections, "HEAD_PATIENCE_S", 0.05)
     with listening(served()) as port:
 
         @settings(max_examples=150, deadline=None, database=None)
@@ -174,7 +173,7 @@ def test_broken_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
             assert said == b"" or (said.startswith(b"HTTP/1.1 ") and not said.startswith(b"HTTP/1.1 5"))
 
         send()
-        monkeypatch.setattr(http_server, "HEAD_PATIENCE_S", 30)
+        monkeypatch.setattr(connections, "HEAD_PATIENCE_S", 30)
         assert ask(port).startswith(b"HTTP/1.1 200")
 
 

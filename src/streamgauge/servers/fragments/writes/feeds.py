@@ -21,7 +21,7 @@ from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.store import DamagedStoreError, FullError
 from streamgauge.servers.fragments.writes import FactDraft
 from streamgauge.servers.fragments.writes.queue import sweep_beside
-from streamgauge.servers.http.server import PromptAnswer
+from streamgauge.servers.http.heads import PromptAnswer
 from streamgauge.sources import Source, SourceError
 
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]

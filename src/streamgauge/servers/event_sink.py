@@ -1,7 +1,6 @@
 """A small server of server-sent events in a thread of its own, and the last events, which it keeps for clients."""
 
 import asyncio
-import hmac
 import socket
 from collections import deque
 from dataclasses import dataclass
@@ -9,15 +8,17 @@ from itertools import islice
 from random import Random
 from threading import Condition, Event, Lock, Thread
 
-import uvicorn
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from streamgauge.model.mistake import obstacle
-from streamgauge.sources.contract import Address, Delivery, SourceError
+from streamgauge.servers.http.access import Guard, TokenError, check_tokens
+from streamgauge.servers.http.replies import problem
+from streamgauge.servers.http.server import PortError, Serving, listening
+from streamgauge.sources.contract import Address, Delivery, SourceError, read_options
 from streamgauge.sources.sse.events import END, MISSED, write_event
 
 _BATCH = 64 * 1024
@@ -26,7 +27,7 @@ _BATCH = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class SseOptions:
-    """``buffer`` events and ``memory`` bytes are kept, ``clients`` served at once; ``token`` is asked of each.
+    """``buffer`` events and ``memory`` bytes are kept, ``clients`` served at once; each needs the ``token``.
 
     ``wait`` (ms): for clients that are behind, before events are given up; a client that takes nothing for ``stall``
     ms is let go.
@@ -86,7 +87,7 @@ class EventBuffer:
             if last is None:
                 return end
             run, _, number = last.rpartition(".")
-            return min(int(number), end) if run == self._run and number.isdecimal() else self._first - 1
+            return min(int(number[:18]), end) if run == self._run and number.isdecimal() else self._first - 1
 
     def after(self, place: int) -> tuple[int, bytes, int]:
         """(how many events behind a place are no longer there, the text of the next ones, the place behind them)."""
@@ -163,6 +164,13 @@ _SPARE = 20
 _HEAD = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
 
 
+def open_event_sink(address: Address) -> "SseSink":
+    """Serve events at an address; SourceError when the port is taken, or others could read them without a token."""
+    if address.scheme != "sse+http":
+        raise SourceError(f"{address.text}: events are served over http only: put a proxy with TLS before it")
+    return SseSink(address, read_options(SseOptions, address), Random())
+
+
 class SseSink:
     """Serves each message as an event to every client; ``url`` says where."""
 
@@ -172,22 +180,27 @@ class SseSink:
         self._feed = EventResponses(self._buffer, options)
         self._lock = Lock()
         self._result: Delivery | None = None
-        listening = _listen(address)
+        tokens = () if options.token is None else (options.token,)
+        try:
+            check_tokens(address.host, tokens)
+            sockets = listening(address.host, 80 if address.port is None else address.port)
+        except TokenError as error:
+            raise SourceError(f"{address.text}: {error}") from error
+        except PortError as error:
+            raise SourceError(f"{address.text}: cannot listen there: {obstacle(error.__cause__ or error)}") from error
         path = address.path or "/"
-        self.url = f"http://{address.host}:{listening.getsockname()[1]}{path}"
-        app = Starlette(routes=[Route(path, self._feed, methods=["GET"])])
-        config = uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            ws="none",
-            limit_concurrency=options.clients + _SPARE,
-            timeout_graceful_shutdown=_GRACE,
+        host = f"[{address.host}]" if ":" in address.host else address.host
+        self.url = f"http://{host}:{sockets[0].getsockname()[1]}{path}"
+        app = Starlette(
+            routes=[Route(path, self._feed, methods=["GET"])],
+            middleware=[Middleware(Guard, tokens=tokens)],
         )
-        self._server = uvicorn.Server(config)
+        settings = {"lifespan": "off", "ws": "none", "log_config": None, "timeout_graceful_shutdown": _GRACE}
+        self._server = Serving(
+            app, address.host, 0, lambda: None, connections=options.clients + _SPARE, settings=settings
+        )
         self._running = Event()
-        self._thread = Thread(target=asyncio.run, args=(self._serve(listening),), name="sse", daemon=True)
+        self._thread = Thread(target=asyncio.run, args=(self._serve(sockets),), name="sse", daemon=True)
         self._thread.start()
         self._running.wait()
 
@@ -212,10 +225,10 @@ class SseSink:
                 self._thread.join()
             return self._result
 
-    async def _serve(self, listening: socket.socket) -> None:
+    async def _serve(self, sockets: list[socket.socket]) -> None:
         self._loop = asyncio.get_running_loop()
         self._running.set()
-        await self._server.serve(sockets=[listening])
+        await self._server.serve(sockets=sockets)
 
 
 class EventResponses:
@@ -233,9 +246,8 @@ class EventResponses:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One client, from its request to its end."""
-        refusal = self._refusal(Request(scope))
-        if refusal is not None:
-            await refusal(scope, receive, send)
+        if not self._buffer.enter():
+            await problem(503, "too many clients: come again later", {"Retry-After": "5"})(scope, receive, send)
             return
         bell = asyncio.Event()
         self._bells.add(bell)
@@ -279,30 +291,8 @@ class EventResponses:
         message = {"type": "http.response.body", "body": text, "more_body": True}
         await asyncio.wait_for(send(message), self._options.stall / 1000)
 
-    def _refusal(self, request: Request) -> Response | None:
-        """Why a client is not served, none when it is."""
-        token, shown = self._options.token, request.headers.get("authorization", "")
-        if token is not None and not hmac.compare_digest(shown.encode(), f"Bearer {token}".encode()):
-            return PlainTextResponse("a bearer token is needed\n", 401, {"www-authenticate": "Bearer"})
-        if not self._buffer.enter():
-            return PlainTextResponse("there are too many clients: come again later\n", 503, {"retry-after": "5"})
-        return None
-
 
 async def _until_gone(receive: Receive, bell: asyncio.Event) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     bell.set()
-
-
-def _listen(address: Address) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((address.host, 80 if address.port is None else address.port))
-        listening.listen()
-    except OSError as error:
-        listening.close()
-        raise SourceError(f"{address.text}: cannot listen there: {obstacle(error)}") from error
-    return listening

@@ -1,0 +1,328 @@
+"""Connections of clients: patient, bounded in bytes and time, and left when they bring or take nothing."""
+
+import asyncio
+import socket
+from collections.abc import Callable, Mapping
+from enum import IntEnum, auto
+from functools import partial
+from typing import Any, Final
+
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from streamgauge.servers.http.fanout import CONNECTION, PUSH
+from streamgauge.servers.http.heads import (
+    HEAD,
+    HEADS,
+    PLAIN_TARGET,
+    BadHead,
+    HeadBytes,
+    LongHeadError,
+    PromptAnswer,
+    head_fault,
+)
+from streamgauge.servers.http.untaken import UntakenWatch
+
+HEAD_PATIENCE_S: Final = 30.0
+"""How long a request's head may take to arrive, and how long a connection may stay without one."""
+
+LINGER_S: Final = 5.0
+"""How long what is left of a request that was answered already is taken, so that its client comes to read why."""
+
+_LONG_WAY: Final = frozenset((b"transfer-encoding", b"expect", b"upgrade"))
+"""Fields of requests that are not answered at once."""
+
+_EARLY_S: Final = 0.01
+"""How much earlier than due a timer may come."""
+
+_REPLY: Final = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%s"
+
+
+class ConnectionPhase(IntEnum):
+    """The parts of a connection that may last too long."""
+
+    HEAD = auto()
+    """A request's head is to come."""
+    LINGERING = auto()
+    """The rest of an answered request is to come."""
+
+
+class PatientHttpProtocol(HttpToolsProtocol):
+    """HTTP/1.1 with an end to patience; a body has limits of its own.
+
+    An application with a ``prompt`` (a ``PromptAnswer``) has the first request of what arrives at once answered by it,
+    without a task, where nothing is under way on the connection and its client takes what is sent. A head that is
+    another's but for its target is not parsed again.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._timers: dict[ConnectionPhase, asyncio.TimerHandle] = {}
+        self._head_bytes = HeadBytes()
+        self._fault, self._too_long, self._in_head = "", False, False
+        self._prompt: PromptAnswer | None = getattr(self.app, "prompt", None)
+        self._begun = self._prompted = self._over_already = False
+        self._between, self._asked = True, 0
+        self._read_headers: Mapping[bytes, bytes] = {}
+        self._idle_since = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for a request; what a client that is gone does not confirm ends the connection in time."""
+        super().connection_made(transport)
+        self._untaken = UntakenWatch(self.loop, transport)
+        self._make_room()
+        held = transport.get_extra_info("socket")
+        if (
+            held is not None
+            and held.family in (socket.AF_INET, socket.AF_INET6)
+            and hasattr(socket, "TCP_USER_TIMEOUT")
+        ):
+            held.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * HEAD_PATIENCE_S))
+        self._wait()
+
+    @property
+    def idle_since(self) -> float | None:
+        """Since when (s of the loop) the connection brought no whole head; ``None`` while a request is under way."""
+        under_way = self.cycle is not None and not self.cycle.response_complete
+        return None if under_way or self.transport.is_closing() else self._idle_since
+
+    def _make_room(self) -> None:
+        """Where a new connection is one too many, leave the one that has been idle longest."""
+        self._idle_since = self.loop.time()
+        if self.limit_concurrency is None or len(self.connections) < self.limit_concurrency:
+            return
+        others = [each for each in self.connections if isinstance(each, PatientHttpProtocol) and each is not self]
+        idle = [(since, id(each), each) for each in others if (since := each.idle_since) is not None]
+        if idle:
+            _, _, oldest = min(idle)
+            oldest.give_way()
+
+    def give_way(self) -> None:
+        """Leave, for another connection."""
+        self.connections.discard(self)
+        self._refuse(b"503 Service Unavailable", b"too many connections: send the request at once")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        for phase in ConnectionPhase:
+            self._done(phase)
+        self._untaken.stop()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take more of a request; a head that has become too long is refused."""
+        between, self._asked = self._between, 0
+        if between and self._prompt is not None and self._answered_again(data, self._prompt):
+            return
+        idle, self.timeout_keep_alive_task = self.timeout_keep_alive_task, None
+        self._prompted = False
+        self._parse(data)
+        if self._prompted and not self._begun and (self.cycle is None or self.cycle.response_complete):
+            self._rest(idle)
+            if between and self._between and self._asked == 1:
+                HEADS.keep(data, self._read_headers)
+        elif idle is not None:
+            idle.cancel()
+        if self._begun:
+            self._wait()
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        super().on_message_begin()
+        self._head_bytes.begin()
+        self._in_head = True
+        self.scope["extensions"] = {PUSH: {CONNECTION: self}}
+        self._begun, self._between = True, False
+        self._asked += 1
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of the target."""
+        self._count(self._head_bytes.add_target, url)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A field; of trailers nothing is kept, so that they never pass for fields of the head (RFC 9110, 6.5.1)."""
+        self._count(self._head_bytes.add_field, name, value)
+        if self._in_head:
+            super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of a body, which has limits of its own."""
+        self._head_bytes.progress()
+        super().on_body(body)
+
+    def write(self, data: bytes) -> bool:
+        """Write chunks of a response that has begun; false where the client takes no more for now, or is gone."""
+        if self.flow.write_paused or self.transport.is_closing():
+            return False
+        self.transport.write(data)
+        return True
+
+    def on_headers_complete(self) -> None:
+        """The head of a request is complete; a head that could be understood in two ways is refused."""
+        self._begun = self._in_head = False
+        self._head_bytes.progress()
+        self._done(ConnectionPhase.HEAD)
+        self._fault = head_fault(self.parser.get_http_version(), self.url, self.headers)
+        if not self._fault:
+            if self._prompt is None or not self._answered(self._prompt):
+                super().on_headers_complete()
+            return
+        app, self.app = self.app, BadHead(self._fault)
+        try:
+            super().on_headers_complete()
+        finally:
+            self.app = app
+
+    def handle_websocket_upgrade(self) -> None:
+        """Hand the connection on to a WebSocket, but for a head that is refused."""
+        if self._fault:
+            self._refuse(b"400 Bad Request", self._fault.encode("latin-1", "replace").replace(b'"', b"'"))
+        else:
+            super().handle_websocket_upgrade()
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        super()._start_asgi_task(cycle, partial(_while_connected, app))
+
+    def on_message_complete(self) -> None:
+        """The request is complete."""
+        self._between = True
+        self._head_bytes.progress()
+        if self._over_already:
+            self._over_already = False
+            return
+        self._done(ConnectionPhase.LINGERING)
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """The request is answered: a connection whose request came only in part ends soon."""
+        self._idle_since = self.loop.time()
+        if self.cycle.response_complete and self.cycle.more_body:
+            self._limit(ConnectionPhase.LINGERING, LINGER_S, self.transport.abort)
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        """Bytes wait for the client: see that it takes some."""
+        super().pause_writing()
+        self._untaken.start()
+
+    def resume_writing(self) -> None:
+        """The client has taken the bytes that waited."""
+        self._untaken.stop()
+        super().resume_writing()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002
+        """Refuse bytes that are not a request, or the parser was stopped for the length of its head."""
+        if self._too_long:
+            self._refuse(
+                b"431 Request Header Fields Too Large", b"a request has at most %d bytes beside its body" % HEAD
+            )
+        else:
+            self._refuse(b"400 Bad Request", b"this is not a request of HTTP/1.1")
+
+    def _parse(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.parser is not None and not self.transport.is_closing():
+            try:
+                self._count(self._head_bytes.read, len(data))
+            except LongHeadError:
+                self.send_400_response("")
+
+    def _count(self, add: Callable[..., None], *counted: Any) -> None:
+        """Count bytes; a LongHeadError stops the parser, which then has the request refused."""
+        try:
+            add(*counted)
+        except LongHeadError:
+            self._too_long = True
+            raise
+
+    def _answered_again(self, data: bytes, prompt: PromptAnswer) -> bool:
+        """Whether the bytes are a request whose head, but for its target, is known, and it was answered at once."""
+        line = PLAIN_TARGET.match(data)
+        headers = HEADS.headers(data[line.end() :]) if line else None
+        if line is None or headers is None or len(data) > HEAD or not self._free():
+            return False
+        if not self._answer(prompt, line[1], headers):
+            return False
+        if self._timers:
+            self._done(ConnectionPhase.HEAD)
+        self._rest(self.timeout_keep_alive_task)
+        return True
+
+    def _answered(self, prompt: PromptAnswer) -> bool:
+        """Whether the request was answered at once."""
+        parser = self.parser
+        if self._prompted or not self._free():
+            return False
+        if parser.get_method() != b"GET" or parser.get_http_version() != "1.1" or not parser.should_keep_alive():
+            return False
+        headers = dict(self.headers)
+        if headers.get(b"content-length", b"0") != b"0" or not _LONG_WAY.isdisjoint(headers):
+            return False
+        self._prompted = self._over_already = self._answer(prompt, self.url, headers)
+        self._read_headers = headers
+        return self._prompted
+
+    def _free(self) -> bool:
+        """Whether nothing is under way, the client takes what is sent, and no more come than may."""
+        under_way = self.cycle is not None and not self.cycle.response_complete
+        if under_way or self.flow.write_paused or self.transport.is_closing():
+            return False
+        most = self.limit_concurrency
+        return most is None or (len(self.connections) < most and len(self.tasks) < most)
+
+    def _answer(self, prompt: PromptAnswer, target: bytes, headers: Mapping[bytes, bytes]) -> bool:
+        """Whether a request is answered at once; then the answer is sent."""
+        response = prompt(self.scheme or "", target, headers)
+        if response is None:
+            return False
+        self.server_state.total_requests += 1
+        self.transport.write(response)
+        return True
+
+    def _rest(self, idle: asyncio.TimerHandle | None) -> None:
+        """The connection is idle from now on; a timer that runs already looks again when it is over."""
+        self._idle_since = self.loop.time()
+        if idle is None:
+            idle = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+        self.timeout_keep_alive_task = idle
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Leave a connection that has been idle for too long."""
+        left = self._idle_since + self.timeout_keep_alive - self.loop.time()
+        if left > _EARLY_S:
+            self.timeout_keep_alive_task = self.loop.call_later(left, self.timeout_keep_alive_handler)
+        else:
+            super().timeout_keep_alive_handler()
+
+    def _limit(self, phase: ConnectionPhase, seconds: float, call: Callable[[], None]) -> None:
+        self._timers[phase] = self.loop.call_later(seconds, call)
+
+    def _done(self, phase: ConnectionPhase) -> None:
+        if (timer := self._timers.pop(phase, None)) is not None:
+            timer.cancel()
+
+    def _wait(self) -> None:
+        if ConnectionPhase.HEAD not in self._timers:
+            self._limit(ConnectionPhase.HEAD, HEAD_PATIENCE_S, self._over)
+
+    def _over(self) -> None:
+        self._refuse(b"408 Request Timeout", b"no request came within %d s" % HEAD_PATIENCE_S)
+
+    def _refuse(self, status: bytes, why: bytes) -> None:
+        """Answer, unless another response is under way, and leave."""
+        self._done(ConnectionPhase.HEAD)
+        if not self.transport.is_closing():
+            if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+                body = b'{"error": "%s"}' % why
+                self.transport.write(_REPLY % (status, len(body), body))
+            self.transport.close()
+
+
+async def _while_connected(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Run an application; a client that leaves in the midst of its request is not an error of ours."""
+    try:
+        await app(scope, receive, send)
+    except ClientDisconnect:
+        return
