@@ -27,6 +27,7 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Fed, Run, RunHeader, Sample
 from streamgauge.model.semantics import R2S, Borders, Report, Semantics, Tick
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
+from tests.unsealed import unsealed
 
 QUERY = ContinuousQuery(Select(BGP(()), ("x",)), (StreamWindow("http://s", Window(10, 5)),))
 TERMS = st.sampled_from(["<http://a>", '"x"', '"1"^^<http://www.w3.org/2001/XMLSchema#integer>', "_:b", '"\\n"@en'])
@@ -223,7 +224,7 @@ def test_a_table_may_be_a_single_file(tmp_path):
 
 
 def changed(root: Path, **fields: object) -> None:
-    data = json.loads((root / "run.json").read_text())
+    data = unsealed(root / "run.json")
     header = data["header"] | fields
     (root / "run.json").write_text(json.dumps(data | {"header": {k: v for k, v in header.items() if v != "gone"}}))
 
@@ -459,5 +460,5 @@ def cut_windows(root: Path) -> None:
 
 
 def judged(root: Path, **fields: object) -> None:
-    data = json.loads((root / "verdict.json").read_text())
+    data = unsealed(root / "verdict.json")
     (root / "verdict.json").write_text(json.dumps(data | {"verdict": data["verdict"] | fields}))

@@ -28,6 +28,7 @@ from tests.examples import examples
 from tests.fuzz.bounds import outcome
 from tests.notation import STREAM, stream
 from tests.oracle.runs import right_run
+from tests.unsealed import unsealed
 
 TEXT = " | ".join(f"{t}: s{t % 3} p {t}f." for t in range(12))
 TABLES = ("answers", "rows", "fed", "samples", "windows", "stream", "static")
@@ -103,7 +104,7 @@ def lose(path: Path, draw: random.Random, _value: Any) -> None:
 def field(path: Path, draw: random.Random, value: Any) -> None:
     """A JSON field of another value or type, gone, or one too many."""
     file = path / draw.choice(["run.json", "run.json", "verdict.json"])
-    data = json.loads(file.read_text())
+    data = unsealed(file)
     holder = data
     while True:
         inner = [each for each in holder.values() if isinstance(each, dict) and each]

@@ -1,7 +1,7 @@
 """Run folders: ``run.json`` and Parquet tables, written while a run is observed; its verdict (docs/run-folder.md)."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from itertools import accumulate, islice, pairwise
 from pathlib import Path
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from streamgauge.formats import tables
 from streamgauge.formats.fields import FieldError, decode, encode
+from streamgauge.formats.seals import SealError, seal, unseal
 from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.query import ContinuousQuery
@@ -250,12 +251,13 @@ def stream_path(path: str | Path) -> Path:
     raise RunError(f"{' or '.join(map(str, candidates))}: missing: the stream that was fed belongs there")
 
 
-def write_json(file: Path, data: object) -> None:
-    """Write JSON whole or not at all; RunError when it cannot be written."""
+def write_json(file: Path, data: Mapping[str, Any]) -> None:
+    """Write a JSON object with its seal, whole or not at all; RunError when it cannot be written."""
     unfinished = file.with_name(f".{file.name}")
+    text = json.dumps(seal(data), indent=2, ensure_ascii=False) + "\n"
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        unfinished.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        unfinished.write_text(text, encoding="utf-8")
         unfinished.replace(file)
     except OSError as error:
         raise RunError(str(tables.not_written(file, error))) from error
@@ -264,7 +266,7 @@ def write_json(file: Path, data: object) -> None:
 
 
 def read_json(file: Path, form: str, version: int) -> dict[str, Any]:
-    """A JSON object of that format and version; RunError says what else the file is."""
+    """A JSON object of that format and version, its seal checked; RunError says what else the file is."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -278,7 +280,10 @@ def read_json(file: Path, form: str, version: int) -> dict[str, Any]:
         raise RunError(f"{file}: field format: expected {form!r}, so this is another kind of file")
     if data.get("version") != version:
         raise RunError(f"{file}: field version is {data.get('version')!r}: this release reads version {version}")
-    return data
+    try:
+        return unseal(data, file)
+    except SealError as error:
+        raise RunError(str(error)) from error
 
 
 def _clear(root: Path) -> None:

@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from itertools import chain, islice, pairwise
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryDirectory
 from typing import IO, Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from streamgauge.formats import tables
 from streamgauge.formats.batches import TERMS, ColumnTerms, ElementBatch
@@ -179,14 +180,25 @@ def _without_nulls(table: pa.Table) -> pa.Table:
 
 def write(stream: Iterable[StreamElement], path: str | Path | IO[bytes]) -> int:
     """Write elements as one Parquet file, by name or open, and return how many; StreamError as ``to_table`` has it."""
+    if isinstance(path, str | Path):
+        return _write(stream, Path(path))
+    with TemporaryDirectory() as scratch:  # a seal is put into a file that is whole
+        place = Path(scratch) / "stream.parquet"
+        count = _write(stream, place)
+        with place.open("rb") as written:
+            copyfileobj(written, path)
+    return count
+
+
+def _write(stream: Iterable[StreamElement], path: Path) -> int:
     count = 0
     try:
-        with pq.ParquetWriter(path, _WITH_UNTIL, compression="zstd") as writer:
+        with tables.writer(path, _WITH_UNTIL) as parquet:
             for batch in _record_batches(stream):
-                writer.write_batch(batch)
+                parquet.write_batch(batch)
                 count += pc.sum(pc.equal(batch.column("position"), 0)).as_py()
     except OSError as error:
-        raise tables.not_written(Path(str(path)), error) from error
+        raise tables.not_written(path, error) from error
     return count
 
 

@@ -7,6 +7,7 @@ before a crash or a full disk stays readable. Times are as in ``model.run`` and 
 import errno
 import re
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any, get_args
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from streamgauge.formats.seals import SealError, check_parquet, seal_parquet
 from streamgauge.model.answer import Answer, AnswerKind
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.run import Fed, Sample
@@ -222,21 +224,54 @@ def batches(path: Path, schema: pa.Schema, optional: Collection[str] = ()) -> It
     """
     encoded = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     for file in files(path):
-        try:
-            with pq.ParquetFile(file, read_dictionary=_there(file, encoded)) as parquet:
-                for batch in parquet.iter_batches(batch_size=2 * _BATCH if encoded else _BATCH):
-                    yield file, conform(batch, schema, str(file), optional)
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise TableError(f"{file}: not a readable Parquet file: was it cut, or is it of another kind?") from error
+        with opened(file, encoded) as parquet:
+            for batch in parquet.iter_batches(batch_size=2 * _BATCH if encoded else _BATCH):
+                yield file, conform(batch, schema, str(file), optional)
 
 
-def _there(file: Path, names: Sequence[str]) -> list[str]:
-    """The columns that a file has; the others are told of as rows are read."""
+@contextmanager
+def opened(file: Path, dictionaries: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
+    """A Parquet file whose seal and page checksums are right, or that has none; TableError, while it is read too.
+
+    ``dictionaries`` are columns to read as such, where the file has them.
+    """
+    try:
+        check_parquet(file)
+        columns = _columns(file, dictionaries)
+        with pq.ParquetFile(file, read_dictionary=columns, page_checksum_verification=True) as parquet:
+            yield parquet
+    except SealError as error:
+        raise TableError(str(error)) from error
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise _unreadable(file) from error
+
+
+def metadata(file: Path) -> pq.FileMetaData:
+    """The footer of a Parquet file, without a look at the seal of its content; TableError."""
+    try:
+        return pq.read_metadata(file)
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(file) from error
+
+
+def _unreadable(file: Path) -> TableError:
+    return TableError(f"{file}: not a readable Parquet file: was it cut, or is it of another kind?")
+
+
+def _columns(file: Path, names: Sequence[str]) -> list[str]:
+    """Those of the columns that a file has; reading rows refuses it for the others."""
     if not names:
         return []
     with pq.ParquetFile(file) as parquet:
         paths = {parquet.schema.column(place).path for place in range(len(parquet.schema))}
     return [name for name in names if name in paths]
+
+
+def check(path: Path) -> None:
+    """Check the seals of a table that another program is to read; TableError names the damaged file."""
+    for file in files(path):
+        with opened(file):
+            pass
 
 
 def read(path: Path, schema: pa.Schema, optional: Collection[str] = ()) -> pa.Table:
@@ -262,13 +297,32 @@ def write_part(folder: Path, number: int, table: pa.Table) -> Path:
     unfinished = folder / f".{part.name}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table, unfinished, compression="zstd")
+        with writer(unfinished, table.schema) as parquet:
+            parquet.write_table(table)
         unfinished.replace(part)
     except OSError as error:
         raise not_written(part, error) from error
     finally:
         unfinished.unlink(missing_ok=True)
     return part
+
+
+@contextmanager
+def writer(file: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
+    """Write a Parquet file with checksums of its pages, sealed at the end; OSError when the disk is full."""
+    with pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as parquet:
+        yield parquet
+    seal_parquet(file)
+
+
+def seal_folder(folder: Path) -> None:
+    """Seal the files of a table that Spark wrote, whose own checksums do not fit them any more; TableError."""
+    for file in files(folder):
+        try:
+            seal_parquet(file)
+            file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+        except OSError as error:
+            raise not_written(file, error) from error
 
 
 def not_written(file: Path, error: OSError) -> TableError:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from streamgauge.formats.files import made_folder
+from streamgauge.formats.tables import seal_folder, writer
 from streamgauge.model.terms import XSD, Triple
 from streamgauge.workloads import Workload
 from streamgauge.workloads.draws import Ints
@@ -274,12 +274,14 @@ class Maker:
         if not isinstance(found, TablePlan):
             self.tell("making the stream on Spark", 0.0)
             found.write.mode("error").parquet(str(folder.absolute()))
+            if folder.is_dir():  # elsewhere the file system has checksums of its own
+                seal_folder(folder)
             return
         made_folder(folder)
         rows = 0
-        with pq.ParquetWriter(folder / "part-0.parquet", found.schema, compression="zstd") as writer:
+        with writer(folder / "part-0.parquet", found.schema) as parquet:
             for batch in found.batches():
-                writer.write_batch(batch)
+                parquet.write_batch(batch)
                 rows += batch.num_rows
                 self.tell(f"{rows:,} of about {found.rows:,} triples", min(1.0, rows / max(1, found.rows)))
 

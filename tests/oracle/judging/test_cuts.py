@@ -17,6 +17,7 @@ from streamgauge.semantics.profiles import RSPQL
 from streamgauge.semantics.refusal import RefusedError
 from tests.notation import stream, term
 from tests.oracle.runs import right_run
+from tests.unsealed import unsealed
 
 TIED = "0: a p 1. b p 1. c p 2. | 6: a p 1. c p 2."
 LEAST = "SELECT ?x { ?x <urn:p> ?v } ORDER BY ?v LIMIT 1"
@@ -94,7 +95,7 @@ def test_a_verdict_written_before_has_no_columns_of_another_datatype(tmp_path):
     run = right_run(RSPQL, text="0: a p 1.", sparql=AVERAGE, advance=5)
     write_verdict(tmp_path, judged(run, "0: a p 1."))
     file = tmp_path / "verdict.json"
-    data = json.loads(file.read_text())
+    data = unsealed(file)
     del data["verdict"]["retyped"]
     file.write_text(json.dumps(data))
     assert read_verdict(tmp_path).retyped == ()

@@ -13,6 +13,7 @@ from streamgauge.model.run import Run
 from streamgauge.model.verdict import Verdict
 from streamgauge.workbench.application import application
 from streamgauge.workbench.rooms import Bench
+from tests.unsealed import unsealed
 
 HTML = {"accept": "text/html"}
 
@@ -44,7 +45,7 @@ def keep(folder: Path, judged: tuple[Run, Verdict], verdict: bool = True) -> Pat
 
 def change(file: Path, **header: object) -> None:
     """Other fields of a run's header."""
-    data = json.loads(file.read_text())
+    data = unsealed(file)
     data["header"].update(header)
     file.write_text(json.dumps(data))
 

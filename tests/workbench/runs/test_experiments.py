@@ -12,6 +12,7 @@ from streamgauge.suites.experiments.plan import plan_query, plan_runs
 from streamgauge.workbench.rooms.runs.experiment_page import Experiments, experiment_text
 from streamgauge.workbench.rooms.runs.run_list import RunLines
 from tests.report import build
+from tests.unsealed import unseal
 from tests.workbench.runs.folders import EXPERIMENT, bench, keep
 
 SCRIPT = "<script>alert(1)</script>"
@@ -108,9 +109,7 @@ def test_a_run_without_its_stream_or_with_one_elsewhere_is_not_judged(tmp_path):
     with bench(tmp_path / "home") as client:
         assert "the stream that was fed belongs there" in client.post("/runs/run/run", do="start").text
         (tmp_path / "stream").mkdir()
-        (run / "run.json").write_text(
-            (run / "run.json").read_text().replace('"stream": null', '"stream": "../../stream"')
-        )
+        (run / "run.json").write_text(unseal(run / "run.json").replace('"stream": null', '"stream": "../../stream"'))
         assert "lies outside of the folder" in client.post("/runs/run/run", do="start").text
 
 

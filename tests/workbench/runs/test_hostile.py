@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.report import build
+from tests.unsealed import unseal, unsealed
 from tests.workbench.runs.folders import bench, change, keep
 
 SCRIPT = '<script>alert(1)</script><img src=x onerror="alert(2)">'
@@ -33,7 +34,7 @@ def wrong_types(run: Path) -> None:
 
 
 def no_judgement(run: Path) -> None:
-    data = json.loads((run / "verdict.json").read_text())
+    data = unsealed(run / "verdict.json")
     data["verdict"] = {"judgement": SCRIPT, "precision": 1e400, "recall": "all"}
     (run / "verdict.json").write_text(json.dumps(data))
 
@@ -80,7 +81,7 @@ def pipe(run: Path) -> None:
 
 
 def surrogate(run: Path) -> None:
-    (run / "run.json").write_text((run / "run.json").read_text().replace('"live"', r'"\ud800"'))
+    (run / "run.json").write_text(unseal(run / "run.json").replace('"live"', r'"\ud800"'))
 
 
 def no_query(run: Path) -> None:
@@ -93,9 +94,7 @@ def far_times(run: Path) -> None:
 
 
 def long_number(run: Path) -> None:
-    (run / "run.json").write_text(
-        (run / "run.json").read_text().replace('"repetition": 1', f'"repetition": {"9" * 5000}')
-    )
+    (run / "run.json").write_text(unseal(run / "run.json").replace('"repetition": 1', f'"repetition": {"9" * 5000}'))
 
 
 DAMAGES = [
@@ -171,7 +170,7 @@ def test_places_elsewhere_are_refused(tmp_path, place):
 
 def test_a_half_written_run_says_so(tmp_path):
     run = keep(tmp_path / "half", build.right(), verdict=False)
-    data = json.loads((run / "run.json").read_text())
+    data = unsealed(run / "run.json")
     (run / "run.json").write_text(json.dumps(data | {"finished": False}))
     with bench(tmp_path) as client:
         assert "the recording was not finished" in client.get("/runs/").text

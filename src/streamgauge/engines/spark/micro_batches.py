@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.errors import StreamingQueryException
 
@@ -19,7 +18,7 @@ from streamgauge.engines import Emit
 from streamgauge.engines.spark.evaluation import Evaluation, ReportRows
 from streamgauge.engines.spark.panes import BatchArrivals, PaneRows, Panes, files_of, late, streaming, surely_in_time
 from streamgauge.engines.spark.state import Closes, State, StateLog, forget
-from streamgauge.formats.stream import to_table
+from streamgauge.formats.stream import write
 from streamgauge.incremental.drivers.relation_to_stream import answer_kind
 from streamgauge.incremental.drivers.window import Admission, disorder
 from streamgauge.model import algebra as al
@@ -315,7 +314,7 @@ class MicroBatches:
         assert self._closes is not None
         if self._waiting:
             unfinished, file = self._landing / f".{self._files:06}", self._landing / f"{self._files:06}.parquet"
-            pq.write_table(to_table(self._waiting), unfinished)
+            write(self._waiting, unfinished)
             unfinished.rename(file)
             self._plans = INTERPRETED if self._rows <= FEW_ROWS else COMPILED
             self._waiting, self._rows, self._files = [], 0, self._files + 1

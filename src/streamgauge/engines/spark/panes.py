@@ -17,12 +17,12 @@ from urllib.parse import unquote, urlparse
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from streamgauge.engines.spark.state import Closes, Pane, State
 from streamgauge.formats.stream import SCHEMA, UNTIL, StreamError
+from streamgauge.formats.tables import check, opened, seal_folder, writer
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import Term
 from streamgauge.semantics.refusal import OutOfOrderError
@@ -101,10 +101,10 @@ def arrived(files: Sequence[str], streams: frozenset[str], predicates: Sequence[
 
 
 def _came(file: str, streams: frozenset[str], predicates: Sequence[Term]) -> _Came:
-    with pq.ParquetFile(file, read_dictionary=["stream", "predicate"]) as opened:
-        names = opened.schema_arrow.names
+    with opened(Path(file), ["stream", "predicate"]) as parquet:
+        names = parquet.schema_arrow.names
         _check(file, names)
-        table = opened.read([*_NARROW, "predicate"] if predicates else list(_NARROW))
+        table = parquet.read([*_NARROW, "predicate"] if predicates else list(_NARROW))
     found = {name for chunk in table.column("stream").chunks for name in chunk.dictionary.to_pylist()}
     own = table if found <= streams else _own(table, streams)
     sequence, time = (own.column(name).to_numpy() for name in ("sequence", "time"))
@@ -141,8 +141,8 @@ _TERMS = pa.schema([(name, pa.string()) for name in ("stream", "subject", "predi
 def triples(files: Sequence[str], streams: frozenset[str]) -> Iterator[pa.Table]:
     """The triples (columns stream, subject, predicate, object) of some streams in these files, a part at a time."""
     for file in files:
-        with pq.ParquetFile(file) as opened:
-            for part in opened.iter_batches(_PART_ROWS, columns=_TERMS.names):
+        with opened(Path(file)) as parquet:
+            for part in parquet.iter_batches(_PART_ROWS, columns=_TERMS.names):
                 yield _own(pa.table(part).select(_TERMS.names).cast(_TERMS), streams)  # writers differ in their types
 
 
@@ -251,7 +251,8 @@ class ShownFrame:
         for number, file in enumerate(held.files):
             (inside / f"{number:06}.parquet").symlink_to(Path(file).absolute())
         if not held.files:
-            pq.write_table(SCHEMA.empty_table(), inside / "none.parquet")
+            with writer(inside / "none.parquet", SCHEMA):
+                pass
 
     def _frame(self, ends: bool, stream: str | None) -> DataFrame:
         columns = {name: fn.col(name) - fn.col("base") for name in ("time", "until")}
@@ -292,10 +293,13 @@ class Panes:
     spark: SparkSession
     folder: Path
     query: ContinuousQuery
+    checked: set[str] = field(default_factory=set)
+    """The files whose seals were checked: Spark reads them without."""
 
     def measure(self, files: Sequence[str]) -> BatchArrivals | None:
         """The arrivals in these files; ``None`` for none. StreamError names a file that is no stream table."""
         streams = frozenset(each.stream for each in self.query.windows)
+        self.checked.update(files)  # reading them does
         return arrived(files, streams, self.counts.predicates if self.counts else ())
 
     def pane(self, batch: int, came: BatchArrivals, late: Sequence[int]) -> Pane:
@@ -307,6 +311,9 @@ class Panes:
         """The rows that may be between two times (ms, both included)."""
         found = [pane for pane in panes if pane.first <= last and pane.last >= first]
         files = tuple(file for pane in found for file in pane.files)
+        for file in {*files} - self.checked:
+            check(Path(file))
+            self.checked.add(file)
         none = (0,) * len(self.counts.predicates) if self.counts else ()
         counted = map(sum, zip(none, *(pane.counted for pane in found), strict=True))
         streams = {pane.stream for pane in found}
@@ -333,6 +340,7 @@ class Panes:
         read.join(fn.broadcast(dropped), "sequence", "left_anti").write.mode("overwrite").parquet(
             str(target.absolute())
         )
+        seal_folder(target)
         return tuple(sorted(map(str, target.glob("*.parquet"))))
 
 

@@ -19,7 +19,6 @@ from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming import StreamingQuery
@@ -117,7 +116,8 @@ class Landing:
         found = sorted(self.folder.glob("*.parquet"))
         if not found:
             return 0, 0
-        last = pq.read_table(found[-1], columns=["sequence"]).column(0)
+        with tables.opened(found[-1]) as parquet:
+            last = parquet.read(["sequence"]).column(0)
         return len(found), last[-1].as_py() + 1
 
     def _land(self, number: int) -> int:

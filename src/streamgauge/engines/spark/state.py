@@ -4,15 +4,14 @@ A batch that is done again after a crash starts from the record of the batch bef
 ``Closes`` gives the reports that are due when event time has come to an instant, and the contents of their windows.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from heapq import merge
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from streamgauge.formats.tables import not_written
+from streamgauge.formats.run import read_json, write_json
 from streamgauge.incremental.drivers.frames import (
     LandmarkLooks,
     Ticking,
@@ -189,6 +188,9 @@ class State:
     panes: tuple[Pane, ...] = ()
 
 
+_FORMAT: Final = "streamgauge batch"
+
+
 @dataclass(frozen=True)
 class StateLog:
     """The records of a checkpoint folder."""
@@ -199,7 +201,7 @@ class StateLog:
         """The state when batch ``batch`` began: after the batch before it, and its drain if there was one."""
         for name in (f"{batch - 1:06}-drained.json", f"{batch - 1:06}.json"):
             if (file := self.folder / name).exists():
-                return _state(json.loads(file.read_text(encoding="utf-8")))
+                return _state(read_json(file, _FORMAT, 1)["state"])
         if batch > 0:
             raise FileNotFoundError(
                 2, "the record of the batch before is missing: the checkpoint is damaged", str(file)
@@ -212,15 +214,9 @@ class StateLog:
         return self.before(max(numbers) + 1) if numbers else State()
 
     def commit(self, state: State, name: str = "") -> None:
-        """Keep the state after a batch; TableError when the disk is full."""
+        """Keep the state after a batch; RunError when the disk is full."""
         file = self.folder / f"{state.batch:06}{name}.json"
-        unfinished = file.with_name(f".{file.name}")
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            unfinished.write_text(json.dumps(asdict(state)), encoding="utf-8")
-            unfinished.replace(file)
-        except OSError as error:
-            raise not_written(file, error) from error
+        write_json(file, {"format": _FORMAT, "version": 1, "state": asdict(state)})
         for old in (f"{state.batch - KEPT:06}.json", f"{state.batch - KEPT:06}-drained.json"):
             (self.folder / old).unlink(missing_ok=True)
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from streamgauge.engines.spark.panes import ROWS
 from streamgauge.formats.stream import to_table
+from streamgauge.formats.tables import writer
 from streamgauge.sources.kafka import KafkaLog, Logged
 
 _PLACES = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("item", pa.int32()), ("arrived", pa.int64())])
@@ -121,7 +121,8 @@ def keep(rows: DataFrame, file: Path, first: int) -> bool:
         return False
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_name(f".{file.stem}")
-    pq.write_table(table, unfinished)
+    with writer(unfinished, table.schema) as parquet:
+        parquet.write_table(table)
     with unfinished.open("rb") as written:
         os.fsync(written.fileno())
     unfinished.rename(file)

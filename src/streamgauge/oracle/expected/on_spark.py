@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from streamgauge.formats.stream import elements
+from streamgauge.formats.tables import check
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.semantics import R2S, Counting, Report, Semantics
@@ -87,7 +88,8 @@ def _table(session: SparkSession, stream: Path | DataFrame) -> DataFrame:
 
 
 def table_at(session: SparkSession, stream: Path) -> DataFrame:
-    """A stream table on disk: a file, or a folder of files."""
+    """A stream table on disk: a file, or a folder of files; TableError for a damaged one."""
+    check(stream)
     return session.read.parquet(location(stream))
 
 

@@ -15,10 +15,9 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from streamgauge.formats.stream import SCHEMA, StreamError, files
-from streamgauge.formats.tables import conform
+from streamgauge.formats.tables import conform, opened
 from streamgauge.model.query import ContinuousQuery, Window
 from streamgauge.model.semantics import Counting, Origin, Report, Scope, Semantics, Tick
 from streamgauge.model.verdict import Evaluator
@@ -199,8 +198,8 @@ def column(stream: Path, name: str) -> pa.ChunkedArray:
     chunks = []
     for file in files(stream):
         try:
-            with pq.ParquetFile(file) as parquet:
+            with opened(file) as parquet:
                 chunks += parquet.read(columns=[name]).to_batches()
-        except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError) as error:
+        except KeyError as error:
             raise StreamError(f"{file}: not a readable stream table: was it cut, or is it of another kind?") from error
     return pa.Table.from_batches([conform(chunk, schema, str(stream)) for chunk in chunks], schema=schema)[name]

@@ -12,6 +12,7 @@ from typing import Any, Final
 from streamgauge.formats import tables
 from streamgauge.formats.fields import FieldError, decode, encode
 from streamgauge.formats.run import FORMAT, VERSION, RunError, read_json, read_verdict, write_json
+from streamgauge.formats.seals import SealError, unseal
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.oracle.judging.metrics import percentile
@@ -135,7 +136,10 @@ def _json(path: Path) -> dict[str, Any]:
         raise ComparisonError(f"{path}: cannot be read: {obstacle(error)}") from error
     except (ValueError, RecursionError) as error:
         raise ComparisonError(f"{path}: no JSON: a baseline is written by compare --save") from error
-    return data if isinstance(data, dict) else {}
+    try:
+        return unseal(data, path) if isinstance(data, dict) else {}
+    except SealError as error:
+        raise ComparisonError(str(error)) from error
 
 
 def _capacity(file: Path) -> dict[str, Any] | None:

@@ -1,5 +1,6 @@
 """Runs of scenarios: both sides' CPU while a crowd is served, every answer judged, outcomes kept."""
 
+import json
 import os
 import subprocess
 import time
@@ -13,6 +14,7 @@ import httpx
 import msgspec
 
 from streamgauge import workloads
+from streamgauge.formats.seals import SealError, seal, unseal
 from streamgauge.harness import RunStore, made_once
 from streamgauge.harness.process import ProgramError
 from streamgauge.harness.resources import ResourceSampler
@@ -39,7 +41,7 @@ class ScenarioRunner:
         if (kept := self.store.finished(scenario.name)) is not None:
             return kept
         found = run(scenario, self.data(scenario), self.folder)
-        return self.store.add(scenario.name, lambda place: place.write_bytes(msgspec.json.encode(found))) or found
+        return self.store.add(scenario.name, lambda place: _write(place, found)) or found
 
     def kept(self, scenario: Scenario) -> bool:
         """Whether the outcome is kept."""
@@ -67,8 +69,17 @@ class ScenarioRunner:
         tables.write_static(trains, scenario.seed, {**parameters, "stations": stations}, data.static)
 
 
+def _write(file: Path, found: CrowdOutcome) -> None:
+    file.write_text(json.dumps(seal(msgspec.to_builtins(found))), "utf-8")
+
+
 def _read(file: Path) -> CrowdOutcome | None:
-    return msgspec.json.decode(file.read_bytes(), type=CrowdOutcome) if file.exists() else None
+    if not file.exists():
+        return None
+    try:
+        return msgspec.convert(unseal(json.loads(file.read_text("utf-8")), file), CrowdOutcome)
+    except (json.JSONDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+        raise SealError(file) from error
 
 
 def run(scenario: Scenario, data: CrowdData, folder: Path) -> CrowdOutcome:

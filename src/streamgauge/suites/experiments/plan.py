@@ -11,15 +11,17 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from streamgauge.engines import load as load_engine
 from streamgauge.formats.files import hardlink
 from streamgauge.formats.pipe import StaticFile
+from streamgauge.formats.run import read_json, write_json
 from streamgauge.formats.stream import files
 from streamgauge.formats.streams import Reading
 from streamgauge.formats.streams.format import Note, logged
+from streamgauge.formats.tables import opened
 from streamgauge.harness import PlannedQuery, Trial, made_once
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.phrases import counted, elapsed
@@ -41,6 +43,7 @@ LINE_LIMIT: Final = 1_000_000
 """How many static triples may stand in the task line of a program that does not read them from a file."""
 
 
+_ADVANCE: Final = "streamgauge advance"
 ADVANCED: Final = "advanced_to"
 """A file beside a stream table: how far the stream's file said that time came (ms)."""
 
@@ -71,7 +74,12 @@ def write_recorded(
     folder.mkdir()
     _, advanced = stream_table(part.sources, query.streams, reading, folder, always=True)
     if advanced is not None:
-        (folder / ADVANCED).write_text(str(advanced), "ascii")
+        write_advance(folder, advanced)
+
+
+def write_advance(folder: Path, advanced: int) -> None:
+    """Write beside a stream table how far its file said that time came (ms); RunError."""
+    write_json(folder / ADVANCED, {"format": _ADVANCE, "version": 1, "time": advanced})
 
 
 def identity(part: WorkloadPart, query: ContinuousQuery) -> dict[str, str]:
@@ -129,14 +137,19 @@ class StreamFacts:
 
 def stream_facts(stream: Path, name: str | None = None) -> StreamFacts:
     """The facts of a stream table on disk; ExperimentError, with its ``name``, for one without triples."""
-    columns = [pq.read_table(file, columns=["time"])["time"] for file in files(stream)]
+    columns = [column for file in files(stream) for column in _times(file)]
     bounds = [pc.min_max(column).as_py() for column in columns if len(column)]
     if not bounds:
         raise ExperimentError(f"{name or stream}: the stream has no triples: nothing can be answered on it")
     last = max(bound["max"] for bound in bounds)
-    said = stream / ADVANCED
-    until = int(said.read_text("ascii")) if stream.is_dir() and said.is_file() else last
+    told = stream / ADVANCED
+    until = read_json(told, _ADVANCE, 1)["time"] if stream.is_dir() and told.is_file() else last
     return StreamFacts(sum(map(len, columns)), min(bound["min"] for bound in bounds), last, max(last, until))
+
+
+def _times(file: Path) -> list[pa.ChunkedArray]:
+    with opened(file) as parquet:
+        return [parquet.read(["time"])["time"]]
 
 
 def stream_folder(part: WorkloadPart, query: ContinuousQuery, seed: int, streams: Path) -> Path:

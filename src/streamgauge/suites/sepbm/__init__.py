@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pyoxigraph as ox
 
 from streamgauge.formats import tables
@@ -278,7 +277,7 @@ def write_due(folder: Path, due: Iterable[DueRows]) -> None:
         for sign, found in ((1, each.added), (-1, each.removed))
         for row in found
     )
-    with pq.ParquetWriter(folder / DUE, _DUE, compression="zstd") as writer:
+    with tables.writer(folder / DUE, _DUE) as writer:
         for first in range(0, len(rows), _ROWS):
             part = rows[first : first + _ROWS]
             columns = zip(

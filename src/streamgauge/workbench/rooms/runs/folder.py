@@ -8,16 +8,15 @@ import os
 import stat
 import tomllib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from streamgauge.formats.tables import TableError, files
+from streamgauge.formats.tables import TableError, files, metadata, opened
 from streamgauge.model.mistake import MistakeError, obstacle
 
 DEPTH: Final = 6
@@ -210,17 +209,17 @@ def _entries(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 def refuse_large(folder: Path, names: Sequence[str]) -> None:
     """Refuse tables of a run that have too much to be read for a page; BenchError, TableError for damaged ones."""
-    values = size = 0
+    values = size = stored = 0
     for name in names:
         table = folder / f"{name}.parquet"
         for file in files(table) if table.exists() else ():
-            with _parquet(file) as parquet:
-                chunks = list(_chunks(parquet.metadata))
+            chunks = list(_chunks(metadata(file)))
             values += sum(chunk.num_values for _, chunk in chunks)
             size += sum(chunk.total_uncompressed_size for _, chunk in chunks)
-            if values <= VALUES and size <= TABLE_BYTES:
+            stored += file.stat().st_size  # a footer may leave out what is read to check the seal
+            if values <= VALUES and max(size, stored) <= TABLE_BYTES:
                 size += sum(_repeated(file, group, chunk) for group, chunk in chunks if _may_repeat(chunk))
-            if values > VALUES or size > TABLE_BYTES:
+            if values > VALUES or max(size, stored) > TABLE_BYTES:
                 raise BenchError(
                     f"its tables are too large for this page (more than {VALUES:,} values or {TABLE_BYTES >> 20} MiB, "
                     f"up to {name}.parquet): streamgauge report makes a page of any run"
@@ -243,7 +242,7 @@ def _may_repeat(chunk: pq.ColumnChunkMetaData) -> bool:
 
 def _repeated(file: Path, group: int, chunk: pq.ColumnChunkMetaData) -> int:
     """The bytes of a column of texts once each value is written out, counted without doing so."""
-    with _parquet(file, read_dictionary=[chunk.path_in_schema]) as parquet:
+    with opened(file, [chunk.path_in_schema]) as parquet:
         found = parquet.read_row_group(group, columns=[chunk.path_in_schema]).column(0)
     size = 0
     for part in found.chunks:
@@ -257,16 +256,6 @@ def _repeated(file: Path, group: int, chunk: pq.ColumnChunkMetaData) -> int:
     return size
 
 
-@contextmanager
-def _parquet(file: Path, **options: Any) -> Iterator[pq.ParquetFile]:
-    """A Parquet file; TableError for one that is cut or of another kind."""
-    try:
-        with pq.ParquetFile(file, **options) as parquet:
-            yield parquet
-    except (pa.ArrowException, OSError) as error:
-        raise TableError(f"{file}: not a readable Parquet file: was it cut, or is it of another kind?") from error
-
-
 def column(folder: Path, table: str, name: str) -> pa.ChunkedArray | None:
     """A column of numbers of a run's table; TableError. ``None`` where there is no such table, or too large a one."""
     where = folder / f"{table}.parquet"
@@ -274,7 +263,7 @@ def column(folder: Path, table: str, name: str) -> pa.ChunkedArray | None:
         return None
     chunks, values = [], 0
     for file in files(where):
-        with _parquet(file) as parquet:
+        with opened(file) as parquet:
             if name not in parquet.schema_arrow.names:
                 raise TableError(f"{table}.parquet: column {name} is missing")
             kind = parquet.schema_arrow.field(name).type

@@ -17,6 +17,7 @@ from urllib.parse import quote
 import pyarrow.compute as pc
 
 from streamgauge.formats.run import FORMAT, UNFINISHED, VERSION
+from streamgauge.formats.seals import SealError, unseal
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.verdict import Judgement
 from streamgauge.report.numbers import NOTHING, duration, mebibytes, number, percent
@@ -185,6 +186,9 @@ def read_object(file: Path, form: str) -> Mapping[str, Any]:
     """The JSON object of a format in a file; BenchError says what else the file is."""
     try:
         data = json.loads(read_text(file))  # a ValueError of its own for a number of thousands of digits
+        data = unseal(data, file.name) if isinstance(data, dict) else data
+    except SealError as error:
+        raise BenchError(str(error)) from error
     except (ValueError, RecursionError) as error:
         raise BenchError(f"{file.name}: not readable JSON: was it changed by hand, or cut?") from error
     if not isinstance(data, dict) or data.get("format") != form or data.get("version") != VERSION:

@@ -1,0 +1,116 @@
+"""Seals: files that are read back carry the SHA-256 of their content, so that damage is refused and never judged.
+
+A JSON object has its seal as its last member. A Parquet file has it between its pages and its footer, where every
+reader skips it: the footer names its pages by their offsets, which do not change. The digest is that of the file
+without the 40 bytes of the seal, so that it covers the footer and its statistics too, which checksums of pages do not.
+
+Worked example: a Parquet file of the bytes P (pages), F (footer), N (the length of F) and ``PAR1`` becomes
+P, ``SGSEAL01``, SHA-256 of P F N PAR1, F, N, ``PAR1``.
+
+A file without a seal was written by another program or before there were seals: nothing is claimed about it.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from struct import Struct
+from typing import Any, BinaryIO, Final
+
+from streamgauge.model.mistake import MistakeError
+
+MEMBER: Final = "seal"
+"""The member of a JSON object that seals the others."""
+
+_MAGIC: Final = b"SGSEAL01"
+_SEAL_SIZE: Final = len(_MAGIC) + sha256().digest_size
+_TAIL: Final = Struct("<I4s")
+_PARQUET: Final = b"PAR1"
+_BLOCK: Final = 1 << 20
+
+
+class SealError(MistakeError, ValueError):
+    """A file whose content is not what was sealed; the sentence names the file."""
+
+    def __init__(self, file: str | Path, advice: str = "") -> None:
+        super().__init__(
+            f"{file}: damaged: its content is not what was written (SHA-256): restore it from a copy, "
+            f"or make it again{advice}"
+        )
+
+
+def seal(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON object with its seal as the last member, in place of an earlier one, all as it will be read back."""
+    content: dict[str, Any] = json.loads(json.dumps({name: value for name, value in data.items() if name != MEMBER}))
+    return content | {MEMBER: _json_digest(content)}
+
+
+def unseal(data: dict[str, Any], file: str | Path) -> dict[str, Any]:
+    """A JSON object without its seal, which is checked where it has one; SealError."""
+    content = {name: value for name, value in data.items() if name != MEMBER}
+    if MEMBER in data and data[MEMBER] != _json_digest(content):
+        raise SealError(file, f"; if it was changed on purpose, remove its member {MEMBER!r}")
+    return content
+
+
+def _json_digest(content: Mapping[str, Any]) -> str:
+    """The SHA-256 (hex) of an object's content: neither white space nor the order of members counts."""
+    return sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def seal_parquet(path: Path) -> None:
+    """Seal a whole Parquet file in place; OSError. One that is sealed stays as it is."""
+    with path.open("r+b") as file:
+        begin = _footer(file)
+        if begin is None or _sealed(file, begin) is not None:
+            return
+        file.seek(begin)
+        footer = file.read()
+        digest = _digest(file, begin, footer)
+        file.seek(begin)
+        file.write(_MAGIC + digest + footer)
+
+
+def check_parquet(path: Path) -> bytes | None:
+    """The digest of a sealed Parquet file, ``None`` for one without a seal; SealError, OSError."""
+    with path.open("rb") as file:
+        begin = _footer(file)
+        digest = None if begin is None else _sealed(file, begin)
+        if begin is None or digest is None:
+            return None
+        file.seek(begin)
+        if _digest(file, begin - _SEAL_SIZE, file.read()) != digest:
+            raise SealError(path)
+        return digest
+
+
+def _footer(file: BinaryIO) -> int | None:
+    """Where the footer of a Parquet file begins; ``None`` for a file that is none, which its reader refuses."""
+    size = file.seek(0, os.SEEK_END)
+    if size < _TAIL.size:
+        return None
+    file.seek(size - _TAIL.size)
+    length, magic = _TAIL.unpack(file.read(_TAIL.size))
+    begin: int = size - _TAIL.size - length
+    return begin if magic == _PARQUET and begin >= 0 else None
+
+
+def _sealed(file: BinaryIO, begin: int) -> bytes | None:
+    """The digest in the seal before a footer."""
+    if begin < _SEAL_SIZE:
+        return None
+    file.seek(begin - _SEAL_SIZE)
+    seal = file.read(_SEAL_SIZE)
+    return seal[len(_MAGIC) :] if seal.startswith(_MAGIC) else None
+
+
+def _digest(file: BinaryIO, size: int, footer: bytes) -> bytes:
+    """The SHA-256 of the first bytes of a file and a footer."""
+    digest, block = sha256(), memoryview(bytearray(_BLOCK))
+    file.seek(0)
+    while size > 0 and (count := file.readinto(block[: min(size, _BLOCK)])):  # type: ignore[attr-defined]
+        digest.update(block[:count])
+        size -= count
+    digest.update(footer)
+    return digest.digest()

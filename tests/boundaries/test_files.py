@@ -1,0 +1,70 @@
+"""Every file that is read back: no changed byte and no cut gives another answer without a word."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.boundaries.sealed_files import KINDS
+from tests.fuzz.bounds import outcome
+
+SUITE, PROVE = 25, 1000
+
+
+def one_byte(draw: random.Random, data: bytearray) -> None:
+    """One byte is another."""
+    place = draw.randrange(len(data))
+    data[place] = draw.choice([value for value in range(256) if value != data[place]])
+
+
+def cut(draw: random.Random, data: bytearray) -> None:
+    """The end is missing."""
+    del data[draw.randrange(len(data)) :]
+
+
+DAMAGES = (one_byte, one_byte, one_byte, cut)
+
+
+@pytest.fixture(scope="module", params=sorted(KINDS))
+def sealed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """A kind of file and a folder with such files."""
+    folder = tmp_path_factory.mktemp("files") / "whole"
+    folder.mkdir()
+    KINDS[request.param].write(folder)
+    return request.param, folder
+
+
+def damaged(kind: str, whole: Path, seed: int) -> str:
+    """Damage one file, read all, and put it back: ``same``, ``refused``, or what went wrong."""
+    draw = random.Random(seed)
+    before = outcome(lambda: KINDS[kind].read(whole))
+    files = sorted(file for file in whole.rglob("*") if file.is_file())
+    file = draw.choice(files)
+    content = file.read_bytes()
+    data = bytearray(content)
+    draw.choice(DAMAGES)(draw, data)
+    file.write_bytes(data)
+    try:
+        after = outcome(lambda: KINDS[kind].read(whole))
+    finally:
+        file.write_bytes(content)
+    if isinstance(after, str):
+        assert file.name in after, f"seed {seed}: {file} is not named in: {after}"
+        assert "\n" not in after, f"seed {seed}: more than a sentence: {after}"
+        return "refused"
+    assert after == before, f"seed {seed}: another answer without a word after damage to {file}"
+    return "same"
+
+
+def test_no_damage_gives_another_answer_without_a_word(sealed):
+    kind, whole = sealed
+    results = [damaged(kind, whole, seed) for seed in range(SUITE)]
+    assert results.count("refused") > SUITE // 3
+
+
+@pytest.mark.prove
+def test_none_of_a_thousand_damages_gives_another_answer_without_a_word(sealed):
+    kind, whole = sealed
+    results = [damaged(kind, whole, seed) for seed in range(SUITE, SUITE + PROVE)]
+    print(kind, {result: results.count(result) for result in sorted(set(results))})
+    assert results.count("refused") > PROVE // 3
