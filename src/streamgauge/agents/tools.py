@@ -27,7 +27,7 @@ from streamgauge.report.failure import failure_lines, wrong_windows
 from streamgauge.report.series import state
 from streamgauge.report.text import explained_json
 from streamgauge.semantics.arrivals import near
-from streamgauge.semantics.due import clock_steps
+from streamgauge.semantics.jumps import clock_steps
 from streamgauge.verification import PATIENCE_S, VerifiedRun, impatient, verified
 from streamgauge.watching.inputs import Terms, understand
 from streamgauge.workloads.parameters import duration

@@ -15,6 +15,7 @@ from streamgauge.model.query import StreamWindow, Window, WindowKind
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.semantics import Borders, Due, Report, Scope, Semantics, Tick
 from streamgauge.semantics.arrivals import Arrivals, first_close
+from streamgauge.semantics.jumps import MOST_INSTANTS, clock_steps
 from streamgauge.semantics.refusal import RefusedError
 
 
@@ -178,10 +179,6 @@ def active_start(window: Window, t0: int, instant: int) -> int:
     return t0 + slides * window.slide
 
 
-MOST_INSTANTS = 5_000_000
-"""How many instants of a clock one run may have before it is refused."""
-
-
 def candidates(
     arrived: Arrivals, windows: Sequence[StreamWindow], semantics: Semantics, t0: int, advanced_to: int
 ) -> tuple[DueReport, ...]:
@@ -211,14 +208,6 @@ def candidates_in_order(
         for at in _ticks(arrived, semantics, t0, advanced_to)
         if at.instant >= t0 and (semantics.partial_head or any(each.whole(at) for each in held))
     )
-
-
-def clock_steps(windows: Sequence[StreamWindow], semantics: Semantics) -> list[int]:
-    """The steps (ms) of the clocks at which reports may be due: slides, a period, or the time unit."""
-    if Report.WINDOW_CLOSE in semantics.report:
-        return [each.window.slide for each in windows if each.window.kind != "count"]
-    timed = semantics.period is not None or semantics.tick is Tick.TIME
-    return [semantics.period or semantics.time_unit] if timed else []
 
 
 def refuse_clock(windows: Sequence[StreamWindow], semantics: Semantics, t0: int, advanced_to: int) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from streamgauge.engines import load
 from streamgauge.formats.lines import Advance, decode_answer, encode_answer
 from streamgauge.query import QueryError, parse
+from streamgauge.semantics.jumps import TimeJumpError
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.http.events import End
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError, QueryLimits
@@ -415,3 +416,42 @@ class Client:
         self.subscription = queries.query(self.name).answers.subscribe(self.last, nothing)
         self.got += self.subscription.take()
         self.last = self.got[-1].number if self.got else self.first
+
+
+FAR = 1_795_904_000_000
+
+
+def test_a_jump_in_time_is_refused_before_anything_is_taken(queries):
+    running = queries.register(QueryRegistration(select()))
+    queries.publish(IN, [element(1000)])
+    with pytest.raises(TimeJumpError, match=r"897,951,999 reports .* more than 100,000; the units look mixed"):
+        queries.publish(IN, [element(2000), element(FAR)])
+    with pytest.raises(TimeJumpError, match="time jumps from 1,000 to"):
+        queries.publish(IN, [Advance(FAR)])
+    queries.publish(IN, [element(3000)])
+    assert queries.settle(WAIT)
+    assert (running.work.elements, running.work.time, running.state) == (2, 3000, "running")
+
+
+def test_an_asked_t0_is_where_time_begins(queries):
+    queries.register(QueryRegistration(select(), t0=0))
+    with pytest.raises(TimeJumpError, match="time jumps from 0 to"):
+        queries.publish(IN, [element(FAR)])
+
+
+def test_a_gap_within_the_bound_is_answered(queries):
+    running = queries.register(QueryRegistration(select()))
+    subscription = running.answers.subscribe(None, nothing)
+    queries.publish(IN, [element(0), element(400_000)])
+    assert queries.settle(WAIT)
+    assert len(answers(subscription)) == 200
+
+
+def test_the_wall_clock_ends_a_query_whose_elements_have_another():
+    made = Queries(load, ("live",), QueryLimits(), clock=lambda: FAR, steady=lambda: 0.0)
+    running = made.register(QueryRegistration(select(), advance="wall"))
+    made.publish(IN, [element(1000)])
+    assert made.settle(WAIT)
+    made.tick()
+    assert "the units look mixed" in running.fault
+    made.close("the test is over")

@@ -28,12 +28,15 @@ class RelationToStream:
         self._semantics = semantics
         self._sets = semantics.answers is Counting.SET
         self._kind = answer_kind(form)
+        self.silent = False
+        """Whether the last report had nothing to send."""
 
     def report(self, instant: int, scope: tuple[int, int]) -> None:
         """Evaluate, and send what the operator gives; an empty answer only when the semantics notifies of it."""
         added, removed = self._rows()
+        self.silent = not (added or removed or self._semantics.notify_empty)
         since = self._semantics.since
-        if not (added or removed or self._semantics.notify_empty) or (since is not None and instant < since):
+        if self.silent or (since is not None and instant < since):
             return
         answer = Answer(self._evaluator.variables, added, removed, self._kind, instant, scope)
         if self._semantics.grain is Grain.REPORT or not (added or removed):

@@ -32,6 +32,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Borders, Origin, Report, Semantics, Tick
 from streamgauge.model.terms import Triple
 from streamgauge.query.stamps import uses_timestamp
+from streamgauge.semantics.jumps import MOST_INSTANTS, is_quiet, refuse_jump
 from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError
 
 if TYPE_CHECKING:
@@ -97,7 +98,8 @@ class WindowDriver:
         self._closing = closing(semantics)
         self._counting = any(each.window.kind == "count" for each in query.windows)
         self._non_empty = Report.NON_EMPTY in semantics.report
-        self._quiet = self._non_empty or Report.CONTENT_CHANGE in semantics.report
+        self._quiet = is_quiet(semantics)
+        self._nothing, self._silent = 0, False  # looks at nothing since the last one at something; nothing was sent
         self._of: dict[str, tuple[Frame, ...]] = {each.stream: () for each in query.windows}
         self._enters: dict[str, tuple[Arrive, ...]] = {}
         self._direct: dict[str, Arrive] = {}
@@ -396,7 +398,8 @@ class WindowDriver:
         """Report the instants of the clocks up to ``limit``."""
         ticking = self._clocks
         assert ticking is not None
-        for instant, moves, last in ticking.up_to(limit, lambda: self._still(limit)):
+        jump = ticking.next, limit
+        for instant, moves, last in ticking.up_to(limit, lambda: self._still(*jump)):
             self._release(instant if self._half_open else instant + 1)
             for move in moves:
                 move(instant)
@@ -408,13 +411,13 @@ class WindowDriver:
             for frame in self._frames:
                 frame.forget_before(ticking.next)
 
-    def _still(self, limit: int) -> bool:
-        """Nothing is held or held back up to ``limit`` (ms), and an empty content is no reason to report."""
-        return (
-            self._quiet
-            and not (self._held and self._held[0][0] <= limit)
-            and all(frame.content.still for frame in self._frames)
-        )
+    def _still(self, first: int, limit: int) -> bool:
+        """Nothing is held or held back up to ``limit`` (ms), and nothing is sent for that; TimeJumpError."""
+        if (self._held and self._held[0][0] <= limit) or not all(frame.content.still for frame in self._frames):
+            return False
+        if self._nothing > 1 and not self._silent:
+            refuse_jump(self._queries[0].windows, self._semantics, first, limit, MOST_INSTANTS)
+        return self._quiet or self._silent
 
     def _counts(self, instant: int) -> bool:
         """Whether an instant at which something is looked at is one that may report."""
@@ -433,6 +436,9 @@ class WindowDriver:
             for streaming in self._streamings:
                 streaming.report(instant, scope)
             self._pool.release()
+            held = any(frame.content.held for frame in self._frames)
+            self._nothing = 0 if held else self._nothing + 1
+            self._silent = not held and all(streaming.silent for streaming in self._streamings)
 
 
 DriverRequest: TypeAlias = tuple[ContinuousQuery, Semantics, Emit]

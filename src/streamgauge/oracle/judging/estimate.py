@@ -25,8 +25,8 @@ from streamgauge.oracle.expected.reports import refuse_spark
 from streamgauge.oracle.judging.bounds import bounded
 from streamgauge.oracle.judging.cuts import whole
 from streamgauge.query.stamps import uses_timestamp
-from streamgauge.semantics.due import clock_steps
 from streamgauge.semantics.evaluate import Snapshot
+from streamgauge.semantics.jumps import clock_steps
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.spark.contexts import running_context
 

@@ -19,6 +19,7 @@ from streamgauge.formats.streams import FormatError
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.terms import Triple
 from streamgauge.query import QueryError
+from streamgauge.semantics.jumps import TimeJumpError
 from streamgauge.semantics.profiles import PROFILES, UnknownProfileError
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.http import events
@@ -120,6 +121,7 @@ REFUSALS: Final[dict[type[Exception], int]] = {
     QueriesBusyError: 429,
     QueryError: 400,
     RequestError: 400,
+    TimeJumpError: 422,
     RefusedError: 400,
     UnknownProfileError: 400,
     FieldError: 400,

@@ -11,7 +11,7 @@ class QueryLimits:
     query can be resumed from, and a subscriber that is ``lag`` of them behind is left. ``memory`` bounds what one query
     is estimated to hold: its static data, what its windows hold, its kept answers. ``seconds`` of CPU are what one
     element, and what is due because of it, may take, and ``growth`` what the process may grow by meanwhile; a query is
-    understood in ``seconds``, while ``registrations`` of others wait.
+    understood in ``seconds``, while ``registrations`` of others wait. Time may come past ``jump`` reports at once.
     """
 
     queries: int = 100
@@ -31,6 +31,7 @@ class QueryLimits:
     seconds: float = 10.0
     growth: int = 512 * 2**20
     registrations: int = 64
+    jump: int = 100_000
 
 
 TRIPLE_BYTES = 400

@@ -222,7 +222,8 @@ class Queries:
         """Elements and advances of a stream, to every query that reads it, all or none; how many queries that are.
 
         The rate is that of the identity ``owner``.
-        BusyError when a query cannot keep up or more comes than may per second; ConflictError for an output's stream.
+        BusyError when a query cannot keep up or more comes than may per second; ConflictError for an output's stream;
+        TimeJumpError where time would jump past too many reports.
         """
         with self._lock:
             if stream in self._outputs:
@@ -236,6 +237,8 @@ class Queries:
                 if running.work.full:
                     waiting = running.work.waiting
                     raise QueriesBusyError(f"{running.name} cannot keep up: {waiting} elements wait for it", RETRY_S)
+            for work in _works(readers):
+                work.refuse(items)
             self._keep_to_rate(owner, len(items))
             self._hand_out(stream, items, readers)
             return len(readers)
@@ -284,7 +287,7 @@ class Queries:
         """To be called now and then: time passes for queries by the wall clock, and old ones end."""
         for work in _works(self.queries()):
             if work.question.wall and not work.waiting:
-                work.put([Advance(self._clock() - (work.question.semantics.lateness or 0) - 1)])
+                work.pass_time(self._clock())
         for running in self.queries():
             lifetime = self.limits.lifetime
             with self._lock:

@@ -13,6 +13,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
+from streamgauge.semantics.jumps import TimeJumpError, refuse_jump
 from streamgauge.servers.http.deadlines import DEADLINES, DeadlineError, Interruption, Watched
 from streamgauge.servers.http.events import Answers, End
 from streamgauge.servers.queries.limits import TRIPLE_BYTES, QueryLimitError, QueryLimits
@@ -91,6 +92,7 @@ class QueryWorker:
         self._limits, self._members, self._fresh = limits, tuple[AnsweredQuery, ...](), True
         self._streams: dict[str, int | None] = {each.stream: None for each in question.query.windows}
         self._greatest: int | None = None
+        self._admitted = question.t0
         self._held = WindowEstimate(question.query)
         moves = moved if question.t0 is None else as_declared
         asked = [SessionQuery(question.query, question.semantics, self._emit)]
@@ -161,9 +163,29 @@ class QueryWorker:
         """Let elements and advances wait their turn; nothing after its end."""
         with self._changed:
             self._fresh = False
+            times = [item.time for item in items]
+            self._admitted = max(times if self._admitted is None else [self._admitted, *times], default=None)
             if not self._stopped:
                 self._waiting.extend(items)
                 self._changed.notify_all()
+
+    def refuse(self, items: Sequence[Input]) -> None:
+        """Raise TimeJumpError for items with which time would jump past too many reports; none of them was taken."""
+        question, now = self.question, self._admitted
+        for item in items:
+            if now is not None and item.time > now:
+                refuse_jump(question.query.windows, question.semantics, now, item.time, self._limits.jump)
+            now = item.time if now is None else max(now, item.time)
+
+    def pass_time(self, now: int) -> None:
+        """Time has come to ``now`` (ms) by the wall clock; the query ends if its elements have another one."""
+        advance = Advance(now - (self.question.semantics.lateness or 0) - 1)
+        try:
+            self.refuse([advance])
+        except TimeJumpError as error:
+            self._over(End(str(error)))
+        else:
+            self.put([advance])
 
     def hear(self, stream: str, items: Sequence[Input]) -> None:
         """Items of one of its streams: time has come to an advance only when it has on all of them."""

@@ -1,0 +1,58 @@
+"""Jumps in time: between two elements of a live stream, windows close by the thousand, and each has its report.
+
+A jump that makes more reports due than a bound is refused before any is computed: mostly a clock or a unit is wrong.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from streamgauge.model.query import StreamWindow
+from streamgauge.model.semantics import Report, Semantics, Tick
+from streamgauge.semantics.refusal import RefusedError
+
+MOST_INSTANTS: Final = 5_000_000
+"""How many instants of a clock one run, or one jump, may have before it is refused."""
+
+_MILLISECONDS: Final = 10**11
+"""Numbers from here on are milliseconds since 1970 (after March 1973), if they count from 1970 at all."""
+
+
+class TimeJumpError(RefusedError):
+    """Time that jumps too far ahead; the sentence says how many reports would be due in between."""
+
+    def __init__(self, before: int, after: int, instants: int, limit: int) -> None:
+        super().__init__(
+            f"time jumps from {before:,} to {after:,} ms: {instants:,} reports would be due in between, more than "
+            f"{limit:,}; {_advice(before, after)}"
+        )
+
+
+def _advice(before: int, after: int) -> str:
+    if before < _MILLISECONDS <= after:
+        return (
+            f"the units look mixed: {after} is in milliseconds since 1970, {before} is not (seconds, or another "
+            "start): use one unit and one start for all elements"
+        )
+    return "check the time of this element, or take a larger slide"
+
+
+def is_quiet(semantics: Semantics) -> bool:
+    """Whether instants at which nothing is held and nothing changes have no report."""
+    return Report.NON_EMPTY in semantics.report or Report.CONTENT_CHANGE in semantics.report
+
+
+def clock_steps(windows: Sequence[StreamWindow], semantics: Semantics) -> list[int]:
+    """The steps (ms) of the clocks at which reports may be due: slides, a period, or the time unit."""
+    if Report.WINDOW_CLOSE in semantics.report:
+        return [each.window.slide for each in windows if each.window.kind != "count"]
+    timed = semantics.period is not None or semantics.tick is Tick.TIME
+    return [semantics.period or semantics.time_unit] if timed else []
+
+
+def refuse_jump(windows: Sequence[StreamWindow], semantics: Semantics, before: int, after: int, limit: int) -> None:
+    """Raise TimeJumpError where time would come from ``before`` to ``after`` (ms) past more than ``limit`` reports."""
+    if is_quiet(semantics):
+        return
+    instants = sum(max(0, after - before) // step for step in clock_steps(windows, semantics))
+    if instants > limit:
+        raise TimeJumpError(before, after, instants, limit)
