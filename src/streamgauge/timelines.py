@@ -11,6 +11,7 @@ from typing import Final, Unpack
 from streamgauge.api import check, load_run
 from streamgauge.formats.run import stream_path
 from streamgauge.formats.stream import elements
+from streamgauge.model.controls import visible
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery
@@ -47,7 +48,8 @@ class TimelinePicture:
     def _repr_html_(self) -> str:
         """The picture for notebooks, which follows the reader's light or dark theme."""
         data = b64encode(self.svg.encode()).decode()
-        return f'<img alt="{escape(self.title)}" src="data:image/svg+xml;base64,{data}" style="max-width:100%">'
+        title = visible(escape(self.title))
+        return f'<img alt="{title}" src="data:image/svg+xml;base64,{data}" style="max-width:100%">'
 
 
 @dataclass(frozen=True)

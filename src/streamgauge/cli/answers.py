@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import math
-import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -21,6 +20,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from streamgauge.cli.streams import write
+from streamgauge.cli.terminal import Terminal
 from streamgauge.formats.canonical import parse_term
 from streamgauge.formats.lines import encode_answer
 from streamgauge.formats.streams import stream_formats
@@ -222,7 +223,7 @@ class LiveTable:
         self._columns, self._prefixes, self._rows = columns, longest_first(prefixes), rows
         self._new: Collection[Row] = ()
         self._caption = Text(caption, style="dim")
-        self._live = Live(self._table(), console=console or Console(highlight=False), auto_refresh=False)
+        self._live = Live(self._table(), console=console or Terminal(highlight=False), auto_refresh=False)
 
     def __enter__(self) -> Self:
         self._live.start(refresh=True)
@@ -272,8 +273,7 @@ class NotificationLines:
         }
         if told.boolean is not None:
             line["boolean"] = told.boolean
-        sys.stdout.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
-        sys.stdout.flush()
+        write((json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n").encode())
 
 
 def _named(columns: tuple[str, ...], row: Row) -> dict[str, str]:

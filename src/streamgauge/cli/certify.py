@@ -13,7 +13,7 @@ from rich.console import Console
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.options import AsJson, completed, engine_names, one_named, semantics_names
 from streamgauge.cli.spark import spark
-from streamgauge.cli.terminal import telling
+from streamgauge.cli.terminal import Terminal, telling
 from streamgauge.model.mistake import MistakeError
 from streamgauge.report.certified import certified_json, certified_lines, outcome_line
 from streamgauge.semantics.profiles import profile as profile_of
@@ -86,7 +86,7 @@ def certify_command(
     subject = _subject(name, program, listed)
     if update and subject.deviations is None:
         raise typer.BadParameter(_NO_LIST)
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     tasks = _asked(subject, case, profile)
     try:
         known = read_deviations(subject.deviations)
@@ -113,7 +113,7 @@ def _print(found: Certificate, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(certified_json(found), indent=2))
     else:
-        Console().print(certified_lines(found), soft_wrap=True)
+        Terminal().print(certified_lines(found), soft_wrap=True)
 
 
 def _page_writer(out: Path | None, workbench: str) -> Callable[[Certificate], str]:

@@ -26,7 +26,7 @@ from streamgauge.cli.options import (
     workload_names,
 )
 from streamgauge.cli.spark import spark
-from streamgauge.cli.terminal import printing, table, telling
+from streamgauge.cli.terminal import Terminal, printing, table, telling
 from streamgauge.formats.files import overwrite, stage
 from streamgauge.formats.stream import elements
 from streamgauge.formats.streams import FormatError, stream_formats, write_stream
@@ -104,7 +104,7 @@ def generate(
     _tell_units(module, words)
     format = chosen(format, _formats(), "--format")  # noqa: A001
     wanted = None if annotated is None else _styles(annotated)
-    kind, console = format if wanted is None else "--annotated", Console(stderr=True)
+    kind, console = format if wanted is None else "--annotated", Terminal(stderr=True)
     options = {"lenient": ontology_lenient, "same_as": same_as, "subsumption": subsumption}
     rules = None
     if closure is not None or ontology is not None:

@@ -13,7 +13,7 @@ from rich.console import Console
 from streamgauge.cli.exits import Exit, exit_code
 from streamgauge.cli.options import AsJson, milliseconds, one_of, tell_note
 from streamgauge.cli.spark import spark, tell_unused
-from streamgauge.cli.terminal import Tell, foretold, printing, telling
+from streamgauge.cli.terminal import Tell, Terminal, foretold, printing, telling
 from streamgauge.formats.run import read_run, read_verdict
 from streamgauge.model.phrases import counted
 from streamgauge.model.run import Run
@@ -100,7 +100,7 @@ def _do(
     progress: ProgressFolder | None = None,
 ) -> None:
     """Run, show each verdict as it comes, write the page; after Ctrl-C what is finished is shown and kept."""
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     judged: list[tuple[Run, Verdict]] = []
     stopped = False
     with telling(console, "run") as tell:
@@ -184,7 +184,7 @@ def report(
     folders = [folder for path in runs for folder in _run_folders(path)]
     if not folders:
         raise ExperimentError(f"{', '.join(map(str, runs))}: no run folder here (one holds a run.json)")
-    with telling(Console(stderr=True), "report"):
+    with telling(Terminal(stderr=True), "report"):
         judged = [(read_run(folder, parse), read_verdict(folder)) for folder in folders]
         text = _written(judged, form or "html", title)
         written = [] if figures is None else write_figures(judged, figures)
@@ -263,7 +263,7 @@ def capacity(
     )
     asked = CapacitySearch(varied, _reach(varied, begin, end, precision), limit, tries)
     folder = out or Path("capacity") / experiment.name
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     _foretell_probes(experiment, asked)
     found: list[Capacity] = []
     stopped = False

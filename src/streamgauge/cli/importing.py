@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from streamgauge.cli.options import (
     AsJson,
@@ -21,7 +20,7 @@ from streamgauge.cli.options import (
     own_reading,
     values,
 )
-from streamgauge.cli.terminal import telling
+from streamgauge.cli.terminal import Terminal, telling
 from streamgauge.formats.files import read_text
 from streamgauge.harness.importing import AnswerTimes, ImportRequest, import_runs
 from streamgauge.semantics.profiles import profile
@@ -75,7 +74,7 @@ def import_(
         test=test,
         values=values(define),
     )
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     written = []
     with naming(query), telling(console, "import"):
         for folder, imported in import_runs(sources, request, out, format):

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from streamgauge import engines as registry
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.options import AsJson, completed, engine_names, seconds
-from streamgauge.cli.terminal import Tell, printing, table, telling
+from streamgauge.cli.terminal import Tell, Terminal, printing, table, telling
 from streamgauge.formats.jvm import JvmError, prepared
 from streamgauge.formats.jvm.collection import Clone, Collected, clones, collect
 from streamgauge.model.phrases import counted
@@ -220,7 +219,7 @@ def prepare(
     name = registry.named(name)
     kinds = _kinds(name)
     folder = out or prepared(name)
-    with telling(Console(stderr=True), f"prepare {name}") as tell:
+    with telling(Terminal(stderr=True), f"prepare {name}") as tell:
         collected = _collected(kinds, source, folder, tell, limit_s)
         if out is not None:
             os.environ[module.HOME] = str(out)  # type: ignore[attr-defined]

@@ -16,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from streamgauge import __version__
 from streamgauge.cli.catalogue import COMMANDS, EXAMPLES, CatalogueEntry, renewed
 from streamgauge.cli.completion import ASKED, answer_shells
+from streamgauge.cli.streams import visible_streams
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.phrases import expectation
 
@@ -189,6 +190,11 @@ def main() -> None:
     """Run the command line; every expected error is one sentence on standard error and exit code 2."""
     if ASKED in os.environ:
         answer_shells()
+    with visible_streams():
+        _run()
+
+
+def _run() -> None:
     try:
         app(prog_name="streamgauge")
     except BAD_INPUT as error:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from streamgauge.cli.answers import Shown, encoder, prefixes
 from streamgauge.cli.exits import Exit
@@ -31,6 +30,8 @@ from streamgauge.cli.options import (
     semantics_names,
     tell_notes,
 )
+from streamgauge.cli.streams import write
+from streamgauge.cli.terminal import Terminal
 from streamgauge.engines import EngineUnavailableError
 from streamgauge.formats.pipe import PipeError
 from streamgauge.model.answer import Answer
@@ -181,25 +182,20 @@ def _teller(answers: Watch[Answer], text: str, form: str, to: str | None) -> Ite
     """The sink of an answer, which shows, writes or sends it; WatchError when the format cannot hold it."""
     asked = answers.asked[0]
     if form == "table" and to is None:
-        yield Shown(Console(highlight=False), asked.query, asked.semantics, prefixes(text))
+        yield Shown(Terminal(highlight=False), asked.query, asked.semantics, prefixes(text))
         return
     try:
         encode = encoder(form, asked.query)
     except ValueError as error:
         raise WatchError(str(error)) from error
     if to is None:
-        yield lambda answer: _write(encode(answer))
+        yield lambda answer: write(encode(answer))
         return
     sink = open_sink(to)
     try:
         yield lambda answer: _send(sink, answer, encode(answer))
     finally:
         _report(to, sink.close())
-
-
-def _write(lines: bytes) -> None:
-    sys.stdout.buffer.write(lines)
-    sys.stdout.buffer.flush()
 
 
 def _send(sink: Sink, answer: Answer, lines: bytes) -> None:

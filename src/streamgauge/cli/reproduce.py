@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
-from rich.console import Console
 
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.options import AsJson, Master, chosen
 from streamgauge.cli.spark import spark, tell_unused
-from streamgauge.cli.terminal import printing, telling
+from streamgauge.cli.terminal import Terminal, printing, telling
 from streamgauge.papers.reproduction import Reproduction
 
 Data = Annotated[Path, typer.Option(help="The folder of the paper's data.")]
@@ -163,7 +162,7 @@ def _do(
     """Reproduce, show, write; exit code 0 when every compared value came out, else 1."""
     from streamgauge.papers.reproduction import shown, write
 
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is ended, as by Ctrl-C
     try:
         with telling(console, "reproduce") as tell:

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.options import AsJson, Master
 from streamgauge.cli.spark import spark, tell_unused
-from streamgauge.cli.terminal import Tell, printing, table, telling
+from streamgauge.cli.terminal import Tell, Terminal, printing, table, telling
 from streamgauge.formats.streams import read_triples
 from streamgauge.model.phrases import counted
 
@@ -230,5 +229,5 @@ def characterise(
 def _telling() -> Iterator[Tell]:
     """The step under way; SIGTERM ends it as Ctrl-C does."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with telling(Console(stderr=True), "sepbm") as tell:
+    with telling(Terminal(stderr=True), "sepbm") as tell:
         yield tell

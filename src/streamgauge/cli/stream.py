@@ -24,6 +24,7 @@ from streamgauge.cli.options import (
     values,
 )
 from streamgauge.cli.spark import spark
+from streamgauge.cli.terminal import Terminal
 from streamgauge.formats.files import read_text
 from streamgauge.model.phrases import counted
 from streamgauge.model.semantics import Counting, Origin, Semantics
@@ -78,7 +79,7 @@ def stream(
     """Answer a continuous query on Spark, each answer once, whatever is killed on the way."""
     from streamgauge.engines.spark.pipeline import Job, check, interval, run
 
-    console = Console(stderr=True, highlight=False)
+    console = Terminal(stderr=True, highlight=False)
     with naming(file):
         text = fill(read_text(file), values(define))
         query = beside(parse(text), static)

@@ -1,4 +1,4 @@
-"""The terminal that commands print to, or its stand-in."""
+"""The terminal that commands print tables and progress to, or its stand-in."""
 
 from __future__ import annotations
 
@@ -6,17 +6,45 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Final, Protocol
+from typing import IO, Any, Final, Protocol
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
 
+from streamgauge.model.controls import visible
 from streamgauge.model.phrases import elapsed
 from streamgauge.spark.contexts import running_context
+
+
+class Terminal(Console):
+    """A console that shows control characters in whatever it prints, within markup too."""
+
+    @property
+    def file(self) -> IO[str]:
+        """The stream behind the visible one, for the console's own escape sequences."""
+        stream = Console.file.fget(self)  # type: ignore[attr-defined]
+        exact: IO[str] = getattr(stream, "exact", stream)
+        return exact
+
+    @file.setter
+    def file(self, stream: IO[str]) -> None:
+        self._file = stream
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """The text of a string, whose markup may hold addresses."""
+        return super().render_str(visible(text), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The segments of anything that can be printed."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
 
 EVERY: Final = 10.0
 """Seconds between two lines of a command that does not print to a terminal."""
@@ -145,6 +173,6 @@ def table(*columns: str, title: str | None = None) -> Table:
     return made
 
 
-def printing() -> Console:
+def printing() -> Terminal:
     """Standard output, as wide as the terminal that it is."""
-    return Console() if sys.stdout.isatty() or os.environ.get("COLUMNS") else Console(width=WIDTH)
+    return Terminal() if sys.stdout.isatty() or os.environ.get("COLUMNS") else Terminal(width=WIDTH)

@@ -33,7 +33,7 @@ from streamgauge.cli.options import (
     values,
 )
 from streamgauge.cli.spark import spark, tell_unused
-from streamgauge.cli.terminal import printing, table, telling
+from streamgauge.cli.terminal import Terminal, printing, table, telling
 from streamgauge.formats.run import RunError, read_run, read_verdict, stream_path, write_verdict
 from streamgauge.formats.stream import elements
 from streamgauge.model.phrases import DATED
@@ -103,9 +103,9 @@ def check(
     if semantics is not None:
         begun = near(recorded.header.query.windows, profile(semantics), stream_facts(stream_path(run)).first)
         recorded = replace(recorded, header=replace(recorded.header, semantics=begun))
-    console = Console(stderr=as_json)
+    console = Terminal(stderr=as_json)
     steps = "steps done" if rules or gracious else "candidates for t0 tried"
-    with telling(Console(stderr=True), "check") as tell:
+    with telling(Terminal(stderr=True), "check") as tell:
         tell("judging")
         judges = cast("Evaluator | None", evaluator)
 
@@ -186,7 +186,7 @@ def expect(
         asked = beside(parse(text), static)
     tell_notes(asked)
     wanted = profile(semantics or detect(text))
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     with TemporaryDirectory() as scratch, telling(console, "expect") as tell:
         tell("reading the stream")
         sources = [named_source(each) for each in stream]
@@ -258,7 +258,7 @@ def explain(
     """Find the nearest semantics, or named fault, under which the recorded answers come out exactly."""
     recorded = read_run(run, parse)
     tell_notes(recorded.header.query)
-    console = Console(stderr=as_json)
+    console = Terminal(stderr=as_json)
     if window is not None:
         _work_through(recorded, run, window, console, as_json=as_json)
     found = _explained(recorded, stream_path(run))
@@ -274,7 +274,7 @@ def explain(
 
 def _work_through(run: Run, folder: Path, index: int, console: Console, *, as_json: bool) -> NoReturn:
     """Show one window; exit code 0 when it is right, 5 when it is late, else 1."""
-    with telling(Console(stderr=True), "explain") as tell:
+    with telling(Terminal(stderr=True), "explain") as tell:
         tell("looking at the window")
         found = opened(run, stream_path(folder), _verdict(run, folder), index)
     if as_json:
@@ -289,7 +289,7 @@ def _explained(run: Run, stream: Path) -> Explained:
     held = tuple(elements(stream))
     if run.header.semantics.clock is not Clock.APPLICATION:
         run, held = by_arrival(run, held)
-    with telling(Console(stderr=True), "explain") as tell:
+    with telling(Terminal(stderr=True), "explain") as tell:
         tell("trying models")
         return explained(run, held, lambda done, of: tell(f"{done} of {of} models tried", done / max(1, of)))
 

@@ -13,6 +13,7 @@ import typer
 from streamgauge.cli.answers import LiveTable, prefixes, row_key, timed
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.options import Parameters, chosen, filled, milliseconds, naming
+from streamgauge.cli.streams import write
 from streamgauge.formats.lines import encode_answer
 from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError
@@ -146,8 +147,7 @@ class _Lines:
 
     def show(self, answer: Answer) -> None:
         """One line."""
-        sys.stdout.buffer.write(encode_answer(answer))
-        sys.stdout.buffer.flush()
+        write(encode_answer(answer))
 
     def tell(self, event: Event) -> None:
         """The source that failed, and whether it is listened to or polled."""

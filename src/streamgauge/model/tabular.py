@@ -8,6 +8,7 @@ from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from streamgauge.model.controls import visible
 from streamgauge.model.terms import XSD, Row, Term, datatype, is_iri, is_literal, lexical
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def html_table(columns: Sequence[str], rows: Iterable[Sequence[str]], caption: s
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     rest = f"<p>and {more:,} more rows</p>" if more > 0 else ""
-    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
+    return visible(f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}")
 
 
 def shown(term: Term | None) -> str:

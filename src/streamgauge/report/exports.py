@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
+from streamgauge.model.controls import visible
 from streamgauge.report.colours import series_colour
 from streamgauge.report.figures import FigureNumbers
 from streamgauge.report.plots import Figure
@@ -98,4 +99,4 @@ def alone(drawing: str, series: Sequence[tuple[int, str]]) -> str:
         f"<title>{message}</title><style>.hidden&gt;*{{opacity:0}}</style>"
     )
     marks = _LINK.sub("<g", _TITLE.sub("", drawing[root.end() :])).replace("</a>", "</g>")
-    return start + lines + marks
+    return visible(start + lines + marks)

@@ -15,6 +15,7 @@ from urllib.parse import quote, urlsplit
 
 import pyoxigraph as ox
 
+from streamgauge.model.controls import visible
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import counted
 from streamgauge.report.certified import headline
@@ -257,7 +258,7 @@ def badge(found: Certificate) -> str:
     colour = "#0a7d57" if found.good else "#c0341d"
     name = "conformance"
     left, right = (round(6.6 * len(text)) + 16 for text in (name, said))
-    told = f"{found.engine}: {said} {counted(of, 'task').partition(' ')[2]} passed" if found.good else said
+    told = visible(f"{found.engine}: {said} {counted(of, 'task').partition(' ')[2]} passed" if found.good else said)
     texts = "".join(
         f'<text x="{x:g}" y="14" text-anchor="middle">{escape(text)}</text>'
         for x, text in ((left / 2, name), (left + right / 2, said))

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from xml.etree import ElementTree
 
+from streamgauge.model.controls import visible
 from streamgauge.model.phrases import counted
 from streamgauge.model.verdict import Judgement, WindowVerdict
 from streamgauge.report import cards
@@ -131,8 +132,8 @@ def _seconds(value: float) -> str:
 
 
 def _clean(text: str) -> str:
-    """Text without the characters that XML cannot have."""
-    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
+    """Text whose control characters are visible, without the others that XML cannot have."""
+    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", visible(text))
 
 
 def _token(text: str) -> str:

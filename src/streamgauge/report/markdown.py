@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from streamgauge.model.controls import visible
 from streamgauge.model.phrases import counted
 from streamgauge.model.verdict import Judgement, WindowVerdict
 from streamgauge.report import cards
@@ -29,7 +30,7 @@ def page(runs: Sequence[Judged], title: str) -> str:
     """
     if not runs:
         raise ValueError("there is no run to report: give at least one run with its verdict")
-    return "\n".join(_lines(series_of(runs), title)) + "\n"
+    return visible("\n".join(_lines(series_of(runs), title)) + "\n")
 
 
 def _lines(series: Sequence[Series], title: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from markupsafe import Markup
 from rich.markup import escape
 from rich.table import Table as RichTable
 
+from streamgauge.model.controls import visible
 from streamgauge.report import charts
 from streamgauge.report.plots import Figure
 
@@ -67,7 +68,7 @@ class PageStyle:
 
 def html(template: str, own: BaseLoader | None = None, **values: object) -> str:
     """One self-contained HTML file as text; ``own`` is where a template is that is not the report's."""
-    return (
+    return visible(
         _environment(own)
         .get_template(template)
         .render(

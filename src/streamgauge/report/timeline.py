@@ -15,6 +15,7 @@ from itertools import accumulate
 from math import ceil
 from typing import Final, Protocol
 
+from streamgauge.model.controls import visible
 from streamgauge.model.element import StreamElement
 from streamgauge.model.phrases import DATED, counted, date_text
 from streamgauge.model.query import ContinuousQuery, StreamWindow
@@ -124,7 +125,7 @@ def drawn(title: str, panels: Sequence["TimelinePanel"], height: int, style: str
     sheet = f"<style>{light}@media(prefers-color-scheme:dark){{{dark}}}{rules}</style>"
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" role="img">'
     marks = [mark for panel in panels for mark in panel.marks()]
-    return "\n".join((head, f"<title>{escape(title)}</title>", sheet, *marks, "</svg>")) + "\n"
+    return visible("\n".join((head, f"<title>{escape(title)}</title>", sheet, *marks, "</svg>")) + "\n")
 
 
 class TimelinePanel:

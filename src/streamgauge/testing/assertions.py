@@ -7,6 +7,7 @@ from typing import Any
 from streamgauge.api import check, load_run
 from streamgauge.formats.run import stream_path
 from streamgauge.formats.stream import elements
+from streamgauge.model.controls import visible
 from streamgauge.model.element import StreamElement
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock
@@ -77,5 +78,5 @@ def _passed(found: VerifiedRun, name: str) -> Verdict:
     __tracebackhide__ = True
     if not passes(found.verdict):
         lines = [*failure_lines(found.run.header, found.verdict)]
-        raise AssertionError("\n".join([f"{name}: {lines[0]}", *lines[1:]]))
+        raise AssertionError(visible("\n".join([f"{name}: {lines[0]}", *lines[1:]])))
     return found.verdict

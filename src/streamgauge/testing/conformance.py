@@ -6,6 +6,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from streamgauge.model.controls import visible
+
 if TYPE_CHECKING:
     from streamgauge.suites.conformance.cases import ConformanceTask
     from streamgauge.testing.tasks import ConformanceSession
@@ -23,4 +25,4 @@ def test_list_of_deviations(
     """Every listed deviation has a reason, and every listed task is one of the suite."""
     complaints = streamgauge_conformance.complaints(streamgauge_every_task)
     if complaints:
-        raise AssertionError("\n".join(complaints))
+        raise AssertionError(visible("\n".join(complaints)))

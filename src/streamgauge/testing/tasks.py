@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.model.controls import visible
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.verdict import Verdict
 from streamgauge.report.failure import failure_lines
@@ -89,7 +90,7 @@ class ConformanceSession:
                 pytest.xfail(f"{stood.deviation.name}: {stood.deviation.why or 'no reason is written'}")
             return
         if stood.standing is not TaskStanding.PASSED:
-            raise AssertionError("\n".join(_failure(stood)))
+            raise AssertionError(visible("\n".join(_failure(stood))))
 
     def complaints(self, tasks: Sequence[ConformanceTask]) -> list[str]:
         """The faults of the list itself: deviations without a reason, listed tasks that there are not."""
@@ -105,7 +106,7 @@ class ConformanceSession:
                 return self._runner.outcome(task)
             except SetUpError as error:
                 self._unfit = error
-        raise AssertionError(str(self._unfit))
+        raise AssertionError(visible(str(self._unfit)))
 
     def _stood(self, outcome: ConformanceOutcome) -> CertifiedTask:
         (stood,) = certificate(self.subject.name, [outcome], self.listed, False, findings).stood

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from streamgauge.model.controls import visible
 from streamgauge.model.mistake import MistakeError
 from streamgauge.report import charts
 from streamgauge.servers.http.limits import BodyError, read_body, text
@@ -39,13 +40,13 @@ def page(request: Request, template: str, title: str, status: int = 200, **value
     Half a surrogate pair, which JSON may hold and UTF-8 may not, is written as its escape.
     """
     given = {"title": title, "here": request.url.path, "rooms": request.app.state.rooms, **values}
-    text = _environment().get_template(template).render(given)
-    return HTMLResponse(text.encode(errors="backslashreplace"), status, HEADERS)
+    text = visible(_environment().get_template(template).render(given))
+    return HTMLResponse(text, status, HEADERS)
 
 
 def fragment(template: str, **values: object) -> str:
     """A part of a page made of a template, to be put into a page that is open."""
-    return _environment().get_template(template).render(values)
+    return visible(_environment().get_template(template).render(values))
 
 
 @cache

@@ -16,6 +16,7 @@ from streamgauge.formats.bounded_files import ByteReader, bounded
 from streamgauge.formats.bounds import BoundError
 from streamgauge.formats.canonical import parse_term
 from streamgauge.formats.lines import Input
+from streamgauge.model.controls import visible
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.terms import Term, Triple
@@ -34,7 +35,7 @@ Note: TypeAlias = Callable[[str], None]
 
 def logged(sentence: str) -> None:
     """A note as a warning of the logger ``streamgauge``."""
-    logging.getLogger("streamgauge").warning(sentence)
+    logging.getLogger("streamgauge").warning(visible(sentence))
 
 
 @dataclass(frozen=True, slots=True)

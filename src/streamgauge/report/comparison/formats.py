@@ -7,6 +7,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from streamgauge.model.controls import visible
 from streamgauge.model.phrases import counted
 from streamgauge.report.comparison.changes import Comparison, MeasuredChange, Trend
 from streamgauge.report.comparison.measurements import Measurements
@@ -53,7 +54,7 @@ def markdown(found: Comparison) -> str:
             "",
             "</details>",
         ]
-    return "\n".join(lines) + "\n"
+    return visible("\n".join(lines) + "\n")
 
 
 def compared_json(found: Comparison) -> dict[str, Any]:

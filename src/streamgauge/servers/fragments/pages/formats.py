@@ -16,6 +16,7 @@ import pyoxigraph as ox
 from markupsafe import Markup, escape
 
 from streamgauge.model.algebra import Var
+from streamgauge.model.controls import visible
 from streamgauge.model.terms import Term, Triple, is_iri
 from streamgauge.servers.fragments import DEFAULT, Quad, form_value
 from streamgauge.servers.fragments.labels import Bounds, LabelError
@@ -139,7 +140,7 @@ def fragment_page(view: PageView) -> str:
     """A page of a fragment, with its form."""
     places, dataset, page = PLACES[view.dataset.shape], view.dataset, view.page
     first = (view.asked.number - 1) * view.size
-    return (
+    return visible(
         _templates()
         .get_template("fragment.html")
         .render(
