@@ -40,7 +40,7 @@ def job(root: Path, **given) -> Job:
 
 def landed(root: Path, text: str = CAME, first: int = 0) -> None:
     """Each element a file, one second after the other."""
-    (root / "stream").mkdir(exist_ok=True)
+    (root / "stream").mkdir(parents=True, exist_ok=True)
     for number, element in enumerate(stream(text)):
         file = root / "stream" / f"{first + number:03}.parquet"
         write_stream([element], file)
@@ -91,10 +91,35 @@ def test_a_file_that_is_no_stream_table_lands_first(spark, tmp_path):
     assert [scope for scope, bag in answers(tmp_path)[0] if bag] == [(0, 1000), (1000, 2000), (2000, 3000)]
 
 
-def test_files_that_come_in_another_order_than_their_elements_are_named(spark, tmp_path):
+@pytest.mark.parametrize("together", [1, 2, 6])
+@pytest.mark.parametrize("order", [(3, 1, 2, 5, 0, 4), (5, 4, 3, 2, 1, 0)])
+def test_parts_are_answered_by_sequence_whatever_order_they_were_written_in(spark, tmp_path, order, together):
+    """Tasks of Spark end in any order, so times of change say nothing about the order of elements."""
     landed(tmp_path)
-    os.utime(tmp_path / "stream" / "003.parquet", (1, 1))
-    with pytest.raises(OutOfOrderError, match=r"000\.parquet: sequence 0 comes after 3"):
+    for place, number in enumerate(order):
+        os.utime(tmp_path / "stream" / f"{number:03}.parquet", (2_000_000 + place,) * 2)
+    state = run(spark, job(tmp_path, files=together), lambda _done: None)
+    assert (state.rows, state.late, state.files) == (6, 1, 6)
+    landed(tmp_path / "in order")
+    run(spark, job(tmp_path / "in order", files=together), lambda _done: None)
+    assert answers(tmp_path)[0] == answers(tmp_path / "in order")[0]
+
+
+def test_a_file_of_earlier_elements_that_is_added_later_is_named(spark, tmp_path):
+    landed(tmp_path, "2600: c p d. | 5200: f p g.", first=4)
+    later = tmp_path / "stream" / "004.parquet"
+    later.rename(tmp_path / "later.parquet")
+    first = run(spark, job(tmp_path), lambda _done: None)
+    assert first.rows == 1
+    (tmp_path / "later.parquet").rename(later)
+    with pytest.raises(OutOfOrderError, match=r"004\.parquet: sequence 0 comes after 1, which has been answered"):
+        run(spark, job(tmp_path), lambda _done: None)
+
+
+def test_files_whose_sequence_numbers_overlap_are_named(spark, tmp_path):
+    landed(tmp_path, "0: a p b.")
+    write_stream(stream("0: a p b. | 5: b p c."), tmp_path / "stream" / "009.parquet")
+    with pytest.raises(OutOfOrderError, match=r"009\.parquet: sequence 0 comes after 0 of .*000\.parquet"):
         run(spark, job(tmp_path), lambda _done: None)
 
 

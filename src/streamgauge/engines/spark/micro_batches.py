@@ -16,7 +16,8 @@ from pyspark.errors import StreamingQueryException
 
 from streamgauge.engines import Emit
 from streamgauge.engines.spark.evaluation import Evaluation, ReportRows
-from streamgauge.engines.spark.panes import BatchArrivals, PaneRows, Panes, files_of, late, streaming, surely_in_time
+from streamgauge.engines.spark.panes import PaneRows, Panes, files_of, late, streaming, surely_in_time
+from streamgauge.engines.spark.parts import Part, PartFiles
 from streamgauge.engines.spark.state import Closes, State, StateLog, forget
 from streamgauge.formats.stream import write
 from streamgauge.incremental.drivers.relation_to_stream import answer_kind
@@ -27,7 +28,6 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Grain, Origin, Semantics
-from streamgauge.semantics.refusal import OutOfOrderError
 from streamgauge.spark.session import JOB_ERRORS
 
 DRAINED = "-drained"
@@ -73,14 +73,15 @@ class Batches:
         self._panes = Panes(spark, checkpoint / "panes", query)
         self._evaluation = Evaluation(spark, query, semantics, checkpoint / "shown", self._panes.counts)
         self._log = StateLog(checkpoint / "batches")
+        self._parts = PartFiles()
         self.told: int | None = None
         self.error: Exception | None = None
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         """Do one batch of files; what goes wrong is kept in ``error`` and raised."""
-        self.take(lambda _before: files_of(rows), batch)
+        self.take(lambda before: self._parts.following(files_of(rows), before.next, before.files), batch)
 
-    def take(self, bring: Callable[[State], Sequence[str]], batch: int) -> None:
+    def take(self, bring: Callable[[State], Sequence[Part]], batch: int) -> None:
         """Do one batch of the stream tables that ``bring`` names when it is told what is known before it."""
         try:
             self._do(bring, batch)
@@ -88,7 +89,7 @@ class Batches:
             self.error = error
             raise
 
-    def _do(self, bring: Callable[[State], Sequence[str]], batch: int) -> None:
+    def _do(self, bring: Callable[[State], Sequence[Part]], batch: int) -> None:
         before = self._begun(self._log.before(batch))
         came = replace(self._taken(bring(before), before, batch), batch=batch)
         done = self._closed(2 * batch, before, came, self._upto(came))
@@ -137,12 +138,13 @@ class Batches:
         known = state.t0 is not None or self._semantics.origin is Origin.FIRST
         return state if known else replace(state, t0=self._semantics.t0)
 
-    def _taken(self, files: Sequence[str], before: State, batch: int) -> State:
+    def _taken(self, parts: Sequence[Part], before: State, batch: int) -> State:
         """The state with what came, without its reports."""
-        arrived = self._panes.measure(files)
+        if parts:
+            before = replace(before, next=max(part.highest for part in parts) + 1, files=before.files + len(parts))
+        arrived = self._panes.measure([part.file for part in parts])
         if arrived is None:
             return before
-        _refuse_going_back(arrived, before)
         unit = self._semantics.time_unit
         t0 = arrived.begin - arrived.begin % unit if before.t0 is None else before.t0
         closes = self._closes(t0)
@@ -157,7 +159,6 @@ class Batches:
             greatest=greatest,
             rows=before.rows + arrived.rows,
             late=before.late + len(dropped),
-            next=arrived.highest + 1,
             panes=(*before.panes, pane),
         )
 
@@ -201,15 +202,6 @@ class Batches:
 
     def _closes(self, t0: int) -> Closes:
         return Closes(self._query, self._semantics, t0)
-
-
-def _refuse_going_back(arrived: BatchArrivals, before: State) -> None:
-    """Raise OutOfOrderError for files that come after others whose elements are later in system time."""
-    if arrived.lowest < before.next:
-        raise OutOfOrderError(
-            f"{arrived.files[0]}: sequence {arrived.lowest} comes after {before.next - 1}: files must come (by their "
-            "time of change) in the order of their sequence numbers"
-        )
 
 
 MOST_ROWS = 350_000

@@ -64,7 +64,7 @@ class BatchArrivals:
     """The rows of a micro-batch of the query's streams, file by file, at least one row in each.
 
     ``rows`` are how many, ``first`` and ``last`` their earliest and latest time, ``begin`` that of the first element
-    (ms), ``lowest`` and ``highest`` sequence numbers. ``counted`` has how many triples there are at most of each
+    (ms). ``counted`` has how many triples there are at most of each
     predicate that was asked for. ``ends`` says whether elements may end by themselves, ``stream`` which one all rows
     are of, if there is one.
     """
@@ -78,7 +78,6 @@ class BatchArrivals:
         self.rows = sum(len(each.time) for each in came)
         self.first, self.last = min(int(each.time.min()) for each in came), max(int(each.time.max()) for each in came)
         self.begin = int(first.time[first.sequence.argmin()])
-        self.lowest, self.highest = int(first.sequence.min()), max(int(each.sequence.max()) for each in came)
         self.files = tuple(each.file for each in came)
         self.counted = tuple(map(sum, zip(*(each.counted for each in came), strict=True)))
         self.ends = any(each.ends for each in came)

@@ -27,6 +27,7 @@ from streamgauge.engines.spark import refuse, topic
 from streamgauge.engines.spark.evaluation import ReportRows
 from streamgauge.engines.spark.micro_batches import REHEARSALS, BatchAnswers, Batches, BatchSink, configured
 from streamgauge.engines.spark.panes import streaming
+from streamgauge.engines.spark.parts import Part
 from streamgauge.engines.spark.state import State
 from streamgauge.formats import tables
 from streamgauge.formats.fields import encode
@@ -260,7 +261,7 @@ def _rows(said: Sequence[ReportRows], first: int) -> pa.Table:
 ANY_ORDER = Reading(lateness=1 << 62)
 """How sources are read whose elements land first: what is too late is said by the batches, not by the reader."""
 
-VERSION = 2
+VERSION = 3
 """The version of the checkpoint's format."""
 
 MICRO_BATCHES, REAL_TIME = "micro-batches", "real-time"
@@ -370,9 +371,13 @@ def _kept(folder: Path, batches: Batches) -> Callable[[DataFrame, int], None]:
 
     def take(rows: DataFrame, batch: int) -> None:
         file = folder / f"{batch:09}.parquet"
-        batches.take(lambda before: [str(file)] if topic.keep(rows, file, before.next) else [], batch)
+        batches.take(lambda before: _numbered(file, before.next, topic.keep(rows, file, before.next)), batch)
 
     return take
+
+
+def _numbered(file: Path, first: int, elements: int) -> list[Part]:
+    return [Part(str(file), first, first + elements - 1)] if elements else []
 
 
 LOOK_S: Final = 0.2

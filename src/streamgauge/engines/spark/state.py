@@ -173,7 +173,8 @@ class State:
     """Times in ms: ``greatest`` seen, ``passed`` up to where reports are done; ``sent`` counts reports.
 
     ``last`` is the report that was evaluated last, which Istream and Dstream compare with; ``rows`` and ``late``
-    count triples and elements since the start; ``next`` is the least sequence number of what is still to come.
+    count triples and elements since the start; ``next`` is the least sequence number of what is still to come,
+    ``files`` how many files of a folder were taken.
     """
 
     batch: int = -1
@@ -185,6 +186,7 @@ class State:
     rows: int = 0
     late: int = 0
     next: int = 0
+    files: int = 0
     panes: tuple[Pane, ...] = ()
 
 

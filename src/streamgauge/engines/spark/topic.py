@@ -111,14 +111,14 @@ def streamed(spark: SparkSession, url: str, most: int) -> DataFrame:
     return spark.readStream.format(Topic.name()).options(url=url, most=most).load()
 
 
-def keep(rows: DataFrame, file: Path, first: int) -> bool:
-    """Write a batch's rows as a stream table, numbered from ``first``; false when there are none.
+def keep(rows: DataFrame, file: Path, first: int) -> int:
+    """Write a batch's rows as a stream table, numbered from ``first``; how many elements they are, 0 without a file.
 
     The same rows and number give the same file, which is there whole or not at all, and on the disk.
     """
     table = _ordered(rows.toArrow(), first)
     if not len(table):
-        return False
+        return 0
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_name(f".{file.stem}")
     with writer(unfinished, table.schema) as parquet:
@@ -126,7 +126,7 @@ def keep(rows: DataFrame, file: Path, first: int) -> bool:
     with unfinished.open("rb") as written:
         os.fsync(written.fileno())
     unfinished.rename(file)
-    return True
+    return int(table.column("sequence")[-1].as_py()) + 1 - first
 
 
 def _ordered(table: pa.Table, first: int) -> pa.Table:
