@@ -88,7 +88,9 @@ def test_large_streams_are_the_same_for_every_number_of_partitions(spark, option
     here = plan.table()
     assert here.num_rows > 50_000
     for partitions in (1, 2, 7):
-        assert frame(spark, plan, partitions).toArrow().cast(SCHEMA).equals(here)
+        made = frame(spark, plan, partitions)
+        assert made.toArrow().cast(SCHEMA).equals(here)
+        assert made.select(F.spark_partition_id()).distinct().count() == partitions  # a file of its own for each core
 
 
 def no_spark():

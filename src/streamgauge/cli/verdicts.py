@@ -34,7 +34,7 @@ from streamgauge.cli.options import (
 )
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import Terminal, printing, table, telling
-from streamgauge.formats.run import RunError, read_run, read_verdict, stream_path, write_verdict
+from streamgauge.formats.run import RunError, read_heads, read_run, read_verdict, stream_path, write_verdict
 from streamgauge.formats.stream import elements
 from streamgauge.model.phrases import DATED
 from streamgauge.model.report import ExpectedReport
@@ -43,7 +43,7 @@ from streamgauge.model.semantics import Clock
 from streamgauge.model.verdict import Diagnosis, Evaluator, Verdict
 from streamgauge.oracle.diagnosis.diagnose import Explained, explained, worked
 from streamgauge.oracle.expected.reports import beside
-from streamgauge.oracle.judging.judge import Means, expected_reports, judge_run, with_cautions, with_query
+from streamgauge.oracle.judging.judge import Means, expected_reports, judge_run, judge_stored, with_cautions, with_query
 from streamgauge.oracle.judging.metrics import by_arrival
 from streamgauge.oracle.judging.opened import opened
 from streamgauge.papers.rules import RuleSettings, judge_as
@@ -93,16 +93,18 @@ def check(
     master: Master = None,
 ) -> None:
     """Judge a recorded run again and keep the verdict in its folder."""
-    recorded = read_run(run, parse)
-    if query is not None:
-        with naming(query):
-            recorded = with_query(recorded, read_text(query), values(define))
-        tell_notes(recorded.header.query)
-    elif define:
+    if define and query is None:
         raise typer.BadParameter("-D gives values to the parameters of --query FILE: name the file")
-    if semantics is not None:
-        begun = near(recorded.header.query.windows, profile(semantics), stream_facts(stream_path(run)).first)
-        recorded = replace(recorded, header=replace(recorded.header, semantics=begun))
+
+    text = None if query is None else read_text(query)
+
+    def asked(found: Run) -> Run:
+        return _asked(found, run, semantics, query, text, define)
+
+    heads = read_heads(run, parse) if rules is None else None
+    recorded = asked(heads or read_run(run, parse))
+    if query is not None:
+        tell_notes(recorded.header.query)
     console = Terminal(stderr=as_json)
     steps = "steps done" if rules or gracious else "candidates for t0 tried"
     with telling(Terminal(stderr=True), "check") as tell:
@@ -115,7 +117,10 @@ def check(
         means = Means(
             lambda: spark(master), judges, milliseconds(max_delay, "--max-delay"), told, gracious, exact_datatypes, tell
         )
-        verdict = _judged(recorded, stream_path(run), rules, means)
+        if rules is None:
+            verdict = judge_stored(heads and recorded, lambda: asked(read_run(run, parse)), stream_path(run), means)
+        else:
+            verdict = _judged(recorded, stream_path(run), rules, means)
     tell_unused(master, "--evaluator spark takes Spark")
     own = semantics is None and query is None and rules is None
     if own:
@@ -129,6 +134,19 @@ def check(
     raise typer.Exit(exit_code([(recorded, verdict)]))
 
 
+def _asked(
+    found: Run, folder: Path, semantics: str | None, query: Path | None, text: str | None, define: Parameters
+) -> Run:
+    """The run under the query and the semantics that were named."""
+    if query is not None and text is not None:
+        with naming(query):
+            found = with_query(found, text, values(define))
+    if semantics is not None:
+        begun = near(found.header.query.windows, profile(semantics), stream_facts(stream_path(folder)).first)
+        found = replace(found, header=replace(found.header, semantics=begun))
+    return found
+
+
 def _diagnosis(folder: Path) -> Diagnosis | None:
     """The diagnosis that ``explain`` left in the folder: judging again does not change why a run is wrong."""
     try:
@@ -137,10 +155,8 @@ def _diagnosis(folder: Path) -> Diagnosis | None:
         return None
 
 
-def _judged(run: Run, stream: Path, rules: str | None, means: Means) -> Verdict:
-    """The verdict by a published rule set, or by our own."""
-    if rules is None:
-        return judge_run(run, stream, means)
+def _judged(run: Run, stream: Path, rules: str, means: Means) -> Verdict:
+    """The verdict by a published rule set."""
     if means.evaluator is not None or means.max_delay is not None or means.exact_datatypes:
         raise typer.BadParameter(f"{rules}'s rules have neither --evaluator, --max-delay nor --exact-datatypes")
     if any(answer.kind != "solutions" for answer in run.answers):

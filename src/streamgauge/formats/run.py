@@ -234,6 +234,21 @@ def read_run(path: str | Path, parse: Parse) -> Run:
         raise RunError(str(error)) from error
 
 
+def read_heads(path: str | Path, parse: Parse) -> Run | None:
+    """The run in a folder without rows, hand-overs and samples, which stay on disk: a head for each answer; RunError.
+
+    ``None`` where rows cannot be told by the place of their answer: ``read_run`` reads such a folder.
+    """
+    root = Path(path)
+    data = read_json(root / "run.json", FORMAT, VERSION)
+    try:
+        static = tables.static(root) if (root / "static.parquet").exists() else ()
+        answers = tables.heads(root)
+        return None if answers is None else Run(_header(root / "run.json", data, parse, static), answers, (), (), root)
+    except tables.TableError as error:
+        raise RunError(str(error)) from error
+
+
 def read_header(path: str | Path, parse: Parse) -> RunHeader:
     """The header of a run folder without any of its tables, so without the query's static data; RunError."""
     file = Path(path) / "run.json"

@@ -121,13 +121,26 @@ def answers(root: Path, *, finished: bool) -> tuple[Answer, ...]:
 
     In a recording that was cut off, rows after the last answer are those whose answer was not written any more.
     """
-    heads = read(root / "answers.parquet", ANSWERS, _LATER).to_pylist()
-    reports = [head["report"] for head in heads]
-    if any(after <= before for before, after in pairwise(reports)):
-        raise TableError(f"{root / 'answers.parquet'}: column report must grow from row to row")
+    found = _heads(root)
+    reports = [head["report"] for head in found]
     last = None if finished else max(reports, default=-1)
     added, removed = _rows(root / "rows.parquet", reports, last)
-    return tuple(_answer(head, added, removed, root) for head in heads)
+    return tuple(_answer(head, added, removed, root) for head in found)
+
+
+def heads(root: Path) -> tuple[Answer, ...] | None:
+    """The same without their rows, which are not read; ``None`` where reports are not numbered 0, 1, 2, ..."""
+    found = _heads(root)
+    if any(head["report"] != place for place, head in enumerate(found)):
+        return None
+    return tuple(_answer(head, {}, {}, root) for head in found)
+
+
+def _heads(root: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = read(root / "answers.parquet", ANSWERS, _LATER).to_pylist()
+    if any(after["report"] <= before["report"] for before, after in pairwise(found)):
+        raise TableError(f"{root / 'answers.parquet'}: column report must grow from row to row")
+    return found
 
 
 def lists(column: pa.ChunkedArray) -> list[Row]:
@@ -225,7 +238,8 @@ def batches(path: Path, schema: pa.Schema, optional: Collection[str] = ()) -> It
     encoded = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     for file in files(path):
         with opened(file, encoded) as parquet:
-            for batch in parquet.iter_batches(batch_size=2 * _BATCH if encoded else _BATCH):
+            names = [name for name in schema.names if name in parquet.schema_arrow.names]
+            for batch in parquet.iter_batches(2 * _BATCH if encoded else _BATCH, columns=names):
                 yield file, conform(batch, schema, str(file), optional)
 
 

@@ -43,6 +43,7 @@ from streamgauge.spark.requirements import (
     words,
 )
 from streamgauge.spark.requirements import memory as memory_here
+from streamgauge.spark.settings import MIN_PARTITIONS, OURS, PARTITIONS, chosen, fit, of_user
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,7 +67,7 @@ T = TypeVar("T")
 def ask(spark: "SparkSession", place: str, seconds: float | None = None) -> None:
     """Have the workers import Streamgauge; SparkStartError says what they lack, or that none took a task in time."""
     limit = seconds or float(os.environ.get(LIMIT, SECONDS))
-    tasks = max(1, min(_MOST, _cores(spark)))
+    tasks = max(1, min(_MOST, cores(spark)))
     asked = fn.arrow_udf(_asked(), "string")
     table = spark.range(0, tasks, 1, tasks).select(asked(fn.col("id")).alias("said"))
     try:
@@ -87,8 +88,8 @@ def ask(spark: "SparkSession", place: str, seconds: float | None = None) -> None
         )
 
 
-def _cores(spark: "SparkSession") -> int:
-    """How many tasks the cluster runs at once; 2 where a remote session does not say."""
+def cores(spark: "SparkSession") -> int:
+    """How many tasks the session's cluster runs at once; 2 where a remote session does not say."""
     try:
         return int(spark.sparkContext.defaultParallelism)
     except Exception:  # Spark Connect has no context
@@ -289,47 +290,52 @@ def session(
     master: str | None = None,
     *,
     memory: str = HEAP,
-    shuffle: int = 4,
+    shuffle: int | None = None,
     app: str = "streamgauge",
     also: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """The Spark session: ``master`` (default ``local[*]``), or Spark Connect when ``SPARK_REMOTE`` is set.
 
-    ``SPARK_DRIVER_MEMORY`` goes before ``memory``; ``also`` are further settings, of which a session that is
-    there already does not take those of its JVM. SparkStartError (JavaMissingError) has the sentence to print when
-    Java or memory will not do, the master is not there, or its workers cannot do a task. Threads wait for one another.
+    Settings of the user (``settings.of_user``) go before ours, ``SPARK_DRIVER_MEMORY`` before ``memory``. ``shuffle``
+    is the number of its partitions; unless given there is one for each core of a cluster, and ``settings.fit`` sets it
+    for a job. ``also`` are further settings, of which a session that is there already does not take those of its JVM.
+    SparkStartError (JavaMissingError) has the sentence to print when Java or memory will not do, the master is not
+    there, or its workers cannot do a task. Threads wait for one another.
     """
     with _STARTING:
         return _session(master, memory, shuffle, app, also or {})
 
 
-def _session(master: str | None, memory: str, shuffle: int, app: str, also: Mapping[str, str]) -> SparkSession:
+def _session(master: str | None, memory: str, shuffle: int | None, app: str, also: Mapping[str, str]) -> SparkSession:
     remote = os.environ.get("SPARK_REMOTE")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    chosen = master or os.environ.get("MASTER", "local[*]")
-    settings = {**_SETTINGS, "spark.sql.shuffle.partitions": str(shuffle)}
+    place = master or os.environ.get("MASTER", "local[*]")
+    user = of_user()
+    wanted = {"spark.driver.defaultJavaOptions": _LATE, **OURS, PARTITIONS: str(shuffle or MIN_PARTITIONS)}
     builder = SparkSession.builder.appName(app)
     if remote:
-        connected = _created(_configured(builder.remote(remote), settings).getOrCreate, remote)
+        connected = _created(_configured(builder.remote(remote), chosen(wanted, user)).getOrCreate, remote)
         ask(connected, remote)
         return connected
     new = running_context() is None
-    settings |= also
+    wanted |= also
     if new:
-        settings |= _driver(memory)
-        reach(chosen)
-    local = chosen.startswith("local")
-    settings |= _LOOPBACK if local else {}
+        wanted |= _driver(memory)
+        reach(place)
+    local = place.startswith("local")
+    settings = chosen(wanted | (_LOOPBACK if local else {}), user)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        named = {"spark.master": chosen, "spark.app.name": app, **settings}
+        named = {"spark.master": place, "spark.app.name": app, **settings}
         open_gateway(_conf(SparkConf(loadDefaults=False), named))
     if SparkContext._active_spark_context is None:  # a handler of Ctrl-C that came after a context stays
-        _created(lambda: guard(SparkContext.getOrCreate(_conf(SparkConf(), named))), chosen)
-    spark = _created(_configured(builder.master(chosen), settings).getOrCreate, chosen)
+        _created(lambda: guard(SparkContext.getOrCreate(_conf(SparkConf(), named))), place)
+    spark = _created(_configured(builder.master(place), settings).getOrCreate, place)
     spark.sparkContext.setLogLevel(os.environ.get(LOG_LEVEL, "ERROR").upper())
     if new and not local:
-        ask(spark, chosen)
+        ask(spark, place)
+    if shuffle is None and not local:
+        fit(spark, 0, cores(spark))
     return spark
 
 
@@ -381,21 +387,3 @@ def reach(master: str, seconds: float = 5.0) -> None:
     raise SparkStartError(
         f"no Spark master answers at {master}: is it running, and is this the address that its page shows?"
     )
-
-
-_SETTINGS: Final = {
-    "spark.driver.defaultJavaOptions": _LATE,  # what ``also`` may set otherwise
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.ui.retainedJobs": "20",  # for a page that nobody is shown, a thousand would be kept with their plans
-    "spark.ui.retainedStages": "20",
-    "spark.ui.retainedTasks": "200",
-    "spark.sql.ui.retainedExecutions": "5",
-    "spark.streaming.ui.retainedBatches": "5",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.buffer.pageSize": "8m",  # by itself 64 MB, of which each hash table of a small job clears at least one
-    "spark.python.sql.dataFrameDebugging.enabled": "false",  # or every column costs calls to say where it was made
-    "spark.sql.dataFrameQueryContext.enabled": "false",
-    "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "128m",
-}

@@ -29,7 +29,7 @@ def frame(spark: SparkSession, plan: TablePlan, partitions: int | None = None) -
     tasks = max(1, min(partitions or spark.sparkContext.defaultParallelism, plan.ids))
     said = {"plan": b64encode(pickle.dumps(plan)).decode(), "tasks": str(tasks)}
     rows = spark.read.format(_registered(spark)).options(**said).load()
-    return rows if plan.order is None else _written(_ordered(rows, plan.order), plan)
+    return rows if plan.order is None else _written(_ordered(rows, plan.order, tasks), plan)
 
 
 class Blocks(DataSource):  # type: ignore[misc]
@@ -113,13 +113,18 @@ def _write(plan: TablePlan, names: Sequence[str], columns: Sequence[pa.Array]) -
     return pa.ListArray.from_arrays(pa.array(np.cumsum(counts, dtype=np.int32)), rows)
 
 
-def _ordered(rows: DataFrame, order: Order) -> DataFrame:
+def _ordered(rows: DataFrame, order: Order, tasks: int) -> DataFrame:
     if not order.number:
-        return rows.orderBy(*order.columns)
-    return numbered(rows, order.columns[0], order.columns[1:])
+        return _in_ranges(rows, tasks, *order.columns)
+    return numbered(rows, order.columns[0], order.columns[1:], tasks)
 
 
-def numbered(rows: DataFrame, arrival: str, ties: Sequence[str]) -> DataFrame:
+def _in_ranges(rows: DataFrame, tasks: int, *columns: str) -> DataFrame:
+    """The rows in order, in as many partitions as tasks: adaptive plans leave a number alone that was asked for."""
+    return rows.repartitionByRange(tasks, *columns).sortWithinPartitions(*columns)
+
+
+def numbered(rows: DataFrame, arrival: str, ties: Sequence[str], tasks: int) -> DataFrame:
     """The rows with ``n``, from 0: by the ms of their arrival (a column), then by the columns ``ties``, in order of n.
 
     The number is how many arrived in earlier ms, plus the place within the ms: no partition sees the whole stream.
@@ -130,4 +135,4 @@ def numbered(rows: DataFrame, arrival: str, ties: Sequence[str]) -> DataFrame:
     within = Window.partitionBy(arrival).orderBy(*ties)
     ranked = rows.withColumn("place", F.row_number().over(within) - 1).join(bases, arrival)
     found = ranked.withColumn("n", F.col("base") + F.col("place")).drop("base", "place")
-    return found.select(*rows.columns, "n").orderBy("n")
+    return _in_ranges(found.select(*rows.columns, "n"), tasks, "n")

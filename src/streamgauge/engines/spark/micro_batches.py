@@ -17,7 +17,7 @@ from pyspark.errors import StreamingQueryException
 from streamgauge.engines import Emit
 from streamgauge.engines.spark.evaluation import Evaluation, ReportRows
 from streamgauge.engines.spark.panes import PaneRows, Panes, files_of, late, streaming, surely_in_time
-from streamgauge.engines.spark.parts import Part, PartFiles
+from streamgauge.engines.spark.parts import PartFile, PartFiles
 from streamgauge.engines.spark.state import Closes, State, StateLog, forget
 from streamgauge.formats.stream import write
 from streamgauge.incremental.drivers.relation_to_stream import answer_kind
@@ -81,7 +81,7 @@ class Batches:
         """Do one batch of files; what goes wrong is kept in ``error`` and raised."""
         self.take(lambda before: self._parts.following(files_of(rows), before.next, before.files), batch)
 
-    def take(self, bring: Callable[[State], Sequence[Part]], batch: int) -> None:
+    def take(self, bring: Callable[[State], Sequence[PartFile]], batch: int) -> None:
         """Do one batch of the stream tables that ``bring`` names when it is told what is known before it."""
         try:
             self._do(bring, batch)
@@ -89,7 +89,7 @@ class Batches:
             self.error = error
             raise
 
-    def _do(self, bring: Callable[[State], Sequence[Part]], batch: int) -> None:
+    def _do(self, bring: Callable[[State], Sequence[PartFile]], batch: int) -> None:
         before = self._begun(self._log.before(batch))
         came = replace(self._taken(bring(before), before, batch), batch=batch)
         done = self._closed(2 * batch, before, came, self._upto(came))
@@ -138,7 +138,7 @@ class Batches:
         known = state.t0 is not None or self._semantics.origin is Origin.FIRST
         return state if known else replace(state, t0=self._semantics.t0)
 
-    def _taken(self, parts: Sequence[Part], before: State, batch: int) -> State:
+    def _taken(self, parts: Sequence[PartFile], before: State, batch: int) -> State:
         """The state with what came, without its reports."""
         if parts:
             before = replace(before, next=max(part.highest for part in parts) + 1, files=before.files + len(parts))

@@ -18,7 +18,7 @@ from streamgauge.model.mistake import obstacle
 from streamgauge.semantics.refusal import OutOfOrderError
 
 
-class Part(NamedTuple):
+class PartFile(NamedTuple):
     """A file of a stream table, and its lowest and highest sequence number."""
 
     file: str
@@ -30,9 +30,9 @@ class PartFiles:
     """The part files beside those that Spark names; the range of each is read once."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Part | None] = {}
+        self._known: dict[str, PartFile | None] = {}
 
-    def following(self, named: Sequence[str], first: int, taken: int) -> list[Part]:
+    def following(self, named: Sequence[str], first: int, taken: int) -> list[PartFile]:
         """The next parts, as many as are ``named``, from sequence number ``first`` on, after ``taken`` earlier ones.
 
         OutOfOrderError names a file that lies before ``first`` but has not been taken, or two that overlap;
@@ -52,7 +52,7 @@ class PartFiles:
         count = sum(self._known[file] is not None for file in named)
         return parts[len(passed) :][:count]
 
-    def _parts(self, named: Sequence[str]) -> Iterator[Part]:
+    def _parts(self, named: Sequence[str]) -> Iterator[PartFile]:
         beside = {
             str(file) for folder in {Path(file).parent for file in named} for file in folder.glob("[!._]*.parquet")
         }
@@ -63,14 +63,14 @@ class PartFiles:
                 yield part
 
 
-def _out_of_order(part: Part, before: str) -> OutOfOrderError:
+def _out_of_order(part: PartFile, before: str) -> OutOfOrderError:
     return OutOfOrderError(
         f"{part.file}: sequence {part.lowest} comes after {before}: each file that is added must go on where those "
         "before it ended"
     )
 
 
-def part_of(file: str) -> Part | None:
+def part_of(file: str) -> PartFile | None:
     """The part in a file, ``None`` for one without rows; StreamError for a file that is not a stream table."""
     try:
         with pq.ParquetFile(file) as opened:
@@ -85,7 +85,7 @@ def part_of(file: str) -> Part | None:
                 ranges = [(found["min"].as_py(), found["max"].as_py())]
     except (OSError, pa.ArrowException) as error:
         raise StreamError(f"{file}: cannot be read: {obstacle(error)}") from error
-    return Part(file, min(low for low, _ in ranges), max(high for _, high in ranges))
+    return PartFile(file, min(low for low, _ in ranges), max(high for _, high in ranges))
 
 
 def _statistics(metadata: pq.FileMetaData, column: int) -> Iterator[tuple[int, int]]:

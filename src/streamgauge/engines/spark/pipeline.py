@@ -27,7 +27,7 @@ from streamgauge.engines.spark import refuse, topic
 from streamgauge.engines.spark.evaluation import ReportRows
 from streamgauge.engines.spark.micro_batches import REHEARSALS, BatchAnswers, Batches, BatchSink, configured
 from streamgauge.engines.spark.panes import streaming
-from streamgauge.engines.spark.parts import Part
+from streamgauge.engines.spark.parts import PartFile
 from streamgauge.engines.spark.state import State
 from streamgauge.formats import tables
 from streamgauge.formats.fields import encode
@@ -376,8 +376,8 @@ def _kept(folder: Path, batches: Batches) -> Callable[[DataFrame, int], None]:
     return take
 
 
-def _numbered(file: Path, first: int, elements: int) -> list[Part]:
-    return [Part(str(file), first, first + elements - 1)] if elements else []
+def _numbered(file: Path, first: int, elements: int) -> list[PartFile]:
+    return [PartFile(str(file), first, first + elements - 1)] if elements else []
 
 
 LOOK_S: Final = 0.2

@@ -37,6 +37,7 @@ from streamgauge.spark.compiler import AMBIGUOUS
 from streamgauge.spark.files import location
 from streamgauge.spark.intervals import contents
 from streamgauge.spark.session import JOB_ERRORS
+from streamgauge.spark.settings import fit
 
 
 class SparkReports:
@@ -167,6 +168,7 @@ def _wanted(
     """The candidates whose content satisfies the strategies about content."""
     if reason := refuse_spark(query, semantics):
         raise RefusedError(f"the Spark oracle does not judge {reason}: use the definition (--evaluator definition)")
+    fit(session, sum(head.size for head in header.elements))
     due, arrived, late = all_candidates(header, query, semantics, advanced_to, t0)
     seen = _seen(session, table, query, late)
     if cuts(due, arrived.times):

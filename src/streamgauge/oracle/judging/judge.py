@@ -1,6 +1,7 @@
 """Judging a run folder: which evaluator, under which clock, against which stream."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -86,6 +87,27 @@ def judge_run(run: Run, stream: Path, means: Means) -> Verdict:
         raise StreamError(f"{stream}: a row is no triple: {error.msg}") from error
 
 
+def judge_stored(heads: Run | None, whole: Callable[[], Run], stream: Path, means: Means) -> Verdict:
+    """The verdict on a run whose rows are on disk: in its tables on Spark, else of ``whole``, the run with its rows.
+
+    ``heads`` is the run without rows (``formats.run.read_heads``).
+    """
+    if heads is not None and not means.gracious and not other_stream(stream, heads.header.query):
+        with suppress(RefusedError):
+            header = heads.header
+            refuse(header.query, header.semantics)
+            evaluator = means.choose(stream, header.query, header.semantics, header.evaluator, header.advanced_to)
+            means = replace(means, evaluator=evaluator)
+            if evaluator == "spark" and header.evaluator != evaluator:
+                from streamgauge.oracle.judging.tables import NotInTablesError, judge_tables
+
+                rules = JudgingRules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)
+                with suppress(NotInTablesError):
+                    verdict = judge_tables(means.spark(), heads, stream, rules, means.progress)
+                    return with_cautions(heads, verdict, stream)
+    return judge_run(whole(), stream, means)
+
+
 def with_cautions(run: Run, verdict: Verdict, stream: Path) -> Verdict:
     """The verdict with its cautions, unless it is unknown anyway."""
     if verdict.judgement is Judgement.UNKNOWN:
@@ -167,7 +189,7 @@ def _refuse_endless(run: Run, stream: Path) -> None:
 
 def other_stream(stream: Path, query: ContinuousQuery) -> str | None:
     """Why the query sees nothing of what was recorded, or ``None``: none of its streams is in the stream table."""
-    recorded = sorted(pc.unique(column(stream, "stream")).to_pylist())
+    recorded = sorted(names(stream))
     wanted = sorted(query.streams)
     if not recorded or set(wanted) & set(recorded):
         return None
@@ -176,6 +198,14 @@ def other_stream(stream: Path, query: ContinuousQuery) -> str | None:
         f"{' and '.join(f'<{name}>' for name in recorded[:4])}: name the same stream in both (a file's is named by "
         f"IRI=FILE)"
     )
+
+
+def names(stream: Path) -> set[str]:
+    """The streams that a stream table has rows of."""
+    found: set[str] = set()
+    for _, batch in batches(stream, pa.schema([SCHEMA.field("stream")])):
+        found.update(pc.unique(batch.column("stream")).to_pylist())
+    return found
 
 
 def expectation(evaluator: Evaluator, stream: Path, means: Means) -> tuple[Expect, int | None, int]:
@@ -284,7 +314,7 @@ def cautions(run: Run, verdict: Verdict, stream: Path) -> tuple[str, ...]:
     """
     due = [window for window in verdict.windows if window.due]
     hoped = any(window.expected for window in due)
-    got = any(answer.added or answer.removed for answer in run.answers)
+    got = any(window.actual for window in verdict.windows) or any(each.added or each.removed for each in run.answers)
     if (hoped and got) or (not verdict.windows and not run.answers):
         return ()
     held = _Terms(stream, run.header.query)

@@ -1,0 +1,318 @@
+"""A recorded run judged where its tables are: on Spark rows are compared, a row for each window comes to the driver.
+
+It covers runs whose reports follow the clock and name their instants, and whose answers are exact: everything that
+``refusal`` does not name. Expected and recorded rows are counted together by report and row, so neither side is
+collected; up to ``witnesses`` rows that differ are.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as fn
+
+from streamgauge.formats import tables
+from streamgauge.model.algebra import Select
+from streamgauge.model.answer import Answer
+from streamgauge.model.report import DueReport, ExpectedReport
+from streamgauge.model.run import Run, RunHeader
+from streamgauge.model.semantics import R2S, Borders, Clock, Counting, Due, EmptyAggregate, Grain, Report
+from streamgauge.model.terms import Row
+from streamgauge.model.verdict import Verdict, WindowVerdict
+from streamgauge.oracle.expected.extent import Extent, extent
+from streamgauge.oracle.expected.on_spark import table_at
+from streamgauge.oracle.expected.reports import refuse_spark
+from streamgauge.oracle.judging.bounds import bounded
+from streamgauge.oracle.judging.compare import Overlap
+from streamgauge.oracle.judging.cuts import whole
+from streamgauge.oracle.judging.metrics import ADVANCE, DueTime, Unit, due_time, judge, ratio
+from streamgauge.oracle.judging.oracle import JudgingRules, Progress, Scored, chooses, decide, inexact
+from streamgauge.query.stamps import uses_timestamp
+from streamgauge.semantics.arrivals import Arrivals
+from streamgauge.semantics.definition import operator
+from streamgauge.semantics.due import candidates
+from streamgauge.spark.answers import ContentChoices, answers
+from streamgauge.spark.files import location
+from streamgauge.spark.intervals import ContentSizes, contents
+from streamgauge.spark.session import cores
+from streamgauge.spark.settings import fit
+
+
+class NotInTablesError(ValueError):
+    """Why a run is not judged in its tables; it is judged in this process instead."""
+
+
+_CLOCKED: Final = frozenset({Report.WINDOW_CLOSE, Report.PERIODIC, Report.NON_EMPTY, Report.CONTENT_CHANGE})
+
+_HONOURED: Final[Mapping[str, frozenset[object]]] = {
+    "clock": frozenset({Clock.APPLICATION}),
+    "content": frozenset({Counting.SET, Counting.BAG}),
+    "answers": frozenset({Counting.BAG}),
+    "grain": frozenset({Grain.REPORT}),
+    "due": frozenset({Due.ALL}),
+    "lateness": frozenset({None}),
+    "since": frozenset({None}),
+}
+"""The fields of which only these values are honoured; of ``_ANY`` all values are."""
+
+_ANY: Final = frozenset(
+    (
+        *("name", "sources", "report", "tick", "r2s", "r2s_able", "notify_empty", "origin", "t0", "borders", "scope"),
+        *("partial_head", "changes", "period", "time_unit", "empty_aggregate"),
+    )
+)
+
+
+def refusal(header: RunHeader) -> str | None:
+    """Why a run with this header is not judged in its tables; ``None`` when it is, as far as the header tells."""
+    query, semantics = header.query, header.semantics
+    if header.failure is not None:
+        return "an engine that failed"
+    for name in type(semantics).__dataclass_fields__:
+        if name not in _ANY and getattr(semantics, name) not in _HONOURED.get(name, ()):
+            return f"{name} = {getattr(semantics, name)}"
+    if not semantics.report <= _CLOCKED or not semantics.report & {Report.WINDOW_CLOSE, Report.PERIODIC}:
+        return "reports that no clock makes due"
+    if any(each.window.kind == "count" for each in query.windows):
+        return "count-based windows"
+    if operator(query, semantics) is not R2S.RSTREAM:
+        return f"{operator(query, semantics)}"
+    form = query.form
+    if not isinstance(form, Select) or whole(query) is not None or bounded(form) or chooses(form) or inexact(form):
+        return "a query whose answers are not compared term by term"
+    if uses_timestamp(form) or semantics.empty_aggregate is not EmptyAggregate.SPARQL:
+        return "timestamp(), or another value than SPARQL's for an aggregate over nothing"
+    return refuse_spark(query, semantics)
+
+
+def judge_tables(
+    session: SparkSession, run: Run, stream: Path, rules: JudgingRules, progress: Progress = lambda _a, _b: None
+) -> Verdict:
+    """The verdict on a run read without its rows (``formats.run.read_heads``); NotInTablesError where rows forbid it.
+
+    The driver keeps a few numbers and at most ``rules.witnesses`` rows of each kind for each window.
+    """
+    if reason := refusal(run.header):
+        raise NotInTablesError(reason)
+    table = table_at(session, stream)
+    reach = extent(table, run.header.query.streams)
+    if not reach.ordered:
+        raise NotInTablesError("elements that go back in time")
+    heads = _heads(run)
+    fit(session, reach.triples, cores(session))
+    judged = TableJudging(session, table, reach, run, heads, rules)
+    return decide(run, judged.score, reach.first, rules, progress, judged.impossible)
+
+
+def _heads(run: Run) -> dict[int, tuple[int, Answer]]:
+    """Instant to the one answer that names it, with its position."""
+    form = run.header.query.form
+    assert isinstance(form, Select)
+    found: dict[int, tuple[int, Answer]] = {}
+    for place, answer in enumerate(run.answers):
+        if answer.kind != "solutions" or answer.variables != form.variables:
+            raise NotInTablesError("answers with other columns than the query's")
+        if answer.instant is None or answer.instant in found:
+            raise NotInTablesError("answers that do not name an instant of their own")
+        found[answer.instant] = place, answer
+    return found
+
+
+class RowCounts(NamedTuple):
+    """The rows of a unit: how many are expected, recorded, and both."""
+
+    expected: int = 0
+    actual: int = 0
+    common: int = 0
+
+
+_UNIT, _ROW, _EXPECTED, _ACTUAL = "unit", "row", "expected", "actual"
+
+
+@dataclass(frozen=True)
+class TableJudging:
+    """A run beside the tables of its stream and rows; a unit is a due report (by its index), or a surplus answer."""
+
+    session: SparkSession
+    stream: DataFrame
+    reach: Extent
+    run: Run
+    heads: Mapping[int, tuple[int, Answer]]
+    rules: JudgingRules
+
+    def score(self, t0: int) -> Scored:
+        """The run's windows under one t0 (ms)."""
+        due, content = self._due(t0)
+        index = {report.instant: place for place, report in enumerate(due)}
+        surplus = [instant for instant in sorted(self.heads) if instant not in index]
+        units = index | {instant: len(due) + place for place, instant in enumerate(surplus)}
+        counted = self._counted(
+            due, {self.heads[instant][0]: unit for instant, unit in units.items() if instant in self.heads}
+        )
+        counts = _totals(counted)
+        wrong = [unit for unit, each in counts.items() if len({*each}) > 1]
+        witnesses = _witnesses(counted, wrong, self.rules.witnesses) if wrong else {}
+        windows = self._windows(due, content, units, counts, witnesses)
+        return Scored(self._names, tuple(replace(each, index=place) for place, each in enumerate(windows)))
+
+    def impossible(self, t0: int) -> tuple[bool, float, int]:
+        """The best rank that a t0 may have: answers at instants at which nothing is due are surplus."""
+        due = {report.instant for report in self._candidates(t0)}
+        apart = sum(instant not in due for instant in self.heads)
+        return not apart, 1.0 if len(self.heads) > apart or not apart else 0.0, -apart
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        form = self.run.header.query.form
+        assert isinstance(form, Select)
+        return form.variables
+
+    def _candidates(self, t0: int) -> tuple[DueReport, ...]:
+        header = self.run.header
+        return candidates(Arrivals((), (), ()), header.query.windows, header.semantics, t0, header.advanced_to)
+
+    def _due(self, t0: int) -> tuple[list[DueReport], list[int]]:
+        """The reports whose contents satisfy the strategies about content, with the sizes of these."""
+        query, semantics = self.run.header.query, self.run.header.semantics
+        due = self._candidates(t0)
+        found: ContentSizes = contents(self._seen(), due, query.windows, semantics.content, semantics.changes)
+        kept = [
+            place
+            for place, size in enumerate(found.sizes)
+            if (size or Report.NON_EMPTY not in semantics.report)
+            and (place in found.changed or Report.CONTENT_CHANGE not in semantics.report)
+        ]
+        return [due[place] for place in kept], [found.sizes[place] for place in kept]
+
+    def _seen(self) -> DataFrame:
+        return self.stream.filter(fn.col("stream").isin(*sorted(self.run.header.query.streams)))
+
+    def _counted(self, due: Sequence[DueReport], units: Mapping[int, int]) -> DataFrame:
+        """How often each row of each unit is expected, and recorded."""
+        header = self.run.header
+        means = ContentChoices(header.semantics.content, header.semantics.empty_aggregate)
+        wanted = answers(
+            self.session,
+            self._seen(),
+            due,
+            header.query.form,
+            header.query.static,
+            windows=header.query.windows,
+            means=means,
+        )
+        terms = (
+            fn.array(*(fn.col(f"`{name}`") for name in wanted.columns[1:]))
+            if self._names
+            else fn.array().cast("array<string>")
+        )
+        expected = wanted.select(fn.col("report").cast("int").alias(_UNIT), terms.alias(_ROW), *_once(True))
+        sides = expected.unionByName(self._recorded(units))
+        return sides.groupBy(_UNIT, _ROW).agg(*(fn.sum(name).alias(name) for name in (_EXPECTED, _ACTUAL)))
+
+    def _recorded(self, units: Mapping[int, int]) -> DataFrame:
+        """The recorded rows, by the unit that their answer belongs to."""
+        assert self.run.folder is not None
+        rows = self.session.read.parquet(location(self.run.folder / "rows.parquet"))
+        removed = rows.filter(fn.col("sign") != 1).limit(1).count()
+        if removed:
+            raise NotInTablesError("answers that remove rows")
+        places = self.session.createDataFrame([*units.items()], f"report long, {_UNIT} int")
+        placed = rows.join(fn.broadcast(places), "report")
+        return placed.select(_UNIT, fn.col("values").alias(_ROW), *_once(False))
+
+    def _windows(
+        self,
+        due: Sequence[DueReport],
+        content: Sequence[int],
+        units: Mapping[int, int],
+        counts: Mapping[int, RowCounts],
+        witnesses: Mapping[int, tuple[tuple[Row, ...], tuple[Row, ...]]],
+    ) -> Iterator[WindowVerdict]:
+        """The verdict of each unit in order of its instant; a report that sends nothing is none."""
+        notified = self.run.header.semantics.notify_empty
+        when = handed_over(self.run, due)
+        for instant, unit in sorted(units.items()):
+            count = counts.get(unit, RowCounts())
+            place, answer = self.heads.get(instant, (None, None))
+            report = None
+            if unit < len(due) and (count.expected or notified):
+                report = ExpectedReport(due[unit], self._names, (), content[unit])
+            if report is None and answer is None:
+                continue
+            plain = judge(0, Unit(report, answer, place, Overlap(0, (), ())), when, self.rules.witnesses)
+            yield _filled(plain, count, *witnesses.get(unit, ((), ())))
+
+
+def _once(expected: bool) -> list[Column]:
+    return [fn.lit(int(expected)).alias(_EXPECTED), fn.lit(int(not expected)).alias(_ACTUAL)]
+
+
+def _totals(counted: DataFrame) -> dict[int, RowCounts]:
+    """The counts of each unit; NotInTablesError where blank nodes make rows equal that are not the same."""
+    blank = fn.exists(_ROW, lambda term: term.startswith("_:") | term.startswith("<<"))
+    sums = [fn.sum(column) for column in (_EXPECTED, _ACTUAL, fn.least(_EXPECTED, _ACTUAL))]
+    found = counted.groupBy(_UNIT).agg(*sums, fn.max(fn.coalesce(blank, fn.lit(False)))).collect()
+    if any(row[-1] for row in found):
+        raise NotInTablesError("blank nodes or triple terms in rows")
+    return {row[0]: RowCounts(*row[1:4]) for row in found}
+
+
+def _witnesses(
+    counted: DataFrame, units: Sequence[int], most: int
+) -> dict[int, tuple[tuple[Row, ...], tuple[Row, ...]]]:
+    """Of each unit at most so many rows that are missing, and so many that are surplus, the least ones."""
+    net = (fn.col(_EXPECTED) - fn.col(_ACTUAL)).alias("net")
+    differing = counted.filter(fn.col(_UNIT).isin(*units)).select(_UNIT, _ROW, net).filter("net != 0")
+    ranked = Window.partitionBy(_UNIT, fn.col("net") > 0).orderBy(_ROW)
+    kept = differing.withColumn("rank", fn.row_number().over(ranked)).filter(fn.col("rank") <= most)
+    found: dict[tuple[int, bool], list[Row]] = {}
+    for unit, row, count, _rank in kept.sort(_UNIT, "rank").collect():
+        found.setdefault((unit, count > 0), []).extend([tuple(row)] * abs(count))
+    return {
+        unit: (tuple(found.get((unit, True), ())[:most]), tuple(found.get((unit, False), ())[:most])) for unit in units
+    }
+
+
+def _filled(
+    plain: WindowVerdict, count: RowCounts, missing: tuple[Row, ...], surplus: tuple[Row, ...]
+) -> WindowVerdict:
+    """The verdict with its counts; a missed or surplus report scores 0."""
+    expected = count.expected if plain.due else 0
+    common = count.common if plain.due and plain.report is not None else 0
+    scored = plain.due and plain.report is not None
+    return replace(
+        plain,
+        true_positives=common,
+        expected=expected,
+        actual=count.actual,
+        precision=ratio(common, count.actual, expected) if scored else 0.0,
+        recall=ratio(common, expected, count.actual) if scored else 0.0,
+        missing=missing,
+        surplus=surplus,
+    )
+
+
+def handed_over(run: Run, due: Sequence[DueReport]) -> DueTime:
+    """When each report became due (monotonic ns), from the run's clock or a pass over the hand-overs on disk.
+
+    Only the hand-over that makes each report due is kept: the first by which time has come to its instant.
+    """
+    if run.header.factor is not None or run.folder is None:
+        return due_time(run)
+    behind = 0 if run.header.semantics.borders is Borders.CLOSED_OPEN else 1
+    instants = np.array([report.instant for report in due], np.int64)
+    handed: list[int] = []
+    greatest = np.iinfo(np.int64).min
+    for _, batch in tables.batches(run.folder / "fed.parquet", tables.FED):
+        sequence, time, at = (batch.column(name).to_numpy() for name in ("sequence", "time", "handed"))
+        shown = np.maximum.accumulate(np.concatenate([[greatest], np.where(sequence == ADVANCE, time, time - behind)]))[
+            1:
+        ]
+        reached = np.searchsorted(shown, instants[len(handed) :])
+        handed += at[reached[reached < len(at)]].tolist()
+        greatest = shown[-1] if len(shown) else greatest
+    known = dict(zip(instants.tolist(), handed, strict=False))
+    return lambda report: known.get(report.due.instant)

@@ -1,0 +1,101 @@
+"""Settings of Spark sessions: ours, the user's, which win, and those that follow from the size of a job."""
+
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import pyspark.sql
+from pyspark.sql import SparkSession
+
+_PACKAGE: Final = Path(pyspark.sql.__file__).parents[1]
+"""Where PySpark is, which has a Spark of its own."""
+
+PARTITIONS: Final = "spark.sql.shuffle.partitions"
+HASH_JOINS: Final = "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold"
+JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+
+OURS: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.ui.retainedJobs": "20",  # for a page that nobody is shown, a thousand would be kept with their plans
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
+    "spark.sql.ui.retainedExecutions": "5",
+    "spark.streaming.ui.retainedBatches": "5",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.buffer.pageSize": "8m",  # by default 64 MB, of which each hash table of a small job clears at least one
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # or every column costs calls to say where it was made
+    "spark.sql.dataFrameQueryContext.enabled": "false",
+}
+"""Settings that suit short jobs; those of the user go before them."""
+
+NEEDED: Final = {"spark.sql.session.timeZone": "UTC"}
+"""Settings that answers depend on; no user's setting changes them."""
+
+MIN_PARTITIONS: Final = 4
+"""Partitions of a shuffle at least: a small job on two cores is fastest with so many (``benchmarks.spark``)."""
+
+ROW_BYTES: Final = 128
+"""Bytes of a row of a shuffle, about: a few terms or their numbers, times and keys."""
+
+PARTITION_BYTES: Final = 64 << 20
+"""Bytes that one partition of a shuffle has at most, about, so that a task's sort stays in memory."""
+
+HASHED_ROWS: Final = 2_000_000
+"""Up to so many rows adaptive plans may turn sorted joins into hash joins, which are faster but do not spill."""
+
+
+def of_user(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Settings in ``spark-defaults.conf`` and ``PYSPARK_SUBMIT_ARGS`` (``--conf``, ``--properties-file``)."""
+    home = Path(environment.get("SPARK_CONF_DIR") or Path(environment.get("SPARK_HOME", _PACKAGE)) / "conf")
+    words = shlex.split(environment.get("PYSPARK_SUBMIT_ARGS", ""))
+    files = [value for name, value in _options(words) if name == "--properties-file"]
+    found = dict(_lines(Path(files[-1]) if files else home / "spark-defaults.conf"))
+    return found | dict(value.split("=", 1) for name, value in _options(words) if name == "--conf" and "=" in value)
+
+
+def _options(words: list[str]) -> Iterator[tuple[str, str]]:
+    """The options with their values, ``--name value`` and ``--name=value`` alike."""
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        name = "--conf" if name == "-c" else name
+        if name.startswith("--"):
+            yield name, value if equals else " ".join(words[place + 1 : place + 2])
+
+
+def _lines(file: Path) -> Iterator[tuple[str, str]]:
+    """The entries of a file of properties; none where there is no such file."""
+    if not file.is_file():
+        return
+    for line in file.read_text(encoding="utf-8").splitlines():
+        name, *value = re.split(r"\s*[\s=:]\s*", line.strip(), maxsplit=1)
+        if name and not name.startswith(("#", "!")):
+            yield name, value[0] if value else ""
+
+
+def chosen(wanted: Mapping[str, str], user: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a session: ``wanted``, but what the user set; options of the JVM are joined."""
+    found = {name: value for name, value in wanted.items() if name not in user} | NEEDED
+    if JAVA_OPTIONS in wanted and JAVA_OPTIONS in user:
+        found[JAVA_OPTIONS] = f"{wanted[JAVA_OPTIONS]} {user[JAVA_OPTIONS]}"
+    return found
+
+
+def partitions(rows: int, cores: int) -> int:
+    """Partitions of a shuffle of so many rows, on so many cores: by bytes, and one for each core.
+
+    Worked example: 20 million rows are 2.6 GB, 39 partitions of 64 MiB; 1,000 rows on 8 cores have 8.
+    """
+    return max(cores, -(-rows * ROW_BYTES // PARTITION_BYTES))
+
+
+def fit(spark: SparkSession, rows: int, cores: int = 1) -> None:
+    """Have a session's next jobs suit so many rows, with at least as many partitions as before; the user's stay."""
+    user = of_user()
+    wanted = max(int(spark.conf.get(PARTITIONS, "0")), partitions(rows, cores))
+    for name, value in {PARTITIONS: str(wanted), HASH_JOINS: "128m" if rows <= HASHED_ROWS else "0"}.items():
+        if name not in user:
+            spark.conf.set(name, value)

@@ -1,0 +1,170 @@
+"""Verdicts of runs judged in their tables on Spark are those of the same runs judged in this process."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from streamgauge.formats.run import read_heads, read_run, write_run
+from streamgauge.formats.stream import write
+from streamgauge.model.answer import Answer
+from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
+from streamgauge.model.run import Fed, Run, RunHeader
+from streamgauge.model.semantics import Borders, Changes, Clock, Counting, Origin, Report, Semantics
+from streamgauge.oracle.expected.extent import BLOCK, extent
+from streamgauge.oracle.expected.on_spark import table_at
+from streamgauge.oracle.judging.judge import Means, judge_run, judge_stored
+from streamgauge.oracle.judging.oracle import JudgingRules
+from streamgauge.oracle.judging.tables import NotInTablesError, judge_tables, refusal
+from streamgauge.query import parse_sparql
+from streamgauge.semantics.arrivals import origins
+from streamgauge.semantics.definition import expected
+from tests.notation import STREAM, stream
+
+CLOSE = Report.WINDOW_CLOSE
+SEMANTICS = (
+    Semantics("close"),
+    Semantics("silent", notify_empty=False),
+    Semantics("non-empty", report=frozenset({CLOSE, Report.NON_EMPTY}), borders=Borders.OPEN_CLOSED),
+    Semantics("change", report=frozenset({CLOSE, Report.CONTENT_CHANGE}), changes=Changes.ARRIVALS),
+    Semantics("periodic", report=frozenset({Report.PERIODIC}), period=700, partial_head=True),
+    Semantics("closed, first", borders=Borders.CLOSED, origin=Origin.FIRST, time_unit=10),
+    Semantics("searched", origin=Origin.SEARCH, time_unit=250),
+    Semantics("a bag", content=Counting.BAG),
+)
+QUERIES = (
+    "SELECT ?s ?o { ?s <urn:p> ?o }",
+    "SELECT ?s { ?s <urn:p> ?o OPTIONAL { ?o <urn:q> ?x } }",
+    "SELECT ?s (COUNT(*) AS ?n) { ?s <urn:p> ?o } GROUP BY ?s",
+)
+EXTRA = ("<urn:x>", "<urn:y>")
+
+
+def drawn(seed: int):
+    """A stream with ties and gaps, a query over it under a semantics, answers of which some are damaged."""
+    draw = random.Random(seed)
+    times = sorted(draw.choice([draw.randrange(6000), draw.randrange(12) * 500]) for _ in range(draw.randrange(1, 40)))
+    names = "abcd"
+    text = " | ".join(f"{time}: {draw.choice(names)} {draw.choice('ppq')} {draw.choice(names)}." for time in times)
+    elements = list(stream(text))
+    semantics, form = draw.choice(SEMANTICS), parse_sparql(draw.choice(QUERIES))
+    size = draw.choice([500, 1000, 1700])
+    windows = (StreamWindow(STREAM, Window(size, draw.choice([size, 500]))),)
+    query = ContinuousQuery(form, windows)
+    t0 = draw.choice(origins(semantics, windows, elements[0].time))
+    due = expected(elements, query, semantics, 7000, t0)
+    answers = [
+        Answer(each.variables, each.rows, (), "solutions", each.due.instant, None, 10 * n) for n, each in enumerate(due)
+    ]
+    header = RunHeader("mine", query, "", "rspql", semantics, 7000, 0)
+    return elements, Run(header, tuple(_damaged(draw, answers)), tuple(_fed(elements)))
+
+
+def _damaged(draw: random.Random, answers):
+    for answer in answers:
+        fault = draw.choice(["none"] * 5 + ["lost", "less", "more", "elsewhere"])
+        if fault == "lost":
+            continue
+        if fault == "less":
+            answer = replace(answer, added=answer.added[1:])
+        if fault == "more":
+            answer = replace(answer, added=(*answer.added, EXTRA[: len(answer.variables)], *answer.added[:1]))
+        if fault == "elsewhere":
+            answer = replace(answer, instant=answer.instant + 3)
+        yield answer
+
+
+def _fed(elements):
+    for number, element in enumerate(elements):
+        yield Fed(element.sequence, element.time, number * 1000, number * 1000 + 5, len(element.added))
+    yield Fed(-1, 7000, 99_000, 99_500)
+
+
+def stored(folder, elements, run: Run):
+    write(elements, folder / "stream.parquet")
+    write_run(folder, run)
+    return read_heads(folder, lambda _text, _dialect: run.header.query), folder / "stream.parquet"
+
+
+def plain(verdict):
+    """The verdict without the choice of witnesses, whose order is nobody's."""
+    windows = [replace(each, missing=len(each.missing), surplus=len(each.surplus)) for each in verdict.windows]
+    return replace(verdict, windows=tuple(windows), evaluator=None)
+
+
+def agree(spark, folder, seed: int) -> None:
+    elements, run = drawn(seed)
+    heads, table = stored(folder, elements, run)
+    assert refusal(run.header) is None
+    found = judge_tables(spark, heads, table, JudgingRules("spark"))
+    means = Means(lambda: spark, "definition")
+    wanted = judge_run(read_run(folder, lambda _text, _dialect: run.header.query), table, means)
+    assert plain(replace(found, cautions=wanted.cautions)) == plain(wanted)
+    wrong = {each.instant: {*each.missing, *each.surplus} for each in wanted.windows}
+    assert {each.instant: {*each.missing, *each.surplus} for each in found.windows} == wrong
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3, 5, 7, 8])
+@pytest.mark.slow
+def test_the_verdict_is_the_one_of_this_process(spark, tmp_path, seed):
+    agree(spark, tmp_path, seed)
+
+
+@pytest.mark.prove
+def test_verdicts_of_many_runs_are_those_of_this_process(spark, tmp_path):
+    for seed in range(12, 312):
+        (tmp_path / str(seed)).mkdir()
+        agree(spark, tmp_path / str(seed), seed)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"lateness": 5}, "lateness = 5"),
+        ({"clock": Clock.ARRIVAL}, f"clock = {Clock.ARRIVAL}"),
+        ({"since": 0}, "since = 0"),
+        ({"report": frozenset({Report.CONTENT_CHANGE})}, "no clock"),
+    ],
+)
+def test_other_semantics_are_named(change, reason):
+    header = drawn(0)[1].header
+    assert reason in (refusal(replace(header, semantics=replace(Semantics("other"), **change))) or "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT ?s { ?s <urn:p> ?o } LIMIT 1",
+        "SELECT (AVG(?o) AS ?a) { ?s <urn:p> ?o }",
+        "SELECT (SAMPLE(?o) AS ?a) { ?s <urn:p> ?o }",
+        "ASK { ?s <urn:p> ?o }",
+    ],
+)
+def test_queries_whose_rows_are_not_compared_as_terms_are_judged_in_this_process(text):
+    header = drawn(0)[1].header
+    query = replace(header.query, form=parse_sparql(text))
+    assert refusal(replace(header, query=query)) == "a query whose answers are not compared term by term"
+
+
+def test_rows_that_tables_cannot_compare_are_judged_in_this_process(spark, tmp_path):
+    elements = list(stream("0: a p _:b. | 900: b p c. | 2500: c p d."))
+    run = replace(drawn(0)[1], answers=())
+    query = replace(run.header.query, form=parse_sparql(QUERIES[0]))
+    run = replace(run, header=replace(run.header, query=query, semantics=SEMANTICS[0]))
+    heads, table = stored(tmp_path, elements, run)
+    with pytest.raises(NotInTablesError, match="blank nodes"):
+        judge_tables(spark, heads, table, JudgingRules("spark"))
+    means = Means(lambda: spark, "spark")
+    assert judge_stored(heads, lambda: run, table, means) == judge_run(run, table, means)
+
+
+def test_the_extent_of_a_stream(spark, tmp_path):
+    def of(*numbered):
+        elements = [replace(stream(f"{time}: a p b.")[0], sequence=sequence) for sequence, time in numbered]
+        write(elements, tmp_path / "stream.parquet")
+        return extent(table_at(spark, tmp_path / "stream.parquet"), [STREAM])
+
+    assert of((0, 1), (1, 1), (BLOCK, 7)) == (1, 7, 3, True)
+    assert not of((0, 2), (1, 1)).ordered
+    assert not of((0, 9), (BLOCK, 8)).ordered
+    assert not of((BLOCK - 1, 9), (BLOCK, 9), (BLOCK + 1, 8), (BLOCK + 2, 10)).ordered
