@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from streamgauge.incremental import Evaluator, refuse
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
-from streamgauge.semantics.stored_query import restated
 from tests.examples import examples
 from tests.sparql import draw
+from tests.sparql.pyoxigraph.restated import restated
 from tests.sparql.suite import Result, difference, from_pyoxigraph
 from tests.sparql.wide import pyoxigraph_differs
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from streamgauge.formats.canonical import parse_term
 from streamgauge.incremental import Evaluator, refuse
 from streamgauge.query.printer import sparql
-from streamgauge.semantics.stored_query import restated
 from tests.examples import examples
 from tests.sparql import draw, wide
+from tests.sparql.pyoxigraph.restated import restated
 from tests.sparql.suite import Result, difference, from_pyoxigraph
 
 DEFAULT = None

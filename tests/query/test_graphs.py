@@ -15,11 +15,11 @@ from streamgauge.query import parse_sparql
 from streamgauge.query.graphs import spread
 from streamgauge.query.printer import sparql
 from streamgauge.query.traversal import children, every_pattern, parts
-from streamgauge.semantics.stored_query import restated
 from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
 from tests.examples import examples
 from tests.sparql.draw import OPERATORS, queries, triples
+from tests.sparql.pyoxigraph.restated import restated
 from tests.sparql.suite import Case, Result, difference, evaluate
 
 V, W, UNKNOWN = "<urn:w:v>", "<urn:w:w>", "<urn:w:unknown>"

@@ -1,4 +1,4 @@
-"""A query over contents by itself: what stands beside the windows, and whose value is another each time."""
+"""A query over contents by itself: what stands beside the windows, and what is refused."""
 
 from collections import Counter
 from dataclasses import replace
@@ -41,10 +41,9 @@ def test_a_static_literal_beside_another_form_of_its_value_is_a_term_of_its_own(
     assert Counter(found) == Counter([(ONE,), (f'"1"^^<{XSD}integer>',)])
 
 
-def test_a_value_that_is_another_each_time_is_still_given_by_a_snapshot():
-    ((now,),) = answered("SELECT (NOW() AS ?t) { ?s <urn:p> ?o }")
-    assert now is not None
-    assert now.endswith(f"^^<{XSD}dateTime>")
+def test_a_value_that_is_another_each_time_is_refused():
+    with pytest.raises(RefusedError, match="NOW"):
+        answered("SELECT (NOW() AS ?t) { ?s <urn:p> ?o }")
     with pytest.raises(RefusedError, match="NOW"):
         expected(stream("0: a p b."), asked("SELECT (NOW() AS ?t) { ?s <urn:p> ?o }"), RSPQL, 5, 0)
 
@@ -58,7 +57,7 @@ def test_a_value_that_is_another_each_time_is_still_given_by_a_snapshot():
         (EmptyAggregate.NO_ROW, ()),
     ],
 )
-@pytest.mark.parametrize("filtered", ["", "FILTER(?o > 5 && STR(?o) != '')"], ids=["pyoxigraph", "algebra"])
+@pytest.mark.parametrize("filtered", ["", "FILTER(?o > 5 && STR(?o) != '')"])
 def test_an_aggregate_over_nothing_gives_what_the_semantics_says(empty, found, filtered):
     sparql = f"SELECT (COUNT(?o) AS ?n) (MAX(?o) AS ?m) {{ ?s <urn:none> ?o {filtered} }}"
     assert answered(sparql, empty_aggregate=empty) == found
@@ -138,9 +137,8 @@ def test_the_columns_of_an_answer():
     )
 
 
-@pytest.mark.parametrize("other", ["c p 7.", "c p 01."], ids=["pyoxigraph", "algebra"])
-def test_a_time_is_that_of_the_last_copy_whoever_answers(other):
-    """Two forms of one value in a content are told apart by the algebra alone."""
+@pytest.mark.parametrize("other", ["c p 7.", "c p 01."])
+def test_a_time_is_that_of_the_last_copy(other):
     contents = ((Arrival(STREAM, 3, None, triples(f"a p 1. {other}")), Arrival(STREAM, 5, None, triples("a p 1."))),)
     sparql = "SELECT ?s (timestamp(?s, <urn:p>, ?v) AS ?t) { ?s <urn:p> ?v FILTER(?v >= 1) }"
     assert Counter(Snapshot(asked(sparql)).rows(contents)) == Counter(rows("a 5 ; c 3"))

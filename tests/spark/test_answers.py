@@ -20,13 +20,13 @@ from streamgauge.model.report import DueReport, View
 from streamgauge.model.terms import XSD, Row, Triple
 from streamgauge.query.parser import parse_sparql
 from streamgauge.query.printer import sparql
-from streamgauge.semantics.stored_query import restated
 from streamgauge.spark.answers import answers, refuse
 from streamgauge.spark.intervals import contents
 from tests.examples import examples, proving
 from tests.spark.streams import table
 from tests.spark.together import together
 from tests.sparql.draw import OPERATORS, queries, triples
+from tests.sparql.pyoxigraph.restated import restated
 
 CANONICAL = Canonical()
 Element = tuple[int, tuple[Triple, ...]]

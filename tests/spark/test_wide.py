@@ -19,7 +19,6 @@ from streamgauge.model.terms import Term, Triple
 from streamgauge.query.parser import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.query.traversal import every_pattern
-from streamgauge.semantics.stored_query import restated
 from streamgauge.spark.answers import MANY, answers, columns, refuse
 from streamgauge.spark.compiler import AMBIGUOUS
 from streamgauge.spark.session import JOB_ERRORS
@@ -27,6 +26,7 @@ from tests.examples import examples
 from tests.spark.test_answers import TOGETHER
 from tests.spark.together import together
 from tests.sparql import draw, wide
+from tests.sparql.pyoxigraph.restated import restated
 from tests.sparql.suite import Result, difference, from_pyoxigraph
 
 GRAPHS: tuple[Term | None, ...] = (None, *wide.NAMES)

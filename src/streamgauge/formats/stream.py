@@ -116,10 +116,14 @@ def _numbered(batch: pa.RecordBatch, starts: Any, numbers: ColumnTerms) -> Itera
 def whole(
     source: pa.Table | str | Path, schema: pa.Schema = _WITH_UNTIL
 ) -> Iterator[tuple[str | Path, pa.RecordBatch]]:
-    """The rows of a stream in batches that no element straddles, with ``until``, each with where it comes from."""
+    """The rows of a stream in batches that no element straddles, with ``until``, each with where it comes from.
+
+    StreamError names a term that a triple of RDF cannot have at its place.
+    """
     carry: pa.RecordBatch | None = None
     where: str | Path = "the stream table"
     for where, rows in _batches(source, schema):
+        _check_places(rows, where)
         batch = rows if carry is None else _joined(carry, rows)
         last = _last_start(batch)
         if last:
@@ -127,6 +131,16 @@ def whole(
         carry = _with_own_texts(batch.slice(last))
     if carry is not None and len(carry):
         yield where, carry
+
+
+def _check_places(rows: pa.RecordBatch, where: str | Path) -> None:
+    """StreamError for a literal or triple term as subject, and for a predicate that is not an IRI."""
+    for name, wrong in (("subject", r'^(?:"|<<\()'), ("predicate", r"^(?:[^<]|<<\()")):
+        column = rows.column(name)
+        terms = column.dictionary if pa.types.is_dictionary(column.type) else column
+        misplaced = terms.filter(pc.match_substring_regex(terms, wrong))
+        if len(misplaced):
+            raise StreamError(f"{where}: a row is no triple: its {name} is {misplaced[0].as_py():.120}")
 
 
 def _joined(one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:

@@ -1,6 +1,6 @@
 """Published rule sets: judging exactly as others did, quirks included; each paper with a ``rules`` module gives one."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
@@ -9,10 +9,7 @@ from importlib.util import find_spec
 from pkgutil import iter_modules
 from typing import Protocol, cast
 
-import pyoxigraph as ox
-
 from streamgauge import papers
-from streamgauge.formats.canonical import parse_term
 from streamgauge.model import algebra as a
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError
@@ -23,8 +20,6 @@ from streamgauge.model.terms import Row, Triple
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.oracle.judging.metrics import last_answer
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.semantics.stored_query import StoredQuery
-from streamgauge.semantics.stored_terms import literals_of
 from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
 
@@ -39,50 +34,13 @@ class WindowQuery:
         self.variables = query.form.variables
         named = query.windows[0].name
         self._name = f"<{named}>" if named else None
-        self._query = StoredQuery(query.form, (self._name,) if self._name else ())
-        self._background = query.static
-        self._literals = literals_of(query.static)
-        self._graphs: list[ox.NamedNode | ox.DefaultGraph] = [ox.DefaultGraph()]
-        if named:
-            self._graphs.append(ox.NamedNode(named))
-        self._static = {_quad(triple, ox.DefaultGraph()) for triple in query.static}
-        self._store = ox.Store()
-        self._store.extend(self._static)
-        self._held: frozenset[Triple] = frozenset()
-        self._quads: dict[Triple, list[ox.Quad]] = {}
+        self._form, self._background = query.form, query.static
 
     def rows(self, content: Iterable[Triple]) -> tuple[Row, ...]:
         """The solutions over these triples and the static data, as rows of the terms that are there."""
-        wanted = frozenset(content)
-        forms = self._query.forms(self._literals | literals_of(wanted))
-        if forms is None:
-            return answer(self._query.form, self._dataset(wanted))
-        for quad in self._of(self._held - wanted):
-            if quad not in self._static:
-                self._store.remove(quad)
-        self._store.extend(self._of(wanted - self._held))
-        self._held = wanted
-        found = self._store.query(self._query.text)
-        if not isinstance(found, ox.QuerySolutions):
-            raise TypeError("a SELECT gives solutions")
-        return tuple(self._query.rows(found, forms))
-
-    def _dataset(self, content: frozenset[Triple]) -> Dataset:
-        """The default graph and the window's graph, for the algebra."""
-        named = {self._name: IndexedGraph(sorted(content))} if self._name else {}
-        return Dataset(IndexedGraph((*self._background, *sorted(content))), named)
-
-    def _of(self, triples: Iterable[Triple]) -> Iterator[ox.Quad]:
-        """The quads of a content: in the default graph, and in the window's when it is named."""
-        for triple in triples:
-            if triple not in self._quads:
-                self._quads[triple] = [_quad(triple, graph) for graph in self._graphs]
-            yield from self._quads[triple]
-
-
-def _quad(triple: Triple, graph: ox.NamedNode | ox.DefaultGraph) -> ox.Quad:
-    subject, predicate, value = map(parse_term, triple)
-    return ox.Quad(subject, predicate, value, graph)  # type: ignore[arg-type]
+        triples = tuple(content)
+        named = {self._name: IndexedGraph(triples)} if self._name else {}
+        return answer(self._form, Dataset(IndexedGraph((*self._background, *triples)), named))
 
 
 def in_sequence(elements: Sequence[StreamElement], query: ContinuousQuery, rules: str) -> list[StreamElement]:

@@ -97,7 +97,7 @@ def model(parts: Sequence[Part]) -> str:
 
 
 EVALUATORS: dict[Evaluator | None, str] = {
-    "definition": "the definition, window by window with pyoxigraph",
+    "definition": "the definition, window by window",
     "changes": "the incremental evaluator",
     "spark": "Spark, all windows in one job",
     None: "nobody",

@@ -16,8 +16,7 @@ from streamgauge.model.terms import Row, Triple
 from streamgauge.semantics.arrivals import Contents, Head, admit, arrivals, arrived_triples, content, triples
 from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import Loaded, Snapshot
-from streamgauge.semantics.pyoxigraph_gaps import undefined, volatile
-from streamgauge.semantics.refusal import RefusedError, meaningless
+from streamgauge.semantics.refusal import RefusedError, meaningless, undefined, volatile
 from streamgauge.semantics.updates import updates
 
 SIGN: Final = "±"

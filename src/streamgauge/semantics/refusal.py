@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Final
 
 from streamgauge.model import algebra as al
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Borders, Counting, Due, Report, Semantics
 from streamgauge.query.stamps import stamped, uses_timestamp
+from streamgauge.query.traversal import assigned_in_exists, every_expression, every_pattern, expressions
 from streamgauge.semantics.updates import no_update
 
 
@@ -74,3 +76,26 @@ def _makes_blanks(form: al.QueryForm) -> bool:
     return isinstance(form, al.Construct) and any(
         var.name.startswith("_:") for triple in form.template for var in al.triple_variables(triple)
     )
+
+
+VOLATILE: Final = frozenset({"RAND", "NOW", "UUID", "STRUUID"})
+"""Functions whose value is another one each time."""
+
+
+def volatile(form: al.QueryForm) -> str | None:
+    """The sentence that names a function of a query that gives another value each time, ``None`` without one."""
+    for pattern in every_pattern(form.pattern):
+        for part in (part for tree in expressions(pattern) for part in every_expression(tree)):
+            if isinstance(part, al.Call) and part.operator.upper() in VOLATILE:
+                return f"{part.operator}() gives another value each time, so no answer can be compared: bind a constant"
+    return None
+
+
+def undefined(form: al.QueryForm) -> str | None:
+    """The sentence that names a part of a query that SPARQL leaves undefined, ``None`` when there is none."""
+    for name in assigned_in_exists(form.pattern):
+        return (
+            f"EXISTS computes ?{name}, which the pattern around it binds: SPARQL 1.1 does not define it (18.6); name "
+            "the inner variable differently"
+        )
+    return None

@@ -7,6 +7,7 @@ domain that MINUS compares, and ends of paths of length zero.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import chain, count, islice
 from typing import Final, TypeAlias
 
@@ -15,7 +16,8 @@ from streamgauge.model.algebra import Aggregate, Call, Exists, Expression, Group
 from streamgauge.model.terms import XSD, Row, Term, Triple, is_blank, is_iri
 from streamgauge.query.traversal import every_expression, expression_parts, written_variables
 from streamgauge.sparql.aggregates import aggregate
-from streamgauge.sparql.bgp import Block, Dataset, IndexedGraph, Solution
+from streamgauge.sparql.bgp import Dataset, IndexedGraph
+from streamgauge.sparql.blocks import Block, Solution
 from streamgauge.sparql.comparison import value_key
 from streamgauge.sparql.expression import Solution as Bindings
 from streamgauge.sparql.expression import compiled, condition
@@ -230,10 +232,13 @@ def answer(form: al.QueryForm, dataset: Dataset) -> tuple[Row, ...]:
     UndefinedError says which part of the query has no defined answer.
     """
     blank_nodes = BlankNodes(dataset)
-    found = _Evaluation(dataset, dataset.default, _NOTHING, blank_nodes).solutions(form.pattern)
+    pattern = form.pattern
+    if isinstance(form, al.Select) and isinstance(pattern, al.Project):
+        pattern = pattern.pattern  # the rows are cut to the same variables
+    found = _Evaluation(dataset, dataset.default, _NOTHING, blank_nodes).solutions(pattern)
     match form:
         case al.Select(variables=names):
-            return tuple(tuple(map(solution.get, names)) for solution in found)
+            return tuple([tuple(map(solution.get, names)) for solution in found])
         case al.Ask():
             return ((TRUE if next(found, None) is not None else FALSE,),)
         case al.Construct(template=template):
@@ -257,8 +262,8 @@ class _Evaluation:
             case al.LeftJoin(left=left, right=right, condition=wanted):
                 test = None if wanted is None else self._test(wanted)
                 return left_joined(self.solutions(left), self._extensions(left, right), test)
-            case al.Filter(condition=wanted, pattern=inner):
-                return filter(self._test(wanted), self.solutions(inner))
+            case al.Filter():
+                return self._filtered(pattern)
             case al.Union(left=left, right=right):
                 return chain(self.solutions(left), self.solutions(right))
             case al.Minus(left=left, right=right):
@@ -301,6 +306,21 @@ class _Evaluation:
         return ({name: row[name] for name in names if name in row} for row in found)
 
     # Expressions
+
+    def _filtered(self, pattern: al.Filter) -> Iterator[Solution]:
+        """Filter; conditions on a block without EXISTS are tested inside, as soon as their variables are bound."""
+        inner: al.Pattern = pattern
+        conditions: list[al.Expression] = []
+        while isinstance(inner, al.Filter):
+            conditions += _conjuncts(inner.condition)
+            inner = inner.pattern
+        if isinstance(inner, al.BGP) and not self._fixed:
+            tests = [each for each in conditions if not _tests_pattern(each)]
+            found = Block(inner, self._graph, self._fixed, conditions=tests).solutions({})
+            conditions = [each for each in conditions if _tests_pattern(each)]
+        else:
+            found = self.solutions(inner)
+        return reduce(lambda solutions, wanted: filter(self._test(wanted), solutions), conditions, found)
 
     def _test(self, wanted: al.Expression) -> Callable[[Solution], bool]:
         holds, fixed, exists = condition(wanted), self._fixed, self._exists
@@ -429,6 +449,17 @@ class _Evaluation:
             value = self._valuation(key)
             rows.sort(key=lambda row, value=value: _order_key(value(row)), reverse=descending)  # type: ignore[misc]
         return iter(rows)
+
+
+def _conjuncts(condition: al.Expression) -> list[al.Expression]:
+    """The conditions that all have to be true for the condition to be: of ``&&`` both sides (17.2)."""
+    if isinstance(condition, Call) and condition.operator == "&&":
+        return [part for side in condition.arguments for part in _conjuncts(side)]
+    return [condition]
+
+
+def _tests_pattern(condition: al.Expression) -> bool:
+    return any(isinstance(part, Exists) for part in every_expression(condition))
 
 
 def _order_key(term: Term | None) -> tuple[object, ...]:

@@ -189,7 +189,7 @@ def _operation(plain: Callable[[Any, Any], Any], exact: Callable[[Any, Any], Dec
     """An operator on numbers, ``other`` on everything else."""
 
     def run(left: Value, right: Value) -> Value | None:
-        kind = max(left.kind, right.kind)
+        kind = left.kind if left.kind > right.kind else right.kind
         if kind > DOUBLE:
             return other(left, right)
         if kind == INTEGER:
@@ -201,7 +201,7 @@ def _operation(plain: Callable[[Any, Any], Any], exact: Callable[[Any, Any], Dec
                 return Value(DECIMAL, exact(left.value, right.value))
             except Inexact:
                 return None
-        first, second = promoted(left, right)
+        first, second = (left.value, right.value) if left.kind == right.kind else promoted(left, right)
         found = plain(first, second)
         return Value(kind, single(found) if kind == FLOAT else found)
 

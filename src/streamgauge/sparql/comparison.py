@@ -88,7 +88,7 @@ def less_values(left: Value, right: Value) -> bool | None:
     """``<`` of two values; ``None`` for an error: it is defined for numbers, strings, booleans, dates and durations."""
     one, other = left.kind, right.kind
     if one <= DOUBLE and other <= DOUBLE:
-        first, second = promoted(left, right)
+        first, second = (left.value, right.value) if one == other else promoted(left, right)
         return bool(first < second)
     family = _FAMILY.get(one, one)
     if family != _FAMILY.get(other, other) or family in (TAGGED, IRI, BLANK, TRIPLE, OTHER, ILL):

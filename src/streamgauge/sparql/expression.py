@@ -4,12 +4,14 @@ An expression is compiled once to a function; ``evaluate`` remembers those of th
 Sub-results are values, so that 1 + 1 + 1 is written once.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from streamgauge.model.algebra import Call, Exists, Expression, Var
+from streamgauge.model.algebra import Call, Exists, Expression, Var, expression_variables
 from streamgauge.model.terms import Row, Term
+from streamgauge.query.traversal import every_expression
 from streamgauge.sparql.comparison import equal_values
 from streamgauge.sparql.functions import ANY, ONE, TWO, boolean, effective, made_pattern, regex_by, replace_by
 from streamgauge.sparql.values import FALSE, TRUE, Value, read, written
@@ -84,13 +86,13 @@ def row_condition(expression: Expression, variables: Sequence[str]) -> Callable[
 
 @lru_cache(maxsize=4096)
 def _of_solution(expression: Expression) -> _Step:
-    return _compile(expression, _named)
+    return _Compiler(expression, _named).step
 
 
 @lru_cache(maxsize=4096)
 def _of_row(expression: Expression, variables: tuple[str, ...]) -> _Step:
     places = {name: place for place, name in enumerate(variables)}
-    return _compile(expression, lambda name: _placed(places.get(name)))
+    return _Compiler(expression, lambda name: _placed(places.get(name))).step
 
 
 def _named(name: str) -> _Step:
@@ -113,17 +115,68 @@ def _placed(place: int | None) -> _Step:
     return run
 
 
-def _compile(expression: Expression, access: _Access) -> _Step:
-    match expression:
-        case Var(name=name):
-            return access(name)
-        case Exists():
-            return _exists(expression)
-        case Call(operator=operator, arguments=arguments):
-            return _call(operator, arguments, access)
-        case _:
-            constant = read(expression)
-            return lambda _solution, _exists: constant
+class _Compiler:
+    """The step of an expression: constants are computed once, a call that is there several times once a solution."""
+
+    def __init__(self, expression: Expression, access: _Access) -> None:
+        self._access = access
+        calls = Counter(part for part in every_expression(expression) if isinstance(part, Call) and _is_pure(part))
+        self._repeated = {call for call, count in calls.items() if count > 1}
+        self._steps: dict[Expression, _Step] = {}
+        self.step = self._compiled(expression)
+
+    def _compiled(self, expression: Expression) -> _Step:
+        match expression:
+            case Var(name=name):
+                return self._access(name)
+            case Exists():
+                return _exists(expression)
+            case Call():
+                step = self._steps.get(expression)
+                if step is None:
+                    step = self._steps[expression] = self._call(expression)
+                return step
+            case _:
+                return _constant(read(expression))
+
+    def _call(self, call: Call) -> _Step:
+        name = call.operator if call.operator[0] == "<" and len(call.operator) > 2 else call.operator.upper()
+        steps = [self._compiled(argument) for argument in call.arguments]
+        if name == "BOUND":
+            return _bound(steps[0])
+        if name in EXTENSIONS:
+            return _many(EXTENSIONS[name], steps)
+        step = _function(name, call, steps)
+        if not expression_variables(call) and _is_pure(call):
+            return _constant(step((), None))
+        return _once(step) if call in self._repeated else step
+
+
+def _is_pure(tree: Expression) -> bool:
+    """Whether an expression has the same value each time, for the same terms."""
+    return not any(
+        isinstance(part, Exists) or (isinstance(part, Call) and part.operator in EXTENSIONS)
+        for part in every_expression(tree)
+    )
+
+
+def _constant(value: Value | None) -> _Step:
+    return lambda _solution, _exists: value
+
+
+def _once(step: _Step) -> _Step:
+    """The step, computed once for each solution: that of the last one is remembered."""
+    last: Any = None
+    value: Value | None = None
+
+    def run(solution: Any, exists: ExistsTest | None) -> Value | None:
+        nonlocal last, value
+        if solution is not last:
+            value = step(solution, exists)
+            last = solution
+        return value
+
+    return run
 
 
 def _exists(node: Exists) -> _Step:
@@ -135,22 +188,17 @@ def _exists(node: Exists) -> _Step:
     return run
 
 
-def _call(operator: str, arguments: Sequence[Expression], access: _Access) -> _Step:
-    name = operator if operator[0] == "<" and len(operator) > 2 else operator.upper()
-    if name == "BOUND":
-        return _bound(_compile(arguments[0], access))
-    steps = [_compile(argument, access) for argument in arguments]
-    if name in EXTENSIONS:
-        return _many(EXTENSIONS[name], steps)
+def _function(name: str, call: Call, steps: Sequence[_Step]) -> _Step:
+    """The step of a function or operator by its name; UnsupportedFunctionError where it cannot be called so."""
     form = _FORMS.get(name)
     count = len(steps)
     low, high = _COUNTS.get(name, (0, 1 << 30))
     if (
         name in _PATTERNED
         and low <= count <= high
-        and all(isinstance(arguments[at], str) for at in _fixed(name, count))
+        and all(isinstance(call.arguments[at], str) for at in _fixed(name, count))
     ):
-        return _patterned(name, arguments, steps)
+        return _patterned(name, call.arguments, steps)
     if form is not None and low <= count <= high:
         return form(steps)
     if name in ONE and count == 1:
@@ -159,7 +207,7 @@ def _call(operator: str, arguments: Sequence[Expression], access: _Access) -> _S
         return _two(TWO[name], *steps)
     if name in ANY and low <= count <= high:
         return _many(ANY[name], steps)
-    raise UnsupportedFunctionError(_why(operator, count))
+    raise UnsupportedFunctionError(_why(call.operator, count))
 
 
 _PATTERNED: Final = {"REGEX": 2, "REPLACE": 3}

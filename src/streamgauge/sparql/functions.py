@@ -351,7 +351,19 @@ def _tz(value: Value) -> Value | None:
 
 
 def _comparison(test: Callable[[Value, Value], bool | None]) -> Function:
-    return lambda one, other: boolean(test(one, other))
+    def run(one: Value, other: Value) -> Value | None:
+        answer = test(one, other)
+        return None if answer is None else TRUE if answer else FALSE
+
+    return run
+
+
+def _reversed(test: Callable[[Value, Value], bool | None]) -> Function:
+    def run(one: Value, other: Value) -> Value | None:
+        answer = test(other, one)
+        return None if answer is None else TRUE if answer else FALSE
+
+    return run
 
 
 def _unequal(one: Value, other: Value) -> Value | None:
@@ -369,9 +381,9 @@ COMPARISONS: Final[dict[str, Function]] = {
     "=": _comparison(equal_values),
     "!=": _unequal,
     "<": _comparison(less_values),
-    ">": _comparison(lambda one, other: less_values(other, one)),
+    ">": _reversed(less_values),
     "<=": _comparison(_at_most),
-    ">=": _comparison(lambda one, other: _at_most(other, one)),
+    ">=": _reversed(_at_most),
 }
 
 ONE: Final[dict[str, Function]] = {

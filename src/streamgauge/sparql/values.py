@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
+from functools import lru_cache
 from typing import Any, Final
 
 from streamgauge.model.terms import XSD, Term, datatype, quoted, unescaped
@@ -205,6 +206,7 @@ def single(value: float) -> float:
     return rounded
 
 
+@lru_cache(maxsize=4096)
 def nearest_double(exact: int | Decimal) -> float:
     """The nearest float of 64 bits, an infinity beyond its range."""
     try:
@@ -213,6 +215,7 @@ def nearest_double(exact: int | Decimal) -> float:
         return math.inf if exact > 0 else -math.inf
 
 
+@lru_cache(maxsize=4096)
 def nearest_single(exact: int | Decimal) -> float:
     """The nearest float of 32 bits.
 
@@ -315,6 +318,8 @@ def datatype_of(value: Value) -> str | None:
         return None
     if value.kind == TAGGED:
         return LANG_STRING
+    if not value.term and value.kind in _NAMES:
+        return XSD + _NAMES[value.kind]
     return datatype(written(value))
 
 

@@ -4,19 +4,18 @@ import pytest
 
 from streamgauge.query import parse_sparql
 from streamgauge.reasoning.closure import NO_RULES
-from streamgauge.semantics.stored_query import StoredQuery, store_gap
-from streamgauge.servers.broker.evaluation import StoredClosure
+from streamgauge.servers.broker.evaluation import IndexedClosure
 from streamgauge.servers.broker.limits import Limits, read_graph
 from tests.lexical import N_TRIPLES, SAME_VALUE, TRIPLES, P, S, typed
 from tests.servers.broker.world import broker
 
-ALL = StoredQuery(parse_sparql("SELECT ?o { ?s ?p ?o }"))
-EQUAL = StoredQuery(parse_sparql("SELECT ?o ?q { ?s ?p ?o , ?q FILTER(?o = ?q) }"))
+ALL = parse_sparql("SELECT ?o { ?s ?p ?o }")
+EQUAL = parse_sparql("SELECT ?o ?q { ?s ?p ?o , ?q FILTER(?o = ?q) }")
 ONE, OLD = typed("1", "integer"), typed("01", "integer")
 
 
 def stored(*terms):
-    made = StoredClosure(NO_RULES)
+    made = IndexedClosure(NO_RULES)
     made.load([(S, P, term) for term in terms])
     return made
 
@@ -28,7 +27,7 @@ def rows(*terms):
 @pytest.mark.parametrize("group", SAME_VALUE, ids=lambda group: group[0])
 def test_facts_of_one_value_come_and_go_one_by_one(group):
     facts = stored(group[0])
-    last = StoredQuery(parse_sparql(f"SELECT ?s {{ ?s ?p {group[-1]} }}"))
+    last = parse_sparql(f"SELECT ?s {{ ?s ?p {group[-1]} }}")
     assert facts.rows(ALL) == rows(group[0])
     assert facts.rows(last) == set()
     facts.change([(S, P, term) for term in group], [])
@@ -59,9 +58,3 @@ def test_subscribers_are_told_the_terms_that_were_published(name):
 
 def test_a_graph_that_is_published_has_its_terms():
     assert read_graph(N_TRIPLES.encode(), "text/turtle", Limits()) == TRIPLES
-
-
-def test_plain_regular_expressions_stay_with_the_store():
-    text = "SELECT ?s {{ ?s ?p ?o FILTER REGEX(?o, {}) }}"
-    assert store_gap(parse_sparql(text.format('"^(A|B)"'))) is None
-    assert store_gap(parse_sparql(text.format('"(a+)+$"'))) == "REGEX"

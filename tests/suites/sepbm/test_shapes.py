@@ -5,8 +5,9 @@ import pytest
 from streamgauge import workloads
 from streamgauge.model import algebra as al
 from streamgauge.query import parse_sparql
-from streamgauge.query.printer import sparql
 from streamgauge.reasoning import read_rules
+from streamgauge.sparql.algebra import answer
+from streamgauge.sparql.bgp import Dataset
 from streamgauge.suites.sepbm import SepbmChannel
 from streamgauge.suites.sepbm.local import closed
 from streamgauge.suites.sepbm.selection import selected, varied
@@ -61,24 +62,23 @@ def test_the_variable_is_gone(name):
     assert "<urn:value>" in found
 
 
-def rows(store, form):
-    names = form.variables
-    return {tuple(str(solution[name]) for name in names) for solution in store.query(sparql(form))}
+def rows(dataset, form):
+    return set(answer(form, dataset))
 
 
 @pytest.mark.parametrize("channel", CHANNELS, ids=lambda channel: channel.name)
 def test_one_query_answers_all_channels_alike(channel):
-    store = closed(read_rules(ONTOLOGY), pool())
+    dataset = Dataset(closed(read_rules(ONTOLOGY), pool()))
     found = varied(selected(channel))
     if found is None:
         assert channel.name in ("students", "alone")
         return
-    general = rows(store, found.general)
+    general = rows(dataset, found.general)
     values = {row[-1] for row in general}
     assert values
     for value in (*values, "<urn:nowhere>"):
         form = parse_sparql(found.channel("alike", value).query)
-        assert rows(store, form) == {row[:-1] for row in general if row[-1] == value}
+        assert rows(dataset, form) == {row[:-1] for row in general if row[-1] == value}
 
 
 @pytest.mark.parametrize(

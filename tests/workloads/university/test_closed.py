@@ -4,7 +4,6 @@ import csv
 import gzip
 import json
 
-import pyoxigraph as ox
 import pytest
 from pyspark import StorageLevel
 from typer.testing import CliRunner
@@ -21,6 +20,7 @@ from streamgauge.servers.broker.strategies import begin
 from streamgauge.spark.answers import ContentChoices, answers
 from streamgauge.spark.entailment import entailed
 from streamgauge.spark.facts import profiled
+from streamgauge.sparql.bgp import Dataset, IndexedGraph
 from streamgauge.workloads import load, queries, query_text
 from streamgauge.workloads.university import described
 from tests.reasoning.naive import closure
@@ -72,11 +72,10 @@ def by_broker(facts):
 
 def by_definition(facts):
     """The answers of the definition's evaluator."""
-    store = ox.Store()
-    store.bulk_load("".join(f"{' '.join(fact)} .\n" for fact in facts).encode(), format=ox.RdfFormat.N_TRIPLES)
+    dataset = Dataset(IndexedGraph(facts))
     for name in NAMES:
         query = ContinuousQuery(parse_sparql(query_text(UNIVERSITY, name)), ())
-        yield name, set(Snapshot(query).rows_of(store))
+        yield name, set(Snapshot(query).rows_over(dataset))
 
 
 def reference(folder, name):

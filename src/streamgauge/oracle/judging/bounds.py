@@ -31,6 +31,7 @@ from streamgauge.oracle.judging.latitude import (
     extension,
     restated,
 )
+from streamgauge.oracle.judging.magnitudes import Magnitudes
 from streamgauge.query.printer import sparql
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.query.traversal import (
@@ -42,7 +43,6 @@ from streamgauge.query.traversal import (
     with_pattern,
 )
 from streamgauge.semantics.arrivals import Contents
-from streamgauge.semantics.pyoxigraph_gaps import traits
 
 _BITS: Final = 50
 """Bits of the largest result: rounding errors of 2^30 numbers added up keep it below 2^59, which has 18 digits."""
@@ -73,9 +73,9 @@ class DecidableContents:
     """
 
     def __init__(self, query: ContinuousQuery) -> None:
-        self._static, self._traits = query.static, traits(query.form)
+        self._static, self._magnitudes = query.static, Magnitudes(query.form)
         self._small: set[Term] = set()
-        self._never = not _is_closed(query) or not all(map(self._is_small, self._traits.constants))
+        self._never = not _is_closed(query) or not all(map(self._is_small, self._magnitudes.constants))
 
     def include(self, contents: Contents) -> bool:
         """Whether nothing about a content is open."""
@@ -91,7 +91,7 @@ class DecidableContents:
         if number is not None:
             if number.special is not None or not supported(number.kind, term):
                 return False
-            if self._traits.magnitude(int(number.size).bit_length()) > _BITS:
+            if self._magnitudes.bits(int(number.size).bit_length()) > _BITS:
                 return False
         if len(self._small) < _LIMIT:
             self._small.add(term)

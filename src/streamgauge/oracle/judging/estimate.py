@@ -5,8 +5,8 @@ even for a few triples, and its session some more. The coefficients are CPU seco
 ``python -m benchmarks.oracle --parts choice`` measures.
 
 Worked example: 30 s of 1,000 stations are 210,000 triples. Windows of 5 s that slide by 5 s hold 35,000 triples each
-at 6 reports: 210,000 triples are put into stores and asked. With a slide of 1 s there are 30 reports and 1,050,000
-triples; under content change 30,000 reports ask 525 million, of which 210,000 are put into stores as they come.
+at 6 reports: 210,000 triples are put into graphs and asked. With a slide of 1 s there are 30 reports and 1,050,000
+triples; under content change 30,000 reports ask 525 million, of which 210,000 are put into graphs as they come.
 """
 
 from dataclasses import dataclass
@@ -23,23 +23,20 @@ from streamgauge.model.semantics import Counting, Origin, Report, Scope, Semanti
 from streamgauge.model.verdict import Evaluator
 from streamgauge.oracle.expected.reports import refuse_spark
 from streamgauge.oracle.judging.bounds import bounded
-from streamgauge.oracle.judging.cuts import whole
 from streamgauge.query.stamps import uses_timestamp
-from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.jumps import clock_steps
-from streamgauge.semantics.refusal import RefusedError
 from streamgauge.spark.contexts import running_context
 
 EVALUATORS: Final[tuple[Evaluator, ...]] = ("definition", "spark")
 
 READ: Final = 3.0e-6
 """Reading a triple of the stream into this process."""
-LOADED: Final = 4.0e-6
-"""Putting a triple of a content into a store."""
-ASKED: Final = 1.0e-6
-"""Asking one query over a triple of a content."""
-BY_ALGEBRA: Final = 10.0
-"""How many times as much it costs where pyoxigraph is not asked."""
+LOADED: Final = 0.9e-6
+"""Putting a triple of a content into a graph."""
+ASKED: Final = 1.1e-6
+"""Asking the query over a triple of a content."""
+BOUNDED: Final = 8.0e-6
+"""Asking it with looser or tighter bounds, whose conditions compute more."""
 REPORT: Final = 2.0e-4
 """A report of the definition, even of an empty content."""
 
@@ -57,9 +54,9 @@ SPARK_REPORT: Final = 1.0e-4
 class Work:
     """The size of what is judged: ``triples`` of the stream and ``static`` ones, and ``reports`` that may be due.
 
-    ``loaded`` triples are put into stores over all reports and ``held`` ones asked, both without static ones. ``rows``
+    ``loaded`` triples are put into graphs over all reports and ``held`` ones asked, both without static ones. ``rows``
     is how often triples stand in windows, ``forms`` how many queries are asked of each content (with looser and tighter
-    bounds where computed numbers are compared), ``algebra`` whether pyoxigraph is asked none of them.
+    bounds where computed numbers are compared).
     """
 
     triples: int
@@ -69,12 +66,11 @@ class Work:
     held: float
     rows: float
     forms: int = 1
-    algebra: bool = False
 
 
 def definition_seconds(work: Work) -> float:
     """CPU seconds that the definition takes."""
-    each = ASKED * (BY_ALGEBRA if work.algebra else 1.0) * work.forms
+    each = ASKED + BOUNDED * (work.forms - 1)
     kept = LOADED * (work.loaded + work.static * work.reports)
     return READ * work.triples + kept + each * (work.held + work.static * work.reports) + REPORT * work.reports
 
@@ -133,7 +129,6 @@ def work_of(stream: Path, query: ContinuousQuery, semantics: Semantics, advanced
     clocked = 0 if advanced_to is None else instants(query, semantics, times, advanced_to)
     each = [_window_work(times, one.window, semantics) for one in query.windows]
     reports = max(clocked, max((one.reports for one in each), default=0.0))
-    cut = whole(query)
     return Work(
         len(times),
         len(query.static),
@@ -142,15 +137,7 @@ def work_of(stream: Path, query: ContinuousQuery, semantics: Semantics, advanced
         sum(one.held for one in each),
         sum(one.rows for one in each),
         len(bounded(query.form) or ()) + 1,
-        _by_algebra(query if cut is None else cut.query, semantics),
     )
-
-
-def _by_algebra(query: ContinuousQuery, semantics: Semantics) -> bool:
-    try:
-        return Snapshot(query, semantics.content, semantics.empty_aggregate).gap is not None
-    except RefusedError:
-        return True
 
 
 def instants(query: ContinuousQuery, semantics: Semantics, times: pa.ChunkedArray, advanced_to: int) -> int:
@@ -163,7 +150,7 @@ def instants(query: ContinuousQuery, semantics: Semantics, times: pa.ChunkedArra
 
 @dataclass(frozen=True, slots=True)
 class WindowWork:
-    """The part of a window: its reports, triples over all of them, those put into stores, and those in windows."""
+    """The part of a window: its reports, triples over all of them, those put into graphs, and those in windows."""
 
     reports: float = 0.0
     held: float = 0.0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.formats.stream import SCHEMA, StreamError, elements, files
+from streamgauge.formats.stream import SCHEMA, elements, files
 from streamgauge.formats.tables import batches
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import Graph
@@ -77,14 +77,11 @@ def judge_run(run: Run, stream: Path, means: Means) -> Verdict:
     """The verdict on a recorded run whose stream table is at ``stream``; unknown with the reason when none can be."""
     if reason := other_stream(stream, run.header.query):
         return unknown(run, reason)
-    try:
-        if run.header.semantics.clock is not Clock.APPLICATION:
-            verdict = _under_both_clocks(run, stream, means)
-        else:
-            verdict = _judge(run, run.header.semantics, stream, means)
-        return with_cautions(run, verdict, stream)
-    except SyntaxError as error:  # pyoxigraph's, about a term in the wrong place
-        raise StreamError(f"{stream}: a row is no triple: {error.msg}") from error
+    if run.header.semantics.clock is not Clock.APPLICATION:
+        verdict = _under_both_clocks(run, stream, means)
+    else:
+        verdict = _judge(run, run.header.semantics, stream, means)
+    return with_cautions(run, verdict, stream)
 
 
 def judge_stored(heads: Run | None, whole: Callable[[], Run], stream: Path, means: Means) -> Verdict:

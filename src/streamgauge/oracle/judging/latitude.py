@@ -101,11 +101,10 @@ class Latitude:
 
     def __init__(self, query: ContinuousQuery, semantics: Semantics, *, limited: bool = False) -> None:
         self._limited = limited
-        self._snapshots = {}
-        for reading in (PolarityReading.LOOSE, PolarityReading.TIGHT):
-            snapshot = Snapshot(restated(query, reading), semantics.content, semantics.empty_aggregate)
-            snapshot.gap = "interval arithmetic"
-            self._snapshots[reading] = snapshot
+        self._snapshots = {
+            reading: Snapshot(restated(query, reading), semantics.content, semantics.empty_aggregate)
+            for reading in (PolarityReading.LOOSE, PolarityReading.TIGHT)
+        }
 
     def possible(self, contents: Contents) -> Possible:
         """Both readings; OpenError where intervals cannot tell, with the reason."""

@@ -1,4 +1,4 @@
-"""Strategies that answer queries again: a SPARQL store with the closure in it, and the heuristics that put answers off.
+"""Strategies that answer queries again over the closure, at each change or put off by heuristics.
 
 ``Guessing`` is the common part of both heuristics of SENS (Murth and Kuehn, ESWC 2009; Murth et al., SEP-BM, section
 4.2). Similar publications lead to similar notifications: rows are guessed from what earlier publications led to, tested
@@ -6,105 +6,49 @@ one by one, and told at once; a full evaluation finds what was not guessed. A ch
 evaluated only at intervals. Which parameters are deduced is said in docs/broker-strategies.md.
 """
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from sys import getsizeof
 from typing import Final, Protocol
 
-import pyoxigraph as ox
-
-from streamgauge.formats.canonical import parse_term
 from streamgauge.incremental.drivers.landmark import ROW, fact_bytes, terms
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Term, Triple
-from streamgauge.query.printer import sparql
-from streamgauge.query.traversal import every_pattern, with_names
+from streamgauge.query.traversal import every_pattern, with_names, written_variables
 from streamgauge.reasoning.closure import Closure
 from streamgauge.reasoning.rules import Rules
-from streamgauge.semantics.stored_query import StoredQuery, store_gap
-from streamgauge.semantics.stored_terms import stored_literals
 from streamgauge.servers.broker.contract import AnswerChange, HeldSizes, Publication, Strategy
 from streamgauge.sparql.algebra import TRUE, answer
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
 
 
-class StoredClosure:
-    """Explicit facts with what rules derive of them, in a store of pyoxigraph's.
-
-    The store keeps values, the closure terms. Where a stored form stands for two literals of the facts, or a query
-    reads lexical forms, the query is evaluated over the closure's facts by ``streamgauge.sparql``.
-    """
+class IndexedClosure:
+    """Explicit facts with what rules derive of them, as a graph that queries are evaluated over."""
 
     def __init__(self, rules: Rules) -> None:
         self.closure = Closure(rules)
-        self._store = ox.Store()
-        self._literals: Counter[Term] = Counter()
-        self._variants: dict[Term | None, set[Term]] = {}
-        self._dataset: Dataset | None = None
+        self._dataset = Dataset(IndexedGraph(()))
 
     def load(self, triples: Iterable[Triple]) -> None:
         """Many facts, and what follows."""
         self.closure.load(triples)
-        lines = (f"{s} {p} {o} ." for s, p, o in self.closure.facts.match(None, None, None))
-        self._store.bulk_load("\n".join(lines).encode(), format=ox.RdfFormat.N_TRIPLES)
-        self._literals = Counter(o for _, _, o in self.closure.facts.match(None, None, None) if _has_value(o))
-        for term, known in stored_literals(self._literals.keys()).items():
-            self._variants.setdefault(known.form, set()).add(term)
-        self._dataset = None
+        self._dataset = Dataset(IndexedGraph(self.closure.facts.match(None, None, None)))
 
     def change(self, added: Iterable[Triple], removed: Iterable[Triple]) -> bool:
         """Facts go, then come; whether that changed anything."""
         came, went = self.closure.change(added, removed)
-        self._dataset = None
-        for triple in went:
-            if not _has_value(triple[2]) or self._leave(triple):
-                self._store.remove(_quad(triple))
-        for _, _, end in came:
-            if _has_value(end):
-                self._literals[end] += 1
-                self._variants.setdefault(_form(end), set()).add(end)
-        self._store.extend(map(_quad, came))
+        self._dataset.default.discard(went)
+        self._dataset.default.extend(came)
         return bool(came or went)
 
-    def _leave(self, triple: Triple) -> bool:
-        """Forget a literal's occurrence; whether none of its other forms is still said of the same subject."""
-        subject, predicate, end = triple
-        form = _form(end)
-        variants = self._variants[form]
-        self._literals[end] -= 1
-        if not self._literals[end]:
-            del self._literals[end]
-            variants.discard(end)
-        others = variants - {end}
-        if not variants:
-            del self._variants[form]
-        return not any(next(self.closure.facts.match(subject, predicate, each), None) for each in others)
-
-    def rows(self, query: StoredQuery) -> set[Row]:
-        """The answer of a SELECT as a set of rows over its variables."""
-        forms = query.forms(self._literals.keys())
-        if forms is None:
-            return set(answer(query.form, self._facts()))
-        found = self._store.query(query.text)
-        if not isinstance(found, ox.QuerySolutions):
-            raise TypeError("a SELECT gives solutions")
-        return set(query.rows(found, forms))
+    def rows(self, form: al.Select) -> set[Row]:
+        """The answer as a set of rows over its variables; ValueError names what is not evaluated."""
+        return set(answer(form, self._dataset))
 
     def holds(self, form: al.Ask) -> bool:
         """The answer of an ASK."""
-        text = sparql(form)
-        if not self._literals and '"^^<' not in text and '"@' not in text:
-            return bool(self._store.query(text))
-        query = StoredQuery(form)
-        if query.forms(self._literals.keys()) is None:
-            return answer(form, self._facts()) == ((TRUE,),)
-        return bool(self._store.query(query.text))
-
-    def _facts(self) -> Dataset:
-        if self._dataset is None:
-            self._dataset = Dataset(IndexedGraph(self.closure.facts.match(None, None, None)))
-        return self._dataset
+        return answer(form, self._dataset) == ((TRUE,),)
 
 
 @dataclass
@@ -112,17 +56,16 @@ class EvaluatedChannel:
     """A channel's query, and its answer when it was last looked at."""
 
     form: al.Select
-    query: StoredQuery
     shown: set[Row] = field(default_factory=set)
     behind: list[int] = field(default_factory=list)
     """Publications since then."""
 
 
 class Evaluating(Strategy):
-    """Channels over a stored closure. Nothing is bounded: what pyoxigraph evaluates cannot be stopped."""
+    """Channels over an indexed closure. Nothing bounds an evaluation."""
 
     def __init__(self, rules: Rules) -> None:
-        self.stored = StoredClosure(rules)
+        self.stored = IndexedClosure(rules)
         self.channels: dict[str, EvaluatedChannel] = {}
 
     def load(self, triples: Iterable[Triple]) -> None:
@@ -139,8 +82,7 @@ class Evaluating(Strategy):
             )
         if any(isinstance(each, al.Graph) for each in every_pattern(form.pattern)):
             raise ValueError("GRAPH: facts have no graphs here, use the strategy incremental")
-        asked = self.channels[channel] = EvaluatedChannel(form, StoredQuery(form))
-        asked.shown = self.stored.rows(asked.query)
+        self.channels[channel] = EvaluatedChannel(form, self.stored.rows(form))
         return form.variables
 
     def drop(self, channel: str) -> None:
@@ -148,7 +90,7 @@ class Evaluating(Strategy):
         del self.channels[channel]
 
     def held(self) -> HeldSizes:
-        """How much is kept beside the store."""
+        """How much is kept."""
         facts = self.stored.closure.facts
         answers = sum(getsizeof(each.shown) + ROW * len(each.shown) for each in list(self.channels.values()))
         return HeldSizes(terms(facts), fact_bytes(facts), answers)
@@ -174,7 +116,7 @@ class Evaluating(Strategy):
 
     def differences(self, asked: EvaluatedChannel) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
         """Look at a channel's answer again: the rows that came and that went."""
-        now = self.stored.rows(asked.query)
+        now = self.stored.rows(asked.form)
         added, removed = tuple(now - asked.shown), tuple(asked.shown - now)
         asked.shown = now
         return added, removed
@@ -219,7 +161,7 @@ class _Learned:
 
 @dataclass
 class Guessing(Evaluating):
-    """Channels over a stored closure, each with a heuristic that ``make`` makes for its width."""
+    """Channels over an indexed closure, each with a heuristic that ``make`` makes for its width."""
 
     rules: Rules
     make: Callable[[int], Heuristic]
@@ -234,7 +176,7 @@ class Guessing(Evaluating):
         """A channel begins; ValueError for what is no SELECT."""
         variables = super().create(channel, form, prepared)
         guessed: deque[bool] = deque(maxlen=self.settings.window)
-        self._learned[channel] = _Learned(self.make(len(variables)), _testable(form), guessed)
+        self._learned[channel] = _Learned(self.make(len(variables)), _testable(self.channels[channel].form), guessed)
         return variables
 
     def drop(self, channel: str) -> None:
@@ -299,39 +241,33 @@ class Guessing(Evaluating):
             yield AnswerChange(name, causes, added, removed)
 
 
-def _testable(form: al.QueryForm) -> al.Pattern | None:
-    """The pattern of a query in which the terms of a row can stand for its variables; ``None`` where they cannot.
-
-    Nor where pyoxigraph is not known to answer as SPARQL does.
-    """
-    if store_gap(form) is not None:
-        return None
+def _testable(form: al.Select) -> al.Pattern | None:
+    """The pattern of a query in which the terms of a row can stand for its variables; ``None`` where they cannot."""
     if not all(isinstance(each, _TESTABLE) for each in every_pattern(form.pattern)):
         return None
     pattern = form.pattern
     while isinstance(pattern, al.Project | al.Distinct):
         pattern = pattern.pattern
-    inner = [each for each in every_pattern(pattern) if isinstance(each, al.Project)]
-    return None if inner else pattern
+    shown = frozenset(map(al.Var, form.variables))
+    inside = tuple(every_pattern(pattern))
+    if any(isinstance(each, al.Project) for each in inside) or not all(_keeps(each, shown) for each in inside):
+        return None
+    return pattern
+
+
+def _keeps(pattern: al.Pattern, shown: frozenset[al.Var]) -> bool:
+    """Whether a pattern means the same with terms for these variables: its parts bind all of them that they read."""
+    match pattern:
+        case al.Union(left=left, right=right):
+            return shown.intersection(al.pattern_variables(left)) == shown.intersection(al.pattern_variables(right))
+        case al.Filter(condition=condition, pattern=inner):
+            bound = frozenset(al.pattern_variables(inner))
+            return shown.intersection(written_variables(al.Filter(condition, al.BGP(())))) <= bound
+        case _:
+            return True
 
 
 def _question(pattern: al.Pattern, variables: Sequence[str], row: Row) -> al.Ask:
     """Whether a row is in the answer."""
     terms = {al.Var(name): term for name, term in zip(variables, row, strict=True) if term is not None}
     return al.Ask(with_names(pattern, terms))
-
-
-def _quad(triple: Triple) -> ox.Quad:
-    subject, predicate, end = map(parse_term, triple)
-    if isinstance(subject, ox.Literal) or not isinstance(predicate, ox.NamedNode):
-        raise TypeError("a triple has no literal for a subject and an IRI for a predicate")
-    return ox.Quad(subject, predicate, end)
-
-
-def _has_value(term: Term) -> bool:
-    """Whether a term is a literal that a store may keep in another form: one with a datatype or a language."""
-    return term[0] == '"' and term[-1] != '"'
-
-
-def _form(literal: Term) -> Term | None:
-    return stored_literals((literal,))[literal].form

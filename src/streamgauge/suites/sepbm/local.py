@@ -3,7 +3,7 @@
 ``due_in_memory`` takes all publications at once, a bit each: the closure is ``reasoning.lifetimes``, queries are
 answered by the definition's algebra over all facts that stand in some state, and a solution holds in the states in
 which all of its facts stand. ``sequential`` publishes one by one, then closes and asks from scratch (section 3.2): the
-closure is the fix point of SPARQL updates, one for each rule, and pyoxigraph answers the queries, without optimisation.
+closure is the fix point of the rules, each applied to everything, and the definition answers the queries.
 """
 
 from collections import defaultdict
@@ -15,23 +15,20 @@ from operator import and_
 from pathlib import Path
 from typing import Final
 
-import pyoxigraph as ox
-
-from streamgauge.incremental.facts.facts import HIDDEN
 from streamgauge.model import algebra as al
-from streamgauge.model.algebra import BGP, Call, Expression, Filter, Node, Var
+from streamgauge.model.algebra import BGP, Node, Var
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import RDF_TYPE, Row, Term, Triple
 from streamgauge.query import parse_sparql
-from streamgauge.query.printer import group
 from streamgauge.query.traversal import every_expression, expressions
 from streamgauge.reasoning import Rule, Rules
 from streamgauge.reasoning.lifetimes import Masks, standing_closure
-from streamgauge.reasoning.rules import SAME, instance, is_unnamed, passes, predicate_of
+from streamgauge.reasoning.rules import instance, is_unnamed, passes
 from streamgauge.semantics.evaluate import Snapshot
-from streamgauge.semantics.pyoxigraph_gaps import volatile
+from streamgauge.semantics.refusal import volatile
 from streamgauge.sparql.algebra import answer, plain_nodes
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
+from streamgauge.sparql.blocks import Block
 from streamgauge.suites.sepbm import (
     Configuration,
     DueRows,
@@ -291,53 +288,28 @@ def snapshots(channels: Iterable[SepbmChannel]) -> dict[str, Snapshot]:
 
 def answers(rules: Rules, facts: Iterable[Triple], queries: Mapping[str, Snapshot]) -> Answers:
     """The answer of each query over the closure of facts, a set of rows."""
-    store = closed(rules, facts)
-    return {name: frozenset(query.rows_of(store)) for name, query in queries.items()}
+    dataset = Dataset(closed(rules, facts))
+    return {name: frozenset(query.rows_over(dataset)) for name, query in queries.items()}
 
 
-def closed(rules: Rules, facts: Iterable[Triple]) -> ox.Store:
-    """A store with all that follows from facts: every rule on everything, again and again, until nothing is new."""
-    store = ox.Store()
-    store.bulk_load("".join(f"{' '.join(fact)} .\n" for fact in facts).encode(), format=ox.RdfFormat.N_TRIPLES)
-    updates, size = [_update(rule) for rule in rules.rules if not rule.tests], -1
-    tested = [rule for rule in rules.rules if rule.tests]
-    while len(store) != size:
-        size = len(store)
-        for update in updates:
-            store.update(update)
-        for rule in tested:
-            _insert(store, rule)
-    for name in {str(rule.head.object) for rule in rules.rules if is_unnamed(str(rule.head.object))}:
-        store.update(f"DELETE WHERE {{ ?x {RDF_TYPE} {_named(name)} }}")
-    return store
+def closed(rules: Rules, facts: Iterable[Triple]) -> IndexedGraph:
+    """A graph with all that follows from facts: every rule on everything, again and again, until nothing is new."""
+    graph, size = IndexedGraph(facts), -1
+    while len(graph.triples) != size:
+        size = len(graph.triples)
+        for rule in rules.rules:
+            graph.extend(list(_heads(rule, graph)))
+    unnamed = {rule.head.object for rule in rules.rules if is_unnamed(str(rule.head.object))}
+    graph.discard([fact for fact in graph.triples if fact[1] == RDF_TYPE and fact[2] in unnamed])
+    return graph
 
 
-def _update(rule: Rule) -> str:
-    """A rule as an update; a literal is no subject, and that everything is itself is not said."""
-    head = rule.head
-    proper: Expression = Call("!", (Call("ISLITERAL", (head.subject,)),))
-    if not isinstance(head.predicate, str) or head.predicate == SAME:
-        same = Call("&&", (Call("=", (predicate_of(head), SAME)), Call("SAMETERM", (head.subject, head.object))))
-        real = Call("ISIRI", (predicate_of(head),))
-        proper = Call("&&", (proper, Call("&&", (real, Call("!", (same,))))))
-    return _named(f"INSERT {group(BGP((head,)))} WHERE {group(Filter(proper, BGP(rule.body)))}")
-
-
-def _insert(store: ox.Store, rule: Rule) -> None:
-    """The heads of a rule that tests literals, which SPARQL has no words for."""
-    found = store.query(_named(f"SELECT * WHERE {group(BGP(rule.body))}"))
-    if not isinstance(found, ox.QuerySolutions):
-        raise TypeError("a SELECT gives solutions")
-    names = [variable.value for variable in found.variables]
-    rows: list[dict[Node, Term]] = [{Var(name): str(row[name]) for name in names} for row in found]
-    heads = [instance(rule.head, bound) for bound in rows if passes(rule, bound)]
-    lines = [" ".join(head) + " ." for head in heads if head is not None]
-    store.load(_named("\n".join(lines)).encode(), format=ox.RdfFormat.N_TRIPLES)
-
-
-def _named(text: str) -> str:
-    """A text in which hidden classes have names that SPARQL can read."""
-    return text.replace(HIDDEN, "<urn:streamgauge:hidden:")
+def _heads(rule: Rule, graph: IndexedGraph) -> Iterator[Triple]:
+    for solution in Block(BGP(rule.body), graph, {}).solutions({}):
+        bound: dict[Node, Term] = {Var(name): term for name, term in solution.items()}
+        head = instance(rule.head, bound) if passes(rule, bound) else None
+        if head is not None:
+            yield head
 
 
 def _differences(number: int, before: Answers, now: Answers) -> Iterator[DueRows]:

@@ -13,7 +13,6 @@ from streamgauge.model.fact import Fact
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.query.traversal import every_pattern
-from streamgauge.semantics.stored_query import restated
 from streamgauge.servers.fragments.annotations import methods
 from streamgauge.servers.fragments.client import SourceError
 from streamgauge.servers.fragments.labels import Label, Style
@@ -27,6 +26,7 @@ from tests.servers.fragments.live_queries.fakes import FakeSource, FakeWeb
 from tests.servers.fragments.live_queries.simulated import BASE, Served, Wire, run
 from tests.servers.fragments.live_queries.test_plans import START, facts, plans, shown
 from tests.sparql import draw
+from tests.sparql.pyoxigraph.restated import restated
 from tests.sparql.suite import Case, Result, difference, evaluate
 from tests.sparql.wide import NAMES, pyoxigraph_differs, widened
 

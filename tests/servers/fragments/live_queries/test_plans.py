@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.query.printer import sparql
-from streamgauge.semantics.stored_query import restated
 from streamgauge.servers.fragments.annotations import methods
 from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.live_queries import Caching, live_query
@@ -18,6 +17,7 @@ from streamgauge.servers.fragments.live_queries.streamer import StreamerPlan
 from tests.examples import examples
 from tests.servers.fragments.live_queries.fakes import FakeSource, FakeWeb
 from tests.sparql import draw
+from tests.sparql.pyoxigraph.restated import restated
 from tests.sparql.suite import Case, Result, difference, evaluate
 from tests.sparql.wide import constructs, pyoxigraph_differs
 

@@ -8,7 +8,6 @@ import pytest
 from streamgauge.model.fact import Fact
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
-from streamgauge.semantics.stored_query import restated
 from streamgauge.servers.fragments.client.transport import ClientLimits
 from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.live_queries.poll_loop import Failed, Listening, Polling
@@ -18,6 +17,7 @@ from tests.servers.fragments.live_queries.boards import Boards, T
 from tests.servers.fragments.live_queries.flowing import Line
 from tests.servers.fragments.live_queries.simulated import BASE, Served, clock, run
 from tests.servers.fragments.live_queries.test_replay import PREFIX, QUERIES, apart
+from tests.sparql.pyoxigraph.restated import restated
 
 QUERY = f"SELECT ?s ?o {{ ?s <{T}delay> ?o }}"
 

@@ -8,7 +8,6 @@ import pytest
 
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
-from streamgauge.semantics.stored_query import restated
 from streamgauge.servers.fragments.annotations import methods
 from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.servers.fragments.live_queries.poll_loop import Failed
@@ -16,6 +15,7 @@ from streamgauge.servers.fragments.live_queries.watch import watch
 from tests.servers.fragments.live_queries import simulated
 from tests.servers.fragments.live_queries.boards import Boards
 from tests.servers.fragments.live_queries.simulated import BASE, Served, Wire, clock, run
+from tests.sparql.pyoxigraph.restated import restated
 from tests.sparql.suite import Case, Result, difference, evaluate
 
 PREFIX = "PREFIX t: <http://example.org/train#> "

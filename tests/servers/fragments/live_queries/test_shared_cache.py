@@ -9,7 +9,6 @@ import pytest
 
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
-from streamgauge.semantics.stored_query import restated
 from streamgauge.servers.fragments.client import cache_control
 from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.live_queries.watch import watch
@@ -17,6 +16,7 @@ from tests.servers.fragments.live_queries import simulated
 from tests.servers.fragments.live_queries.boards import Boards
 from tests.servers.fragments.live_queries.simulated import BASE, Served, Wire, clock, run
 from tests.servers.fragments.live_queries.test_replay import PREFIX, QUERIES, apart
+from tests.sparql.pyoxigraph.restated import restated
 
 CLIENTS = 12
 APART_S = 7

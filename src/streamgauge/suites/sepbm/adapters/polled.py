@@ -19,10 +19,9 @@ from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query import parse_sparql
 from streamgauge.reasoning.closure import Closure
-from streamgauge.semantics.stored_query import StoredQuery
 from streamgauge.servers.broker.client import bearing
 from streamgauge.servers.broker.contract import Publication
-from streamgauge.servers.broker.evaluation import StoredClosure
+from streamgauge.servers.broker.evaluation import IndexedClosure
 from streamgauge.suites.sepbm import (
     Configuration,
     Receive,
@@ -37,15 +36,15 @@ _PATIENCE_S: Final = 600.0
 
 
 class InProcessStore:
-    """pyoxigraph's store in memory, one thread at a time."""
+    """Facts and their closure in memory, one thread at a time."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._queries: dict[str, StoredQuery] = {}
+        self._queries: dict[str, al.Select] = {}
 
     def load(self, configuration: Configuration) -> None:
         """The base load and what follows."""
-        self._stored = StoredClosure(configuration.rules())
+        self._stored = IndexedClosure(configuration.rules())
         self._stored.load(configuration.base())
 
     def change(self, added: Iterable[Triple], removed: Iterable[Triple]) -> None:
@@ -58,7 +57,7 @@ class InProcessStore:
         with self._lock:
             query = self._queries.get(channel.query)
             if query is None:
-                query = self._queries[channel.query] = _stored_query(channel)
+                query = self._queries[channel.query] = _form(channel)
             return self._stored.rows(query)
 
     def close(self) -> None:
@@ -115,17 +114,17 @@ def _variables(channel: SepbmChannel) -> tuple[str, ...]:
     return channel.variables
 
 
-def _stored_query(channel: SepbmChannel) -> StoredQuery:
+def _form(channel: SepbmChannel) -> al.Select:
     form = parse_sparql(channel.query)
     if not isinstance(form, al.Select):
         raise ValueError(f"channel {channel.name}: only a SELECT can be polled")
-    return StoredQuery(form)
+    return form
 
 
-ABOUT: Final = "a SPARQL store that a client polls, pyoxigraph's or any endpoint"
+ABOUT: Final = "a SPARQL store that a client polls, ours or any endpoint"
 OPTIONS: Final = {
     "period": "how often all queries are asked again (ms); after each publication unless given",
-    "url": "a SPARQL 1.1 endpoint, empty and for this alone; pyoxigraph's store in the runner's process without it",
+    "url": "a SPARQL 1.1 endpoint, empty and for this alone; facts in the runner's process without it",
     "update": "where its updates are taken, when that is another URL",
     "token": "a bearer token for it",
 }

@@ -87,12 +87,11 @@ class PlaygroundEvaluation:
 class RowMemory:
     """The rows of one query over contents of one stream, each content evaluated once; the elements must stay.
 
-    The last evaluations are remembered whole. A ``stoppable`` evaluation is done by the algebra in Python alone, which
-    a deadline can stop.
+    The last evaluations are remembered whole.
     """
 
-    def __init__(self, query: ContinuousQuery, *, stoppable: bool = False) -> None:
-        self._query, self._stoppable = query, stoppable
+    def __init__(self, query: ContinuousQuery) -> None:
+        self._query = query
         self._snapshots: dict[object, Snapshot] = {}
         self._rows: dict[object, tuple[Row, ...]] = {}
         self._size = 0
@@ -116,9 +115,7 @@ class RowMemory:
         """The answer over a content, by the semantics' way to count and to aggregate nothing."""
         way = (semantics.content, semantics.empty_aggregate)
         if way not in self._snapshots:
-            snapshot = self._snapshots[way] = Snapshot(self._query, *way)
-            if self._stoppable:
-                snapshot.gap = snapshot.gap or "joins that may be too large"
+            self._snapshots[way] = Snapshot(self._query, *way)
         held = tuple(tuple((each.time, *map(id, each.triples)) for each in inside) for inside in contents)
         key = (way, held)
         found = self._rows.get(key)

@@ -1,7 +1,6 @@
 """An upper bound of the solutions that matching a query's patterns over some triples can make.
 
-pyoxigraph cannot be stopped while it joins; the algebra in Python can. So pyoxigraph is asked only where the bound,
-made of how many triples a predicate has at most for one subject or object, is small.
+The bound is made of how many triples a predicate has at most for one subject or object.
 """
 
 from collections import Counter, defaultdict
@@ -14,7 +13,7 @@ from streamgauge.model.terms import Term, Triple
 from streamgauge.query.traversal import every_pattern
 
 SMALL: Final = 3_000_000
-"""Solutions that pyoxigraph makes in about a second."""
+"""Solutions that an evaluation makes in seconds."""
 
 
 class _Degrees:

@@ -33,7 +33,7 @@ from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.verification import impatient
 from streamgauge.workbench.rooms.playground.evaluation import PlaygroundEvaluation
 from streamgauge.workbench.rooms.playground.fields import BASE, fields_of, profile_names
-from streamgauge.workbench.rooms.playground.result import GROWTH, PlaygroundResult, needs_stopping
+from streamgauge.workbench.rooms.playground.result import GROWTH, PlaygroundResult, joins_widely
 from streamgauge.workbench.rooms.playground.state import PlaygroundState, link, shortened
 from streamgauge.workbench.rooms.playground.stream_text import (
     MOST_ELEMENTS,
@@ -136,7 +136,7 @@ def _diagnosis(found: PlaygroundResult, a: PlaygroundEvaluation, answers: tuple[
     if not answers:
         raise StreamTextError("the recording has no answer: paste a line for each")
     _refuse_long_search(found, a.semantics)
-    if needs_stopping(a.query, found.stream.elements):
+    if joins_widely(a.query, found.stream.elements):
         raise StreamTextError("the query's joins may be too large to be tried often: take fewer elements")
     run = _run(found, a.semantics, answers)
     stream = [each for each in found.stream.elements if each.stream in run.header.query.streams]

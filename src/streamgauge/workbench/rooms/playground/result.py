@@ -141,8 +141,8 @@ def _again(
     return evaluated(query, semantics, elements, horizon, memory)
 
 
-def needs_stopping(query: ContinuousQuery, elements: Sequence[StreamElement]) -> bool:
-    """Whether joining may take so long that only an evaluation that can be stopped is allowed."""
+def joins_widely(query: ContinuousQuery, elements: Sequence[StreamElement]) -> bool:
+    """Whether the query's joins may be too large to be evaluated often."""
     triples = [*query.static, *(triple for element in elements for triple in element.added)]
     return most_solutions(query.form, triples) > SMALL
 
@@ -163,7 +163,7 @@ def _texts(query: str, dialect: str, stream: str, syntax: str, static: str, late
     typed = memory = None
     with _noted(troubles, "stream"):
         typed = read_text(stream, syntax, names, lateness)
-        memory = RowMemory(read, stoppable=needs_stopping(read, typed.elements))
+        memory = RowMemory(read)
     return _ReadTexts(names, dialect, read, typed, memory, tuple(troubles))
 
 

@@ -1,8 +1,7 @@
-"""Queries for which pyoxigraph's answer is not known to be SPARQL 1.1's: the definition evaluates their algebra.
+"""Queries for which pyoxigraph's answer is not known to be SPARQL 1.1's, so that it gives no second opinion.
 
-pyoxigraph is asked for what it is proven on (``tests/semantics/test_pyoxigraph_gaps.py``), everything else is evaluated
-by ``streamgauge.sparql``. The choice has two parts: ``shape_gap`` looks at the query, ``ContentGaps`` at the literals
-of the query and of each content.
+The choice has two parts: ``shape_gap`` looks at the query, ``ContentGaps`` at the literals of the query and of each
+content.
 
 1. **Shapes.** Only the operators and functions listed here, and none of the shapes that pyoxigraph is known to answer
    otherwise: anything but a basic graph pattern below ``GRAPH ?variable`` or in EXISTS, LIMIT, paths of length zero,
@@ -13,8 +12,8 @@ of the query and of each content.
 3. **Values.** Where the query compares or computes, only literals that pyoxigraph computes with exactly: numbers within
    bounds that no result of the query leaves 64 bits or 18 digits, dateTimes that all have a zone or all have none.
 
-A content in which ``"1"^^xsd:integer`` and ``"01"^^xsd:integer`` both are has two literals with one stored form, so the
-algebra is evaluated; a content with ``"76.0"^^xsd:float`` alone is pyoxigraph's, and its ``"76"`` is put back.
+A content in which ``"1"^^xsd:integer`` and ``"01"^^xsd:integer`` both are has two literals with one stored form: no
+second opinion; over a content with ``"76.0"^^xsd:float`` alone its ``"76"`` is put back.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -25,7 +24,7 @@ from typing import Final
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import XSD, Term, is_literal
-from streamgauge.query.traversal import assigned_in_exists, children, every_expression, every_pattern, expressions
+from streamgauge.query.traversal import children, every_expression, every_pattern, expressions
 
 COMPARING: Final = frozenset({"=", "!=", "<", ">", "<=", ">=", "IN", "!", "&&", "||", "IF", "+", "-", "*"})
 READING: Final = frozenset({"STR", "STRSTARTS", "STRENDS", "CONTAINS"})
@@ -286,19 +285,6 @@ _TRUSTED: Final = (
 _AGGREGATES: Final = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 
 
-VOLATILE: Final = frozenset({"RAND", "NOW", "UUID", "STRUUID"})
-"""Functions whose value is another one each time; only pyoxigraph has them."""
-
-
-def volatile(form: al.QueryForm) -> str | None:
-    """The sentence that names a function of a query that gives another value each time, ``None`` without one."""
-    for pattern in every_pattern(form.pattern):
-        for part in (part for tree in expressions(pattern) for part in every_expression(tree)):
-            if isinstance(part, al.Call) and part.operator.upper() in VOLATILE:
-                return f"{part.operator}() gives another value each time, so no answer can be compared: bind a constant"
-    return None
-
-
 def shape_gap(form: al.QueryForm, graphs: Collection[Term], occurrences: bool) -> str | None:
     """The part of a query for which pyoxigraph is not asked, whatever the content; ``None`` when there is none.
 
@@ -410,13 +396,3 @@ def _is_open_path(path: al.Node | al.Path) -> bool:
             return any(map(_is_open_path, parts))
         case _:
             return False
-
-
-def undefined(form: al.QueryForm) -> str | None:
-    """The sentence that names a part of a query that SPARQL 1.1 leaves undefined, ``None`` when there is none."""
-    for name in assigned_in_exists(form.pattern):
-        return (
-            f"EXISTS computes ?{name}, which the pattern around it binds: SPARQL 1.1 does not define it (18.6); name "
-            "the inner variable differently"
-        )
-    return None

@@ -11,8 +11,8 @@ from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.semantics.arrivals import Arrival, Contents
 from streamgauge.semantics.evaluate import Snapshot
-from streamgauge.semantics.stored_query import restated
 from tests.notation import triples
+from tests.sparql.pyoxigraph.restated import restated
 
 
 def answer(text: str, content: str) -> list[tuple[str | None, ...]]:

@@ -18,9 +18,9 @@ import pyoxigraph as ox
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import XSD, Term, datatype, is_literal
-from streamgauge.semantics.pyoxigraph_gaps import QueryTraits, traits
 from streamgauge.sparql.comparison import value_key
 from streamgauge.sparql.values import read, single
+from tests.sparql.pyoxigraph.gaps import QueryTraits, traits
 
 LIMIT: Final = 200_000
 _CHUNK: Final = 50_000

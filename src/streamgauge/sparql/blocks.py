@@ -1,0 +1,365 @@
+"""Basic graph patterns and property paths over a graph, joined in a good order (SPARQL 1.2, 18.3 and 18.4).
+
+Patterns are joined one after the other through the graph's indexes. The order is chosen when a block is planned: next
+comes the pattern that shares a variable with those before it and has the fewest triples to look at. Paths come last,
+each after the patterns that bind one of its ends. ``{ ?obs :procedure ?s ; :result ?r . ?r :floatValue ?v }`` over
+2,000 observations: the first pattern reads 2,000 triples, each other one triple per solution, through the index by
+subject of its predicate.
+
+The remaining patterns depend on the variables that they share with those before. Where many solutions agree in these,
+the rest is evaluated once for each of their terms (``_Rest``): in ``{ ?a :by ?s ; :value ?v . ?b :by ?s ;
+:value ?w }`` over 10 stations with 100 observations each, the second half is evaluated for 10 stations, not for 1,000
+observations, and joined with these.
+
+Inside a block a solution is a tuple of terms, a place for each variable.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import chain, islice
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
+
+from streamgauge.model.algebra import (
+    BGP,
+    Expression,
+    Node,
+    Path,
+    TriplePattern,
+    Var,
+    expression_variables,
+    triple_variables,
+)
+from streamgauge.model.terms import Term, Triple
+from streamgauge.sparql.bgp import IndexedGraph
+from streamgauge.sparql.expression import row_condition
+from streamgauge.sparql.paths import Ends, PathWalks
+
+Solution: TypeAlias = dict[str, Term]
+"""A solution mapping: terms by the names of the variables that are bound."""
+
+_Tuple: TypeAlias = tuple[Term, ...]
+_Step: TypeAlias = Callable[[Iterable[_Tuple]], Iterator[_Tuple]]
+"""Solutions extended by one pattern of a block, or by all that are left."""
+
+FIRST: Final = 64
+"""Solutions that are extended as they are asked for, so that a test for one does not read all."""
+TOGETHER: Final = 1 << 15
+"""Solutions that are looked at together for terms in which they agree."""
+
+
+class Block:
+    """A basic graph pattern over one graph, planned for solutions that bind certain variables."""
+
+    def __init__(
+        self,
+        block: BGP,
+        graph: IndexedGraph,
+        fixed: Mapping[str, Term],
+        bound: Iterable[str] = (),
+        conditions: Iterable[Expression] = (),
+    ) -> None:
+        """``fixed`` are the terms that EXISTS puts for variables (18.6); ``bound`` are the variables known before.
+
+        ``conditions`` are those of a FILTER around the block, without EXISTS: each is tested once its variables are
+        bound.
+        """
+        patterns = [_substituted(triple, fixed) for triple in block.patterns]
+        used = {variable.name for triple in patterns for variable in triple_variables(triple)}
+        self._known = tuple(name for name in bound if name in used)
+        ordered = list(_ordered(patterns, graph, set(self._known)))
+        tests = [_Test(each, frozenset(var.name for var in expression_variables(each)) & used) for each in conditions]
+        self._run, names = _planned(ordered, graph, self._known, tests)
+        self._names = tuple(name for name in names if not name.startswith("_:"))
+        self._hidden = len(self._names) < len(names)
+        self._visible = [place for place, name in enumerate(names) if not name.startswith("_:")]
+
+    def solutions(self, start: Solution) -> Iterator[Solution]:
+        """The solutions that extend one, with its multiplicity; blank nodes of the query are no part of them."""
+        rows = self._run((tuple([start[name] for name in self._known]),))
+        names = self._names
+        if self._hidden:
+            visible = self._visible
+            rows = (tuple([row[place] for place in visible]) for row in rows)
+        if not start:
+            return (dict(zip(names, row, strict=True)) for row in rows)
+        return ({**start, **dict(zip(names, row, strict=True))} for row in rows)
+
+
+def _substituted(triple: TriplePattern, fixed: Mapping[str, Term]) -> TriplePattern:
+    if not fixed:
+        return triple
+
+    def put(node: Node) -> Node:
+        return fixed.get(node.name, node) if isinstance(node, Var) else node
+
+    middle = triple.predicate
+    return TriplePattern(put(triple.subject), put(middle) if isinstance(middle, Var) else middle, put(triple.object))
+
+
+# The order of patterns
+
+
+def _is_plain(triple: TriplePattern) -> bool:
+    return isinstance(triple.predicate, Var | str)
+
+
+def _ordered(patterns: Sequence[TriplePattern], graph: IndexedGraph, bound: set[str]) -> Iterator[TriplePattern]:
+    """The patterns in the order of evaluation."""
+    known = set(bound)
+    plain = [triple for triple in patterns if _is_plain(triple)]
+    paths = [triple for triple in patterns if not _is_plain(triple)]
+    for left, cost in ((plain, _cost), (paths, _open_ends)):
+        while left:
+            best = min(left, key=lambda triple: cost(triple, graph, known)) if len(left) > 1 else left[0]
+            left.remove(best)
+            yield best
+            known.update(var.name for var in triple_variables(best))
+
+
+def _open_ends(triple: TriplePattern, _graph: IndexedGraph, known: set[str]) -> tuple[bool, float]:
+    open_ends = [isinstance(node, Var) and node.name not in known for node in (triple.subject, triple.object)]
+    return all(open_ends), sum(open_ends)
+
+
+def _cost(triple: TriplePattern, graph: IndexedGraph, known: set[str]) -> tuple[bool, float]:
+    """Whether the pattern shares nothing with what is known, and how many triples it looks at for one solution."""
+    nodes, graph = _looked_up(triple, graph)
+    constant = [place for place, node in nodes if isinstance(node, str)]
+    places = [place for place, node in nodes if isinstance(node, str) or node.name in known]
+    looked = len(graph.at(tuple(constant), _key([node for _, node in nodes if isinstance(node, str)])))
+    if places == constant:
+        return bool(known), looked
+    return False, min(looked, len(graph.triples) / (len(graph.index(tuple(places))) or 1))
+
+
+def _looked_up(triple: TriplePattern, graph: IndexedGraph) -> tuple[list[tuple[int, Node]], IndexedGraph]:
+    """The nodes of a pattern with their positions, and the graph to look in: that of its predicate where it has one."""
+    middle = triple.predicate
+    assert isinstance(middle, Var | str)
+    if isinstance(middle, str):
+        return [(0, triple.subject), (2, triple.object)], graph.of(middle)
+    return [(0, triple.subject), (1, middle), (2, triple.object)], graph
+
+
+def _key(terms: Sequence[Term]) -> Any:
+    return terms[0] if len(terms) == 1 else tuple(terms)
+
+
+# Steps
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """A condition, and those of its variables that the block binds."""
+
+    condition: Expression
+    variables: frozenset[str]
+
+    def on(self, names: tuple[str, ...]) -> Callable[[_Tuple], bool]:
+        """The test of solutions that have these variables at their places."""
+        return row_condition(self.condition, names)
+
+
+def _planned(
+    patterns: Sequence[TriplePattern], graph: IndexedGraph, known: Sequence[str], tests: Sequence[_Test]
+) -> tuple[_Step, tuple[str, ...]]:
+    """The step for all patterns, in this order, and the variables at the places of its solutions.
+
+    Each test is made as soon as its variables are known.
+    """
+    names = tuple(known)
+    ready = [test.on(names) for test in tests if test.variables.issubset(names)]
+    if ready:
+        tests = [test for test in tests if not test.variables.issubset(names)]
+        step, names = _planned(patterns, graph, known, tests)
+        return lambda rows: step(reduce(_kept, ready, iter(rows))), names
+    if not patterns:
+        return iter, names
+    first, *others = patterns
+    slots = {name: place for place, name in enumerate(names)}
+    step = _step(first, graph, slots)
+    names = (*names, *(var.name for var in dict.fromkeys(triple_variables(first)) if var.name not in slots))
+    rest, all_names = _planned(others, graph, names, tests)
+    if len(others) > 1:
+        needed = {var.name for triple in others for var in triple_variables(triple)}
+        shared = [place for place, name in enumerate(names) if name in needed]
+        if 0 < len(shared) < len(names):
+            rest = _Rest(others, graph, names, shared, tests, rest)
+    following = rest
+    return lambda rows: following(step(rows)), all_names
+
+
+def _kept(rows: Iterable[_Tuple], holds: Callable[[_Tuple], bool]) -> Iterable[_Tuple]:
+    return filter(holds, rows)
+
+
+class _Rest:
+    """The patterns that are left, evaluated once for all solutions that agree in the variables that they share."""
+
+    def __init__(
+        self, patterns: Sequence[TriplePattern], graph: IndexedGraph, names: tuple[str, ...], shared: list[int],
+        tests: Sequence[_Test], each: _Step,
+    ) -> None:  # fmt: skip
+        """``names`` are at the places of solutions, ``shared`` the places of those in the patterns, ``each`` the step
+        that extends solutions one by one and makes the tests.
+        """
+        self._patterns, self._graph, self._names, self._shared = patterns, graph, names, shared
+        self._tests, self._each = tests, each
+
+    def __call__(self, rows: Iterable[_Tuple]) -> Iterator[_Tuple]:
+        rows = iter(rows)
+        yield from self._each(islice(rows, FIRST))
+        chunk = list(islice(rows, TOGETHER))
+        if not chunk:
+            return
+        key = _picked(self._shared)
+        if 2 * len(set(map(key, chunk))) > len(chunk):
+            yield from self._each(chain(chunk, rows))
+            return
+        shared_names = tuple(self._names[place] for place in self._shared)
+        outside = frozenset(self._names) - frozenset(shared_names)
+        inner = [test for test in self._tests if test.variables.isdisjoint(outside)]
+        step, inner_names = _planned(self._patterns, self._graph, shared_names, inner)
+        all_names = self._names + inner_names[len(shared_names) :]
+        outer = [test.on(all_names) for test in self._tests if not test.variables.isdisjoint(outside)]
+        extensions: dict[_Tuple, list[_Tuple]] = {}
+        width = len(self._shared)
+        while chunk:
+            fresh = dict.fromkeys(shared for shared in map(key, chunk) if shared not in extensions)
+            extensions.update((shared, []) for shared in fresh)
+            for row in step(fresh):
+                extensions[row[:width]].append(row[width:])
+            joined: Iterable[_Tuple] = (row + extension for row in chunk for extension in extensions[key(row)])
+            yield from reduce(_kept, outer, joined)
+            chunk = list(islice(rows, TOGETHER))
+
+
+def _picked(places: Sequence[int]) -> Callable[[_Tuple], _Tuple]:
+    if len(places) == 1:
+        (place,) = places
+        return lambda row: (row[place],)
+    return itemgetter(*places)
+
+
+def _step(triple: TriplePattern, graph: IndexedGraph, slots: Mapping[str, int]) -> _Step:
+    """The step of one pattern for solutions that bind the variables of ``slots`` at these places."""
+    if not _is_plain(triple):
+        return _path_step(triple, graph, slots)
+    nodes, graph = _looked_up(triple, graph)
+    known = [(place, node) for place, node in nodes if isinstance(node, str) or node.name in slots]
+    candidates = _candidates(known, graph, slots)
+    first: dict[str, int] = {}
+    same = []
+    for place, node in nodes:
+        if isinstance(node, Var) and node.name not in slots and first.setdefault(node.name, place) != place:
+            same.append((first[node.name], place))
+    return _extending(candidates, same, list(first.values()))
+
+
+def _candidates(
+    known: Sequence[tuple[int, Node]], graph: IndexedGraph, slots: Mapping[str, int]
+) -> Callable[[_Tuple], Sequence[Triple]]:
+    """The triples that agree with a solution at the known positions."""
+    places = tuple(place for place, _ in known)
+    nodes = [node for _, node in known]
+    taken = [slots[node.name] for node in nodes if isinstance(node, Var)]
+    if not taken:
+        triples = graph.at(places, _key([node for node in nodes if isinstance(node, str)]))
+        return lambda _row: triples
+    get = graph.index(places).get
+    if len(nodes) == 1:
+        (slot,) = taken
+        return lambda row: get(row[slot], ())
+    if len(taken) == len(nodes):
+        pick = itemgetter(*taken)
+        return lambda row: get(pick(row), ())
+
+    def mixed(row: _Tuple) -> Sequence[Triple]:
+        return get(tuple([row[slots[node.name]] if isinstance(node, Var) else node for node in nodes]), ())
+
+    return mixed
+
+
+def _extending(
+    candidates: Callable[[_Tuple], Sequence[Triple]], same: Sequence[tuple[int, int]], fresh: Sequence[int]
+) -> _Step:
+    """The step that binds the variables at the open positions; ``same`` are positions with the same variable."""
+    if same:
+        matching = candidates
+
+        def equal(row: _Tuple) -> Sequence[Triple]:
+            return [triple for triple in matching(row) if all(triple[one] == triple[two] for one, two in same)]
+
+        candidates = equal
+    if not fresh:
+        return lambda rows: chain.from_iterable([row] * len(candidates(row)) for row in rows)
+    if len(fresh) == 1:
+        (place,) = fresh
+        return lambda rows: ((*row, triple[place]) for row in rows for triple in candidates(row))
+    if len(fresh) == 2:
+        place, other = fresh
+        return lambda rows: ((*row, triple[place], triple[other]) for row in rows for triple in candidates(row))
+    return lambda rows: (row + triple for row in rows for triple in candidates(row))
+
+
+# Paths
+
+
+def _path_step(triple: TriplePattern, graph: IndexedGraph, slots: Mapping[str, int]) -> _Step:
+    path, subject, item = triple.predicate, triple.subject, triple.object
+    assert not isinstance(path, Var)
+    walks = PathWalks(graph)
+    if isinstance(subject, str):
+        far = item if isinstance(item, str) else None
+        ends = walks.ends(path, subject, True, True, far)
+        return _walked(lambda _row: ends, item, slots)
+    if isinstance(item, str):
+        ends = walks.ends(path, item, False, True, None)
+        return _walked(lambda _row: ends, subject, slots)
+    for start, other, forward in ((subject, item, True), (item, subject, False)):
+        if start.name in slots:
+            slot, known = slots[start.name], dict[Term, Ends]()
+
+            def from_variable(row: _Tuple, slot: int = slot, forward: bool = forward) -> Ends:
+                node = row[slot]
+                if node not in known:  # noqa: B023
+                    known[node] = walks.ends(path, node, forward, False, None)  # noqa: B023
+                return known[node]  # noqa: B023
+
+            return _walked(from_variable, other, slots)
+    return _everywhere(walks, path, subject == item)
+
+
+def _walked(ends: Callable[[_Tuple], Ends], other: Node, slots: Mapping[str, int]) -> _Step:
+    """Solutions extended by the ends that a path has from a term, or kept where the other end is known."""
+    if isinstance(other, str):
+        return lambda rows: chain.from_iterable([row] * ends(row).get(other, 0) for row in rows)
+    if other.name in slots:
+        slot = slots[other.name]
+        return lambda rows: chain.from_iterable([row] * ends(row).get(row[slot], 0) for row in rows)
+    return lambda rows: (
+        extended for row in rows for end, count in ends(row).items() for extended in [(*row, end)] * count
+    )
+
+
+def _everywhere(walks: PathWalks, path: Path, loop: bool) -> _Step:
+    """Solutions extended by every pair of ends between nodes of the graph, by one node where a ``loop`` is wanted."""
+    pairs: list[_Tuple] | None = None
+
+    def between() -> Iterator[_Tuple]:
+        for start in sorted(walks.graph.nodes):
+            for end, count in walks.ends(path, start, True, False, None).items():
+                if not loop or start == end:
+                    yield from [(start,) if loop else (start, end)] * count
+
+    def step(rows: Iterable[_Tuple]) -> Iterator[_Tuple]:
+        nonlocal pairs
+        for row in rows:
+            if pairs is None:
+                pairs = list(between())
+            for pair in pairs:
+                yield row + pair
+
+    return step
