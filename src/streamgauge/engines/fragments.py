@@ -5,8 +5,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-import httpx
-
 from streamgauge.engines import Emit, starter
 from streamgauge.incremental import Bag
 from streamgauge.incremental.drivers.window import Admission
@@ -16,6 +14,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.fact import Fact
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Semantics
+from streamgauge.outgoing.clients import application_client
 from streamgauge.query import QueryError
 from streamgauge.semantics.profiles import FRAGMENTS
 from streamgauge.semantics.refusal import meaningless
@@ -79,7 +78,7 @@ class FragmentsSession:
         self._shown: Bag = {}
         self._dataset = DataSet(_NAME, MemoryStore(), STYLE, self._clock)
         writes.add(self._dataset, [Fact(triple) for triple in query.static])
-        client = httpx.AsyncClient(transport=httpx.ASGITransport(application([self._dataset])))
+        client = application_client(application([self._dataset]))
         self._web = CachingHttpClient(client, self._clock, _at_once, same_clock=True)
         self._loop = asyncio.new_event_loop()
         self._plan = self._loop.run_until_complete(

@@ -11,7 +11,6 @@ a time limit tells both at once.
 import atexit
 import os
 import re
-import socket
 import subprocess
 import sys
 import threading
@@ -29,6 +28,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
+from streamgauge.outgoing.sockets import check_reachable
 from streamgauge.spark import class_archive
 from streamgauge.spark.contexts import running_context
 from streamgauge.spark.interrupts import guard
@@ -379,7 +379,7 @@ def reach(master: str, seconds: float = 5.0) -> None:
     for place in master.removeprefix("spark://").split(","):
         host, _, port = place.rpartition(":")
         try:
-            socket.create_connection((host or place, int(port) if port.isdecimal() else 7077), seconds).close()
+            check_reachable(host or place, int(port) if port.isdecimal() else 7077, seconds)
         except OSError:
             continue
         else:

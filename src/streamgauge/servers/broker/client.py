@@ -21,8 +21,9 @@ import httpx
 from streamgauge.formats.results import rows
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.terms import Row
+from streamgauge.outgoing.clients import AsyncHttpClient, ExchangeLimits, HttpClient, async_client, client
+from streamgauge.outgoing.failures import TRANSIENT, permanent_failure, unknown_host
 from streamgauge.servers.http.headers import retry_after
-from streamgauge.servers.http.outgoing_requests import TRANSIENT, permanent_failure, unknown_host
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.sse.events import EventParser
 
@@ -37,7 +38,7 @@ BUSY: Final = TRANSIENT
 """Statuses of a broker, or of a proxy before it, that says to come again."""
 
 _LARGEST: Final = 256 * 2**20
-_TIMEOUT: Final = httpx.Timeout(SILENCE_S)
+_EXCHANGE: Final = ExchangeLimits(seconds=PATIENCE_S, received=_LARGEST, silence=SILENCE_S)
 _LOG: Final = logging.getLogger("streamgauge.servers.broker.reconnection")
 
 Read = TypeVar("Read")
@@ -371,9 +372,9 @@ class _Operations(ABC, Generic[Published, Done, Answered, Listed, Described]):
 class Client(_Operations[Acknowledged, None, Standing, tuple[str, ...], ChannelStatus]):
     """Operations that wait. ``http`` is used and left open where it is given. Used with ``with``, or to be closed."""
 
-    def __init__(self, url: str, token: str | None = None, http: httpx.Client | None = None) -> None:
+    def __init__(self, url: str, token: str | None = None, http: HttpClient | None = None) -> None:
         super().__init__(url, token)
-        self._http, self._own = http or httpx.Client(timeout=_TIMEOUT), http is None
+        self._http, self._own = http or client(_EXCHANGE), http is None
 
     def _send(self, call: BrokerCall, read: Callable[[httpx.Response], Read]) -> Read:
         """Send a request and read its response; BrokerError, AwayError."""
@@ -437,9 +438,9 @@ class AsyncClient(
 ):
     """The same, to be awaited; used with ``async with``, or to be closed."""
 
-    def __init__(self, url: str, token: str | None = None, http: httpx.AsyncClient | None = None) -> None:
+    def __init__(self, url: str, token: str | None = None, http: AsyncHttpClient | None = None) -> None:
         super().__init__(url, token)
-        self._http, self._own = http or httpx.AsyncClient(timeout=_TIMEOUT), http is None
+        self._http, self._own = http or async_client(_EXCHANGE), http is None
 
     async def _send(self, call: BrokerCall, read: Callable[[httpx.Response], Read]) -> Read:
         """Send a request and read its response; BrokerError, AwayError."""

@@ -267,8 +267,8 @@ class Journal:
     def accept(self, accepted: Accepted) -> None:
         """Publications and entries, all or nothing, with one synchronisation of the disk."""
 
-    def create(self, channel: Opened) -> None:
-        """A channel; its log is there from now on."""
+    def create(self, channel: Opened, subscribers: Sequence[Subscriber] = ()) -> None:
+        """A channel with its first subscribers; its log is there from now on."""
 
     def drop(self, channel: str, log: int | None) -> None:
         """A channel and its subscribers are gone, with them a log that is nobody's any more."""

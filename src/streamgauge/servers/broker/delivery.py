@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from random import Random
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 from urllib.parse import quote
 
 import msgspec
@@ -33,6 +33,8 @@ from streamgauge.sources.backoff import Backoff
 
 if TYPE_CHECKING:
     import httpx
+
+    from streamgauge.outgoing.clients import AsyncHttpClient
 
 
 _KEPT: Final = 512
@@ -169,6 +171,12 @@ async def _acknowledged(websocket: WebSocket, subscribed: Subscribed) -> None:
 PATIENCE_S: Final = 10.0
 """How long a webhook may take to answer."""
 
+ANSWER: Final = 64 * 2**10
+"""Bytes of an answer that are read past, so that its connection can be used again."""
+
+DRAIN_S: Final = 1.0
+"""How long that may take."""
+
 LOOK_S: Final = 1.0
 """How often it is looked whether a channel is there."""
 
@@ -201,7 +209,7 @@ def read_hook(text: str, allowed: Collection[str] = ()) -> Webhook:
         raise WebhookError(f"{text!r}: a webhook is CHANNEL=URL, with http or https")
     import httpx
 
-    from streamgauge.servers.http.outgoing_requests import names_private
+    from streamgauge.outgoing.addresses import names_private
 
     try:
         url = httpx.URL(address)
@@ -220,16 +228,17 @@ def refused(_address: str, sentence: str) -> httpx.ConnectError:
     return httpx.ConnectError(sentence)
 
 
-def _guarded() -> httpx.AsyncClient:
-    from streamgauge.servers.http.outgoing_requests import guarded_client
+def _guarded() -> AsyncHttpClient:
+    from streamgauge.outgoing.clients import ExchangeLimits, guarded_client
 
-    return guarded_client(refused)
+    return guarded_client(refused, limits=ExchangeLimits(PATIENCE_S, ANSWER))
 
 
 class Webhooks:
     """Posts notifications in their order, each until 2xx is the answer; ``failures`` counts the other tries.
 
-    ``Idempotency-Key`` is the key of the notification. Operators name webhooks, clients cannot.
+    ``Idempotency-Key`` is the key of the notification. Operators name webhooks, clients cannot. A channel has its
+    webhooks from its first notification on.
     """
 
     def __init__(
@@ -237,12 +246,14 @@ class Webhooks:
         broker: Broker,
         texts: NotificationTexts,
         hooks: Sequence[Webhook],
-        client: Callable[[], httpx.AsyncClient] = _guarded,
+        client: Callable[[], AsyncHttpClient] = _guarded,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._broker, self._texts, self._hooks, self._client = broker, texts, hooks, client
         self._sleep, self._random = sleep, Random()
         self.failures = 0
+        for hook in hooks:
+            broker.enrol_always(hook.channel, hook.subscriber, OPERATOR)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -257,7 +268,7 @@ class Webhooks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _deliver(self, client: httpx.AsyncClient, hook: Webhook) -> None:
+    async def _deliver(self, client: AsyncHttpClient, hook: Webhook) -> None:
         signal = events.Signal()
         while True:
             try:
@@ -274,7 +285,7 @@ class Webhooks:
             await self._sleep(LOOK_S)
 
     async def _follow(
-        self, client: httpx.AsyncClient, hook: Webhook, subscribed: Subscribed, signal: events.Signal
+        self, client: AsyncHttpClient, hook: Webhook, subscribed: Subscribed, signal: events.Signal
     ) -> None:
         """Until the channel ends or the webhook is too far behind."""
         while True:
@@ -287,21 +298,34 @@ class Webhooks:
                 return
             await signal.wait(events.BEAT_S)
 
-    async def _post(self, client: httpx.AsyncClient, hook: Webhook, text: bytes, key: str) -> None:
+    async def _post(self, client: AsyncHttpClient, hook: Webhook, text: bytes, key: str) -> None:
         import httpx
 
-        from streamgauge.servers.http.outgoing_requests import PRIVATE
+        from streamgauge.outgoing.guarded import PRIVATE
 
         headers = {"Content-Type": "application/json", "Idempotency-Key": key}
+        request: dict[str, Any] = {"content": text, "headers": headers, "extensions": {PRIVATE: hook.private}}
         backoff = Backoff(self._random, most=MOST_S)
         while True:
             try:
-                said = await client.post(
-                    hook.url, content=text, headers=headers, timeout=PATIENCE_S, extensions={PRIVATE: hook.private}
-                )
-                if said.is_success:
-                    return
-            except httpx.HTTPError:
+                async with asyncio.timeout(PATIENCE_S), client.stream("POST", hook.url, **request) as response:
+                    if response.is_success:
+                        await _drain(response)
+                        return
+            except (httpx.HTTPError, TimeoutError):
                 pass
             self.failures += 1
             await self._sleep(backoff.next())
+
+
+async def _drain(response: httpx.Response) -> None:
+    """Read past what a webhook says after its status, none of which is kept; an answer that is long or slow is cut."""
+    import httpx
+
+    size = 0
+    with suppress(httpx.HTTPError, httpx.StreamError, TimeoutError):
+        async with asyncio.timeout(DRAIN_S):
+            async for chunk in response.aiter_raw():
+                size += len(chunk)
+                if size > ANSWER:
+                    return

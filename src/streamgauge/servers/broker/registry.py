@@ -66,6 +66,7 @@ class Registry:
         self._gone: dict[int, list[str]] = {}
         self._created: Counter[str] = Counter()
         self._newest = 0
+        self._standing: dict[str, dict[str, str]] = {}
         self._restore()
 
     def _restore(self) -> None:
@@ -116,8 +117,12 @@ class Registry:
             if not log.channels and self._strategy.size(log.name) > self.limits.rows:
                 raise LimitError(f"the answer has more than {self.limits.rows} rows: ask for less")
             opened = Opened(name, query, log.number, log.entries.number, owner)
-            self._journal.create(opened)
-            return self._open(log, opened)
+            enrolled = [Subscriber(name, each, 0, by) for each, by in self._standing.get(name, {}).items()]
+            self._journal.create(opened, enrolled)
+            channel = self._open(log, opened)
+            for subscriber in enrolled:
+                self._enrol(channel, subscriber.name, subscriber.acknowledged, subscriber.owner)
+            return channel
         finally:
             self._forget(log)
 
@@ -166,6 +171,15 @@ class Registry:
             del self._logs[log.name]
         if self._asked.get(log.form) is log:
             del self._asked[log.form]
+
+    def enrol_always(self, channel: str, name: str, owner: str) -> None:
+        """A name subscribes to a channel, whenever a channel of that name begins, with its first notification."""
+        with self._lock:
+            self._standing.setdefault(channel, {})[name] = owner
+            there = self._channels.get(channel)
+            if there is not None and name not in there.acknowledged:
+                self._journal.subscribe(Subscriber(channel, name, there.number, owner))
+                self._enrol(there, name, there.number, owner)
 
     def subscribe(
         self, channel: str, name: str, wake: Callable[[], None], after: int | None = None, owner: str = OPEN

@@ -298,8 +298,8 @@ class SqliteJournal(Journal):
             "UPDATE publication SET number = ?, sum = ?, seal = ?", (newest, value, packed(self._sealed))
         )
 
-    def create(self, channel: Opened) -> None:
-        """A channel, and its log when it is the first."""
+    def create(self, channel: Opened, subscribers: Sequence[Subscriber] = ()) -> None:
+        """A channel with its first subscribers, and its log when it is the first."""
         with self.transaction():
             if channel.log not in self._lasts:
                 self._insert("log", (channel.log, channel.start))
@@ -307,6 +307,8 @@ class SqliteJournal(Journal):
             self._insert("channel", channel[:4])
             if channel.owner != OPEN:
                 self._own(channel.name, "", channel.owner)
+            for subscriber in subscribers:
+                self._begin_subscriber(subscriber)
 
     def drop(self, channel: str, log: int | None) -> None:
         """A channel is gone with all that belongs to it."""
@@ -324,9 +326,12 @@ class SqliteJournal(Journal):
     def subscribe(self, subscriber: Subscriber) -> None:
         """A subscriber, from where it begins, and whose the name is."""
         with self.transaction():
-            self._enrol(subscriber)
-            if subscriber.owner != OPEN:
-                self._own(subscriber.channel, subscriber.name, subscriber.owner)
+            self._begin_subscriber(subscriber)
+
+    def _begin_subscriber(self, subscriber: Subscriber) -> None:
+        self._enrol(subscriber)
+        if subscriber.owner != OPEN:
+            self._own(subscriber.channel, subscriber.name, subscriber.owner)
 
     def unsubscribe(self, channel: str, name: str) -> None:
         """A subscriber goes, and its name is nobody's."""

@@ -98,7 +98,7 @@ class Serving(uvicorn.Server):
         alone: bool = False,
     ) -> None:
         fitting = provide_descriptors(connections)
-        if fitting < connections:
+        if fitting + SPARE_DESCRIPTORS < connections:
             _LOG.warning("%d connections at most: the limit of open files (ulimit -Hn) is too low for more", fitting)
         own: dict[str, Any] = {
             "log_level": "warning",

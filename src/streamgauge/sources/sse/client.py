@@ -14,6 +14,8 @@ import httpx
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError
 from streamgauge.model.mistake import obstacle
+from streamgauge.outgoing.clients import ExchangeLimits, client
+from streamgauge.outgoing.guarded import PORTS
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.contract import Address, SourceError
 from streamgauge.sources.decoders import MessageOptions, Messages, RefusalReport
@@ -54,10 +56,11 @@ class SseSource(RefusalReport):
         self._closing = Event()
         self._resting = Event()
         self._resting.set()
-        timeout = httpx.Timeout(_FIRST, read=options.idle / 1000)
+        limits = ExchangeLimits(seconds=_FIRST, received=2 * messages.limit, silence=options.idle / 1000)
         trusted = True if options.ca is None else ssl.create_default_context(cafile=options.ca)
         login = None if address.user is None else (address.user, address.password or "")
-        self._client = httpx.Client(verify=trusted, timeout=timeout, auth=login, follow_redirects=True)
+        place = {(address.host, address.port or PORTS[address.scheme.removeprefix("sse+")])}
+        self._client = client(limits, verify=trusted, auth=login, private=place, follow_redirects=True)
         self._response = self._connect()
         if self._response is None:
             self._client.close()

@@ -12,10 +12,12 @@ from threading import Thread
 import httpx
 import pytest
 
+from streamgauge.outgoing.addresses import is_private
+from streamgauge.outgoing.failures import permanent_failure
+from streamgauge.outgoing.guarded import PRIVATE, Guarded
 from streamgauge.servers.fragments.client import SourceError
 from streamgauge.servers.fragments.client.sources import open_source
 from streamgauge.servers.fragments.client.transport import RefusedAddressError, address_rules, guarded_client
-from streamgauge.servers.http.outgoing_requests import PRIVATE, Guarded, is_private, permanent_failure
 from tests.servers.fragments.client.fakes import reply, web
 
 PUBLIC = "https://data.example/d"
@@ -202,7 +204,9 @@ def guarded(addresses: list[str], private: bool = False, bad: tuple[str, ...] = 
         return addresses
 
     async def run() -> None:
-        async with httpx.AsyncClient(transport=Guarded(RefusedAddressError, resolving, lambda: inner)) as client:
+        async with httpx.AsyncClient(
+            transport=Guarded(RefusedAddressError, resolving, transport=lambda: inner)
+        ) as client:
             await client.get(PUBLIC, extensions={PRIVATE: private})
 
     asyncio.run(run())
@@ -269,7 +273,7 @@ def test_certificates_are_of_the_name_not_of_the_address(secure: tuple[int, ssl.
         return ["127.0.0.1"]
 
     async def run() -> None:
-        transport = Guarded(RefusedAddressError, here, lambda: httpx.AsyncHTTPTransport(verify=trusting))
+        transport = Guarded(RefusedAddressError, here, transport=lambda: httpx.AsyncHTTPTransport(verify=trusting))
         async with httpx.AsyncClient(transport=transport) as client:
             private = {PRIVATE: True}
             response = await client.get(f"https://data.example:{port}/", extensions=private)

@@ -14,8 +14,9 @@ from itertools import count
 from random import Random
 from typing import Final, TypeAlias
 
-import httpx
-
+from streamgauge.outgoing.clients import AsyncHttpClient
+from streamgauge.outgoing.failures import TRANSIENT
+from streamgauge.outgoing.guarded import origin
 from streamgauge.servers.fragments import VERSION, SizedCache
 from streamgauge.servers.fragments.client import (
     Lifetime,
@@ -38,7 +39,6 @@ from streamgauge.servers.fragments.client.transport import (
     web_address,
 )
 from streamgauge.servers.http.headers import SECOND, http_date
-from streamgauge.servers.http.outgoing_requests import TRANSIENT, origin
 from streamgauge.sources.sse.events import EventParser, ServerEvent
 
 DRIFT: Final = 200e-6
@@ -205,7 +205,7 @@ class CachingHttpClient:
     ``same_clock`` the servers are in this process and their clock is this one, to the millisecond.
     """
 
-    client: httpx.AsyncClient
+    client: AsyncHttpClient
     clock: Callable[[], int]
     sleep: Callable[[float], Awaitable[None]]
     limits: ClientLimits = field(default_factory=ClientLimits)

@@ -18,21 +18,13 @@ from typing import Final
 import httpx
 
 from streamgauge.model.mistake import obstacle
+from streamgauge.outgoing import clients
+from streamgauge.outgoing.addresses import names_private
+from streamgauge.outgoing.clients import AsyncHttpClient
+from streamgauge.outgoing.failures import TRANSIENT, permanent_failure, unknown_host
+from streamgauge.outgoing.guarded import PORTS, PRIVATE, Origin, Resolve, origin, resolve
 from streamgauge.servers.fragments.client import HopelessError, SourceError, UnavailableError, UnknownHostError
-from streamgauge.servers.http import outgoing_requests
 from streamgauge.servers.http.headers import retry_after
-from streamgauge.servers.http.outgoing_requests import (
-    PORTS,
-    PRIVATE,
-    TRANSIENT,
-    Origin,
-    Resolve,
-    names_private,
-    origin,
-    permanent_failure,
-    resolve,
-    unknown_host,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +140,13 @@ def resolved_address(base: str, target: str) -> str:
         raise RefusedAddressError(base, f"leads to {target!r:.300}, which is no web address: {error}") from error
 
 
-def guarded_client(resolving: Resolve = resolve) -> httpx.AsyncClient:
+_OUTER: Final = clients.ExchangeLimits(seconds=3600.0, received=4 * 2**30, silence=3600.0)
+"""Wider than any ``ClientLimits``, which ``HttpSender`` holds each request to."""
+
+
+def guarded_client(resolving: Resolve = resolve) -> AsyncHttpClient:
     """A client that refuses private addresses with a RefusedAddressError; without cookies, proxies or credentials."""
-    return outgoing_requests.guarded_client(RefusedAddressError, resolving)
+    return clients.guarded_client(RefusedAddressError, resolving, _OUTER)
 
 
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
@@ -202,7 +198,7 @@ class CutResponseError(Exception):
 class HttpSender:
     """Sends requests through a client; ``clock`` in ms, ``sleep`` in seconds, both the caller's time."""
 
-    client: httpx.AsyncClient
+    client: AsyncHttpClient
     clock: Callable[[], int]
     sleep: Callable[[float], Awaitable[None]]
     limits: ClientLimits

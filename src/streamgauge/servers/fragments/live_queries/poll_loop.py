@@ -15,6 +15,7 @@ from streamgauge.incremental import Bag
 from streamgauge.incremental.operators import difference
 from streamgauge.model.answer import Answer
 from streamgauge.model.terms import Row
+from streamgauge.outgoing.failures import permanent_status
 from streamgauge.servers.fragments.client import (
     HopelessError,
     SourceError,
@@ -25,7 +26,6 @@ from streamgauge.servers.fragments.client import (
 from streamgauge.servers.fragments.client.transport import RefusedAddressError
 from streamgauge.servers.fragments.labels import LabelError
 from streamgauge.servers.fragments.live_queries import LivePlan, LiveQuery, PollResult
-from streamgauge.servers.http.outgoing_requests import permanent_status
 from streamgauge.sources.backoff import Backoff
 
 

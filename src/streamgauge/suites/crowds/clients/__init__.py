@@ -14,9 +14,8 @@ from contextlib import AsyncExitStack
 from hashlib import sha1
 from typing import Any, TypeAlias
 
-import httpx
-
 from streamgauge.model.terms import Row
+from streamgauge.outgoing.clients import AsyncHttpClient, async_client, crowd_limits
 
 Begin: TypeAlias = Callable[[dict[str, Any], AsyncExitStack], AsyncIterator[Coroutine[Any, Any, None]]]
 """From the task, one coroutine for each client, once that client is registered; the stack closes what they share."""
@@ -46,10 +45,9 @@ def digest(rows: Iterable[Row]) -> str:
     return sha1("\n".join(lines).encode(), usedforsecurity=False).hexdigest()[:16]
 
 
-async def unbounded(stack: AsyncExitStack, timeout: float) -> httpx.AsyncClient:
+async def unbounded(stack: AsyncExitStack, timeout: float) -> AsyncHttpClient:
     """An HTTP client with a connection for each of thousands of subscriptions; ``timeout`` in s."""
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-    return await stack.enter_async_context(httpx.AsyncClient(limits=limits, timeout=timeout))
+    return await stack.enter_async_context(async_client(crowd_limits(timeout)))
 
 
 def run_clients(begin: Begin, settle: float = 0.0) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 
+from streamgauge.outgoing.clients import AsyncHttpClient
 from streamgauge.suites.crowds.clients import run_clients, say, say_answer, unbounded
 
 REGISTER_S = 300.0
@@ -22,7 +23,7 @@ REGISTER_S = 300.0
 class AnswerSubscriber:
     """One client: says each answer of its query; it comes back where it was let go because it took them too slowly."""
 
-    client: httpx.AsyncClient
+    client: AsyncHttpClient
     address: str
     number: int
     witness: bool

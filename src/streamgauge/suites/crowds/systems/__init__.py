@@ -23,6 +23,7 @@ from streamgauge.harness.systems import SystemUnderTest
 from streamgauge.model.element import StreamElement
 from streamgauge.model.phrases import offered
 from streamgauge.model.terms import Triple
+from streamgauge.outgoing.clients import client, crowd_limits
 from streamgauge.suites.crowds.scenario import Findings, Scenario, continuous
 from streamgauge.suites.crowds.updates import PATIENCE_S, Publisher, UpdateRequest, wall_ms
 
@@ -123,7 +124,7 @@ class CrowdSystem:
         except ServiceError as error:
             raise ProgramError(str(error)) from error
         self.address = server.address
-        self._http = self._stack.enter_context(httpx.Client(base_url=self.address, timeout=PATIENCE_S))
+        self._http = self._stack.enter_context(client(crowd_limits(PATIENCE_S), base_url=self.address))
 
     def _post(self, request: UpdateRequest) -> httpx.Response:
         response = self._http.post(request.path, content=request.content, headers={"Content-Type": request.kind})

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import httpx
-
 from streamgauge.harness.process import ChildProcess, JsonProgram, ProgramError
+from streamgauge.outgoing.clients import client, crowd_limits
 from streamgauge.suites.crowds.scenario import (
     PLANS,
     Findings,
@@ -82,12 +81,16 @@ class FragmentsSystem(CrowdSystem):
 
     def counts(self) -> Mapping[str, int]:
         """Requests and bytes of bodies that the server has served, by its metrics."""
-        text = httpx.get(f"http://127.0.0.1:{self._port}/metrics", timeout=PATIENCE_S).text
+        text = self._metrics()
         totals = {"requests": 0, "bytes": 0}
         for word in totals:
             found = re.findall(rf"^streamgauge_fragments_{word}_total(?:{{.*}})? (\S+)$", text, re.MULTILINE)
             totals[word] = sum(int(float(value)) for value in found)
         return totals
+
+    def _metrics(self) -> str:
+        with client(crowd_limits(PATIENCE_S)) as web:
+            return web.get(f"http://127.0.0.1:{self._port}/metrics").text
 
     def judged(self, publisher: Publisher, lines: Sequence[Line]) -> Findings:  # noqa: ARG002 (lines judge themselves)
         """By the facts that the server held."""

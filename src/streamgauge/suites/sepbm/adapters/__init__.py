@@ -13,6 +13,7 @@ import httpx
 
 from streamgauge.model.phrases import meant, offered, spelled
 from streamgauge.model.terms import Triple
+from streamgauge.outgoing.clients import HttpClient
 from streamgauge.suites.sepbm import SepbmSystem, UnusableSystemError, triples_text
 
 Clock = Callable[[], int]
@@ -61,7 +62,7 @@ def data_update(operation: str, triples: Iterable[Triple]) -> str:
     return f"{operation} DATA {{\n{triples_text(triples)}}}"
 
 
-def post(http: httpx.Client, url: str, text: str, headers: Mapping[str, str], absent: str) -> httpx.Response:
+def post(http: HttpClient, url: str, text: str, headers: Mapping[str, str], absent: str) -> httpx.Response:
     """The answer to a POST; UnusableSystemError with ``absent`` where nobody answers, or for a refusal."""
     try:
         found = http.post(url, content=text.encode(), headers=headers)

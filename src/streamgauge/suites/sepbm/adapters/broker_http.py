@@ -8,13 +8,14 @@ from typing import Final, TypeVar
 from urllib.parse import quote
 
 import httpx
-from websockets.asyncio.client import connect
 
 from streamgauge.broker import AsyncClient, BrokerError, Client, Told
 from streamgauge.harness.process import ServerProcess, ServiceError
 from streamgauge.harness.systems import SubscriberLoop
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import Triple
+from streamgauge.outgoing.clients import async_client, client, crowd_limits
+from streamgauge.outgoing.sockets import websocket
 from streamgauge.servers.broker.client import bearing, read_told
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.servers.broker.publications import IDLE_S
@@ -49,7 +50,6 @@ _PART: Final = 20_000
 """Triples of one publication of the base load."""
 
 _PATIENCE_S: Final = 60.0
-_UNBOUND: Final = httpx.Limits(max_connections=None, max_keepalive_connections=None)
 
 
 def start(options: Mapping[str, str], clock: Clock) -> SepbmSystem:
@@ -73,8 +73,8 @@ class BrokerOverHttp:
         self._hearing = self._by_events if transport == "events" else self._by_websocket
         self._service: ServerProcess | None = None
         self._url, self._token = options.get("url", "").rstrip("/"), options.get("token")
-        self._http = httpx.Client(timeout=_PATIENCE_S, limits=_UNBOUND, trust_env=False)
-        self._streams = httpx.AsyncClient(timeout=_PATIENCE_S, limits=_UNBOUND, trust_env=False)
+        self._http = client(crowd_limits(_PATIENCE_S))
+        self._streams = async_client(crowd_limits(_PATIENCE_S))
         self._subscriptions = SubscriberLoop(UnusableSystemError)
         self._numbers: dict[str, list[int]] = {}
         """Of each subscriber of a channel, which notification it got last; ``_told`` adds up what all of one have."""
@@ -160,7 +160,7 @@ class BrokerOverHttp:
 
     async def _by_websocket(self, name: str) -> AsyncIterator[Told]:
         at = f"ws{self._url.removeprefix('http')}/channels/{quote(name, safe='')}/notifications?after=0"
-        async with connect(at, additional_headers=bearing(self._token), max_size=None, proxy=None) as connection:
+        async with websocket(at, bearing(self._token)) as connection:
             async for text in connection:
                 said = json.loads(text)
                 if "number" in said:

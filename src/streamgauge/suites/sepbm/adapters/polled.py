@@ -17,6 +17,7 @@ import httpx
 from streamgauge.formats.results import MEDIA_TYPE, ResultsError, rows
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Triple
+from streamgauge.outgoing.clients import client, crowd_limits
 from streamgauge.query import parse_sparql
 from streamgauge.reasoning.closure import Closure
 from streamgauge.servers.broker.client import bearing
@@ -69,7 +70,7 @@ class SparqlEndpoint:
 
     def __init__(self, query: str, update: str, token: str | None) -> None:
         self._query, self._update, self._headers = query, update, bearing(token)
-        self._http = httpx.Client(timeout=_PATIENCE_S, limits=httpx.Limits(max_connections=None), trust_env=False)
+        self._http = client(crowd_limits(_PATIENCE_S))
         self._lock = Lock()
 
     def load(self, configuration: Configuration) -> None:

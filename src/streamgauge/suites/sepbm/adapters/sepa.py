@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from time import monotonic, sleep
 from typing import Any, Final
 
-import httpx
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import WebSocketException
 
 from streamgauge.formats.results import ResultsError, rows
 from streamgauge.harness.systems import SubscriberLoop
 from streamgauge.model.terms import Row, Triple
+from streamgauge.outgoing.clients import client, crowd_limits
+from streamgauge.outgoing.sockets import websocket
 from streamgauge.servers.broker.client import bearing
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.suites.sepbm import (
@@ -67,7 +68,7 @@ class SepaSystem:
         self._update, self._subscribe = options["update"], options["subscribe"]
         self._headers = bearing(options.get("token"))
         self._quiet, self._publishes, self._clock = quiet, publishes, clock
-        self._http = httpx.Client(timeout=_PATIENCE_S, limits=httpx.Limits(max_connections=None), trust_env=False)
+        self._http = client(crowd_limits(_PATIENCE_S))
         self._subscriptions = SubscriberLoop(UnusableSystemError)
         self._last = monotonic()
 
@@ -91,9 +92,7 @@ class SepaSystem:
         if self._headers:
             wish["authorization"] = self._headers["Authorization"]
         try:
-            async with connect(
-                self._subscribe, additional_headers=self._headers, max_size=None, proxy=None
-            ) as connection:
+            async with websocket(self._subscribe, self._headers) as connection:
                 await connection.send(json.dumps({"subscribe": wish}))
                 await self._follow(connection, channel, hear, there)
         except (OSError, WebSocketException) as error:

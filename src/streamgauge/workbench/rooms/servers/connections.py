@@ -2,7 +2,7 @@
 
 import time
 from asyncio import sleep, to_thread
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -15,12 +15,13 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from streamgauge.model.mistake import MistakeError
+from streamgauge.outgoing.addresses import names_private
+from streamgauge.outgoing.clients import AsyncHttpClient, ExchangeLimits, guarded_client
 from streamgauge.servers.broker.client import SILENCE_S, AsyncClient
 from streamgauge.servers.fragments.client import SourceError
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient, ResponseCache
 from streamgauge.servers.fragments.client.transport import ClientLimits, web_address
 from streamgauge.servers.fragments.labels import Style
-from streamgauge.servers.http.outgoing_requests import PRIVATE, Guarded, names_private
 from streamgauge.workbench.addresses import HostRefusedError, Lookup, check_addresses, check_host, lookup
 from streamgauge.workbench.pages import page, read_form
 
@@ -46,7 +47,7 @@ LIMITS: Final = ClientLimits(
 )
 """Bounds of what a fragments server may cost."""
 
-_TIMEOUT: Final = httpx.Timeout(10.0, read=SILENCE_S)
+_EXCHANGE: Final = ExchangeLimits(received=ANSWER, silence=SILENCE_S)
 
 Kind = Literal["broker", "fragments"]
 
@@ -68,10 +69,9 @@ class NamedServer:
     """How facts have times in a data set, as was found."""
 
     @cached_property
-    def http(self) -> httpx.AsyncClient:
+    def http(self) -> AsyncHttpClient:
         """The connections to this server, with the rules of the workbench; to be used in one event loop."""
-        headers = {"Accept-Encoding": "identity"} if self.kind == "broker" else {}
-        return httpx.AsyncClient(transport=_Bounded(self.find), trust_env=False, timeout=_TIMEOUT, headers=headers)
+        return guarded_client(_refused, self._resolve, _EXCHANGE, takes_private=_names_private)
 
     @cached_property
     def broker(self) -> AsyncClient:
@@ -83,6 +83,12 @@ class NamedServer:
         """The client of a fragments server."""
         clock = lambda: time.time_ns() // 1_000_000  # noqa: E731
         return CachingHttpClient(self.http, clock, sleep, LIMITS, ResponseCache(8 * 2**20))
+
+    async def _resolve(self, host: str, _port: int) -> Sequence[str]:
+        """The addresses of a host, all of which the workbench may connect to."""
+        addresses = await to_thread(self.find, host)
+        check_addresses(host, addresses)
+        return addresses
 
     async def close(self) -> None:
         """End its connections."""
@@ -172,46 +178,10 @@ class ServerHandlers:
         return RedirectResponse("/servers/", 303)
 
 
-class _Bounded(httpx.AsyncBaseTransport):
-    """Connections to hosts that may be asked, whose answers have bounds."""
-
-    def __init__(self, find: Lookup) -> None:
-        async def resolve(host: str, _port: int) -> Sequence[str]:
-            found = await to_thread(find, host)
-            check_addresses(host, found)
-            return found
-
-        self._guarded = Guarded(lambda address, why: HostRefusedError(f"{address}: {why}"), resolve)
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send; a host that names a private address itself is asked, any other must be public."""
-        request.extensions = {**request.extensions, PRIVATE: names_private(request.url.host)}
-        response = await self._guarded.handle_async_request(request)
-        events = response.headers.get("content-type", "").startswith("text/event-stream")
-        stream = cast(httpx.AsyncByteStream, response.stream)
-        response.stream = _BoundedStream(stream, events=events)
-        return response
-
-    async def aclose(self) -> None:
-        """Close all connections."""
-        await self._guarded.aclose()
+def _names_private(request: httpx.Request) -> bool:
+    """Whether a request is to a host that names a private address itself; any other must be public."""
+    return names_private(request.url.host)
 
 
-class _BoundedStream(httpx.AsyncByteStream):
-    """The bytes of an answer, at most ``ANSWER``; of events at most that many in each."""
-
-    def __init__(self, stream: httpx.AsyncByteStream, *, events: bool) -> None:
-        self._stream, self._events = stream, events
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for chunk in self._stream:
-            size += len(chunk)
-            if self._events and b"\n\n" in chunk:
-                size = len(chunk) - chunk.rindex(b"\n\n") - 2  # after the last event that ends in the chunk
-            if size > ANSWER:
-                raise httpx.ReadError(f"more than {ANSWER} bytes came")
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
+def _refused(address: str, sentence: str) -> HostRefusedError:
+    return HostRefusedError(f"{address}: {sentence}")

@@ -1,0 +1,337 @@
+"""Clients: each request has a deadline for the whole exchange, each response a bound of its bytes.
+
+Event streams have no end: there the deadline is for the head, a silence for each read, and the bound for each event.
+A response that is compressed although nobody asked for that is refused: a few KB may unpack to GB.
+"""
+
+import asyncio
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from http.cookiejar import DefaultCookiePolicy
+from typing import Any, Final, TypeAlias, cast
+
+import httpcore
+import httpx
+
+from streamgauge.outgoing.addresses import is_private
+from streamgauge.outgoing.guarded import Guarded, Resolve, resolve, resolved
+
+_EVENTS: Final = "text/event-stream"
+_IDENTITY: Final = ("", "identity")
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeLimits:
+    """Bounds of a request and its response."""
+
+    seconds: float = 60.0
+    """From the beginning of a request to the last byte of its response."""
+    received: int = 64 * 2**20
+    """Bytes of a response; of an event stream, of each event."""
+    silence: float = 45.0
+    """Seconds without a byte of an event stream."""
+    connections: int | None = 100
+    """Open at once; ``None`` for as many as there are requests."""
+
+
+USUAL: Final = ExchangeLimits()
+
+HttpClient: TypeAlias = httpx.Client
+AsyncHttpClient: TypeAlias = httpx.AsyncClient
+"""Names of what the functions below make, for annotations."""
+
+
+def crowd_limits(seconds: float) -> ExchangeLimits:
+    """Limits of measuring clients: a connection for each of thousands of requests, all within ``seconds``."""
+    return ExchangeLimits(seconds, received=2**30, silence=seconds, connections=None)
+
+
+def guarded_client(
+    refuse: Callable[[str, str], Exception],
+    resolving: Resolve = resolve,
+    limits: ExchangeLimits = USUAL,
+    headers: Mapping[str, str] | None = None,
+    takes_private: Callable[[httpx.Request], bool] | None = None,
+) -> httpx.AsyncClient:
+    """A client for addresses that others name: only to public ones, unless ``takes_private`` says otherwise.
+
+    Without cookies, proxies or credentials of the environment.
+    """
+    guarded = Guarded(refuse, resolving) if takes_private is None else Guarded(refuse, resolving, takes_private)
+    client = async_client(limits, headers=headers, transport=guarded)
+    client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+    return client
+
+
+def async_client(
+    limits: ExchangeLimits = USUAL,
+    *,
+    headers: Mapping[str, str] | None = None,
+    transport: httpx.AsyncBaseTransport | None = None,
+) -> httpx.AsyncClient:
+    """A client for a server that the user names; by default without proxies of the environment."""
+    inner = transport or httpx.AsyncHTTPTransport(limits=_pool(limits))
+    return httpx.AsyncClient(
+        transport=AsyncBoundedTransport(inner, limits),
+        trust_env=False,
+        timeout=_timeout(limits),
+        headers={"Accept-Encoding": "identity", **(headers or {})},
+    )
+
+
+def application_client(app: Any) -> httpx.AsyncClient:
+    """A client of an application in this process."""
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app))
+
+
+def client(
+    limits: ExchangeLimits = USUAL,
+    *,
+    base_url: str = "",
+    auth: tuple[str, str] | None = None,
+    verify: ssl.SSLContext | bool = True,
+    private: Collection[tuple[str, int]] | None = None,
+    follow_redirects: bool = False,
+) -> httpx.Client:
+    """A client that waits, for a server that the user names.
+
+    Of ``private`` hosts and ports any address is connected to, of others public ones only; of all without it.
+    """
+    return httpx.Client(
+        transport=BoundedTransport(limits, verify, private),
+        base_url=base_url,
+        auth=auth,
+        trust_env=False,
+        timeout=_timeout(limits),
+        headers={"Accept-Encoding": "identity"},
+        follow_redirects=follow_redirects,
+    )
+
+
+def _pool(limits: ExchangeLimits) -> httpx.Limits:
+    return httpx.Limits(max_connections=limits.connections, max_keepalive_connections=limits.connections)
+
+
+def _timeout(limits: ExchangeLimits) -> httpx.Timeout:
+    return httpx.Timeout(limits.seconds, read=max(limits.seconds, limits.silence))
+
+
+def _check_coding(request: httpx.Request, response: httpx.Response) -> None:
+    """DecodingError for a compressed body unless the request asked for one, which its sender unpacks within bounds."""
+    coding = response.headers.get("content-encoding", "").strip().lower()
+    asked = request.headers.get("accept-encoding", "").strip().lower()
+    if coding not in _IDENTITY and asked in _IDENTITY:
+        raise httpx.DecodingError(f"the response is encoded as {coding:.40}, which nobody asked for", request=request)
+
+
+class _Received:
+    """Counts the bytes of a response; ReadError above ``limit``."""
+
+    def __init__(self, limit: int, *, events: bool) -> None:
+        self._limit, self._events, self._size, self._end = limit, events, 0, b""
+
+    def add(self, chunk: bytes) -> None:
+        """So many more bytes came."""
+        self._size += len(chunk)
+        if self._events:
+            self._restart(chunk)
+        if self._size > self._limit:
+            raise httpx.ReadError(f"more than {self._limit} bytes came")
+
+    def _restart(self, chunk: bytes) -> None:
+        """Count from the end of the last event that is complete: an empty line, whatever ends lines."""
+        seen = (self._end + chunk).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        ended = seen.rfind(b"\n\n")
+        if ended >= 0:
+            self._size = len(seen) - ended - 2
+        self._end = chunk[-3:]
+
+
+class AsyncBoundedTransport(httpx.AsyncBaseTransport):
+    """Holds the exchanges of a transport to limits."""
+
+    def __init__(self, inner: httpx.AsyncBaseTransport, limits: ExchangeLimits) -> None:
+        self._inner, self._limits = inner, limits
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send; ReadTimeout, ReadError or DecodingError beyond a limit."""
+        until = asyncio.get_running_loop().time() + self._limits.seconds
+        try:
+            async with asyncio.timeout_at(until):
+                response = await self._inner.handle_async_request(request)
+        except TimeoutError as error:
+            raise _late(self._limits.seconds, request) from error
+        stream = cast(httpx.AsyncByteStream, response.stream)
+        try:
+            _check_coding(request, response)
+        except httpx.DecodingError:
+            await stream.aclose()
+            raise
+        events = response.headers.get("content-type", "").startswith(_EVENTS)
+        response.stream = _AsyncBoundedStream(stream, self._limits, None if events else until)
+        return response
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._inner.aclose()
+
+
+def _late(seconds: float, request: httpx.Request | None = None) -> httpx.ReadTimeout:
+    return httpx.ReadTimeout(f"no whole answer within {seconds:g} s", request=request)
+
+
+class _AsyncBoundedStream(httpx.AsyncByteStream):
+    """The bytes of a response, ``until`` a time of the loop; without one those of an event stream."""
+
+    def __init__(self, stream: httpx.AsyncByteStream, limits: ExchangeLimits, until: float | None) -> None:
+        self._stream, self._limits, self._until = stream, limits, until
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        received, loop = _Received(self._limits.received, events=self._until is None), asyncio.get_running_loop()
+        chunks = aiter(self._stream)
+        while True:
+            until = loop.time() + self._limits.silence if self._until is None else self._until
+            try:
+                async with asyncio.timeout_at(until):
+                    chunk = await anext(chunks, None)
+            except TimeoutError as error:
+                raise _late(self._limits.silence if self._until is None else self._limits.seconds) from error
+            if chunk is None:
+                return
+            received.add(chunk)
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+_UNTIL: Final[ContextVar[float | None]] = ContextVar("until", default=None)
+"""When (s, monotonic) the exchange that this thread works on is to be over."""
+
+
+class BoundedTransport(httpx.HTTPTransport):
+    """Connections of a client that waits, whose exchanges are held to limits, heads that trickle in too."""
+
+    def __init__(
+        self, limits: ExchangeLimits, verify: ssl.SSLContext | bool, private: Collection[tuple[str, int]] | None
+    ) -> None:
+        super().__init__(verify=verify, trust_env=False, limits=_pool(limits))
+        self._limits = limits
+        self._pool._network_backend = _Backend(private)  # the pool is httpcore's; httpx passes no backend on
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send; ReadTimeout, ReadError or DecodingError beyond a limit."""
+        until = time.monotonic() + self._limits.seconds
+        known = _UNTIL.set(until)
+        try:
+            response = super().handle_request(request)
+        finally:
+            _UNTIL.reset(known)
+        stream = cast(httpx.SyncByteStream, response.stream)
+        try:
+            _check_coding(request, response)
+        except httpx.DecodingError:
+            stream.close()
+            raise
+        events = response.headers.get("content-type", "").startswith(_EVENTS)
+        response.stream = _BoundedStream(stream, self._limits, None if events else until)
+        return response
+
+
+class _BoundedStream(httpx.SyncByteStream):
+    """The bytes of a response, ``until`` a monotonic time; without one those of an event stream."""
+
+    def __init__(self, stream: httpx.SyncByteStream, limits: ExchangeLimits, until: float | None) -> None:
+        self._stream, self._limits, self._until = stream, limits, until
+
+    def __iter__(self) -> Iterator[bytes]:
+        received, chunks = _Received(self._limits.received, events=self._until is None), iter(self._stream)
+        while True:
+            known = _UNTIL.set(time.monotonic() + self._limits.silence if self._until is None else self._until)
+            try:
+                chunk = next(chunks, None)
+            finally:
+                _UNTIL.reset(known)
+            if chunk is None:
+                return
+            received.add(chunk)
+            yield chunk
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class _Backend(httpcore.SyncBackend):
+    """Sockets to allowed addresses, whose reads and writes end with the exchange."""
+
+    def __init__(self, private: Collection[tuple[str, int]] | None) -> None:
+        self._private = private
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        """Connect to the first address that takes it; ConnectError where one may not be connected to."""
+        error: Exception | None = None
+        for address in self._addresses(host, port):
+            try:
+                stream = super().connect_tcp(address, port, _left(timeout), local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as failure:
+                error = failure
+            else:
+                return _DeadlineStream(stream)
+        raise error or httpcore.ConnectError(f"{host} has no address")
+
+    def _addresses(self, host: str, port: int) -> list[str]:
+        if self._private is None or (host, port) in self._private:
+            return [host]
+        try:
+            addresses = resolved(host, port)
+        except (OSError, UnicodeError) as error:
+            raise httpcore.ConnectError(f"{host} is not found: {error}") from error
+        for address in addresses:
+            if is_private(address):
+                raise httpcore.ConnectError(f"{host} is at {address}, no public address, and was not named by you")
+        return addresses
+
+
+def _left(timeout: float | None) -> float | None:
+    """The seconds that an operation may take."""
+    until = _UNTIL.get()
+    if until is None:
+        return timeout
+    left = until - time.monotonic()
+    if left <= 0:
+        raise httpcore.ReadTimeout("no whole answer in time")
+    return left if timeout is None else min(left, timeout)
+
+
+class _DeadlineStream(httpcore.NetworkStream):
+    """A connection whose operations end with the exchange that they are for."""
+
+    def __init__(self, inner: httpcore.NetworkStream) -> None:
+        self._inner = inner
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._inner.read(max_bytes, _left(timeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._inner.write(buffer, _left(timeout))
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        return _DeadlineStream(self._inner.start_tls(ssl_context, server_hostname, _left(timeout)))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)

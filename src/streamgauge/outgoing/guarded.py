@@ -1,0 +1,115 @@
+"""Connections only to addresses that the rules allow.
+
+The rules are held against the address that is connected to, so that DNS cannot rebind a name.
+"""
+
+import asyncio
+import socket
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeAlias
+
+import httpx
+
+from streamgauge.model.mistake import obstacle
+from streamgauge.outgoing.addresses import is_private
+
+PRIVATE: Final = "streamgauge.private"
+"""The request extension that says whether a host may have an address that is not public."""
+
+PORTS: Final = {"http": 80, "https": 443}
+"""Where a scheme is served unless an address says otherwise."""
+
+CONNECTED = 64
+"""Origins that connections are kept to."""
+
+Origin: TypeAlias = tuple[str, str, int]
+"""Scheme, host, port."""
+
+Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
+"""The IP addresses of a host."""
+
+
+def resolved(host: str, port: int) -> list[str]:
+    """The IP addresses of a host, as this machine finds them; OSError, UnicodeError."""
+    return [str(sockaddr[0]) for *_, sockaddr in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+
+
+async def resolve(host: str, port: int) -> list[str]:
+    """The IP addresses of a host, without holding up the loop."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(sockaddr[0]) for *_, sockaddr in found]
+
+
+class Guarded(httpx.AsyncBaseTransport):
+    """Resolves a host, refuses it when an address is not public and need not be, connects to what was resolved.
+
+    ``refuse`` makes the error of an address and a sentence; ``takes_private`` lets a request go to any address.
+    """
+
+    def __init__(
+        self,
+        refuse: Callable[[str, str], Exception],
+        resolving: Resolve = resolve,
+        takes_private: Callable[[httpx.Request], bool] = lambda request: request.extensions.get(PRIVATE) is True,
+        transport: Callable[[], httpx.AsyncBaseTransport] = httpx.AsyncHTTPTransport,
+    ) -> None:
+        self._refuse, self._resolve, self._transport = refuse, resolving, transport
+        self._takes_private = takes_private
+        self._transports: OrderedDict[Origin, httpx.AsyncBaseTransport] = OrderedDict()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send to the address that was looked at, under the name that was asked for."""
+        url = request.url
+        addresses = await self._addresses(url, self._takes_private(request))
+        transport = await self._of(origin(url))
+        request.extensions = {**request.extensions, "sni_hostname": url.host}
+        try:
+            return await _first(transport, request, addresses)
+        finally:
+            request.url = url
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        while self._transports:
+            await self._transports.popitem()[1].aclose()
+
+    async def _addresses(self, url: httpx.URL, private: bool) -> Sequence[str]:
+        try:
+            found = await self._resolve(url.host, origin(url)[2])
+        except (OSError, UnicodeError) as error:
+            raise httpx.ConnectError(f"{url.host} is not found: {obstacle(error)}") from error
+        if not found:
+            raise httpx.ConnectError(f"{url.host} has no address")
+        hidden = [address for address in found if is_private(address)]
+        if hidden and not private:
+            raise self._refuse(str(url), f"{url.host} is at {hidden[0]}, no public address: allow it by name to ask it")
+        return found
+
+    async def _of(self, key: Origin) -> httpx.AsyncBaseTransport:
+        """Connections of an origin, so that a connection is never used under another name."""
+        transport = self._transports.pop(key, None) or self._transport()
+        self._transports[key] = transport
+        if len(self._transports) > CONNECTED:
+            await self._transports.popitem(last=False)[1].aclose()
+        return transport
+
+
+async def _first(
+    transport: httpx.AsyncBaseTransport, request: httpx.Request, addresses: Sequence[str]
+) -> httpx.Response:
+    """The response of the first address that takes a connection."""
+    name = request.url
+    for address in addresses[:-1]:
+        request.url = name.copy_with(host=address)
+        try:
+            return await transport.handle_async_request(request)
+        except (httpx.ConnectError, httpx.ConnectTimeout):
+            continue
+    request.url = name.copy_with(host=addresses[-1])
+    return await transport.handle_async_request(request)
+
+
+def origin(url: httpx.URL) -> Origin:
+    """The scheme, host and port of an address."""
+    return url.scheme, url.host, url.port or PORTS[url.scheme]

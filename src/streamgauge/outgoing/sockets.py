@@ -1,0 +1,23 @@
+"""Connections that are not requests of HTTP: WebSockets of clients, and whether anybody listens at a port."""
+
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+from websockets.asyncio.client import connect
+
+MESSAGE = 256 * 2**20
+"""Bytes of one message that a server may send."""
+
+OPEN_S = 30.0
+"""How long a WebSocket may take to open."""
+
+
+def websocket(url: str, headers: Mapping[str, str], seconds: float = OPEN_S, **options: Any) -> connect:
+    """A WebSocket to a server that the user names, to be entered with ``async with``; no proxies."""
+    return connect(url, additional_headers=headers, max_size=MESSAGE, open_timeout=seconds, proxy=None, **options)
+
+
+def check_reachable(host: str, port: int, seconds: float) -> None:
+    """OSError when nobody listens there, or does not answer within ``seconds``."""
+    socket.create_connection((host, port), seconds).close()
