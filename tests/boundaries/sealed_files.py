@@ -7,7 +7,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from streamgauge.engines.spark.state import Pane, State, StateLog
+from streamgauge.formats.pipe import StaticFile
 from streamgauge.formats.run import read_run, read_verdict, stream_path, write_run, write_verdict
+from streamgauge.formats.seals import check_beside, seal_beside
 from streamgauge.formats.stream import elements, write
 from streamgauge.model.query import StreamWindow, Window
 from streamgauge.model.report import DueReport, View
@@ -19,7 +21,18 @@ from streamgauge.semantics.profiles import RSPQL
 from streamgauge.suites.crowds.runs import ScenarioRunner, _write
 from streamgauge.suites.crowds.scenario import CrowdOutcome, Scenario
 from streamgauge.suites.experiments.plan import stream_facts, write_advance
-from streamgauge.suites.sepbm import CountedNotification, PublicationRecord, SepbmRecording, recordings
+from streamgauge.suites.sepbm import (
+    BASE,
+    About,
+    CountedNotification,
+    PublicationRecord,
+    SepbmRecording,
+    recordings,
+    triples_text,
+    write_due,
+)
+from streamgauge.suites.sepbm import read as read_configuration
+from streamgauge.suites.sepbm import write as write_configuration
 from tests.notation import STREAM, stream
 from tests.oracle.runs import right_run
 from tests.suites.sepbm.small import NAMES, Small
@@ -95,6 +108,30 @@ def _write_recording(folder: Path) -> None:
     recordings.write(folder, recording, Small())
 
 
+def _write_configuration(folder: Path) -> None:
+    small = Small()
+    write_configuration(folder, About({}, {}), small.ontology(), small.channels, small.sequence())
+    (folder / BASE).write_text(triples_text(small.base()), "utf-8")
+    write_due(folder, small.due())
+    seal_beside(folder)
+
+
+def _read_configuration(folder: Path) -> object:
+    found = read_configuration(folder)
+    parts = (found.ontology(), found.base(), found.sequence(), found.due())
+    return found.channels, found.about, *map(tuple, parts)
+
+
+def _write_static(folder: Path) -> None:
+    (folder / "static.nt").write_text("<urn:a> <urn:p> <urn:b> .\n<urn:b> <urn:p> <urn:c> .\n", "utf-8")
+    seal_beside(folder / "static.nt")
+
+
+def _read_static(folder: Path) -> object:
+    check_beside(folder / "static.nt")
+    return tuple(StaticFile(folder / "static.nt"))
+
+
 SCENARIO: Final = Scenario("broker", 1)
 
 
@@ -112,6 +149,8 @@ KINDS: Final = {
     "stream table": FileKind(_write_table, _read_table),
     "baseline": FileKind(_write_baseline, lambda folder: measured(folder / "baseline.json")),
     "checkpoint": FileKind(lambda folder: StateLog(folder).commit(KNOWN), lambda folder: StateLog(folder).latest()),
+    "configuration": FileKind(_write_configuration, _read_configuration),
+    "static data": FileKind(_write_static, _read_static),
     "recording": FileKind(_write_recording, recordings.read),
     "crowd": FileKind(_write_outcome, lambda folder: _outcomes(folder).finished("scenario")),
 }

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 from rich.table import Table
+from rich.text import Text
 
 from streamgauge.cli import main
 from streamgauge.cli.streams import visible_streams
@@ -87,6 +89,15 @@ def test_whatever_prints_while_a_command_runs_is_visible(name, capfd, monkeypatc
     out, err = capfd.readouterr()
     assert steering(out + err) == []
     assert "PWN" in out + err
+
+
+def test_a_narrow_table_loses_nothing_of_a_hostile_cell(capsys):
+    table = Table()
+    table.add_column("term", overflow="fold")
+    table.add_row(Text(HOSTILE))
+    Terminal(width=20).print(table)
+    shown = "".join(re.findall("[^ \\s│┃]", capsys.readouterr().out))
+    assert r"x\u001b]0;PWN\u001b[2J\u009b31mred\u202eevil\u2066\u2028\u0085FAKE" in shown
 
 
 def _on_a_terminal(words: list[str], cwd: Path) -> str:

@@ -41,7 +41,9 @@ class Terminal(Console):
         return super().render_str(visible(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """The segments of anything that can be printed."""
+        """The segments of anything that can be printed; a text is made visible before it is wrapped."""
+        if isinstance(renderable, Text) and (plain := visible(renderable.plain)) != renderable.plain:
+            renderable = Text(plain, renderable.style, justify=renderable.justify, overflow=renderable.overflow)
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 

@@ -7,13 +7,16 @@ without the 40 bytes of the seal, so that it covers the footer and its statistic
 Worked example: a Parquet file of the bytes P (pages), F (footer), N (the length of F) and ``PAR1`` becomes
 P, ``SGSEAL01``, SHA-256 of P F N PAR1, F, N, ``PAR1``.
 
+Texts in formats of others (N-Triples, SPARQL, lines of JSON) have their digests beside them, as ``sha256sum`` writes
+and checks them: those of a folder in its file ``SHA256SUMS``, that of a file in ``NAME.sha256``.
+
 A file without a seal was written by another program or before there were seals: nothing is claimed about it.
 """
 
 import json
 import os
 from collections.abc import Mapping
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from struct import Struct
 from typing import Any, BinaryIO, Final
@@ -57,6 +60,36 @@ def unseal(data: dict[str, Any], file: str | Path) -> dict[str, Any]:
 def _json_digest(content: Mapping[str, Any]) -> str:
     """The SHA-256 (hex) of an object's content: neither white space nor the order of members counts."""
     return sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def seal_beside(path: Path) -> None:
+    """Write the digests of a file, or of all files of a folder, beside them; OSError."""
+    sums = _sums(path)
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file() and file != sums)
+    lines = [f"{_file_digest(file)}  {file.relative_to(sums.parent).as_posix()}\n" for file in files]
+    sums.write_text("".join(lines), "utf-8")
+
+
+def check_beside(path: Path) -> bool:
+    """Check the digests beside a file or in a folder, false where there are none; SealError names a damaged file."""
+    sums = _sums(path)
+    if not sums.is_file():
+        return False
+    for line in sums.read_text("utf-8", "replace").splitlines():
+        digest, _, name = line.partition("  ")
+        file = sums.parent / name
+        if not name or not file.is_file() or _file_digest(file) != digest:
+            raise SealError(f"{file} (listed in {sums})", f"; if it was changed on purpose, remove {sums.name}")
+    return True
+
+
+def _sums(path: Path) -> Path:
+    return path / "SHA256SUMS" if path.is_dir() else path.with_name(f"{path.name}.sha256")
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
 
 
 def seal_parquet(path: Path) -> None:

@@ -16,6 +16,8 @@ MOST_INSTANTS: Final = 5_000_000
 _MILLISECONDS: Final = 10**11
 """Numbers from here on are milliseconds since 1970 (after March 1973), if they count from 1970 at all."""
 
+_ANEW: Final = "ask again: a query begins with the first element that comes"
+
 
 class TimeJumpError(RefusedError):
     """Time that jumps too far ahead; the sentence says how many reports would be due in between."""
@@ -31,9 +33,9 @@ def _advice(before: int, after: int) -> str:
     if before < _MILLISECONDS <= after:
         return (
             f"the units look mixed: {after} is in milliseconds since 1970, {before} is not (seconds, or another "
-            "start): use one unit and one start for all elements"
+            f"start): use one unit and one start for all elements, or {_ANEW}"
         )
-    return "check the time of this element, or take a larger slide"
+    return f"check the time of this element, take a larger slide, or {_ANEW}"
 
 
 def is_quiet(semantics: Semantics) -> bool:

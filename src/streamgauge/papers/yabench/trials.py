@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamgauge.engines import EngineError, command, load, profiles
 from streamgauge.formats.files import put_if_absent, stage
+from streamgauge.formats.seals import check_beside, seal_beside
 from streamgauge.formats.stream import elements
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock, Report
@@ -278,7 +279,7 @@ def scored(folder: Path, run: Run, *, gracious: bool) -> tuple[tuple[OracleLine,
         except RefusedError as error:
             return (), str(error)
         _keep(file, "".join(f"{line.text()}\n" for line in found))
-    return tuple(map(parse, file.read_text(encoding="utf-8").splitlines())), ""
+    return tuple(map(parse, _sealed_text(file).splitlines())), ""
 
 
 def told(folder: Path, run: Run, verdict: Verdict, means: Means) -> TableOneCell:
@@ -286,13 +287,20 @@ def told(folder: Path, run: Run, verdict: Verdict, means: Means) -> TableOneCell
     file = folder / "TABLE_1"
     if not file.exists():
         _keep(file, outcome(run, verdict, folder / STREAM, means))
-    return TableOneCell(file.read_text(encoding="utf-8"))
+    return TableOneCell(_sealed_text(file))
 
 
 def _keep(file: Path, text: str) -> None:
     with stage(file) as place:
         place.write_text(text, encoding="utf-8")
         put_if_absent(place, file)
+
+
+def _sealed_text(file: Path) -> str:
+    """The text of a file that was kept, as it was written."""
+    if not check_beside(file):
+        seal_beside(file)
+    return file.read_text(encoding="utf-8")
 
 
 def outcome(run: Run, verdict: Verdict, stream: Path, means: Means) -> TableOneCell:

@@ -14,7 +14,7 @@ import httpx
 import msgspec
 
 from streamgauge import workloads
-from streamgauge.formats.seals import SealError, seal, unseal
+from streamgauge.formats.seals import SealError, check_beside, seal, seal_beside, unseal
 from streamgauge.harness import RunStore, made_once
 from streamgauge.harness.process import ProgramError
 from streamgauge.harness.resources import ResourceSampler
@@ -58,6 +58,7 @@ class ScenarioRunner:
         made = "-".join(f"{name}={value}" for name, value in sorted(parameters.items())).replace("/", "_")
         folder = self.folder / "data" / f"{made}-beside={scenario.beside}-{scenario.seed}"
         made_once(folder, lambda place: self._make(scenario, CrowdData(place / "stream", place / "static.nt")))
+        check_beside(folder)
         return CrowdData(folder / "stream", folder / "static.nt")
 
     def _make(self, scenario: Scenario, data: CrowdData) -> None:
@@ -67,6 +68,7 @@ class ScenarioRunner:
         tables.write_stream(trains, scenario.seed, parameters, data.stream)
         stations = int(parameters.get("stations", 1)) + scenario.beside
         tables.write_static(trains, scenario.seed, {**parameters, "stations": stations}, data.static)
+        seal_beside(data.static.parent)
 
 
 def _write(file: Path, found: CrowdOutcome) -> None:

@@ -18,6 +18,7 @@ from streamgauge.engines import load as load_engine
 from streamgauge.formats.files import hardlink
 from streamgauge.formats.pipe import StaticFile
 from streamgauge.formats.run import read_json, write_json
+from streamgauge.formats.seals import check_beside, seal_beside
 from streamgauge.formats.stream import files
 from streamgauge.formats.streams import Reading
 from streamgauge.formats.streams.format import Note, logged
@@ -181,7 +182,10 @@ def static_data(part: WorkloadPart, seed: int, stream: Path, tables: Maker) -> S
     workload = load_workload(part.name or "")
     given = check_parameters(workload, part.parameters)
     file = stream.with_name(f"{stream.name}.nt")
-    return StaticFile(made_once(file, partial(tables.write_static, workload, seed, given)))
+    made_once(file, partial(tables.write_static, workload, seed, given))
+    if not check_beside(file):
+        seal_beside(file)
+    return StaticFile(file)
 
 
 def as_taken(engine: str, static: StaticFile) -> Collection[Triple]:

@@ -21,6 +21,7 @@ from streamgauge.formats.canonical import to_triples
 from streamgauge.formats.files import made_folder
 from streamgauge.formats.lines import LineError
 from streamgauge.formats.pipe import StaticFile
+from streamgauge.formats.seals import SealError, check_beside
 from streamgauge.formats.streams import FormatError, read_triples
 from streamgauge.harness.systems import SystemUnderTest
 from streamgauge.model.algebra import Select
@@ -233,6 +234,10 @@ class UnusableSystemError(MistakeError, RuntimeError):
 def read(folder: Path) -> Configuration:
     """The configuration of a folder; ConfigurationError says what is missing or wrong, and where."""
     file = folder / ABOUT
+    try:
+        check_beside(folder)
+    except SealError as error:
+        raise ConfigurationError(str(error)) from error
     try:
         said = json.loads("".join(_lines(file)))
         alike = {name: (str(of), str(value)) for name, (of, value) in said["alike"].items()}

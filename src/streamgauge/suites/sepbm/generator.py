@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import pyarrow as pa
 
 from streamgauge import workloads
+from streamgauge.formats.seals import seal_beside
 from streamgauge.formats.streams import FormatError, read_triples
 from streamgauge.harness import made_once
 from streamgauge.model.algebra import Select
@@ -149,6 +150,7 @@ def generate(world: World, asked: ConfigurationRequest, folder: Path, tell: Tell
         with closing(_data(world)) as data:
             _write(data, world, asked, place, tell)
         write_due(place, _due(world, read(place), asked.reference, tell))
+        seal_beside(place)
 
     return read(made_once(folder, make))
 

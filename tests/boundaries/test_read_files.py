@@ -1,0 +1,79 @@
+"""Every module that reads a file is known, with the reason why damage to it is not taken for an answer."""
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import streamgauge
+
+ROOT = Path(streamgauge.__file__).parent
+KNOWN = tomllib.loads(Path(__file__).with_name("read_files.toml").read_text("utf-8"))
+READS = {"read_text", "read_bytes", "ParquetFile", "read_table", "read_metadata", "read_schema", "open_dataset"}
+LOADS = {"json", "tomllib", "pickle", "marshal", "np", "numpy"}
+OPENERS = {"os", "gzip", "bz2", "lzma", "io"}
+PARQUET = {f"pq.{name}" for name in ("ParquetFile", "ParquetWriter", "read_table", "write_table", "read_metadata")}
+NOT_FILES = {"webbrowser", "source", "sink", "self._link", "entry", "each", "made", "lmdb"}
+"""What has a method ``open`` that opens no file, or a store with its own checksums."""
+
+
+def reads(tree: ast.AST) -> Iterator[ast.Call]:
+    """The calls that read a file."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _reads(node):
+            yield node
+
+
+def _reads(call: ast.Call) -> bool:
+    match call.func:
+        case ast.Attribute(attr=name) if name in READS:
+            return True
+        case ast.Attribute(value=ast.Name(id=module), attr="load"):
+            return module in LOADS
+        case ast.Attribute(value=value, attr="open"):
+            return ast.unparse(value) not in NOT_FILES and not _writes(call, ast.unparse(value))
+        case ast.Name(id="open"):
+            return not _writes(call, "open")
+    return False
+
+
+def _writes(call: ast.Call, opener: str) -> bool:
+    """Whether a file is opened for writing only."""
+    if opener == "os":
+        return len(call.args) > 1 and "O_WRONLY" in ast.unparse(call.args[1])
+    place = 1 if opener in {"open", *OPENERS} else 0
+    modes = [argument.value for argument in call.args[place : place + 1] if isinstance(argument, ast.Constant)]
+    return any(isinstance(mode, str) and set(mode) & set("wax") and "+" not in mode for mode in modes)
+
+
+def readers() -> dict[str, list[int]]:
+    """The lines of each module of the package that read a file."""
+    found = {}
+    for file in sorted(ROOT.rglob("*.py")):
+        lines = [call.lineno for call in reads(ast.parse(file.read_text("utf-8")))]
+        if lines:
+            found[file.relative_to(ROOT).as_posix()] = lines
+    return found
+
+
+def test_every_module_that_reads_a_file_is_known():
+    known = {module for modules in KNOWN.values() for module in modules}
+    assert sorted(readers().keys() - known) == []
+    assert sorted(known - readers().keys()) == []
+
+
+def test_parquet_and_seals_have_one_home():
+    modules = {
+        file.relative_to(ROOT).as_posix()
+        for file in ROOT.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.Attribute)
+        and node.attr in {"ParquetFile", "ParquetWriter", "write_table", "read_table"}
+        if ast.unparse(node).startswith("pq.")
+    }
+    assert modules == {"formats/tables.py"}
+
+
+def test_a_new_reader_is_found():
+    text = "from pathlib import Path\nimport json\ndef verdict(p): return json.loads(Path(p).read_text()), open(p, 'w')"
+    assert [call.lineno for call in reads(ast.parse(text))] == [3]
