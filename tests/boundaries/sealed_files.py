@@ -108,6 +108,11 @@ def _write_recording(folder: Path) -> None:
     recordings.write(folder, recording, Small())
 
 
+def _read_recording(folder: Path) -> object:
+    channels = [read_run(folder / "channels" / name, parse) for name in NAMES]
+    return recordings.read(folder), [(run.header, run.answers, run.fed, run.samples) for run in channels]
+
+
 def _write_configuration(folder: Path) -> None:
     small = Small()
     write_configuration(folder, About({}, {}), small.ontology(), small.channels, small.sequence())
@@ -151,6 +156,6 @@ KINDS: Final = {
     "checkpoint": FileKind(lambda folder: StateLog(folder).commit(KNOWN), lambda folder: StateLog(folder).latest()),
     "configuration": FileKind(_write_configuration, _read_configuration),
     "static data": FileKind(_write_static, _read_static),
-    "recording": FileKind(_write_recording, recordings.read),
+    "recording": FileKind(_write_recording, _read_recording),
     "crowd": FileKind(_write_outcome, lambda folder: _outcomes(folder).finished("scenario")),
 }

@@ -9,12 +9,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge.formats.stream import StreamError
-from streamgauge.model.mistake import obstacle
+from streamgauge.formats.tables import opened
 from streamgauge.semantics.refusal import OutOfOrderError
 
 
@@ -72,19 +71,16 @@ def _out_of_order(part: PartFile, before: str) -> OutOfOrderError:
 
 def part_of(file: str) -> PartFile | None:
     """The part in a file, ``None`` for one without rows; StreamError for a file that is not a stream table."""
-    try:
-        with pq.ParquetFile(file) as opened:
-            names = opened.schema_arrow.names
-            if "sequence" not in names:
-                raise StreamError(f"{file}: column sequence is missing")
-            if not opened.metadata.num_rows:
-                return None
-            ranges = list(_statistics(opened.metadata, names.index("sequence")))
-            if not ranges:
-                found = pc.min_max(opened.read(["sequence"]).column(0))
-                ranges = [(found["min"].as_py(), found["max"].as_py())]
-    except (OSError, pa.ArrowException) as error:
-        raise StreamError(f"{file}: cannot be read: {obstacle(error)}") from error
+    with opened(Path(file)) as parquet:
+        names = parquet.schema_arrow.names
+        if "sequence" not in names:
+            raise StreamError(f"{file}: column sequence is missing")
+        if not parquet.metadata.num_rows:
+            return None
+        ranges = list(_statistics(parquet.metadata, names.index("sequence")))
+        if not ranges:
+            found = pc.min_max(parquet.read(["sequence"]).column(0))
+            ranges = [(found["min"].as_py(), found["max"].as_py())]
     return PartFile(file, min(low for low, _ in ranges), max(high for _, high in ranges))
 
 
