@@ -1,7 +1,9 @@
 """The server for agents, spoken to by the official SDK's own client over standard input and output."""
 
 import asyncio
+import json
 import os
+import subprocess
 import sys
 from types import ModuleType
 
@@ -57,3 +59,41 @@ def test_without_the_sdk_the_extra_is_named(command, monkeypatch):
     code, _, err = command("mcp")
     assert code == 2
     assert err == "streamgauge: streamgauge mcp needs the protocol's SDK: pip install 'streamgauge[mcp]'\n"
+
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
+}
+CALL = (
+    '{"jsonrpc":"2.0","id":7,"method":"tools/call",'
+    '"params":{"name":"translate","arguments":{"query":"x\\ud800","to":"cqels"}}}'
+)
+LINES = [
+    (CALL, 7, -32700),
+    ("not json", None, -32700),
+    ("[1]", None, -32600),
+    ('{"jsonrpc": "2.0"}', None, -32600),
+    ("[" * 100_000, None, -32700),
+]
+
+
+@pytest.mark.server
+def test_a_line_that_is_no_request_is_answered_and_others_after_it():
+    pytest.importorskip("mcp", reason="the SDK of the Model Context Protocol (the extra mcp) is not installed here")
+    good = '{"jsonrpc":"2.0","id":8,"method":"tools/list"}'
+    lines = [json.dumps(INITIALIZE), '{"jsonrpc":"2.0","method":"notifications/initialized"}']
+    asked = "".join(f"{line}\n" for line in (*lines, *(line for line, _, _ in LINES), good))
+    with subprocess.Popen(
+        [sys.executable, "-m", "streamgauge", "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        process.stdin.write(asked)
+        process.stdin.flush()
+        answers = [json.loads(process.stdout.readline()) for _ in range(len(LINES) + 2)]
+        process.stdin.close()
+        assert process.wait(60) == 0
+    refused = [(each["id"], each["error"]["code"]) for each in answers if "error" in each]
+    assert sorted(refused, key=str) == sorted(((number, code) for _, number, code in LINES), key=str)
+    assert {each["id"] for each in answers if "result" in each} == {1, 8}

@@ -1,0 +1,1 @@
+"""Boundaries, each held to one set of guards: sockets, clients, sinks of text, files that are read back, principals."""

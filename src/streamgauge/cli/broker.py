@@ -33,11 +33,11 @@ from streamgauge.cli.servers import (
     SavedTo,
     add_group,
     broker_token,
+    read_token_file,
     reported,
     say,
     say_again,
 )
-from streamgauge.formats.files import read_text
 from streamgauge.incremental.budget import gc_frozen
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import counted
@@ -194,7 +194,7 @@ def _open_violations(broker: Broker, rules: Rules) -> None:
 
 
 def _access(file: Path | None) -> Access:
-    lines = read_text(file).splitlines() if file is not None else []
+    lines = read_token_file(file).splitlines()
     try:
         grants = read_grants(lines)
         if file is not None and not grants:

@@ -11,5 +11,6 @@ def register(app: typer.Typer) -> None:
 def serve() -> None:
     """Serve agents over standard input and output: verify, expect, translate, explain."""
     from streamgauge.agents.server import server
+    from streamgauge.agents.stdio import serve_stdio
 
-    server().run("stdio")
+    serve_stdio(server())

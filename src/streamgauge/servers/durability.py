@@ -37,7 +37,7 @@ def copy_readable(source: Path, to: Path) -> list[tuple[int, int]]:
     descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
     try:
         size = os.fstat(descriptor).st_size
-        with to.open("wb") as file:
+        with os.fdopen(os.open(to, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, PRIVATE_FILE), "wb") as file:
             for start in range(0, size, _BLOCK):
                 length = min(_BLOCK, size - start)
                 file.write(_read(descriptor, start, length) or _pieces(descriptor, start, length, lost))
@@ -143,7 +143,17 @@ def unpack(data: bytes) -> Witness | None:
 
 def open_beside(path: Path) -> BinaryIO:
     """The file for a witness, made when it is not there; what is in it stays. OSError."""
-    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), "r+b", buffering=0)
+    return os.fdopen(open_private(path), "r+b", buffering=0)
+
+
+PRIVATE_FILE: Final = 0o600
+PRIVATE_FOLDER: Final = 0o700
+"""Permissions of what servers keep: for the user who runs them alone."""
+
+
+def open_private(path: Path) -> int:
+    """The descriptor of a file, made for this user alone when it is not there. OSError."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
 
 
 _LISTED: Final = 20

@@ -13,6 +13,7 @@ from sys import getsizeof
 from typing import Final, Protocol
 
 from streamgauge.incremental.drivers.landmark import ROW, fact_bytes, terms
+from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.query.traversal import every_pattern, with_names, written_variables
@@ -73,15 +74,15 @@ class Evaluating(Strategy):
         self.stored.load(triples)
 
     def create(self, channel: str, form: al.QueryForm, prepared: object = None) -> tuple[str, ...]:  # noqa: ARG002
-        """A channel begins; ValueError for what is no SELECT, and for LIMIT and GRAPH."""
+        """A channel begins; UnsupportedError for what is no SELECT, and for LIMIT and GRAPH."""
         if not isinstance(form, al.Select):
-            raise ValueError("only a SELECT is evaluated again: write one, or use the strategy incremental")
+            raise UnsupportedError("only a SELECT is evaluated again: write one, or use the strategy incremental")
         if any(isinstance(each, al.Slice) for each in every_pattern(form.pattern)):
-            raise ValueError(
+            raise UnsupportedError(
                 "LIMIT and OFFSET are not evaluated again: leave them out, or use the strategy incremental"
             )
         if any(isinstance(each, al.Graph) for each in every_pattern(form.pattern)):
-            raise ValueError("GRAPH: facts have no graphs here, use the strategy incremental")
+            raise UnsupportedError("GRAPH: facts have no graphs here, use the strategy incremental")
         self.channels[channel] = EvaluatedChannel(form, self.stored.rows(form))
         return form.variables
 
@@ -173,7 +174,7 @@ class Guessing(Evaluating):
         self._learned: dict[str, _Learned] = {}
 
     def create(self, channel: str, form: al.QueryForm, prepared: object = None) -> tuple[str, ...]:
-        """A channel begins; ValueError for what is no SELECT."""
+        """A channel begins; UnsupportedError for what is no SELECT."""
         variables = super().create(channel, form, prepared)
         guessed: deque[bool] = deque(maxlen=self.settings.window)
         self._learned[channel] = _Learned(self.make(len(variables)), _testable(self.channels[channel].form), guessed)

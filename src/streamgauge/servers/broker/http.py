@@ -16,7 +16,9 @@ from starlette.websockets import WebSocket
 
 from streamgauge.formats.results import MEDIA_TYPE as RESULTS
 from streamgauge.formats.results import results
+from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.incremental.row_joins import TRUE
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Row, Triple
 from streamgauge.query import QueryError
 from streamgauge.query.updates import TooManySolutionsError, UpdateOperation
@@ -33,6 +35,7 @@ from streamgauge.servers.broker.limits import (
     LimitError,
     Limits,
     MediaTypeError,
+    ReservedNameError,
     check_name,
     read_changes,
     read_graph,
@@ -90,7 +93,8 @@ _STATUS: Final[dict[type[Exception], int]] = {
     GraphError: 400,
     QueryError: 400,
     events.EventError: 400,
-    ValueError: 400,
+    UnsupportedError: 400,
+    MistakeError: 400,
 }
 
 
@@ -241,7 +245,9 @@ class BrokerApp:
         """A query under a name: SELECT, ASK or CONSTRUCT."""
         name = self._name(request, "createChannel")
         if name.startswith(PREFIX):
-            raise ValueError(f"names that begin with {PREFIX} are given to queries asked in SEPA's way: take another")
+            raise ReservedNameError(
+                f"names that begin with {PREFIX} are given to queries asked in SEPA's way: take another"
+            )
         demands = _channel_demands(request, name)
         refuse_graph_parameters(request.query_params)
         query = text(await read_body(request, 4 * self._broker.limits.query_text))

@@ -22,6 +22,7 @@ from streamgauge.formats.streams.format import FormatError, Relabel, parse
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import apart, in_graph, is_named
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Triple
 from streamgauge.query import parse_sparql
 from streamgauge.query.traversal import every_pattern, expressions
@@ -87,10 +88,18 @@ LONGEST_NAME: Final = 200
 """Characters of a channel's or subscriber's name."""
 
 
+class BadNameError(MistakeError, ValueError):
+    """A text that cannot be a name."""
+
+
+class ReservedNameError(BadNameError):
+    """A name that the broker gives by itself."""
+
+
 def check_name(name: str, what: str) -> str:
-    """The name; ValueError for one that is none."""
+    """The name; BadNameError for one that is none."""
     if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
-        raise ValueError(f"{what} has a name of 1 to {LONGEST_NAME} printable characters")
+        raise BadNameError(f"{what} has a name of 1 to {LONGEST_NAME} printable characters")
     return name
 
 

@@ -19,6 +19,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from streamgauge.formats.bounds import read_json
 from streamgauge.formats.results import pieces
+from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Row
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.channels import Subscribed, UnknownChannelError
@@ -45,7 +46,7 @@ GRAPH_PARAMETERS: Final = {
 """Graphs named beside a text (SPARQL 1.1 Protocol, 2.1.4 and 2.2.3; SEPA), and how the text says the same."""
 
 
-class MessageError(ValueError):
+class MessageError(MistakeError, ValueError):
     """A message that is not understood; the sentence says what is expected."""
 
 

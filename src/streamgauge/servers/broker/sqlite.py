@@ -46,7 +46,7 @@ from streamgauge.servers.broker.soundness import (
     row_sum,
     upgrade,
 )
-from streamgauge.servers.durability import Witness, WitnessFile, explained, open_beside, unreadable
+from streamgauge.servers.durability import Witness, WitnessFile, explained, open_beside, open_private, unreadable
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.retries import RetryKey
 
@@ -71,6 +71,8 @@ class SqliteJournal(Journal):
         self._path = path
         refuse_vanished(path)
         with _log_preserved(path):
+            with suppress(OSError):  # which SQLite meets too, and tells
+                os.close(open_private(path))
             try:
                 self._database = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
             except sqlite3.Error as error:

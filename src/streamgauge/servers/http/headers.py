@@ -174,6 +174,12 @@ def weights(header: str) -> list[tuple[str, float]]:
     return found
 
 
+def accepts(header: bytes, media_type: str) -> bool:
+    """Whether an Accept header names a media type, with a weight above 0."""
+    named = dict(weights(header.decode("latin-1")))
+    return named.get(media_type, 0.0) > 0
+
+
 def _q(parameters: Sequence[str]) -> float:
     given = [value.strip() for name, _, value in (each.partition("=") for each in parameters) if name.strip() == "q"]
     if not given:

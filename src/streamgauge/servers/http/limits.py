@@ -11,6 +11,7 @@ import pyoxigraph as ox
 from starlette.requests import Request
 
 from streamgauge.formats.bounds import JSON_LD
+from streamgauge.formats.codings import CodingError, UnpackedSizeError, unpack
 from streamgauge.model import algebra as al
 from streamgauge.query import parse_sparql
 from streamgauge.query.traversal import every_pattern, expressions
@@ -33,7 +34,26 @@ class TextError(BodyError):
     """A body that is no text."""
 
 
-STATUS: Final[Mapping[type[Exception], int]] = {LateBodyError: 408, TextError: 400, BodyError: 413}
+class CodedBodyError(BodyError):
+    """A body in a content coding that is not read here."""
+
+
+class DamagedBodyError(BodyError):
+    """A body that is not what its content coding says."""
+
+
+class CrowdedBodiesError(BodyError):
+    """A body that does not fit beside those that are arriving."""
+
+
+STATUS: Final[Mapping[type[Exception], int]] = {
+    LateBodyError: 408,
+    TextError: 400,
+    CodedBodyError: 415,
+    DamagedBodyError: 400,
+    CrowdedBodiesError: 503,
+    BodyError: 413,
+}
 """The statuses that such requests are answered with (RFC 9110, 15.5); the first that fits."""
 
 
@@ -50,23 +70,75 @@ def document_turn(body: bytes, syntax: ox.RdfFormat) -> Iterator[None]:
         yield
 
 
+ARRIVING: Final = 48 * 2**20
+"""Bytes of bodies that may arrive at the same time; one alone may have as many as its request allows."""
+
+
+class ArrivingBodies:
+    """The bodies that are being read, in one event loop's thread or several."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._lock = limit, Lock()
+        self._total = 0
+
+    @contextmanager
+    def body(self) -> Iterator[Callable[[int], None]]:
+        """Count the bytes of one body while it arrives; CrowdedBodiesError where it is one too many."""
+        own = 0
+
+        def add(size: int) -> None:
+            nonlocal own
+            with self._lock:
+                if self._total + size > self._limit and self._total > own:
+                    raise CrowdedBodiesError("too many large requests are arriving: send this one again later")
+                self._total += size
+                own += size
+
+        try:
+            yield add
+        finally:
+            with self._lock:
+                self._total -= own
+
+
+BODIES: Final = ArrivingBodies(ARRIVING)
+"""Those of this process."""
+
+
 async def read_body(request: Request, limit: int) -> bytes:
-    """The whole body; BodyError when it has more than ``limit`` bytes, before it is all read, or does not come."""
+    """The whole body, unpacked by its Content-Encoding; BodyError.
+
+    Neither what is sent nor what it unpacks to has more than ``limit`` bytes, which is seen before it is all read.
+    """
     try:
         async with asyncio.timeout(PATIENCE_S):
-            return await _read(request, limit)
+            body = await _read(request, limit)
     except TimeoutError:
         raise LateBodyError(f"the request did not come within {PATIENCE_S:g} s: send it faster, or less") from None
+    encoding = ", ".join(request.headers.getlist("content-encoding"))
+    return await asyncio.to_thread(_unpacked, body, encoding, limit) if encoding else body
+
+
+def _unpacked(body: bytes, encoding: str, limit: int) -> bytes:
+    try:
+        return unpack(body, encoding, limit)
+    except UnpackedSizeError as error:
+        raise BodyError(f"the request {error}") from error
+    except CodingError as error:
+        kind = CodedBodyError if error.__cause__ is None else DamagedBodyError
+        raise kind(f"the request: {error}") from error
 
 
 async def _read(request: Request, limit: int) -> bytes:
     parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > limit:
-            raise BodyError(f"the request is longer than {limit} bytes: send less at once")
-        parts.append(part)
-    return b"".join(parts)
+    with BODIES.body() as add:
+        async for part in request.stream():
+            size += len(part)
+            if size > limit:
+                raise BodyError(f"the request is longer than {limit} bytes: send less at once")
+            add(len(part))
+            parts.append(part)
+        return b"".join(parts)
 
 
 def text(body: bytes) -> str:

@@ -48,6 +48,7 @@ from streamgauge.servers.fragments.store import QuadChanges
 from streamgauge.servers.http import events
 from streamgauge.servers.http.headers import (
     BaseAddress,
+    accepts,
     date_text,
     unchanged,
 )
@@ -143,7 +144,7 @@ class ChangesHandler:
         return (
             method in ("GET", "HEAD")
             and _has(query, b"since=")
-            and b"text/event-stream" not in headers.get(b"accept", b"")
+            and not accepts(headers.get(b"accept", b""), events.MEDIA_TYPE)
         )
 
     async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
@@ -290,7 +291,7 @@ class EventsHandler:
 
     def takes(self, method: str, _query: bytes, headers: Mapping[bytes, bytes]) -> bool:
         """Reading by those who accept events."""
-        return method == "GET" and b"text/event-stream" in headers.get(b"accept", b"")
+        return method == "GET" and accepts(headers.get(b"accept", b""), events.MEDIA_TYPE)
 
     def leave(self) -> None:
         """End all responses, from any thread."""

@@ -337,9 +337,7 @@ class FragmentsApp:
         if method not in READS:
             return self._refused(method)
         if path == "/health":
-            return Reply(
-                200, [(b"content-type", b"application/json"), (b"cache-control", b"no-store")], b'{"status":"up"}'
-            )
+            return self._health()
         if path == "/openapi.json":
             text = json.dumps(description(tuple(self._datasets)))
             return Reply(200, [(b"content-type", b"application/json")], text.encode())
@@ -347,6 +345,13 @@ class FragmentsApp:
             text = metrics.exposition(self.counts.metrics(tuple(self._datasets.values()), self._reading.held))
             return Reply(200, [(b"content-type", metrics.MEDIA_TYPE.encode())], text.encode())
         return self._reading.listing(scope, headers)
+
+    def _health(self) -> Reply:
+        """Whether it is up, or is ``refusing`` changes until there is room."""
+        faults = [fault for dataset in self._datasets.values() if (fault := dataset.store.trouble())]
+        state: dict[str, str] = {"status": "refusing", "fault": "; ".join(faults)} if faults else {"status": "up"}
+        headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
+        return Reply(503 if faults else 200, headers, json.dumps(state, separators=(",", ":")).encode())
 
     def _page(self, shown: Representation, headers: Headers) -> Reply:
         now = shown.dataset.clock()

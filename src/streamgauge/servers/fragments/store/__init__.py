@@ -70,6 +70,10 @@ class KeyValueStore(Protocol):
         """Write records of keys that are not there, each run in the order of keys, and show them. FullError."""
         ...
 
+    def trouble(self) -> str:
+        """Why changes are refused just now, a sentence; empty where they are made."""
+        ...
+
     def close(self) -> None:
         """Close: nothing is read or written any more."""
         ...

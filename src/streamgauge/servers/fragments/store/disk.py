@@ -24,7 +24,15 @@ import lmdb
 import numpy as np
 
 from streamgauge.model.mistake import MistakeError, obstacle
-from streamgauge.servers.durability import Witness, WitnessFile, explained, open_beside
+from streamgauge.servers.durability import (
+    PRIVATE_FILE,
+    PRIVATE_FOLDER,
+    Witness,
+    WitnessFile,
+    explained,
+    open_beside,
+    probe,
+)
 from streamgauge.servers.fragments.store import SIZED, DamagedStoreError, FullError, Keep, SortedRun, Writes
 from streamgauge.servers.fragments.store.indexed import Store
 from streamgauge.servers.fragments.store.lmdb_file import LmdbFile, PageError, Records, Value
@@ -241,7 +249,9 @@ class LmdbKeyValues:
         self._whole: set[bytes] = set()
         try:
             self._sealing = self._looked_at()
-            self._environment = lmdb.open(str(folder), map_size=limit, readahead=False, max_readers=8)
+            self._environment = lmdb.open(
+                str(folder), map_size=limit, readahead=False, max_readers=8, mode=PRIVATE_FILE
+            )
             self._reading = self._environment.begin()
         except DamagedStoreError as error:
             self._held.close()
@@ -252,6 +262,7 @@ class LmdbKeyValues:
                 f"{folder}: not a store that can be read ({obstacle(error)}); give an empty folder"
             ) from error
         self._lock = Lock()
+        self._trouble, self._lasting = "", False
         if self._sealing is not None and not self._sealing.seal.number:
             self._begin()
 
@@ -319,7 +330,8 @@ class LmdbKeyValues:
                 if sealing is not None:
                     writing.put(SEAL, with_checksum(SEAL, sealing.next()))
         except lmdb.Error as error:
-            raise FullError(f"{self._folder}: the change was not made, as {self._why(error)}") from error
+            raise self._full(error) from error
+        self._trouble = ""
         if sealing is not None:
             self._sealing = sealing
             self._whole.difference_update(writes)
@@ -340,7 +352,8 @@ class LmdbKeyValues:
                 if sealing is not None:
                     writing.put(SEAL, with_checksum(SEAL, sealing.next()))
         except lmdb.Error as error:
-            raise FullError(f"{self._folder}: the change was not made, as {self._why(error)}") from error
+            raise self._full(error) from error
+        self._trouble = ""
         if sealing is not None:
             self._sealing = sealing
             self._witness.follow(sealing.seal.witness)
@@ -354,6 +367,18 @@ class LmdbKeyValues:
             consumed, added = cursor.putmulti(records, dupdata=False, overwrite=False, append=last)
         if added < consumed:
             raise self._damaged(keys[0], "some of the records after it were there before they were made")
+
+    def trouble(self) -> str:
+        """Why changes are refused; empty where they are made, and once the disk takes files again."""
+        if self._trouble and not self._lasting and probe(self._folder) is None:
+            self._trouble = ""
+        return self._trouble
+
+    def _full(self, error: lmdb.Error) -> FullError:
+        """The error for a change that was not made; ``trouble`` tells it too."""
+        self._trouble = f"{self._folder}: the change was not made, as {self._why(error)}"
+        self._lasting = isinstance(error, lmdb.MapFullError | lmdb.PanicError)
+        return FullError(self._trouble)
 
     def _why(self, error: lmdb.Error) -> str:
         """Why LMDB did not write."""
@@ -406,7 +431,7 @@ def _write(writing: lmdb.Transaction, key: bytes, value: bytes | None, sealing: 
 def _locked(folder: Path) -> BinaryIO:
     """The file by which this process alone has the folder, which is made when it is not there; the witness is in it."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
         held = open_beside(lock_file(folder))
     except OSError as error:
         raise FolderError(f"{folder}: not a folder that can be written ({obstacle(error)}); give another") from error

@@ -69,7 +69,7 @@ class Store:
 
     def __init__(self, records: KeyValueStore, keep: Keep | None = None) -> None:
         self._records, self._keep = records, keep
-        self._terms = TermDictionary(records)
+        self._terms, self.trouble = TermDictionary(records), records.trouble
         self._lock, self._changing = Lock(), Lock()
         self._beside = WeakSet[KeyedChange]()
         try:

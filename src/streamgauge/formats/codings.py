@@ -1,0 +1,94 @@
+"""Content codings: bytes packed by gzip, Zstandard, bzip2 or xz, unpacked as they are read, or whole within a bound."""
+
+import bz2
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Callable, Mapping
+from typing import IO, Final, cast
+
+from streamgauge.model.mistake import obstacle
+
+ENDINGS: Final = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}
+"""Endings of packed files, which stand behind the ending of their format."""
+
+_HTTP: Final = {"gzip": "gzip", "x-gzip": "gzip", "zstd": "zstd", "deflate": "deflate"}
+"""Codings by their name in Content-Encoding (RFC 9110, 8.4.1; RFC 8878)."""
+
+_GZIP: Final = b"\x1f\x8b"
+
+
+class CodingError(ValueError):
+    """A content coding that is not read here, or damaged bytes; the sentence names the coding."""
+
+
+class UnpackedSizeError(CodingError):
+    """More unpacked bytes than allowed."""
+
+
+def _zstd(file: IO[bytes]) -> IO[bytes]:
+    import pyarrow as pa  # late: Arrow, which other files do without
+
+    return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd"))
+
+
+def _deflate(file: IO[bytes]) -> IO[bytes]:
+    return cast(IO[bytes], _Inflating(file))
+
+
+class _Inflating:
+    """The bytes of a zlib stream, at most as many as are asked for."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._data, self._inner = file.read(), zlib.decompressobj()
+
+    def read(self, size: int) -> bytes:
+        """The next ``size`` bytes; EOFError where the stream ends early, OSError where it is damaged."""
+        try:
+            part = self._inner.decompress(self._data, size)
+        except zlib.error as error:
+            raise OSError(str(error)) from error
+        self._data = self._inner.unconsumed_tail
+        if len(part) < size and not self._inner.eof:
+            raise EOFError("the packed bytes end early")
+        return part
+
+
+_READERS: Final[Mapping[str, Callable[[IO[bytes]], IO[bytes]]]] = {
+    "gzip": lambda file: cast(IO[bytes], gzip.GzipFile(fileobj=file)),
+    "zstd": _zstd,
+    "bzip2": lambda file: cast(IO[bytes], bz2.BZ2File(file)),
+    "xz": lambda file: cast(IO[bytes], lzma.LZMAFile(file)),  # noqa: SIM115  # closed by who reads it
+    "deflate": _deflate,
+}
+
+
+def unpacked(file: IO[bytes], coding: str) -> IO[bytes]:
+    """The unpacked bytes of an open file, as they are read; damaged ones raise OSError or EOFError."""
+    return _READERS[coding](file)
+
+
+def unpack(body: bytes, encoding: str, limit: int) -> bytes:
+    """A body unpacked by its Content-Encoding, at most ``limit`` bytes; CodingError, UnpackedSizeError."""
+    names = [name.strip().lower() for name in encoding.split(",") if name.strip()]
+    for name in reversed([name for name in names if name != "identity"]):
+        if name not in _HTTP:
+            raise CodingError(f"the content coding {name!r:.40} is not read: send {', '.join(_HTTP)} or none")
+        body = _unpack(body, _HTTP[name], limit)
+    return body
+
+
+def unpack_gzip(payload: bytes, limit: int) -> bytes:
+    """A message unpacked where it begins as gzip does, which no text does; CodingError, UnpackedSizeError."""
+    return _unpack(payload, "gzip", limit) if payload.startswith(_GZIP) else payload
+
+
+def _unpack(body: bytes, coding: str, limit: int) -> bytes:
+    try:
+        data = unpacked(io.BytesIO(body), coding).read(limit + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise CodingError(f"cannot be unpacked as {coding}: {obstacle(error)}") from error
+    if len(data) > limit:
+        raise UnpackedSizeError(f"unpacks to more than {limit} bytes: send it in parts")
+    return data
