@@ -188,6 +188,7 @@ def prepared(server: str, folder: Path) -> list[str]:
     (folder / "people.nt").write_text("\n".join(rows))
     (folder / "few.nt").write_text("\n".join([*rows[:7], *rows[PEOPLE : PEOPLE + 7]]))
     (folder / "tokens").write_text(f"{TOKEN}\n")
+    (folder / "tokens").chmod(0o600)
     owl = "@prefix owl: <http://www.w3.org/2002/07/owl#> . <urn:t:partOf> a owl:TransitiveProperty ."
     (folder / "axioms.ttl").write_text(owl)
     words = ["--port", "0", "--token-file", str(folder / "tokens")]

@@ -8,7 +8,7 @@ import stat
 import lmdb
 import pytest
 
-from streamgauge.cli.servers import read_tokens
+from streamgauge.cli.servers import tell_readers
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.servers.durability import copy_readable
 from streamgauge.servers.fragments.labels import Style
@@ -50,12 +50,11 @@ def test_journals_and_stores_are_for_their_user_alone(tmp_path):
 
 
 @pytest.mark.parametrize(("mode", "told"), [(0o600, False), (0o644, True), (0o640, True)])
-def test_a_file_of_tokens_that_others_can_read_is_told(tmp_path, mode, told, capsys, monkeypatch):
-    monkeypatch.delenv("STREAMGAUGE_TOKEN", raising=False)
+def test_a_file_of_tokens_that_others_can_read_is_told(tmp_path, mode, told, capsys):
     file = tmp_path / "tokens"
     file.write_text("sixteen-letters-or-more\n")
     file.chmod(mode)
-    assert read_tokens(file) == ["sixteen-letters-or-more"]
+    tell_readers(file)
     assert (f"{file} can be read by other users of this machine: chmod 600" in capsys.readouterr().err) is told
 
 

@@ -80,6 +80,7 @@ def test_what_is_acknowledged_survives_a_kill_and_is_told_once(tmp_path):
 
 def test_publish_and_subscribe_from_the_command_line(tmp_path, monkeypatch, command):
     (tmp_path / "tokens").write_text(f"{TOKEN}\n")
+    (tmp_path / "tokens").chmod(0o600)
     (tmp_path / "q.rq").write_text("SELECT * { ?x a ?c }")
     (tmp_path / "g.ttl").write_text(student(1))
     monkeypatch.setenv("STREAMGAUGE_TOKEN", TOKEN)

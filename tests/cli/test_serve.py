@@ -18,6 +18,7 @@ TOKEN = "a-token-that-nobody-guesses"
 
 def test_it_serves_until_it_is_told_to_stop(tmp_path):
     (tmp_path / "tokens").write_text(f"{TOKEN}\n")
+    (tmp_path / "tokens").chmod(0o600)
     (tmp_path / "s.ttl").write_text("<urn:o> <urn:in> <urn:there> .")
     words = ["--port", "0", "--token-file", tmp_path / "tokens", "--static", f"urn:s={tmp_path / 's.ttl'}"]
     program = [sys.executable, "-c", "from streamgauge.cli.main import main; main()", "engine", "serve", "live"]

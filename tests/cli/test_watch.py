@@ -43,6 +43,7 @@ def address(folder):
     for file in files:
         file.write_text(text)
     (folder / "tokens").write_text("a-secret-of-the-tests\n")
+    (folder / "tokens").chmod(0o600)
     words = [*RUN, "fragments", "serve", *map(str, files), "--port", "0"]
     words += ["--token-file", str(folder / "tokens")]
     server = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)

@@ -33,11 +33,12 @@ from streamgauge.cli.servers import (
     SavedTo,
     add_group,
     broker_token,
-    read_token_file,
     reported,
     say,
     say_again,
+    tell_readers,
 )
+from streamgauge.formats.files import read_text
 from streamgauge.incremental.budget import gc_frozen
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import counted
@@ -145,6 +146,7 @@ def serve(
     kept = None if journal is None else SqliteJournal(journal)
     broker = _begun(begin(strategy, rules), kept, limits, data or (), rules)
     app, place = application(broker, access, hooks, origins), journal or "in memory"
+    tell_readers(token_file)
     Serving(
         app, host, port, broker.close, lambda at: say(f"broker ({place}) at {at}"), max_connections, alone=True
     ).run()
@@ -194,7 +196,7 @@ def _open_violations(broker: Broker, rules: Rules) -> None:
 
 
 def _access(file: Path | None) -> Access:
-    lines = read_token_file(file).splitlines()
+    lines = read_text(file).splitlines() if file is not None else []
     try:
         grants = read_grants(lines)
         if file is not None and not grants:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from streamgauge.cli.options import chosen, method_names, milliseconds, one_named
-from streamgauge.cli.servers import Connections, Host, SavedTo, add_group, read_tokens, reported, say
+from streamgauge.cli.servers import Connections, Host, SavedTo, add_group, read_tokens, reported, say, tell_readers
 from streamgauge.formats.streams import Reading
 from streamgauge.incremental.budget import gc_frozen
 from streamgauge.model.phrases import counted
@@ -124,6 +124,7 @@ def serve(
     app = passing if origins.every else CrossOrigin(passing, origins)
     names = ", ".join(f"/{dataset.name}" for dataset in datasets)
     settings = {"date_header": False, "server_header": False}
+    tell_readers(token_file)
     try:
         Serving(
             app, host, port, face.leave, lambda at: say(f"{names} at {at}"), max_connections, settings, alone=True

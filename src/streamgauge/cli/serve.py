@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from streamgauge.cli.options import completed, engine_names, seconds
-from streamgauge.cli.servers import AllowedOrigins, Host, RequestBytes, add_group, read_tokens
+from streamgauge.cli.servers import AllowedOrigins, Host, RequestBytes, add_group, read_tokens, tell_readers
 from streamgauge.engines import load, named
 from streamgauge.formats.streams import read_triples
 from streamgauge.servers.http.access import check_tokens, read_origins
@@ -69,6 +69,7 @@ def serve(
         queries.share(*_named(item))
     face = application(queries, tokens, attach or (), origins)
     said = ", ".join(names)
+    tell_readers(token_file)
     Serving(face, host, port, queries.leave, lambda at: typer.echo(f"{said} at {at}", err=True), alone=True).run()
 
 

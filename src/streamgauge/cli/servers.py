@@ -53,14 +53,10 @@ def broker_token() -> str | None:
     return os.environ.get(TOKEN) or None
 
 
-def read_token_file(file: Path | None) -> str:
-    """The text of a file of tokens; a sentence on standard error where other users can read it."""
-    if file is None:
-        return ""
-    text = read_text(file)
-    if file.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
+def tell_readers(file: Path | None) -> None:
+    """A sentence on standard error where other users can read a file of tokens."""
+    if file is not None and file.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
         say(f"streamgauge: {file} can be read by other users of this machine: chmod 600 {file}")
-    return text
 
 
 def read_tokens(file: Path | None) -> list[str]:
@@ -68,7 +64,7 @@ def read_tokens(file: Path | None) -> list[str]:
 
     A service that is started with a file means to be guarded; without a token it would serve everybody.
     """
-    lines = read_token_file(file).split()
+    lines = read_text(file).split() if file is not None else []
     if file is not None and not lines:
         raise MistakeError(f"{file}: there is no token in it: write one on a line")
     return lines + ([os.environ[TOKEN]] if os.environ.get(TOKEN) else [])

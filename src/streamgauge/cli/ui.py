@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from streamgauge.cli.servers import Host, read_tokens, say
+from streamgauge.cli.servers import Host, read_tokens, say, tell_readers
 from streamgauge.model.mistake import MistakeError
 from streamgauge.servers.http.access import check_tokens
 from streamgauge.servers.http.server import Serving
@@ -32,6 +32,7 @@ def ui(
     bench = Bench(folder.resolve(), f"http://{host}:{port}/")
     way = " (add ?access_token=TOKEN once)" if tokens else ""
     app = application(bench, tokens)
+    tell_readers(token_file)
     Serving(
         app, host, port, bench.leaving.set, lambda at: say(f"the workbench of {folder} is at {at}{way}"), alone=True
     ).run()

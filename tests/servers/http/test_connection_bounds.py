@@ -186,19 +186,12 @@ INVALID = {
 }
 
 
-@pytest.mark.parametrize("early", [False, True])
 @pytest.mark.parametrize("kind", INVALID)
-def test_invalid_frames_end_the_connection_without_a_traceback(kind, early, caplog):
+def test_invalid_frames_end_the_connection_without_a_traceback(kind, caplog):
     caplog.set_level(logging.WARNING)
-    with serving() as port:
-        if early:
-            connection = connect(port)
-            connection.sendall(UPGRADE + b"\r\n" + INVALID[kind])
-        else:
-            connection = opened(port)
-            connection.sendall(INVALID[kind])
-        with connection:
-            rest(connection)
+    with serving() as port, opened(port) as connection:
+        connection.sendall(INVALID[kind])
+        rest(connection)
     assert not [record for record in caplog.records if record.exc_info or record.levelno >= logging.ERROR]
 
 

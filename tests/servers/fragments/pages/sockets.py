@@ -91,4 +91,5 @@ def process(words: Sequence[str], port: int = 0) -> Iterator[tuple["subprocess.P
 def tokens(folder: Path, token: str) -> str:
     file = folder / "tokens"
     file.write_text(f"{token}\n")
+    file.chmod(0o600)
     return str(file)
