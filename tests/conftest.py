@@ -79,14 +79,16 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
     For tests of commands that write a report on the way; tests/report, tests/browser and a page of docs/ look at plots.
     """
-    from streamgauge.report import charts
+    import vl_convert
+
+    from streamgauge.report import vega
 
     def empty(chart: object, *, vl_version: str) -> str:
         assert isinstance(chart, dict)
-        assert vl_version == charts.VERSION
+        assert vl_version == vega.VERSION
         return '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><g></g></svg>'
 
-    monkeypatch.setattr(charts.vl_convert, "vegalite_to_svg", empty)
+    monkeypatch.setattr(vl_convert, "vegalite_to_svg", empty)
 
 
 class Said(NamedTuple):

@@ -11,6 +11,7 @@ from streamgauge.formats.run import read_run, stream_path
 from streamgauge.formats.stream import elements, write
 from streamgauge.model.answer import Answer, AnswerTable
 from streamgauge.model.element import StreamElement
+from streamgauge.model.extras import require
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Semantics
@@ -217,7 +218,8 @@ def refuse_unknown(name: str, options: object, known: type) -> None:
 
 
 def spark_session() -> "SparkSession":
-    """The Spark session of this process, begun when first asked for."""
+    """The Spark session of this process, begun when first asked for; MistakeError says what Spark lacks here."""
+    require("spark", "Spark")
     from streamgauge.spark.session import session
 
     return session(None)

@@ -5,6 +5,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 
 from streamgauge import __version__
+from streamgauge.model.extras import require
 from streamgauge.model.mistake import MistakeError
 
 if TYPE_CHECKING:
@@ -16,17 +17,12 @@ witness), explain for why answers are wrong, translate for a query in another di
 of elements in Turtle. Terms are N-Triples: <http://example.org/a>, "5"^^<http://www.w3.org/2001/XMLSchema#integer>."""
 
 
-class MissingSdkError(MistakeError, ImportError):
-    """The SDK is not installed; the sentence names the extra."""
-
-
 def server() -> "MCPServer[Any]":
-    """The server with its tools; MissingSdkError without the SDK."""
-    try:
-        from mcp.server import MCPServer
-        from mcp.server.mcpserver.exceptions import ToolError
-    except ImportError as error:
-        raise MissingSdkError("streamgauge mcp needs the protocol's SDK: pip install 'streamgauge[mcp]'") from error
+    """The server with its tools; MissingExtraError without the SDK."""
+    require("mcp", "streamgauge mcp")
+    from mcp.server import MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError
+
     from streamgauge.agents.tools import TOOLS
 
     made: MCPServer[Any] = MCPServer("streamgauge", instructions=ABOUT, version=__version__, log_level="WARNING")

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import webbrowser
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -18,6 +17,7 @@ from starlette.staticfiles import StaticFiles
 
 import streamgauge
 from streamgauge.cli.servers import say
+from streamgauge.model.extras import missing
 from streamgauge.model.mistake import MistakeError
 from streamgauge.servers.http.access import guards
 from streamgauge.servers.http.server import Serving
@@ -84,12 +84,9 @@ def built_site(package: Path = PACKAGE) -> Path:
     if (own / "index.html").is_file():
         return own
     if not builder.is_dir():
-        raise MistakeError(f"this installation has no pages of the documentation in {own}: install the wheel again")
-    if find_spec("sphinx") is None or find_spec("myst_parser") is None or find_spec("furo") is None:
-        raise MistakeError(
-            f"a checkout builds its pages by Sphinx, which is not here: pip install -e '{checkout}[docs]'; "
-            f"without it, read {checkout / 'docs' / 'index.md'}"
-        )
+        raise MistakeError(f"this installation has no pages of the documentation: `python docs/site` in a checkout builds them there")
+    if lack := missing("docs", "building the pages of a checkout"):
+        raise MistakeError(f"{lack}; without it, read {checkout / 'docs' / 'index.md'}")
     done = subprocess.run([sys.executable, builder, out], capture_output=True, text=True, check=False)
     if done.returncode:
         raise MistakeError(f"the pages cannot be built: {done.stderr.strip()}")

@@ -84,9 +84,13 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """A weather stream answered by the live engine as C-SPARQL and as CQELS, judged and shown."""
+    from streamgauge.spark.requirements import spark_lack
+
+    if lack := spark_lack():
+        tell_note(f"this process makes and judges the stream; Spark would do so for streams of any size. {lack}")
     with as_file(files("streamgauge.cli") / "demo.toml") as file:
         experiment = read(file)
-    _do(experiment, out, None, again=again, as_json=as_json, on_spark=True)
+    _do(experiment, out, None, again=again, as_json=as_json, on_spark=not lack)
 
 
 def _do(

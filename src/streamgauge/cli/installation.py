@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
@@ -22,6 +22,7 @@ from streamgauge.cli.options import AsJson, completed, engine_names, seconds
 from streamgauge.cli.terminal import Tell, Terminal, printing, table, telling
 from streamgauge.formats.jvm import JvmError, prepared
 from streamgauge.formats.jvm.collection import Clone, Collected, clones, collect
+from streamgauge.model.extras import EXTRAS, line, missing
 from streamgauge.model.phrases import counted
 from streamgauge.model.semantics import Semantics
 from streamgauge.semantics.profiles import PROFILES, classification
@@ -73,7 +74,7 @@ def _machine() -> Iterator[Check]:
     yield Check("machine", "Python", sys.version.split()[0], "", needed=True)
     program, lack = java(), java_lack()
     found = "" if program is None or lack else f"{java_version(program) or 'of an unknown version'} ({program})"
-    yield Check("machine", "Java", found, lack, needed=True)
+    yield Check("machine", "Java", found, lack, needed=not missing("spark", "Spark"))
     has = memory()
     advice = "" if has.total >= COMFORTABLE else "8 GiB are comfortable: keep streams small or raise the memory"
     try:
@@ -105,13 +106,10 @@ def _programs() -> Iterator[Check]:
 
 def _extras() -> Iterator[Check]:
     """The optional packages, by the extra that brings them."""
-    for extra in metadata("streamgauge").get_all("Provides-Extra") or ():
-        if extra == "dev":
-            continue
+    for extra in EXTRAS:
         own = (each for each in requires("streamgauge") or () if f"extra == '{extra}'" in each.replace('"', "'"))
-        found = [_installed(each) for each in own]
-        state = ", ".join(found) if all(found) else ""
-        yield Check("extra", extra, state, "" if state else f"pip install 'streamgauge[{extra}]'")
+        state = "" if missing(extra, extra) else ", ".join(map(_installed, own))
+        yield Check("extra", extra, state, "" if state else line(extra))
 
 
 def _installed(requirement: str) -> str:
@@ -131,14 +129,14 @@ def _engine_states() -> Iterator[Check]:
 
 
 def _lack(name: str) -> str:
-    from streamgauge.spark.requirements import java_lack
+    from streamgauge.spark.requirements import spark_lack
 
     module = registry.load(name)
     try:
         registry.command(module)
     except (registry.EngineError, subprocess.SubprocessError, OSError) as error:
         return str(error)
-    return java_lack() if registry.evaluator(module) == "spark" else ""
+    return spark_lack() if registry.evaluator(module) == "spark" else ""
 
 
 _app = typer.Typer(help="List the engines and the semantics; prepare other people's engines.")

@@ -201,6 +201,12 @@ def _run() -> None:
         sys.exit(_say(str(error)))
     except OSError as error:
         sys.exit(_say(f"{error.filename}: {obstacle(error)}" if error.filename else obstacle(error)))
+    except ImportError as error:
+        from streamgauge.model.extras import missing_for
+
+        if not (sentence := missing_for(error)):
+            raise
+        sys.exit(_say(sentence))
     except RecursionError:
         sys.exit(_say("the query or the data are nested too deeply to be evaluated: write them flatter"))
     except Exception as error:

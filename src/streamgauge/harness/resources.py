@@ -131,11 +131,14 @@ class ResourceSampler:
 
 
 def versions() -> dict[str, str]:
-    """The versions that decide what a run measured."""
-    from importlib.metadata import version
+    """The versions that decide what a run measured; without PySpark, none of it."""
+    from importlib.metadata import PackageNotFoundError, version
 
-    packages = ("streamgauge", "pyspark", "pyoxigraph", "pyarrow")
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+    found = {"python": platform.python_version()}
+    for name in ("streamgauge", "pyspark", "pyoxigraph", "pyarrow"):
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def machine() -> dict[str, object]:

@@ -12,12 +12,11 @@ from math import ceil, floor
 from typing import Any, Final, Literal, NamedTuple
 from xml.etree import ElementTree
 
-import vl_convert
-
 from streamgauge.report.colours import AXIS, GRID, INK, MUTED, SERIES, STATE, series_colour, series_shape, shades
 from streamgauge.report.compact import compact
 from streamgauge.report.series import Bin, Box, Point
 from streamgauge.report.ticks import Unit, magnitudes, ticks
+from streamgauge.report.vega import svg, undrawn
 
 
 def plot_css() -> str:
@@ -420,8 +419,6 @@ _CONFIG: Final[Spec] = {
 }
 
 
-VERSION: Final = "6.4"
-"""The version of Vega-Lite that the specifications are written for."""
 _NARROW = "narrow"
 
 
@@ -435,11 +432,14 @@ class ChartDrawing:
     def svg(self, chart: Spec, label: str, variant: str) -> str:
         """The chart as an SVG element of class ``plot`` and ``variant``, read out as ``label``.
 
-        Marks of a ``narrow`` chart have no words to be pointed at: phones have no pointer.
+        Marks of a ``narrow`` chart have no words to be pointed at: phones have no pointer. Where charts cannot be
+        drawn, the wide one is a paragraph that says what draws it.
         """
         if not self._drawn:
             return ""
-        root = ElementTree.fromstring(vl_convert.vegalite_to_svg(chart, vl_version=VERSION))
+        if reason := undrawn():
+            return "" if variant == _NARROW else f'<p class="note">Not drawn: {escape(reason)}.</p>'
+        root = ElementTree.fromstring(svg(chart))
         compact(root, f"p{next(self._numbers)}-", titles=variant != _NARROW)
         inner = "".join(_text(child) for child in root)
         box = escape(root.attrib["viewBox"])

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import vl_convert
-
-from streamgauge.report import charts
+from streamgauge.model.extras import require
+from streamgauge.report import charts, vega
 
 if TYPE_CHECKING:
     from streamgauge.report.plots import Figure
@@ -43,10 +42,11 @@ def named(*parts: str) -> str:
 
 
 def export(figures: Iterable["Figure"], labels: Sequence[str], folder: Path) -> list[Path]:
-    """Write every drawn figure as NAME.svg, NAME.png, NAME.pdf and NAME.csv; OSError when that fails.
+    """Write every drawn figure as NAME.svg, NAME.png, NAME.pdf and NAME.csv; OSError, MissingExtraError.
 
     ``labels`` name the series in the legends. Returns the files in the order in which they were written.
     """
+    require("plots", "writing plots as files")
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     for figure in figures:
@@ -69,11 +69,10 @@ def on_white(chart: charts.Spec) -> charts.Spec:
 
 
 def _drawn(chart: charts.Spec, path: Path) -> list[Path]:
-    version = charts.VERSION
     files = [Path(f"{path}.{kind}") for kind in ("svg", "png", "pdf")]
-    files[0].write_text(vl_convert.vegalite_to_svg(chart, vl_version=version), encoding="utf-8")
-    files[1].write_bytes(vl_convert.vegalite_to_png(on_white(chart), vl_version=version, scale=_SHARP))
-    files[2].write_bytes(vl_convert.vegalite_to_pdf(chart, vl_version=version))
+    files[0].write_text(vega.svg(chart), encoding="utf-8")
+    files[1].write_bytes(vega.png(on_white(chart), _SHARP))
+    files[2].write_bytes(vega.pdf(chart))
     return files
 
 

@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError, Reading
 from streamgauge.model.element import StreamElement
+from streamgauge.model.extras import missing
 from streamgauge.sources.contract import Address, Delivery, Sink, Source, SourceError, parse_address, read_options
 from streamgauge.sources.decoders import MessageOptions, Messages, Pending, RefusalReport
 
@@ -420,7 +421,6 @@ def topic_of(address: Address) -> str:
 
 def library(address: Address) -> ModuleType:
     """The client library; SourceError says how to get it."""
-    try:
-        return import_module("confluent_kafka")
-    except ImportError as error:
-        raise SourceError(f"{address.text}: Kafka needs confluent-kafka: pip install streamgauge[kafka]") from error
+    if lack := missing("kafka", "Kafka"):
+        raise SourceError(f"{address.text}: {lack}")
+    return import_module("confluent_kafka")

@@ -24,6 +24,7 @@ from typing import Any, Protocol
 
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError, Reading
+from streamgauge.model.extras import missing
 from streamgauge.model.mistake import obstacle
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.contract import Address, Delivery, Sink, Source, SourceError, read_options
@@ -223,10 +224,9 @@ class Link:
 
 def client_library(address: Address) -> ModuleType:
     """Paho's client module; SourceError says how to get it."""
-    try:
-        return import_module("paho.mqtt.client")
-    except ImportError as error:
-        raise SourceError(f"{address.text}: MQTT needs paho-mqtt: pip install streamgauge[mqtt]") from error
+    if lack := missing("mqtt", "MQTT"):
+        raise SourceError(f"{address.text}: {lack}")
+    return import_module("paho.mqtt.client")
 
 
 def properties(packet: str, **values: object) -> Any:

@@ -10,6 +10,7 @@ from typing import Final
 
 import psutil
 
+from streamgauge.model.extras import missing
 from streamgauge.model.mistake import MistakeError
 
 JAVA: Final = 17
@@ -92,6 +93,14 @@ def java_lack() -> str:
     if version is None or version >= JAVA:
         return ""
     return f"Spark needs Java {JAVA} or newer and {program} is Java {version}: {_INSTALL}"
+
+
+def spark_lack() -> str:
+    """Why Spark cannot start here, in a sentence: no PySpark, or no Java that will do; empty when it can.
+
+    Spark Connect (``SPARK_REMOTE``) needs no Java here.
+    """
+    return missing("spark", "Spark") or ("" if os.environ.get("SPARK_REMOTE") else java_lack())
 
 
 @dataclass(frozen=True)

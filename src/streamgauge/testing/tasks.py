@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge.model.controls import visible
+from streamgauge.model.extras import require
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.verdict import Verdict
 from streamgauge.report.failure import failure_lines
@@ -118,6 +119,7 @@ def conformance_session(subject: Subject) -> Iterator[ConformanceSession]:
     """A session of a subject, whose program ends with the context."""
 
     def spark():  # type: ignore[no-untyped-def]
+        require("spark", "Spark")
         from streamgauge.spark.session import session
 
         return session(None)

@@ -5,6 +5,7 @@ Micro-batches see instants of a clock, never single arrivals: queries that need 
 
 from streamgauge.engines import Emit, Session
 from streamgauge.model.algebra import Select
+from streamgauge.model.extras import require
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Clock, Counting, Due, EmptyAggregate, Report, Semantics
 from streamgauge.semantics.refusal import meaningless
@@ -16,6 +17,7 @@ EVALUATOR = "spark"
 
 def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
     """Begin to answer in a Spark session of this process; ValueError for what is refused."""
+    require("spark", "the engine spark")
     from streamgauge.engines.spark.micro_batches import MicroBatches
     from streamgauge.spark.session import session
 

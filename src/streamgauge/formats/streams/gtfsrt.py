@@ -17,6 +17,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from streamgauge.formats.canonical import Canonical, parse_term, to_term
 from streamgauge.formats.streams.format import Format, FormatError, Numbering, Reading, files, open_bytes
 from streamgauge.model.element import StreamElement
+from streamgauge.model.extras import missing
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import XSD, Term, Triple
 
@@ -59,10 +60,9 @@ def decoder(reading: Reading) -> Callable[[bytes, str, int | None], list[StreamE
 
 
 def _feed(payload: bytes, place: str) -> Any:
-    try:
-        feed = import_module("google.transit.gtfs_realtime_pb2").FeedMessage()
-    except ModuleNotFoundError as error:
-        raise FormatError(f"{place}: GTFS-Realtime needs the package gtfs-realtime-bindings: install it") from error
+    if lack := missing("gtfs", "GTFS-Realtime"):
+        raise FormatError(f"{place}: {lack}")
+    feed = import_module("google.transit.gtfs_realtime_pb2").FeedMessage()
     try:
         feed.ParseFromString(payload)
     except DecodeError as error:

@@ -26,6 +26,7 @@ from streamgauge.oracle.judging.bounds import bounded
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.semantics.jumps import clock_steps
 from streamgauge.spark.contexts import running_context
+from streamgauge.spark.requirements import spark_lack
 
 EVALUATORS: Final[tuple[Evaluator, ...]] = ("definition", "spark")
 
@@ -101,7 +102,8 @@ def choice(
     """The evaluator that is estimated to cost less, but never ``own``, on which the engine itself runs.
 
     ``advanced_to`` (ms) is how far time came, the last element unless given; ``warm`` says whether a session of Spark
-    is there, and is found out unless given. Queries that Spark refuses go to the definition.
+    is there, and is found out unless given. Queries that Spark refuses go to the definition, and all where Spark
+    cannot start.
     """
     work = work_of(stream, query, semantics, advanced_to)
     there = running_context() is not None if warm is None else warm
@@ -113,10 +115,19 @@ def choice(
     if own in costs:
         other: Evaluator = "spark" if own == "definition" else "definition"
         return EvaluatorChoice(other, f"{other}, because the engine runs on {own}: {said}")
-    if refused := refuse_spark(query, semantics):
-        return EvaluatorChoice("definition", f"definition, because Spark does not judge {refused}: {said}")
-    chosen: Evaluator = "spark" if costs["spark"] < costs["definition"] else "definition"
-    return EvaluatorChoice(chosen, f"{chosen}: {said}")
+    if costs["definition"] <= costs["spark"]:
+        return EvaluatorChoice("definition", f"definition: {said}")
+    if reason := without_spark(query, semantics):
+        return EvaluatorChoice("definition", f"definition, because {reason}: {said}")
+    return EvaluatorChoice("spark", f"spark: {said}")
+
+
+def without_spark(query: ContinuousQuery, semantics: Semantics) -> str:
+    """Why Spark cannot judge a query here, as a clause; empty where it can. PySpark is imported to find out."""
+    if lack := spark_lack():
+        return lack
+    refused = refuse_spark(query, semantics)
+    return f"Spark does not judge {refused}" if refused else ""
 
 
 def _seconds(seconds: float) -> str:

@@ -20,10 +20,10 @@ from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock, Semantics
 from streamgauge.model.verdict import Evaluator, Judgement, Verdict
-from streamgauge.oracle.expected.reports import Expect, definition, refuse_spark
+from streamgauge.oracle.expected.reports import Expect, definition
 from streamgauge.oracle.judging.cuts import with_cuts
 from streamgauge.oracle.judging.deltas import by_changes, countable
-from streamgauge.oracle.judging.estimate import choice, column, instants, work_of
+from streamgauge.oracle.judging.estimate import choice, column, instants, without_spark, work_of
 from streamgauge.oracle.judging.gracious import gracious
 from streamgauge.oracle.judging.metrics import arrival_times, by_arrival
 from streamgauge.oracle.judging.oracle import JudgingRules, Progress, Score, check, unknown
@@ -141,7 +141,7 @@ def _checked(run: Run, evaluator: Evaluator, stream: Path, means: Means, rules: 
 def _graciously(run: Run, stream: Path, verdict: Verdict, means: Means) -> Verdict:
     """The verdict with fitting borders; RefusedError where the definition would have too much to look at."""
     query, semantics = run.header.query, run.header.semantics
-    if work_of(stream, query, semantics).held > DEFINITION_LIMIT and refuse_spark(query, semantics) is None:
+    if work_of(stream, query, semantics).held > DEFINITION_LIMIT and not without_spark(query, semantics):
         raise RefusedError(
             f"gracious mode asks the definition, which looks at no more than {DEFINITION_LIMIT:,} triples over all "
             "windows: take a prefix of the run"

@@ -18,6 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from streamgauge.formats.stream import SCHEMA
+from streamgauge.model.extras import missing
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
 from streamgauge.workloads import on_spark
 from streamgauge.workloads.draws import Ints
@@ -114,10 +115,9 @@ def words(name: str) -> Words:
     own = Words(**{key: tuple(listed.split()) for key, listed in tomllib.loads(text).items()})
     if name == "own":
         return own
-    try:
-        folder = resources.files("names")
-    except ModuleNotFoundError as error:
-        raise ParameterError("university: extended census needs a package: pip install 'streamgauge[names]'") from error
+    if lack := missing("names", "extended census"):
+        raise ParameterError(f"university: {lack}")
+    folder = resources.files("names")
     first = _column(folder, "dist.female.first") + _column(folder, "dist.male.first")
     return replace(own, first=first, last=_column(folder, "dist.all.last"))
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from streamgauge.formats.canonical import parse_term
 from streamgauge.model import algebra as al
+from streamgauge.model.extras import missing
 from streamgauge.model.terms import RDF_TYPE, Row, Term, Triple
 from streamgauge.reasoning.rules import Rules
 from streamgauge.servers.broker.contract import AnswerChange, Publication, Strategy
@@ -276,10 +277,9 @@ OPTIONS: Final[Mapping[str, str]] = {}
 
 def start(_options: Mapping[str, str], clock: Clock) -> InProcessBroker:
     """A broker that tells what DuckDB finds; UnusableSystemError without DuckDB."""
-    try:
-        import duckdb
-    except ImportError as error:
-        raise UnusableSystemError("system columns needs DuckDB: pip install 'streamgauge[columns]'") from error
+    if lack := missing("columns", "system columns"):
+        raise UnusableSystemError(lack)
+    import duckdb
 
     def make(rules: Rules) -> Strategy:
         return ColumnStrategy(rules, duckdb.connect(":memory:"))

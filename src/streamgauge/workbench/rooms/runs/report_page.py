@@ -14,12 +14,11 @@ from threading import Lock
 from typing import Final, TypeVar
 from urllib.parse import quote
 
-import vl_convert
 from markupsafe import Markup
 
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Verdict
-from streamgauge.report import charts
+from streamgauge.report import charts, vega
 from streamgauge.report.charts import ChartDrawing
 from streamgauge.report.document import Section, ServedPage, document, sections
 from streamgauge.report.exports import FigureLink, Links, table
@@ -81,7 +80,9 @@ class LaterDrawing(ChartDrawing):
         self._lock = Lock()
 
     def svg(self, chart: charts.Spec, label: str, variant: str) -> str:
-        """The room of a drawing, with the address of the drawing."""
+        """The room of a drawing, with the address of the drawing; what draws it, where none can be."""
+        if vega.undrawn():
+            return super().svg(chart, label, variant)
         place = next(self._next)
         self._waiting[place] = json.dumps(chart), label, variant
         room = Markup(
@@ -137,9 +138,7 @@ class Reports:
         if kind == "csv":
             return self._numbers(wanted, plot)
         chart = json.loads(page.files[plot])
-        if kind == "svg":
-            return vl_convert.vegalite_to_svg(chart, vl_version=charts.VERSION).encode(errors="backslashreplace")
-        return bytes(vl_convert.vegalite_to_png(on_white(chart), vl_version=charts.VERSION, scale=SHARP))
+        return vega.svg(chart).encode(errors="backslashreplace") if kind == "svg" else vega.png(on_white(chart), SHARP)
 
     def saved(self, wanted: WantedReport) -> str:
         """The page as one file, with all of its drawings; MistakeError."""
@@ -160,7 +159,7 @@ class Reports:
         """The page or drawing that ``make`` gives of the judged runs at these places; MistakeError."""
         if len(places) > TOGETHER:
             raise BenchError(f"these are {len(places):,} runs: streamgauge report makes a page of more than {TOGETHER}")
-        plots()  # imports, which may not be stopped in their midst
+        plots(), vega.load()  # imports, which may not be stopped in their midst
         with DEADLINES.within(SECONDS, GROWTH):
             return make([judged(self._root, place) for place in places])
 
@@ -194,4 +193,5 @@ def _chart(figure: Figure, labels: Sequence[str]) -> str:
 
 
 def _links(address: str, name: str) -> list[FigureLink]:
-    return [FigureLink(kind.upper(), f"{address}?file={quote(name)}.{kind}", f"{name}.{kind}") for kind in KINDS]
+    kinds = ("csv",) if vega.undrawn() else tuple(KINDS)
+    return [FigureLink(kind.upper(), f"{address}?file={quote(name)}.{kind}", f"{name}.{kind}") for kind in kinds]
