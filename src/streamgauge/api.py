@@ -219,7 +219,7 @@ def refuse_unknown(name: str, options: object, known: type) -> None:
 
 def spark_session() -> "SparkSession":
     """The Spark session of this process, begun when first asked for; MistakeError says what Spark lacks here."""
-    require("spark", "Spark")
+    require("spark")
     from streamgauge.spark.session import session
 
     return session(None)

@@ -1,6 +1,7 @@
 """The commands engines, engines prepare and doctor."""
 
 import json
+import sys
 import zipfile
 
 import pytest
@@ -76,6 +77,8 @@ def test_doctor_lists_every_engine_extra_and_tool(command):
         "mcp",
         "mqtt",
         "names",
+        "plots",
+        "spark",
     }
     assert {name for kind, name in found if kind == "tool"} == {"javac", "mvn", "git", "node", "nginx", "chromium"}
     assert all(each["found"] or each["advice"] for each in found.values())
@@ -85,9 +88,7 @@ def test_doctor_lists_every_engine_extra_and_tool(command):
 
 
 def test_doctor_says_what_adds_what_is_absent(command, monkeypatch):
-    monkeypatch.setattr(
-        installation, "version", lambda name: (_ for _ in ()).throw(installation.PackageNotFoundError(name))
-    )
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     monkeypatch.setattr(installation.shutil, "which", lambda _name: None)
     lines = command("doctor").out.splitlines()
     assert "kafka: pip install 'streamgauge[kafka]'" in lines

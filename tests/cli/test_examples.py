@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.pages.markdown import Block, page_blocks
+from tests.cli.pages.reading import MissingProgramError, enter, read_page
 from tests.cli.pages.shell import ENDLESS, OTHERS, Shell
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,9 +20,6 @@ EXAMPLES = ROOT / "examples"
 PAGES = {page.name: page_blocks(page) for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
 DRAWN = "report.md"
 """The page whose reports have their plots drawn."""
-
-PROGRAMS = ("curl", "node")
-"""Programs of others that blocks call: where one is not here the page is skipped."""
 
 
 def marked(name: str, *, proven: bool):
@@ -71,66 +68,24 @@ def shell(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Shell]:
             found.close()
 
 
-def read_page(name: str, shell: Shell, *, proven: bool) -> None:
-    """Do what a reader of the page does, block by block."""
-    for block in PAGES[name]:
-        if "folder" in block.marks:
-            _enter(block.marks["folder"], shell)
-        if "illustration" in block.marks or ("prove" in block.marks and not proven):
-            continue
-        if block.runs:
-            _skip_without_programs(block)
-            shell.run(block)
-        elif "output" in block.marks:
-            assert_shown(block, shell.said)
-        else:
-            _write(block, shell.folder)
-
-
-def _enter(folder: str, shell: Shell) -> None:
-    """The reader goes to a folder of the repository: a copy of it."""
-    target = shell.home / "reader" / folder
-    if not target.exists():
-        shutil.copytree(ROOT / folder, target, ignore=shutil.ignore_patterns("runs", "capacity", "__pycache__"))
-    shell.folder = target
-
-
-def _skip_without_programs(block: Block) -> None:
-    for name in PROGRAMS:
-        if re.search(rf"(?m)^\s*{name} |program '{name} ", block.text) and shutil.which(name) is None:
-            pytest.skip(f"{block.place}: {name} is not here")
-
-
-def _write(block: Block, folder: Path) -> None:
-    """The reader saves a block as the file that it shows; one that the folder has is the same."""
-    assert block.file is not None, block.place
-    file = folder / block.file
-    if file.exists():
-        shown, kept = block.text.strip(), file.read_text().strip()
-        assert kept.partition(f"# {block.file}\n")[2] == shown or kept == shown or kept.endswith(shown), (
-            f"{block.place}: {block.file} is another in the folder"
-        )
-    else:
-        file.write_text(block.text)
-
-
-def assert_shown(block: Block, said: str) -> None:
-    """The output that a page shows is what the block before it printed."""
-    from tests.cli.pages.shell import same
-
-    assert same(block.text, said), f"{block.place} shows\n{block.text}\nbut what is printed is\n{said}"
+def read(name: str, shell: Shell, *, proven: bool) -> None:
+    """Do what a reader of the page does; skipped where a program that it calls is not here."""
+    try:
+        read_page(PAGES[name], shell, proven=proven)
+    except MissingProgramError as error:
+        pytest.skip(str(error))
 
 
 @pytest.mark.parametrize("name", [marked(name, proven=False) for name in RUN])
 def test_the_blocks_of_a_page(name, shell, request):
     if name != DRAWN:
         request.getfixturevalue("undrawn")
-    read_page(name, shell, proven=False)
+    read(name, shell, proven=False)
 
 
 @pytest.mark.parametrize("name", [marked(name, proven=True) for name in PROVEN])
 def test_the_long_blocks_of_a_page_too(name, shell):
-    read_page(name, shell, proven=True)
+    read(name, shell, proven=True)
 
 
 @pytest.mark.server
@@ -139,7 +94,7 @@ def test_the_cells_of_a_notebook(notebook, tmp_path, shell):
     cells = json.loads(notebook.read_text())["cells"]
     shown = [cell for cell in cells if cell["cell_type"] == "code"]
     assert shown
-    _enter("examples", shell)
+    enter("examples", shell)
     for number, cell in enumerate(shown):
         shell.run(Block(notebook.name, number, "python", "".join(cell["source"])))
         assert cell["outputs"] == [], "a notebook is kept without outputs"

@@ -6,6 +6,7 @@ import re
 import runpy
 import subprocess
 import sys
+import tomllib
 import zipfile
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,6 +14,7 @@ from urllib.parse import unquote
 
 import httpx
 import pytest
+from hatchling.bridge.app import Application
 
 from streamgauge.cli import docs
 from streamgauge.model.mistake import MistakeError
@@ -21,6 +23,7 @@ from streamgauge.suites.conformance.cases import load
 pytestmark = pytest.mark.server  # Sphinx runs as a program
 
 ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 LOADING = {"link": "href", "script": "src", "img": "src", "iframe": "src", "source": "src", "use": "href"}
 """Elements that make a browser fetch something, by the attribute with its address."""
 
@@ -190,12 +193,48 @@ def test_a_folder_of_other_things_is_left_alone(tmp_path):
 
 def test_what_is_missing_is_told(tmp_path, monkeypatch):
     package = tmp_path / "src" / "streamgauge"
-    with pytest.raises(MistakeError, match="install the wheel again"):
+    with pytest.raises(MistakeError, match="`python docs/site` in a checkout builds them"):
         docs.built_site(package)
     (tmp_path / "docs" / "site").mkdir(parents=True)
-    monkeypatch.setattr(docs, "find_spec", lambda name: None)
-    with pytest.raises(MistakeError, match=r"pip install -e '.*\[docs\]'; without it, read .*docs/index.md"):
+    monkeypatch.setitem(sys.modules, "furo", None)
+    with pytest.raises(MistakeError, match=r"pip install 'streamgauge\[docs\]'; without it, read .*docs/index.md"):
         docs.built_site(package)
     (package / "site").mkdir(parents=True)
     (package / "site" / "index.html").write_text("<h1>Streamgauge</h1>")
     assert docs.built_site(package) == package / "site"
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_a_site_that_cannot_be_built_does_not_stop_a_wheel(tmp_path, monkeypatch, writable):
+    """An empty project has no pages, which ends the build of the site; it may be another user's."""
+    names = runpy.run_path(str(ROOT / "docs" / "site" / "hook.py"))
+    monkeypatch.setattr(names["os"], "access", lambda place, mode: writable)
+    hook = names["SiteBuildHook"](str(tmp_path), {}, None, None, str(tmp_path), "wheel", Application())
+    build_data = {"force_include": {}}
+    hook.initialize("standard", build_data)
+    hook.finalize("standard", build_data, "")
+    assert build_data == {"force_include": {}}
+    assert list(tmp_path.iterdir()) == []
+
+
+_DRAW = f"""
+import sys
+from pathlib import Path
+from importlib.metadata import packages_distributions
+sys.path[:0] = [{str(ROOT / "docs" / "site")!r}, {str(ROOT / "src")!r}, {str(ROOT)!r}]
+from staging import stage
+stage(Path(sys.argv[1]))
+owners = packages_distributions()
+loaded = {{name.partition(".")[0] for name, module in sys.modules.items() if module is not None}}
+print(*sorted({{owner for name in loaded for owner in owners.get(name, ())}}))
+"""
+
+
+def test_pictures_are_drawn_with_what_the_build_declares(tmp_path):
+    """Else an isolated build, which has nothing more, makes a wheel without the site."""
+    declared = set(runpy.run_path(str(ROOT / "docs" / "site" / "backend.py"))["DRAWN_WITH"])
+    command = [sys.executable, "-P", "-c", _DRAW, str(tmp_path / "sources")]
+    used = set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    assert used - {"streamgauge", "setuptools", "hatchling"} <= declared
+    required = {re.split("[<>=~! ]", line)[0] for line in PROJECT["dependencies"]}
+    assert declared <= required

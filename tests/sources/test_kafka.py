@@ -193,5 +193,5 @@ def test_how_brokers_are_reached():
 
 def test_without_the_library_the_sentence_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
-    with pytest.raises(SourceError, match=r"pip install streamgauge\[kafka\]"):
+    with pytest.raises(SourceError, match=r"Kafka needs confluent-kafka: pip install 'streamgauge\[kafka\]'"):
         open_sink("kafka://127.0.0.1/x")

@@ -259,5 +259,5 @@ def test_what_cannot_be_reached_is_named(monkeypatch, case):
 
 def test_without_the_library_the_sentence_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "paho.mqtt.client", None)
-    with pytest.raises(SourceError, match=r"pip install streamgauge\[mqtt\]"):
+    with pytest.raises(SourceError, match=r"MQTT needs paho-mqtt: pip install 'streamgauge\[mqtt\]'"):
         open_sink("mqtt://127.0.0.1/x")

@@ -19,7 +19,7 @@ of elements in Turtle. Terms are N-Triples: <http://example.org/a>, "5"^^<http:/
 
 def server() -> "MCPServer[Any]":
     """The server with its tools; MissingExtraError without the SDK."""
-    require("mcp", "streamgauge mcp")
+    require("mcp")
     from mcp.server import MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
 

@@ -84,8 +84,10 @@ def built_site(package: Path = PACKAGE) -> Path:
     if (own / "index.html").is_file():
         return own
     if not builder.is_dir():
-        raise MistakeError(f"this installation has no pages of the documentation: `python docs/site` in a checkout builds them there")
-    if lack := missing("docs", "building the pages of a checkout"):
+        raise MistakeError(
+            "this installation has no pages of the documentation: `python docs/site` in a checkout builds them there"
+        )
+    if lack := missing("docs"):
         raise MistakeError(f"{lack}; without it, read {checkout / 'docs' / 'index.md'}")
     done = subprocess.run([sys.executable, builder, out], capture_output=True, text=True, check=False)
     if done.returncode:

@@ -22,7 +22,8 @@ from streamgauge.cli.options import AsJson, completed, engine_names, seconds
 from streamgauge.cli.terminal import Tell, Terminal, printing, table, telling
 from streamgauge.formats.jvm import JvmError, prepared
 from streamgauge.formats.jvm.collection import Clone, Collected, clones, collect
-from streamgauge.model.extras import EXTRAS, line, missing
+from streamgauge.model.extras import EXTRAS, missing
+from streamgauge.model.extras import command as install_command
 from streamgauge.model.phrases import counted
 from streamgauge.model.semantics import Semantics
 from streamgauge.semantics.profiles import PROFILES, classification
@@ -74,7 +75,7 @@ def _machine() -> Iterator[Check]:
     yield Check("machine", "Python", sys.version.split()[0], "", needed=True)
     program, lack = java(), java_lack()
     found = "" if program is None or lack else f"{java_version(program) or 'of an unknown version'} ({program})"
-    yield Check("machine", "Java", found, lack, needed=not missing("spark", "Spark"))
+    yield Check("machine", "Java", found, lack, needed=not missing("spark"))
     has = memory()
     advice = "" if has.total >= COMFORTABLE else "8 GiB are comfortable: keep streams small or raise the memory"
     try:
@@ -108,8 +109,8 @@ def _extras() -> Iterator[Check]:
     """The optional packages, by the extra that brings them."""
     for extra in EXTRAS:
         own = (each for each in requires("streamgauge") or () if f"extra == '{extra}'" in each.replace('"', "'"))
-        state = "" if missing(extra, extra) else ", ".join(map(_installed, own))
-        yield Check("extra", extra, state, "" if state else line(extra))
+        state = "" if missing(extra) else ", ".join(map(_installed, own))
+        yield Check("extra", extra, state, "" if state else install_command(extra))
 
 
 def _installed(requirement: str) -> str:

@@ -21,7 +21,7 @@ class SparkUnavailableError(MistakeError, RuntimeError):
 @lru_cache(maxsize=1)
 def spark(master: str | None = None, also: tuple[tuple[str, str], ...] = ()) -> SparkSession:
     """The session for ``master`` (``local[*]`` when none is named), made once; ``also`` are further settings."""
-    require("spark", "Spark")
+    require("spark")
     from streamgauge.spark.requirements import SparkStartError
     from streamgauge.spark.session import session
 

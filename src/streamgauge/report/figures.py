@@ -46,7 +46,7 @@ def export(figures: Iterable["Figure"], labels: Sequence[str], folder: Path) -> 
 
     ``labels`` name the series in the legends. Returns the files in the order in which they were written.
     """
-    require("plots", "writing plots as files")
+    require("plots")
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     for figure in figures:

@@ -13,7 +13,7 @@ VERSION: Final = "6.4"
 
 def undrawn() -> str:
     """Why no chart can be drawn here, with the line that changes it; empty where charts can be drawn."""
-    return missing("plots", "drawing plots")
+    return missing("plots")
 
 
 def load() -> None:
@@ -38,7 +38,7 @@ def pdf(chart: dict[str, Any]) -> bytes:
 
 
 def _library() -> Any:
-    require("plots", "drawing plots")
+    require("plots")
     import vl_convert
 
     return vl_convert

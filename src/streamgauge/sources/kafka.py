@@ -421,6 +421,6 @@ def topic_of(address: Address) -> str:
 
 def library(address: Address) -> ModuleType:
     """The client library; SourceError says how to get it."""
-    if lack := missing("kafka", "Kafka"):
+    if lack := missing("kafka"):
         raise SourceError(f"{address.text}: {lack}")
     return import_module("confluent_kafka")

@@ -224,7 +224,7 @@ class Link:
 
 def client_library(address: Address) -> ModuleType:
     """Paho's client module; SourceError says how to get it."""
-    if lack := missing("mqtt", "MQTT"):
+    if lack := missing("mqtt"):
         raise SourceError(f"{address.text}: {lack}")
     return import_module("paho.mqtt.client")
 

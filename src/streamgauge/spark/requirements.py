@@ -100,7 +100,7 @@ def spark_lack() -> str:
 
     Spark Connect (``SPARK_REMOTE``) needs no Java here.
     """
-    return missing("spark", "Spark") or ("" if os.environ.get("SPARK_REMOTE") else java_lack())
+    return missing("spark") or ("" if os.environ.get("SPARK_REMOTE") else java_lack())
 
 
 @dataclass(frozen=True)

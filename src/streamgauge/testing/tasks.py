@@ -119,7 +119,7 @@ def conformance_session(subject: Subject) -> Iterator[ConformanceSession]:
     """A session of a subject, whose program ends with the context."""
 
     def spark():  # type: ignore[no-untyped-def]
-        require("spark", "Spark")
+        require("spark")
         from streamgauge.spark.session import session
 
         return session(None)

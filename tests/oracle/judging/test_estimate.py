@@ -1,5 +1,6 @@
 """The estimated cost of judging: which evaluator it picks, and that more work never costs less."""
 
+import sys
 from dataclasses import fields, replace
 
 import pytest
@@ -125,3 +126,13 @@ def test_what_spark_refuses_is_the_definitions(table):
     found = choice(table, much.with_static((("<urn:a>", "<urn:q>", "<urn:b>"),) * 500_000), bag, None, warm=True)
     assert found.evaluator == "definition"
     assert found.sentence.startswith("definition, because Spark does not judge EXISTS over a content that is a bag: ")
+
+
+def test_where_spark_cannot_start_the_definition_judges_what_spark_would(table, monkeypatch):
+    much = query(Window(1000, 1000)).with_static((("<urn:a>", "<urn:q>", "<urn:b>"),) * 200_000)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    found = choice(table, much, RSPQL, None, warm=True)
+    assert found.evaluator == "definition"
+    assert found.sentence.startswith("definition, because Spark needs PySpark: pip install 'streamgauge[spark]': ")
+    own = choice(table, much, RSPQL, "definition", warm=True)
+    assert own.evaluator == "spark"  # no engine is judged by its own evaluator

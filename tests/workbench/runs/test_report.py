@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+import sys
 from time import process_time
 from xml.etree import ElementTree
 
@@ -62,3 +63,17 @@ def test_what_the_page_does_not_have_is_refused(client, page, query):
     answer = client.get(f"{PLACE}?{query}")
     assert answer.status_code == 400
     assert "of the report on runs/wrong &lt;one&gt;" in answer.text
+
+
+def test_without_the_extra_that_draws_each_plot_says_so_and_gives_its_numbers(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    keep(tmp_path / "runs" / "wrong <one>", build.wrong())
+    with bench(tmp_path) as client:
+        text = client.get(PLACE).text
+        assert "data-drawing" not in text
+        assert len(re.findall(r"Not drawn: drawing plots needs vl-convert: pip install", text)) == 11
+        assert re.findall(r'download="delay\.(\w+)"', text) == ["csv"]
+        assert client.get(f"{PLACE}?file=delay.csv").text.startswith("run")
+        assert client.get(f"{PLACE}?saved=1").status_code == 200
+        refusal = client.get(f"{PLACE}?file=delay.svg")
+        assert (refusal.status_code, "pip install" in refusal.text) == (400, True)

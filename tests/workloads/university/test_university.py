@@ -1,6 +1,7 @@
 """Universities: the published data of LUBM for the same seed, whatever the partitions; the Extended Data Set."""
 
 import json
+import sys
 from hashlib import sha256
 from importlib import import_module
 
@@ -160,15 +161,13 @@ def test_what_cannot_be_is_refused(given, said):
 
 
 def test_the_census_says_what_to_install(monkeypatch):
-    def absent(package):
-        raise ModuleNotFoundError(package)
-
     lists = import_module("streamgauge.workloads.university")
     own = lists.words("own")
-    real = lists.resources.files
-    monkeypatch.setattr(lists.resources, "files", lambda name: absent(name) if name == "names" else real(name))
+    monkeypatch.setitem(sys.modules, "names", None)
     lists.words.cache_clear()
     assert lists.words("own") == own
-    with pytest.raises(ParameterError, match="pip install"):
+    with pytest.raises(
+        ParameterError, match=r"the census of names needs the package names: pip install 'streamgauge\[names\]'"
+    ):
         lists.words("census")
     lists.words.cache_clear()

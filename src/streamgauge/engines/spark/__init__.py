@@ -17,7 +17,7 @@ EVALUATOR = "spark"
 
 def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
     """Begin to answer in a Spark session of this process; ValueError for what is refused."""
-    require("spark", "the engine spark")
+    require("spark")
     from streamgauge.engines.spark.micro_batches import MicroBatches
     from streamgauge.spark.session import session
 

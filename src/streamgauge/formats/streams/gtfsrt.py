@@ -60,7 +60,7 @@ def decoder(reading: Reading) -> Callable[[bytes, str, int | None], list[StreamE
 
 
 def _feed(payload: bytes, place: str) -> Any:
-    if lack := missing("gtfs", "GTFS-Realtime"):
+    if lack := missing("gtfs"):
         raise FormatError(f"{place}: {lack}")
     feed = import_module("google.transit.gtfs_realtime_pb2").FeedMessage()
     try:

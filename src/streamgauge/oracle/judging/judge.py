@@ -50,6 +50,8 @@ MOST_INSTANTS = 300_000
 class Means:
     """The means of judging: ``evaluator`` ``None`` chooses by cost; ``spark`` makes the session when needed.
 
+    PySpark is imported after a session is there, whose maker says what is missing where it is not installed.
+
     ``max_delay`` in ms; ``gracious`` asks for the borders that fit wrong answers best; ``exact_datatypes`` compares the
     datatypes of computed numbers too. ``chosen`` hears the sentence that says which evaluator was chosen, and why.
     """
@@ -130,9 +132,9 @@ def _checked(run: Run, evaluator: Evaluator, stream: Path, means: Means, rules: 
     expect, first, _last = expectation(evaluator, stream, means)
     score: Score | None = None
     if evaluator == "spark" and countable(run.header.query, run.header.semantics):
+        session = means.spark()
         from streamgauge.oracle.expected.on_spark import read_header, spark_changes, table_at
 
-        session = means.spark()
         changes = spark_changes(session, stream, read_header(table_at(session, stream)))
         score = by_changes(run, changes, expect, rules)
     return check(run, expect, first, rules, means.progress, score)
@@ -208,9 +210,9 @@ def names(stream: Path) -> set[str]:
 def expectation(evaluator: Evaluator, stream: Path, means: Means) -> tuple[Expect, int | None, int]:
     """The expected reports of a stream as a function, the first element's time, and the latest time (ms)."""
     if evaluator == "spark":
+        session = means.spark()
         from streamgauge.oracle.expected.on_spark import SparkReports, read_header, table_at
 
-        session = means.spark()
         header = read_header(table_at(session, stream))
         return SparkReports(session, stream, header), header.first, header.last
     held = tuple(elements(stream))
@@ -247,9 +249,9 @@ def _clocks(
     """The expected reports by arrival and by application time."""
     if evaluator != "spark":
         return definition(by_arrival(run, held)[1]), definition(held)
+    session = means.spark()
     from streamgauge.oracle.expected.on_spark import SparkReports, arrived, read_header, table_at
 
-    session = means.spark()
     tables = (arrived(session, stream, arrival_times(run)), table_at(session, stream))
     by_arrival_time, by_time = (SparkReports(session, table, read_header(table)) for table in tables)
     return by_arrival_time, by_time

@@ -115,7 +115,7 @@ def words(name: str) -> Words:
     own = Words(**{key: tuple(listed.split()) for key, listed in tomllib.loads(text).items()})
     if name == "own":
         return own
-    if lack := missing("names", "extended census"):
+    if lack := missing("names"):
         raise ParameterError(f"university: {lack}")
     folder = resources.files("names")
     first = _column(folder, "dist.female.first") + _column(folder, "dist.male.first")

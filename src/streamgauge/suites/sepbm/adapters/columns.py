@@ -277,7 +277,7 @@ OPTIONS: Final[Mapping[str, str]] = {}
 
 def start(_options: Mapping[str, str], clock: Clock) -> InProcessBroker:
     """A broker that tells what DuckDB finds; UnusableSystemError without DuckDB."""
-    if lack := missing("columns", "system columns"):
+    if lack := missing("columns"):
         raise UnusableSystemError(lack)
     import duckdb
 

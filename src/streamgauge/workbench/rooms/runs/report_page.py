@@ -137,6 +137,8 @@ class Reports:
             raise BenchError(f"{name!r:.100} is not a file of the report on {wanted.title}")
         if kind == "csv":
             return self._numbers(wanted, plot)
+        if reason := vega.undrawn():
+            raise BenchError(f"{name} is not drawn: {reason}")
         chart = json.loads(page.files[plot])
         return vega.svg(chart).encode(errors="backslashreplace") if kind == "svg" else vega.png(on_white(chart), SHARP)
 
@@ -159,7 +161,8 @@ class Reports:
         """The page or drawing that ``make`` gives of the judged runs at these places; MistakeError."""
         if len(places) > TOGETHER:
             raise BenchError(f"these are {len(places):,} runs: streamgauge report makes a page of more than {TOGETHER}")
-        plots(), vega.load()  # imports, which may not be stopped in their midst
+        plots()  # imports, which may not be stopped in their midst
+        vega.load()
         with DEADLINES.within(SECONDS, GROWTH):
             return make([judged(self._root, place) for place in places])
 
