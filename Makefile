@@ -5,7 +5,7 @@ RUN := $(VENV)/bin
 # Bytecode is kept: without it each of a thousand programs that the tests start compiles the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup demo test quick coverage mutants check prove proofs drawn bench docs clean
+.PHONY: setup demo test installation quick coverage mutants check prove proofs drawn bench docs clean
 
 setup: $(VENV)/.ready
 
@@ -26,6 +26,10 @@ SPREAD = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
 test: setup
 	$(RUN)/pytest $(SPREAD) --durations-kept=.durations/test.jsonl $(PART)
+
+# The installation as a user does it, on each Python that is here: core, quick starts, each extra alone. Some minutes.
+installation: setup
+	$(RUN)/python -m tests.installation
 
 quick: setup
 	$(RUN)/pytest $(SPREAD) -n 2 --quick --durations-kept=.durations/quick.jsonl $(PART)

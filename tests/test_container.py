@@ -44,14 +44,14 @@ def test_all_that_the_wheel_is_made_of_is_copied():
     copied = [ROOT / place for places in COPIED for place in places]
     inputs = {*run_path(str(ROOT / "docs" / "site" / "__main__.py"))["inputs"]()}
     needed = {*inputs, ROOT / "pyproject.toml", ROOT / PROJECT["readme"], ROOT / "docs" / "site" / "backend.py"}
-    needed |= {ROOT / name for name in PROJECT["license-files"]} | {ROOT / "constraints.txt"}
+    needed |= {ROOT / name for name in PROJECT["license-files"]} | {ROOT / "locks" / "all.txt"}
     assert len(inputs) > 50
     assert [file for file in sorted(needed) if not any(file.is_relative_to(place) for place in copied)] == []
 
 
 def test_extras_and_programs_are_those_that_there_are():
     extras = {name for names in re.findall(r"(?:streamgauge|\.)\[([a-z,]+)\]", RUNS) for name in names.split(",")}
-    assert extras == {"columns", "gtfs", "kafka", "mqtt"}
+    assert extras == {"all"}
     assert extras <= set(PROJECT["optional-dependencies"])
     assert "openjdk-17-jre-headless" in RUNS
     assert "openjdk-17-jre-headless" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
