@@ -43,7 +43,7 @@ def test_what_is_overridden_is_what_it_was(overriding):
 def test_a_changed_function_is_named_with_what_to_check(overriding):
     name = overridden(overriding)[0]
     said = complaint(overriding, digests(overriding) | {name: "another"})
-    assert f"Changed: {name}. " in said
+    assert f"Changed: {name}. Overridden by {overriding.__name__}: " in said
     assert f"another {base(overriding).__name__} than" in said
     assert "Changed: gone, new. " in complaint(overriding, digests(overriding) | {"new": "", "gone": ""})
 
