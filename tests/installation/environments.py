@@ -1,6 +1,5 @@
 """Pythons of this machine, and empty virtual environments of them into which wheels are installed by pip."""
 
-import json
 import os
 import re
 import subprocess
@@ -90,7 +89,8 @@ class Environment:
 
     def distributions(self) -> set[str]:
         """The names of what is installed, without pip's own."""
-        return {entry["name"] for entry in json.loads(self.pip("list", "--format", "json"))} - _SKIPPED
+        code = "from importlib.metadata import distributions as all; print(*(each.name for each in all()))"
+        return set(self.call("-c", code).split()) - _SKIPPED
 
     def sizes(self) -> dict[str, float]:
         """The size (MB, 2^20 bytes) of each entry of site-packages but pip's own, the largest first."""

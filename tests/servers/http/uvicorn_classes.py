@@ -16,17 +16,23 @@ def base(overriding: type) -> type:
     return overriding.__bases__[0]
 
 
-def digests(overriding: type) -> dict[str, str]:
-    """Each function of uvicorn's class with the digest of its source, as the file has it: sse-starlette replaces one."""
+def functions(overriding: type) -> dict[str, tuple[str, list[str]]]:
+    """Each function of uvicorn's class: its source and its parameters, as the file has them.
+
+    Not those of the class itself: sse-starlette replaces one when it is imported.
+    """
     source = Path(inspect.getfile(base(overriding))).read_text(encoding="utf-8")
-    (parsed,) = (
-        statement
-        for statement in ast.parse(source).body
-        if isinstance(statement, ast.ClassDef) and statement.name == base(overriding).__name__
-    )
-    functions = [part for part in parsed.body if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
-    texts = {part.name: ast.get_source_segment(source, part) or "" for part in functions}
-    return {name: sha256(text.encode()).hexdigest()[:16] for name, text in texts.items()}
+    classes = (statement for statement in ast.parse(source).body if isinstance(statement, ast.ClassDef))
+    (parsed,) = (statement for statement in classes if statement.name == base(overriding).__name__)
+    parts = [part for part in parsed.body if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return {
+        part.name: (ast.get_source_segment(source, part) or "", [name.arg for name in part.args.args]) for part in parts
+    }
+
+
+def digests(overriding: type) -> dict[str, str]:
+    """Each function of uvicorn's class with the digest of its source."""
+    return {name: sha256(text.encode()).hexdigest()[:16] for name, (text, _) in functions(overriding).items()}
 
 
 def overridden(overriding: type) -> list[str]:
