@@ -129,7 +129,7 @@ def test_what_spark_refuses_is_the_definitions(table):
 
 
 def test_where_spark_cannot_start_the_definition_judges_what_spark_would(table, monkeypatch):
-    much = query(Window(1000, 1000)).with_static((("<urn:a>", "<urn:q>", "<urn:b>"),) * 200_000)
+    much = query(Window(1000, 1000)).with_static((("<urn:a>", "<urn:q>", "<urn:b>"),) * 300_000)
     monkeypatch.setitem(sys.modules, "pyspark", None)
     found = choice(table, much, RSPQL, None, warm=True)
     assert found.evaluator == "definition"
