@@ -1,12 +1,11 @@
 """The public API beside ``watch``: expected answers, recorded runs, verdicts (docs/python.md)."""
 
-from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
 
-from streamgauge.formats.lines import Advance
 from streamgauge.formats.run import read_run, stream_path
 from streamgauge.formats.stream import elements, write
 from streamgauge.model.answer import Answer, AnswerTable
@@ -20,12 +19,12 @@ from streamgauge.model.verdict import Evaluator, Verdict
 from streamgauge.oracle.judging.judge import Means, expected_reports, judge_run, with_cautions, with_query
 from streamgauge.papers.rules import RuleSettings, judge_as
 from streamgauge.query import parse
-from streamgauge.semantics.arrivals import near
+from streamgauge.semantics.beginning import begun_run
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources.contract import parse_address
 from streamgauge.sources.decoders import OwnDataOptions
-from streamgauge.sources.named import by_time, is_live
+from streamgauge.sources.named import Course, by_time, is_live
 from streamgauge.suites.experiments.plan import refuse_window, stream_facts
 from streamgauge.watching import read_as
 from streamgauge.watching.inputs import (
@@ -39,7 +38,7 @@ from streamgauge.watching.inputs import (
     open_feeds,
     understand,
 )
-from streamgauge.workloads.parameters import duration
+from streamgauge.workloads.parameters import duration, instant
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,7 +83,10 @@ class ExpectOptions(OwnDataOptions, total=False):
     windows: int | None
     """How many windows close; says how far time comes."""
     advance_to: int | str | None
-    """How far time comes: ms, or text as ``30s``; the last element unless given."""
+    """How far time comes: ms, text as ``30s``, or ``windows``: until all that hold something have closed.
+
+    The last element unless given.
+    """
     evaluator: Evaluator | None
     """``definition`` or ``spark``; by size unless given."""
 
@@ -94,9 +96,9 @@ def expect(query: Query, *streams: Stream, **options: Unpack[ExpectOptions]) -> 
 
     Queries and streams are those of ``watch``. Options (``ExpectOptions``): ``semantics`` (a profile's name or a
     value; the dialect's unless given), ``static`` (a file or triples), ``lateness``, ``t0`` (ms), ``windows``,
-    ``advance_to`` (ms or text as 30s), ``evaluator`` (definition or spark), ``reading``, and for one's own data
-    ``time_property``, ``time_in``, ``time_zone``, ``parts``, ``csv_mapping``. MistakeError says in a sentence what
-    cannot be.
+    ``advance_to`` (ms, text as 30s, or windows), ``evaluator`` (definition or spark), ``reading``, and for one's own
+    data ``time_property``, ``time_in``, ``time_zone``, ``parts``, ``csv_mapping``. MistakeError says in a sentence
+    what cannot be.
     """
     refuse_unknown("expect", options, ExpectOptions)
     given: dict[str, Any] = {**options}
@@ -105,10 +107,10 @@ def expect(query: Query, *streams: Stream, **options: Unpack[ExpectOptions]) -> 
     reading = read_as(given, (asked,), asked.semantics.lateness)
     refuse_live(streams)
     feeds = open_feeds(streams, asked.query.streams, replace(reading, checked=True))
-    horizon: list[int] = []
+    horizons: list[int] = []
     with TemporaryDirectory() as scratch:
-        table, told = Path(scratch), list[int]()
-        write(elements_of(feeds, told.append), table / "part-0.parquet")
+        table, course = Path(scratch), Course()
+        write(elements_of(feeds, course), table / "part-0.parquet")
         facts = stream_facts(table)
         refuse_window(asked.query, facts.triples, facts.span, MEMORY_LIMIT_MB)
         until = given.get("advance_to")
@@ -119,13 +121,13 @@ def expect(query: Query, *streams: Stream, **options: Unpack[ExpectOptions]) -> 
                 table,
                 Means(spark_session, given.get("evaluator")),
                 windows=given.get("windows"),
-                advance_to=None if until is None else duration(until),
+                advance_to=until if until is None or until == "windows" else instant(until),
                 t0=given.get("t0"),
-                told=max(told, default=None),
-                name=horizon.append,
+                course=course,
+                name=lambda time, _awaited: horizons.append(time),
             )
         )
-    found.horizon = horizon[0]
+    found.horizon = horizons[0]
     return found
 
 
@@ -171,8 +173,8 @@ def check(run: Run | str | Path, **options: Unpack[CheckOptions]) -> Verdict:
         recorded = with_query(recorded, str(query) if is_text else Path(query).read_text(encoding="utf-8"), {})
     if (semantics := options.get("semantics")) is not None:
         named = profile(semantics) if isinstance(semantics, str) else semantics
-        begun = near(recorded.header.query.windows, named, stream_facts(stream).first)
-        recorded = replace(recorded, header=replace(recorded.header, semantics=begun))
+        recorded = replace(recorded, header=replace(recorded.header, semantics=named))
+        recorded = begun_run(recorded, stream_facts(stream).begins)
     gracious = options.get("gracious", False)
     if (rules := options.get("rules")) is not None:
         settings = RuleSettings(gracious=gracious)
@@ -201,13 +203,9 @@ def refuse_live(streams: Sequence[Stream]) -> None:
             raise WatchError(f"{said}a stream that ends is needed here: a file, or something to iterate over")
 
 
-def elements_of(feeds: Iterable[StreamFeed], told: Callable[[int], object]) -> Iterator[StreamElement]:
-    """The elements of sources that end, merged by time; ``told`` hears how far they say time has come."""
-    for item in by_time([feed.items for feed in feeds if isinstance(feed.items, Iterable)]):
-        if isinstance(item, Advance):
-            told(item.time)
-        else:
-            yield item
+def elements_of(feeds: Iterable[StreamFeed], course: Course) -> Iterator[StreamElement]:
+    """The elements of sources that end, merged by time; ``course`` follows it."""
+    return course.elements(by_time([feed.items for feed in feeds if isinstance(feed.items, Iterable)]))
 
 
 def refuse_unknown(name: str, options: object, known: type) -> None:

@@ -19,7 +19,7 @@ from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock, Semantics
 from streamgauge.model.verdict import Verdict
 from streamgauge.report.timeline import JudgedReports, TimelinePanel, drawn
-from streamgauge.semantics.arrivals import Head, admit, arrivals, near, origins
+from streamgauge.semantics.arrivals import Head, admit, arrivals, origins
 from streamgauge.semantics.due import candidates_in_order
 from streamgauge.verification import Given, VerifyOptions, verified
 from streamgauge.watching.inputs import Query, Stream
@@ -101,7 +101,7 @@ def _drawn(run: Run, held: Sequence[StreamElement], verdict: Verdict | None, rep
     own = tuple(element for element in held if element.stream in streams)
     if not own:
         raise TimelineError(f"there is no element of {' and '.join(streams)} to draw")
-    semantics = near(header.query.windows, header.semantics, own[0].time)
+    semantics = header.semantics
     t0 = None if verdict is None else verdict.t0
     origin = origins(semantics, header.query.windows, own[0].time)[0] if t0 is None else t0
     scene = _Scene(_title(header.engine, semantics, verdict), header.query, semantics, own, header.advanced_to)

@@ -24,13 +24,14 @@ from streamgauge.oracle.diagnosis.diagnose import PatienceError, diagnose
 from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.oracle.judging.oracle import Progress
 from streamgauge.query import print_query
-from streamgauge.semantics.arrivals import near
+from streamgauge.semantics.beginning import all_closed, begun_run
 from streamgauge.semantics.definition import columns, operator
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 from streamgauge.servers.queries.sessions import fixed
+from streamgauge.sources.named import Course
 from streamgauge.watching import read_as
 from streamgauge.watching.inputs import Query, Stream, Terms, open_feeds, understand
-from streamgauge.workloads.parameters import duration
+from streamgauge.workloads.parameters import instant
 
 Value: TypeAlias = Term | int | float | Decimal | bool | None
 """A term in N-Triples, a Python number or boolean (a literal of its datatype), or ``None`` for an unbound variable."""
@@ -93,22 +94,23 @@ def verified(
         )
     refuse_live(streams)
     reading = replace(read_as(given, (asked,), asked.semantics.lateness), checked=True)
-    told = list[int]()
-    held = tuple(elements_of(open_feeds(streams, asked.query.streams, reading), told.append))
+    course = Course()
+    held = tuple(elements_of(open_feeds(streams, asked.query.streams, reading), course))
     names = columns_of(asked.query, asked.semantics)
     said = tuple(answer_of(each, asked.query, names, number) for number, each in enumerate(answers, 1))
+    t0: int | None = given.get("t0")
     header = RunHeader(
         given.get("engine_name", "answers"),
         asked.query,
         query_text(asked.query),
         "rspql",
         asked.semantics,
-        _horizon(given.get("advance_to"), held, told, said),
+        _horizon(given.get("advance_to"), asked.query, course, said, (t0 or 0) - 1),
         0,
     )
-    t0, first = given.get("t0"), held[0].time if held else None
-    semantics = fixed(asked.semantics, t0) if t0 is not None else near(asked.query.windows, asked.semantics, first)
-    return judged(Run(replace(header, semantics=semantics), said, ()), held, **options)
+    if t0 is not None:
+        return judged(Run(replace(header, semantics=fixed(asked.semantics, t0)), said, ()), held, **options)
+    return judged(begun_run(Run(header, said, ()), course.first), held, **options)
 
 
 def judged(run: Run, stream: Sequence[StreamElement], **options: Unpack[VerifyOptions]) -> VerifiedRun:
@@ -160,13 +162,15 @@ def query_text(query: ContinuousQuery) -> str:
 
 
 def _horizon(
-    asked: int | str | None, stream: Sequence[StreamElement], told: Sequence[int], answers: Sequence[Answer]
+    stated: int | str | None, query: ContinuousQuery, course: Course, answers: Sequence[Answer], before: int
 ) -> int:
-    """How far time came, ms."""
-    if asked is not None:
-        return duration(asked)
-    times = [*(each.time for each in stream), *told, *(each.instant for each in answers if each.instant is not None)]
-    return max(times, default=0)
+    """How far time came, ms; ``before`` everything where nothing came."""
+    if stated == "windows":
+        return before if course.last is None else all_closed(query.windows, course.last)
+    if stated is not None:
+        return instant(stated)
+    times = (course.last, *(each.instant for each in answers))
+    return max((time for time in times if time is not None), default=before)
 
 
 def columns_of(query: ContinuousQuery, semantics: Semantics) -> tuple[str, ...]:

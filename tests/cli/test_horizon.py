@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from streamgauge import verify
 from streamgauge.formats.run import read_verdict
 from streamgauge.formats.stream import write
 from tests.notation import stream
@@ -106,6 +107,48 @@ def test_query_goes_on_only_when_asked(here, command):
     )
     assert [json.loads(line)["instant"] for line in out.splitlines()] == [*INSTANTS, 35_000, 40_000]
     assert "time came to 42,000 ms" in err
+
+
+def test_a_stream_that_ends_before_its_first_window_says_when_that_closes(here, command):
+    """The finding: 0 answers and time came to 19,992 ms, without a word on the window that closes at 25,000."""
+    element = {"t": 19_992, "add": "<urn:s> <urn:p> <urn:o> .\n"}
+    (here / "short.jsonl").write_text(json.dumps(element))
+    asked = ("query.rq", "--stream", "short.jsonl", "--semantics", "rspql")
+    code, out, err = command("query", *asked, "--json")
+    closes = "time came to 19,992 ms: the first window closes at 20,000 ms, and --advance-to windows closes it"
+    assert (code, out, err) == (0, "", f"1 element; 0 answers; {closes}\n")
+    code, out, err = command("expect", *asked, "--rows")
+    assert (code, json.loads(out), err.splitlines()[-1]) == (0, [], closes)
+    for name in ("query", "expect"):
+        _, out, err = command(name, *asked, "--advance-to", "windows", "--json")
+        assert ("closes it" in err, "20000" in out, "25000" in out) == (False, True, True)
+
+
+def test_elements_before_a_stated_t0_are_counted(here, command):
+    more = ("--semantics", "rspql", "--t0", "20s", "--json")
+    _, _, err = command("query", "query.rq", "--stream", "stream.parquet", *more)
+    assert err == "33 elements, 20 of them before t0, which never count; 1 answer; time came to 32,000 ms\n"
+
+
+def test_times_before_1970_are_answered_and_expected(here, command):
+    elements = [{"t": t * 1000, "add": f"<urn:s{t}> <urn:p> <urn:o> .\n"} for t in range(-42, -20, 4)]
+    (here / "early.jsonl").write_text("\n".join(map(json.dumps, elements)))
+    asked = ("query.rq", "--stream", "early.jsonl", "--semantics", "rspql", "--json", "--advance-to", "-20s")
+    code, out, _ = command("query", *asked)
+    assert (code, [json.loads(line)["instant"] for line in out.splitlines()]) == (
+        0,
+        [-35_000, -30_000, -25_000, -20_000],
+    )
+    _, out, _ = command("expect", *asked)
+    assert [report["instant"] for report in json.loads(out)] == [-35_000, -30_000, -25_000, -20_000]
+
+
+def test_a_verdict_says_when_the_first_window_closes():
+    verdict = verify(QUERY, [(3_000, "<urn:s> <urn:p> <urn:o> .")], answers=[])
+    assert verdict.cautions == (
+        "Time came to 3,000 ms, and the first window closes at 10,000 ms: advance_to says that it came further.",
+    )
+    assert verify(QUERY, [(3_000, "<urn:s> <urn:p> <urn:o> .")], answers=[], advance_to="windows").missed == 1
 
 
 def test_a_file_that_says_how_far_time_came_is_heeded_by_all(here, command):

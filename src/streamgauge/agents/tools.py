@@ -26,7 +26,7 @@ from streamgauge.report.cards import diagnosed
 from streamgauge.report.failure import failure_lines, wrong_windows
 from streamgauge.report.series import state
 from streamgauge.report.text import explained_json
-from streamgauge.semantics.arrivals import near
+from streamgauge.semantics.beginning import begun
 from streamgauge.semantics.jumps import clock_steps
 from streamgauge.verification import PATIENCE_S, VerifiedRun, impatient, verified
 from streamgauge.watching.inputs import Terms, understand
@@ -166,8 +166,8 @@ def _triples(prefixes: str, turtle: str, where: str) -> tuple[Triple, ...]:
 
 def _refuse_endless(query: ContinuousQuery, semantics: Semantics, stream: Sequence[StreamElement], until: int) -> None:
     """ToolInputError where time comes so far that reports would be due at too many instants."""
-    begun = near(query.windows, semantics, stream[0].time if stream else None)
-    instants = sum(max(0, until - begun.t0) // step for step in clock_steps(query.windows, begun))
+    asked = begun(query.windows, semantics, stream[0].time if stream else None)
+    instants = sum(max(0, until - asked.t0) // step for step in clock_steps(query.windows, asked))
     _at_most(instants, REPORTS, "advance_to", "instants at which windows close or are looked at")
 
 

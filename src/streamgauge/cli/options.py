@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ import typer
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import meant, spelled
 from streamgauge.workloads.parameters import duration
+from streamgauge.workloads.parameters import instant as to_instant
 
 if TYPE_CHECKING:
     from streamgauge.formats.streams import Reading
@@ -86,14 +86,22 @@ def checked_duration(param: typer.CallbackParam, value: str | None) -> str | Non
 
 def instant(value: str | None, option: str = "--t0") -> int | None:
     """A point of a stream's time in ms: a whole number of ms, or a duration since time 0; BadParameter otherwise."""
-    if value is None:
-        return None
-    return int(value) if re.fullmatch(r"[+-]?\d+", value.strip()) else _read(value, option)
+    return None if value is None else _read(value, option, to_instant)
 
 
-def _read(value: str, option: str | None) -> int:
+WINDOWS: Final = "windows"
+"""How far time comes: until all windows that hold something have closed."""
+
+
+def horizon_time(value: str | None, option: str = "--advance-to") -> int | None:
+    """How far time comes, ms: as ``instant`` has it before time 0, else as ``milliseconds`` has it."""
+    before = value is not None and value.strip().startswith("-")
+    return instant(value, option) if before else milliseconds(value, option)
+
+
+def _read(value: str, option: str | None, read: Callable[[object], int] = duration) -> int:
     try:
-        return duration(value)
+        return read(value)
     except ValueError as error:
         raise typer.BadParameter(f"{value!r}: {error}", param_hint=option) from error
 

@@ -13,6 +13,7 @@ import typer
 from streamgauge.cli.answers import Shown, encoder, prefixes
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.options import (
+    WINDOWS,
     CsvMapping,
     Parameters,
     Parts,
@@ -22,6 +23,7 @@ from streamgauge.cli.options import (
     checked_duration,
     engine_names,
     filled,
+    horizon_time,
     instant,
     naming,
     one_named,
@@ -46,10 +48,8 @@ from streamgauge.servers.sinks import open_sink
 from streamgauge.sources import Delivery, Sink
 from streamgauge.watching import Options, Watch, WatchError, watch
 from streamgauge.watching.watches import LOOKED_AT, End
-from streamgauge.workloads.parameters import duration
 
 FORMATS = ("table", "jsonl", "nquads", "csv")
-WINDOWS = "windows"
 Tell = Callable[[Answer], None]
 
 
@@ -58,15 +58,12 @@ def register(app: typer.Typer) -> None:
     app.command("query")(query)
 
 
-def _horizon(param: typer.CallbackParam, value: str | None) -> str | None:
-    return value if value == WINDOWS else checked_duration(param, value)
-
-
 def _end(advance_to: str | None) -> End:
     """The end of time behind the streams: their own, unless something else was asked (docs/semantics.md)."""
-    if advance_to is None:
-        return "stream"
-    return "windows" if advance_to == WINDOWS else duration(advance_to)
+    if advance_to == WINDOWS:
+        return "windows"
+    time = horizon_time(advance_to)
+    return "stream" if time is None else time
 
 
 def query(
@@ -94,7 +91,6 @@ def query(
         str | None,
         typer.Option(
             metavar="DURATION",
-            callback=_horizon,
             help="How far time comes: 30s, or windows: until all windows that hold something have closed. The last "
             "element unless given.",
         ),
@@ -173,7 +169,10 @@ def _conclude(answers: Watch[Answer], told: int) -> None:
     for reason in answers.refused:
         typer.echo(f"streamgauge: passed over: {reason}", err=True)
     late = f", {answers.late} of them too late" if answers.late else ""
+    late += f", {answers.uncounted} of them before t0, which never count" if answers.uncounted else ""
     horizon = "" if answers.horizon is None else f"; time came to {answers.horizon:,} ms"
+    if awaited := answers.awaited:
+        horizon += f": {awaited}, and --advance-to windows closes it"
     typer.echo(f"{counted(answers.elements, 'element')}{late}; {counted(told, 'answer')}{horizon}", err=True)
 
 

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from streamgauge.cli.exits import Exit, exit_code
 from streamgauge.cli.options import (
+    WINDOWS,
     AsJson,
     CsvMapping,
     Master,
@@ -21,6 +22,7 @@ from streamgauge.cli.options import (
     TimeIn,
     TimeProperty,
     TimeZone,
+    horizon_time,
     instant,
     milliseconds,
     naming,
@@ -57,7 +59,7 @@ from streamgauge.report.text import (
     verdict_json,
     verdict_lines,
 )
-from streamgauge.semantics.arrivals import near
+from streamgauge.semantics.beginning import begun_run
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources.named import named_source, stream_table
@@ -142,8 +144,8 @@ def _asked(
         with naming(query):
             found = with_query(found, text, values(define))
     if semantics is not None:
-        begun = near(found.header.query.windows, profile(semantics), stream_facts(stream_path(folder)).first)
-        found = replace(found, header=replace(found.header, semantics=begun))
+        found = replace(found, header=replace(found.header, semantics=profile(semantics)))
+        found = begun_run(found, stream_facts(stream_path(folder)).begins)
     return found
 
 
@@ -166,7 +168,12 @@ def _judged(run: Run, stream: Path, rules: str, means: Means) -> Verdict:
 
 
 AdvanceTo = Annotated[
-    str | None, typer.Option(metavar="DURATION", help="How far time comes: 30s; the last element unless given.")
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        help="How far time comes: 30s, or windows: until all windows that hold something have closed. The last "
+        "element unless given.",
+    ),
 ]
 FirstWindow = Annotated[
     str | None, typer.Option(help="The start of the first window; the semantics' own unless given.")
@@ -207,11 +214,11 @@ def expect(
         tell("reading the stream")
         sources = [named_source(each) for each in stream]
         reading = own_reading(text, wanted.lateness, time_property, time_in, time_zone, parts, csv_mapping)
-        table, told = stream_table(sources, asked.streams, reading, Path(scratch))
+        table, course = stream_table(sources, asked.streams, reading, Path(scratch))
         facts = stream_facts(table, ", ".join(stream))
         refuse_window(asked, facts.triples, facts.span, memory_limit_mb)
         means = Means(lambda: spark(master), cast("Evaluator | None", evaluator), chosen=tell)
-        horizon: list[int] = []
+        horizon: list[tuple[int, str]] = []
         tell("computing the expected answers")
         found = expected_reports(
             asked,
@@ -219,13 +226,15 @@ def expect(
             table,
             means,
             windows=windows,
-            told=told,
-            advance_to=milliseconds(advance_to, "--advance-to"),
+            course=course,
+            advance_to="windows" if advance_to == WINDOWS else horizon_time(advance_to),
             t0=instant(t0),
-            name=horizon.append,
+            name=lambda time, awaited: horizon.append((time, awaited)),
         )
     tell_unused(master, "--evaluator spark takes Spark")
-    typer.echo(f"time came to {horizon[0]:,} ms: no report was due after it", err=True)
+    until, awaited = horizon[0]
+    note = f"{awaited}, and --advance-to {WINDOWS} closes it" if awaited else "no report was due after it"
+    typer.echo(f"time came to {until:,} ms: {note}", err=True)
     if as_json or rows:
         typer.echo(json.dumps([_json(report, rows) for report in found], indent=2))
     else:

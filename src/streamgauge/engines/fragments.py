@@ -16,6 +16,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.outgoing.clients import application_client
 from streamgauge.query import QueryError
+from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.profiles import FRAGMENTS
 from streamgauge.semantics.refusal import meaningless
 from streamgauge.servers.fragments import writes
@@ -39,7 +40,7 @@ SCALE: Final = 1000
 LATEST: Final = LAST // SCALE
 """The latest time of a stream, ms: HTTP's dates end with the year 9999."""
 
-_FREE = ("name", "period", "t0", "tick", "r2s", "r2s_able", "partial_head", "scope")
+_FREE = ("name", "period", "t0", "since", "tick", "r2s", "r2s_able", "partial_head", "scope")
 _CHOSEN: Final[dict[str, Any]] = {name: getattr(FRAGMENTS, name) for name in _FREE}
 """Choices that a query may make otherwise, or that make no difference to facts that are polled."""
 
@@ -70,6 +71,7 @@ class FragmentsSession:
     def __init__(self, query: ContinuousQuery, semantics: Semantics, emit: Emit) -> None:
         assert semantics.period is not None
         self._query, self._emit, self._period = query, emit, semantics.period
+        self._semantics = semantics
         self._sends = _SENT[query.r2s or semantics.r2s]
         self._admission = Admission([each.stream for each in query.windows])
         self._asked = live_query(query.form)
@@ -125,7 +127,8 @@ class FragmentsSession:
         before, self._shown = self._shown, polled.bag
         rows = self._sends(polled.bag, before)
         added = tuple(row for row, times in rows.items() for _ in range(times))
-        self._emit(Answer(self._asked.columns, added, (), self._asked.kind, self._now, (self._begins, self._now)))
+        if is_sent(self._now, self._semantics):
+            self._emit(Answer(self._asked.columns, added, (), self._asked.kind, self._now, (self._begins, self._now)))
         if polled.due is None or polled.due >= LAST:
             return self._now + self._period
         return max(self._now + 1, polled.due // SCALE)

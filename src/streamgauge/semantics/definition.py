@@ -14,6 +14,7 @@ from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.semantics import R2S, Changes, Counting, Report, Semantics
 from streamgauge.model.terms import Row, Triple
 from streamgauge.semantics.arrivals import Contents, Head, admit, arrivals, arrived_triples, content, triples
+from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import Loaded, Snapshot
 from streamgauge.semantics.refusal import RefusedError, meaningless, undefined, volatile
@@ -38,13 +39,8 @@ def streamed(
         now = Counter(set(solutions) if semantics.answers is Counting.SET else solutions)
         rows = _rows(r2s, before, now)
         before = now
-        if (rows or semantics.notify_empty) and told(due, semantics):
+        if (rows or semantics.notify_empty) and is_sent(due.instant, semantics):
             yield due, rows
-
-
-def told(due: DueReport, semantics: Semantics) -> bool:
-    """Whether a report is at an instant of which somebody is told."""
-    return semantics.since is None or due.instant >= semantics.since
 
 
 def columns(variables: tuple[str, ...], r2s: R2S) -> tuple[str, ...]:

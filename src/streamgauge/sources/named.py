@@ -1,7 +1,7 @@
 """Streams by name: ``IRI=SOURCE``, and of which stream the elements are whose source names none."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
 from pathlib import Path
@@ -57,13 +57,29 @@ def refuse_names(sources: Iterable[NamedSource], streams: Sequence[str]) -> None
             )
 
 
+class Course:
+    """The course of time on streams, by elements and by what sources say of time: ``first``, ``last``; ``None``: none.
+
+    ``first`` is the time (ms) of what came first, where reports begin; ``last`` the latest time, the horizon.
+    """
+
+    def __init__(self) -> None:
+        self.first: int | None = None
+        self.last: int | None = None
+
+    def elements(self, items: Iterable[Input]) -> Iterator[StreamElement]:
+        """The elements among the items, as they go by."""
+        for item in items:
+            self.first = item.time if self.first is None else self.first
+            self.last = item.time if self.last is None else max(self.last, item.time)
+            if isinstance(item, StreamElement):
+                yield item
+
+
 def recorded(
-    sources: Sequence[NamedSource],
-    streams: Sequence[str],
-    reading: Reading,
-    told: Callable[[int], None] = lambda _time: None,
+    sources: Sequence[NamedSource], streams: Sequence[str], reading: Reading, course: Course | None = None
 ) -> Iterator[StreamElement]:
-    """The elements of sources that end, several merged by time; ``told`` hears how far they say time has come (ms).
+    """The elements of sources that end, several merged by time; ``course`` follows their time.
 
     SourceError names a source that does not end, is of none of ``streams``, or names none where there are several.
     """
@@ -72,11 +88,8 @@ def recorded(
         address = parse_address(source.address)
         if address.scheme != "-" and is_live(address):
             raise SourceError(f"{address.text}: a stream that ends is needed here: a file, or a topic with until=end")
-    for item in by_time([items(source, reading_for(source, streams, reading)) for source in sources]):
-        if isinstance(item, StreamElement):
-            yield item
-        else:
-            told(item.time)
+    merged = by_time([items(source, reading_for(source, streams, reading)) for source in sources])
+    yield from (course or Course()).elements(merged)
 
 
 def items(source: NamedSource, reading: Reading) -> Iterator[Input]:
@@ -127,15 +140,15 @@ def _when(item: Input) -> tuple[int, bool]:
 
 def stream_table(
     sources: Sequence[NamedSource], streams: Sequence[str], reading: Reading, folder: Path, *, always: bool = False
-) -> tuple[Path, int | None]:
-    """Recorded sources as one stream table and how far (ms) they say time came; in ``folder``, but for one that is one.
+) -> tuple[Path, Course]:
+    """Recorded sources as one stream table and the course of their time; in ``folder``, but for one that is one.
 
     ``always``: it is written to the folder anyway.
     """
     if not always and len(sources) == 1 and (table := sources[0].table) is not None:
-        return table, None
+        return table, Course()
     from streamgauge.formats.stream import write  # Arrow, which nobody needs who watches a stream
 
-    told: list[int] = []
-    write(recorded(sources, streams, reading, told.append), folder / "part-0.parquet")
-    return folder, max(told, default=None)
+    course = Course()
+    write(recorded(sources, streams, reading, course), folder / "part-0.parquet")
+    return folder, course

@@ -14,7 +14,7 @@ from streamgauge.model.engine import Session
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Semantics
 from streamgauge.query import print_query
-from streamgauge.semantics.arrivals import near
+from streamgauge.semantics.beginning import begun
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.verification import query_text
 from streamgauge.watching.inputs import Query, Static, Stream, Terms, open_feeds, understand
@@ -43,7 +43,7 @@ class RecordedSession:
         (asked,) = understand(query, Terms("live" if program else engine, semantics, static, lateness, t0))
         self.query, self.semantics = asked.query, asked.semantics
         self.answers: list[Answer] = []
-        self._engine, self._dialect = engine, dialect
+        self._engine, self._dialect, self._moves = engine, dialect, t0 is None
         self._program = None if program is None else shlex.split(program) if isinstance(program, str) else [*program]
         self._stream: list[StreamElement] = []
         self._time = 0
@@ -100,9 +100,9 @@ class RecordedSession:
         self._begun(element.time).push(numbered)
 
     def _begun(self, first: int) -> Session:
-        """The engine's session, begun with the first element so that t0 is near."""
+        """The engine's session, begun with the first element, where no t0 is stated."""
         if self._session is None:
-            self.semantics = near(self.query.windows, self.semantics, first)
+            self.semantics = begun(self.query.windows, self.semantics, first) if self._moves else self.semantics
             self._session = self._piped(self._program) if self._program else self._in_process()
         return self._session
 

@@ -13,6 +13,7 @@ from typing import Final, Generic, Literal, TypeAlias, TypeVar
 from streamgauge.formats.lines import Advance, Input
 from streamgauge.model.answer import Answer, AnswerTable
 from streamgauge.model.terms import Term
+from streamgauge.semantics.beginning import all_closed, awaited
 from streamgauge.servers.queries.sessions import EngineSession
 from streamgauge.watching.arrivals import MergedStreams, Place
 from streamgauge.watching.inputs import StreamFeed, Understood
@@ -44,8 +45,8 @@ class Watch(Generic[Said]):
     """Answers as they come, to iterate over once; to be closed, or used with ``with``, when left before the end.
 
     ``asked`` are the queries with their semantics; ``elements`` counts what has come, ``late`` what came too late to
-    count, ``answers`` what was given; ``predicates`` are those of the first ``LOOKED_AT`` elements. ``sharding`` says
-    how queries are spread over processes, where that was asked for.
+    count, ``uncounted`` what lies before t0, ``answers`` what was given; ``predicates`` are those of the first
+    ``LOOKED_AT`` elements. ``sharding`` says how queries are spread over processes, where that was asked for.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Watch(Generic[Said]):
         self._last: int | None = None
         self._told: int | None = None
         self._over = False
-        self.elements = self.answers = 0
+        self.elements = self.answers = self.uncounted = 0
         self.predicates: set[Term] = set()
 
     @property
@@ -77,6 +78,15 @@ class Watch(Generic[Said]):
     def horizon(self) -> int | None:
         """How far time has come (ms), by the elements, by the streams' advances and by ``end``; ``None`` before."""
         return max((time for time in (self._last, self._told) if time is not None), default=None)
+
+    @property
+    def awaited(self) -> str:
+        """When the first window closes, in words, where time has not come so far."""
+        horizon = self.horizon
+        if horizon is None or self.answers:
+            return ""
+        begun = zip(self.asked, self._asking.begun, strict=False)
+        return next((awaited(one.query.windows, *each, horizon) for one, each in begun), "")
 
     @property
     def refused(self) -> tuple[str, ...]:
@@ -154,15 +164,13 @@ class Watch(Generic[Said]):
             self.elements += 1
             self._last = item.time if self._last is None else max(self._last, item.time)
             self._asking.push(item)
+            self.uncounted += all(item.time < t0 for _, t0 in self._asking.begun)
         return True
 
     def _end(self) -> None:
         end = self._passing.end
         if end == "windows" and self._last is not None:
-            timed = [
-                each.window.size for one in self.asked for each in one.query.windows if each.window.kind != "count"
-            ]
-            self._advance(self._last + max(timed, default=0))
+            self._advance(max(all_closed(one.query.windows, self._last) for one in self.asked))
         elif isinstance(end, int):
             self._advance(end)
         elif self._last is not None:

@@ -32,6 +32,12 @@ def duration(value: object) -> int:
     return int(scaled)
 
 
+def instant(value: object) -> int:
+    """A point of a stream's time in ms, as a duration since 0, or before it (``-30s``); ValueError otherwise."""
+    before = re.fullmatch(r"-(.*)", str(value).strip())
+    return -duration(before[1]) if before else duration(str(value).strip().removeprefix("+"))
+
+
 def whole(value: object) -> int:
     """A whole number from a number or text; ValueError otherwise."""
     if isinstance(value, bool) or not re.fullmatch(r"[+-]?\d+(\.0+)?", str(value).strip()):

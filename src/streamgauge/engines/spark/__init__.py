@@ -49,8 +49,6 @@ def _refuse_semantics(semantics: Semantics) -> str | None:
         return "reports at content changes: spark answers at instants of a clock (window close, periodic), use live"
     if Report.EXPIRATION in semantics.report:
         return "reports at expirations: spark answers at instants of a clock, use the engine fragments"
-    if semantics.since is not None:
-        return "reports that are evaluated but not sent (since): spark has no subscribers, leave it out"
     if semantics.due is Due.LAST:
         return "only the last of several due windows (due = last): which are due at once depends on single arrivals"
     if semantics.content is Counting.BAG:

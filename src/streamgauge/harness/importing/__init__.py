@@ -21,7 +21,6 @@ from streamgauge.formats.run import write_run
 from streamgauge.formats.stream import StreamError, write
 from streamgauge.formats.streams import Reading
 from streamgauge.model.answer import Answer
-from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.phrases import offered, spelled
 from streamgauge.model.query import ContinuousQuery
@@ -30,8 +29,8 @@ from streamgauge.model.semantics import Report, Semantics
 from streamgauge.model.terms import Row, Term
 from streamgauge.oracle.expected.reports import beside
 from streamgauge.query import detect, fill, parse
-from streamgauge.semantics.arrivals import near
-from streamgauge.sources.named import NamedSource, recorded, refuse_names
+from streamgauge.semantics.beginning import begun_run
+from streamgauge.sources.named import Course, NamedSource, recorded, refuse_names
 
 NS = 1_000_000
 """Nanoseconds of a millisecond."""
@@ -353,33 +352,15 @@ def _write(target: Path, imported: ImportedRun) -> int:
     """The folder whole or not at all: made beside its place, then moved; how far time came (ms)."""
     with stage(target) as place:
         made_folder(place / "stream")
-        last = _Horizon()
-        elements = recorded((imported.stream,), imported.streams, imported.reading, last.hear)
+        course = Course()
+        elements = recorded((imported.stream,), imported.streams, imported.reading, course)
         try:
-            write(last.of(elements), place / "stream" / "part-0.parquet")
+            write(elements, place / "stream" / "part-0.parquet")
         except StreamError as error:
             raise ForeignError(f"{imported.stream.address}: {error}") from error
-        run = imported.run(last.time)
-        begun = near(run.header.query.windows, run.header.semantics, last.first)
-        run = replace(run, header=replace(run.header, semantics=begun))
+        run = begun_run(imported.run(course.last or 0), course.first)
         write_run(place, run)
         for name, text in imported.files.items():
             (place / name).write_text(text, encoding="utf-8")
         overwrite(place, target)
         return run.header.advanced_to
-
-
-class _Horizon:
-    """How far (ms) the elements that went by, and what their file said of time, have come, and their first time."""
-
-    time = 0
-    first: int | None = None
-
-    def hear(self, time: int) -> None:
-        self.time = max(self.time, time)
-
-    def of(self, elements: Iterable[StreamElement]) -> Iterator[StreamElement]:
-        for element in elements:
-            self.hear(element.time)
-            self.first = element.time if self.first is None else self.first
-            yield element

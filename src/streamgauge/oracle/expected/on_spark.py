@@ -30,7 +30,8 @@ from streamgauge.oracle.expected.reports import (
     reports,
 )
 from streamgauge.semantics.arrivals import Arrivals, Contents, Head, admit, arrivals, by_triple
-from streamgauge.semantics.definition import CAME, WENT, operator, signed, told
+from streamgauge.semantics.beginning import is_sent
+from streamgauge.semantics.definition import CAME, WENT, operator, signed
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.spark.answers import ContentChoices, answers, changes
 from streamgauge.spark.compiler import AMBIGUOUS
@@ -207,7 +208,7 @@ def _differences(wanted: _Wanted, query: ContinuousQuery, semantics: Semantics) 
     """The rows that Istream or Dstream sends: the rows that came, those that went, or both."""
     r2s = operator(query, semantics)
     bags = ((change.due, _moved(change.net, r2s)) for change in wanted.changes(query, semantics))
-    notified = ((due, bag) for due, bag in bags if (bag or semantics.notify_empty) and told(due, semantics))
+    notified = ((due, bag) for due, bag in bags if (bag or semantics.notify_empty) and is_sent(due.instant, semantics))
     return expected_reports(notified, dict(zip(wanted.due, wanted.sizes, strict=True)), query, r2s)
 
 

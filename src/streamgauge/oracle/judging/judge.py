@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,9 +31,11 @@ from streamgauge.query import QueryError, fill, parse, parse_sparql
 from streamgauge.query.dialects import load
 from streamgauge.query.graphs import reads
 from streamgauge.query.traversal import every_pattern
-from streamgauge.semantics.arrivals import near, origins
+from streamgauge.semantics.arrivals import origins
+from streamgauge.semantics.beginning import after, all_closed, awaited, begun
 from streamgauge.semantics.definition import refuse
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
+from streamgauge.sources.named import Course
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -264,27 +266,31 @@ def expected_reports(
     means: Means,
     *,
     windows: int | None = None,
-    advance_to: int | None = None,
+    advance_to: int | Literal["windows"] | None = None,
     t0: int | None = None,
-    told: int | None = None,
-    name: Callable[[int], None] = lambda _horizon: None,
+    course: Course | None = None,
+    name: Callable[[int, str], None] = lambda _horizon, _awaited: None,
 ) -> tuple[ExpectedReport, ...]:
     """The reports that are due on a stream table; ``windows`` closes as many windows, ``advance_to`` and ``t0`` in ms.
 
-    Without either time comes as far as the last element, or as the stream's file ``told`` (ms); without ``t0`` the
-    semantics' first candidate counts, which is near the first element (``near``). ``name`` hears how far that was (ms).
+    Without either time comes as far as the stream, by the ``course`` with which it was read where there is one;
+    without ``t0`` reports begin as the stream does (``begun``). ``advance_to`` may be ``windows``: until all that hold
+    something have closed. ``name`` hears how far time came (ms), and which window that closes later is the first.
     """
     refuse(query, semantics)
     if reason := other_stream(stream, query):
         raise RefusedError(reason)
     evaluator = means.choose(stream, query, semantics, None)
     expect, first, last = expectation(evaluator, stream, means)
-    semantics = near(query.windows, semantics, first)
+    if course is not None and course.first is not None and course.last is not None:
+        first, last = course.first, course.last
+    until = last if advance_to is None else all_closed(query.windows, last) if advance_to == "windows" else advance_to
+    if t0 is None:
+        semantics = begun(query.windows, semantics, after(until, semantics) if first is None else first)
     origin = t0 if t0 is not None else origins(semantics, query.windows, first)[0]
-    until = advance_to if advance_to is not None else last if told is None else max(last, told)
     if windows is not None:
         until = origin + _closes(query, semantics, windows)
-    name(until)
+    name(until, awaited(query.windows, semantics, origin, until))
     return with_cuts(expect)(query, semantics, until, origin)
 
 
@@ -314,8 +320,9 @@ def cautions(run: Run, verdict: Verdict, stream: Path) -> tuple[str, ...]:
     due = [window for window in verdict.windows if window.due]
     hoped = any(window.expected for window in due)
     got = any(window.actual for window in verdict.windows) or any(each.added or each.removed for each in run.answers)
+    waiting = () if due else _awaited(run, verdict)
     if (hoped and got) or (not verdict.windows and not run.answers):
-        return ()
+        return waiting
     held = _Terms(stream, run.header.query)
     causes = tuple(_causes(run.header.query, held))
     if hoped:
@@ -323,7 +330,16 @@ def cautions(run: Run, verdict: Verdict, stream: Path) -> tuple[str, ...]:
     empty = "No report was due" if not due else f"Every one of {len(due):,} due reports expected nothing"
     side = "" if got else ", and every answer was empty" if run.answers else ", and nothing was answered"
     found = causes or ("No pattern of the query matched: look at its constants and filters.",)
-    return (f"{empty}{side}: this verdict says little about the engine.", *found)
+    return (*waiting, f"{empty}{side}: this verdict says little about the engine.", *found)
+
+
+def _awaited(run: Run, verdict: Verdict) -> tuple[str, ...]:
+    """Why no report was due, where time ended before the first window did."""
+    header = run.header
+    t0 = header.semantics.t0 if verdict.t0 is None else verdict.t0
+    if not (first := awaited(header.query.windows, header.semantics, t0, header.advanced_to)):
+        return ()
+    return (f"Time came to {header.advanced_to:,} ms, and {first}: advance_to says that it came further.",)
 
 
 def _silent(run: Run) -> str:

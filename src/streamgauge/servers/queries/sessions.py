@@ -10,7 +10,8 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Emit, Engine, Session
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Origin, Semantics
-from streamgauge.semantics.arrivals import Beginning, beginning
+from streamgauge.semantics.arrivals import origins
+from streamgauge.semantics.beginning import begun, is_sent
 from streamgauge.semantics.refusal import RefusedError
 
 
@@ -51,7 +52,7 @@ def fixed(semantics: Semantics, t0: int) -> Semantics:
 class EngineSession:
     """A session of several queries; it begins with the first element or advance, from where t0 is moved on to.
 
-    ``moves`` says how a query begins at a time (ms): ``beginning``, or ``as_declared`` to keep t0. ``late`` counts the
+    ``moves`` says how a query begins at a time (ms): ``begun``, or ``as_declared`` to keep t0. ``late`` counts the
     elements that came after their time was declared over, or that the engine found late. ``failed`` is told why, from
     any thread, when an engine that is a program ends by itself. ``options`` are the engine's own. RefusedError when the
     engine refuses a query, and for an element that removes triples.
@@ -61,7 +62,7 @@ class EngineSession:
         self,
         engine: Engine,
         asked: Sequence[SessionQuery],
-        moves: Callable[[ContinuousQuery, Semantics, int], Beginning] | None = None,
+        moves: Callable[[ContinuousQuery, Semantics, int], Semantics] | None = None,
         failed: Callable[[str], None] = lambda _why: None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
@@ -71,6 +72,8 @@ class EngineSession:
         self._engine, self._asked, self._moves = engine, tuple(asked), moves or moved
         self._failed, self._options = failed, dict(options or {})
         self._session: Session | None = None
+        self.begun: tuple[tuple[Semantics, int], ...] = ()
+        """Each query's semantics from where it began, and its t0 (ms); none before."""
         self._told: int | None = None
         self._after_told = 0
 
@@ -103,8 +106,11 @@ class EngineSession:
         self._after_told, self._session = self.late, None
 
     def _begin(self, first: int) -> Session:
-        begun = [_begun(each, self._moves(each.query, each.semantics, first)) for each in self._asked]
-        self._session = start(self._engine, begun, self._options)
+        moved = [self._moves(each.query, each.semantics, first) for each in self._asked]
+        origin = [origins(one, each.query.windows, first)[0] for one, each in zip(moved, self._asked, strict=True)]
+        self.begun = tuple(zip(moved, origin, strict=True))
+        started = [_started(each, one) for each, one in zip(self._asked, moved, strict=True)]
+        self._session = start(self._engine, started, self._options)
         if (on_failure := getattr(self._session, "on_failure", None)) is not None:
             on_failure(self._failed)
         return self._session
@@ -122,14 +128,14 @@ def profile_for(dialect: str, engine: Engine) -> str:
     return dialect if able is None or dialect in able else able[0]
 
 
-def moved(query: ContinuousQuery, semantics: Semantics, first: int) -> Beginning:
-    """Begin where the stream is."""
-    return beginning(query.windows, semantics, first)
+def moved(query: ContinuousQuery, semantics: Semantics, first: int) -> Semantics:
+    """Begin where the stream does (``begun``), at its first element or advance (ms)."""
+    return begun(query.windows, semantics, first)
 
 
-def as_declared(query: ContinuousQuery, semantics: Semantics, first: int) -> Beginning:  # noqa: ARG001
+def as_declared(query: ContinuousQuery, semantics: Semantics, first: int) -> Semantics:  # noqa: ARG001
     """Begin at the semantics' own t0."""
-    return Beginning(semantics)
+    return semantics
 
 
 def start(engine: Engine, asked: Sequence[Started], options: Mapping[str, Any] | None = None) -> Session:
@@ -143,15 +149,16 @@ def start(engine: Engine, asked: Sequence[Started], options: Mapping[str, Any] |
     return _Several([engine.start(*each, **given) for each in asked])
 
 
-def _begun(asked: SessionQuery, begun: Beginning) -> Started:
-    if begun.since is None:
-        return asked.query, begun.semantics, asked.emit
+def _started(asked: SessionQuery, semantics: Semantics) -> Started:
+    """A query as the engine starts it; ``since`` is observed here where the beginning gave it, for any engine."""
+    if semantics.since == asked.semantics.since:
+        return asked.query, semantics, asked.emit
 
     def emit(answer: Answer) -> None:
-        if begun.counts(answer):
+        if answer.instant is None or is_sent(answer.instant, semantics):
             asked.emit(answer)
 
-    return asked.query, begun.semantics, emit
+    return asked.query, replace(semantics, since=asked.semantics.since), emit
 
 
 class _Several:

@@ -73,9 +73,9 @@ def write_recorded(
         **part.timing,
     )
     folder.mkdir()
-    _, advanced = stream_table(part.sources, query.streams, reading, folder, always=True)
-    if advanced is not None:
-        write_advance(folder, advanced)
+    _, course = stream_table(part.sources, query.streams, reading, folder, always=True)
+    if course.last is not None:
+        write_advance(folder, course.last)
 
 
 def write_advance(folder: Path, advanced: int) -> None:
@@ -123,9 +123,13 @@ def _files(source: NamedSource) -> Iterator[Path]:
 
 @dataclass(frozen=True, slots=True)
 class StreamFacts:
-    """How many triples a stream has, the first and last application time, and how far its time came (ms)."""
+    """How many triples a stream has, the first and last application time, and how far its time came (ms).
+
+    ``begins`` is the time of the element that came first.
+    """
 
     triples: int
+    begins: int
     first: int
     last: int
     advanced_to: int
@@ -138,19 +142,26 @@ class StreamFacts:
 
 def stream_facts(stream: Path, name: str | None = None) -> StreamFacts:
     """The facts of a stream table on disk; ExperimentError, with its ``name``, for one without triples."""
-    columns = [column for file in files(stream) for column in _times(file)]
-    bounds = [pc.min_max(column).as_py() for column in columns if len(column)]
+    tables = [_times(file) for file in files(stream)]
+    bounds = [pc.min_max(table["time"]).as_py() for table in tables if len(table)]
     if not bounds:
         raise ExperimentError(f"{name or stream}: the stream has no triples: nothing can be answered on it")
     last = max(bound["max"] for bound in bounds)
     told = stream / ADVANCED
     until = read_json(told, _ADVANCE, 1)["time"] if stream.is_dir() and told.is_file() else last
-    return StreamFacts(sum(map(len, columns)), min(bound["min"] for bound in bounds), last, max(last, until))
+    _, begins = min(_earliest(table) for table in tables if len(table))
+    return StreamFacts(sum(map(len, tables)), begins, min(bound["min"] for bound in bounds), last, max(last, until))
 
 
-def _times(file: Path) -> list[pa.ChunkedArray]:
+def _earliest(table: pa.Table) -> tuple[int, int]:
+    """The least sequence number of a table, and the time (ms) of its element."""
+    row = pc.index(table["sequence"], pc.min(table["sequence"])).as_py()
+    return table["sequence"][row].as_py(), table["time"][row].as_py()
+
+
+def _times(file: Path) -> pa.Table:
     with opened(file) as parquet:
-        return [parquet.read(["time"])["time"]]
+        return parquet.read(["sequence", "time"])
 
 
 def stream_folder(part: WorkloadPart, query: ContinuousQuery, seed: int, streams: Path) -> Path:

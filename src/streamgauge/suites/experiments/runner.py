@@ -21,7 +21,8 @@ from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.verdict import Verdict
 from streamgauge.oracle.judging.judge import Means, judge_run, other_stream
 from streamgauge.query import parse
-from streamgauge.semantics.arrivals import near, origins
+from streamgauge.semantics.arrivals import origins
+from streamgauge.semantics.beginning import begun
 from streamgauge.semantics.due import refuse_clock
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.suites.experiments import Experiment, ExperimentError
@@ -185,11 +186,11 @@ def run_experiment(experiment: Experiment, context: ExperimentContext) -> Iterat
         if not foretold:
             context.foretell(estimate(experiment, trials[number:], facts, context))
             foretold = True
-        begun = replace(
+        settled = replace(
             _beside_static(experiment, trial, stream, context),
-            semantics=near(planned.query.windows, trial.semantics, facts.first),
+            semantics=begun(planned.query.windows, trial.semantics, facts.begins),
         )
-        yield folder, *_do(experiment, begun, stream, facts, context.part(number, len(trials)))
+        yield folder, *_do(experiment, settled, stream, facts, context.part(number, len(trials)))
     context.tell("done", 1.0)
 
 
@@ -258,7 +259,7 @@ def _do(experiment: Experiment, trial: Trial, stream: Path, facts: StreamFacts, 
     """Record, judge and keep the run of a trial; where another process has finished the same one, that one stays."""
     header = _header(experiment, trial, facts)
     windows = trial.query.query.windows
-    refuse_clock(windows, trial.semantics, min(origins(trial.semantics, windows, facts.first)), header.advanced_to)
+    refuse_clock(windows, trial.semantics, min(origins(trial.semantics, windows, facts.begins)), header.advanced_to)
     limits = RunLimits(experiment.feed.time_limit / 1000, experiment.feed.output_limit_mb << 20)
     task = task_of(header, dialect(load_engine(trial.system)))
     if header.factor is not None:

@@ -18,8 +18,9 @@ from streamgauge.model.semantics import R2S, Origin, Report, Semantics
 from streamgauge.model.terms import Row
 from streamgauge.oracle.expected.reports import Look, inspected
 from streamgauge.oracle.judging.judge import first_time
-from streamgauge.semantics.arrivals import Contents, Head, admit, arrivals, near, origins
-from streamgauge.semantics.definition import Held, columns, due_reports, facts, operator, refuse, streamed, told
+from streamgauge.semantics.arrivals import Contents, Head, admit, arrivals, origins
+from streamgauge.semantics.beginning import is_sent, near
+from streamgauge.semantics.definition import Held, columns, due_reports, facts, operator, refuse, streamed
 from streamgauge.semantics.due import candidates_in_order
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.refusal import RefusedError, StreamNameError
@@ -204,6 +205,6 @@ def _candidates(
 
 def _silence(due: DueReport, r2s: R2S, semantics: Semantics) -> Outcome:
     """Why a report that is due sends nothing."""
-    if not told(due, semantics):
+    if not is_sent(due.instant, semantics):
         return Outcome.BEFORE
     return Outcome.NO_ROWS if r2s is R2S.RSTREAM else Outcome.NO_CHANGES

@@ -1,0 +1,146 @@
+"""Where the reports of a stream begin where no t0 is stated: one rule for all who answer and all who judge.
+
+docs/semantics.md, the beginning. The t0 of a semantics is a point of the grid on which its windows lie.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import lcm
+from typing import Final
+
+from streamgauge.model.query import StreamWindow
+from streamgauge.model.run import Run
+from streamgauge.model.semantics import Borders, Origin, Report, Semantics
+from streamgauge.semantics.arrivals import first_close
+
+FAR: Final = 10_000
+"""Slides between t0 and the first element from which on t0 is moved although nothing is due between them."""
+
+UNSTATED: Final = 0
+"""The t0 (ms) that moves back too: another one was chosen, and elements before it never count."""
+
+_NEVER: Final = 2**62
+_SILENT: Final = frozenset({Report.NON_EMPTY, Report.CONTENT_CHANGE})
+"""Strategies under which a window that has held nothing yet is not due."""
+
+
+def begun(
+    windows: Sequence[StreamWindow], semantics: Semantics, first: int | None, answered: int | None = None
+) -> Semantics:
+    """The semantics with t0 near the ``first`` element (ms) and, where it needs one, the ``since`` of its reports.
+
+    ``answered`` (ms) is the earliest instant that recorded answers show: reports begin with it where it is earlier,
+    by at most FAR slides. An origin that is the first element stays as it is.
+
+    Worked example: size 10, slide 4, t0 = 0, the first element at 103. The windows from [96, 106) on hold it, so t0 is
+    96, and the first report is that at 106. With partial heads t0 is 88, the last point of the grid from which no
+    window that holds it is cut, and since is 104, as the reports at 92, 96 and 100 speak of the time before.
+    """
+    if first is None or semantics.origin is Origin.FIRST:
+        return semantics
+    earliest = first - (semantics.lateness or 0)
+    since = earliest + (1 if _speaks_of_before(windows, semantics) else 0)
+    far = _far(windows, semantics)
+    if answered is not None and max(semantics.t0, since - far) <= answered < since:
+        since, earliest = answered, min(earliest, answered)
+    t0 = semantics.t0
+    before = first < t0 == UNSTATED
+    if before or first - t0 > far or _first_instant(windows, semantics) < since:
+        latest = earliest if before else max(t0, _latest_start(windows, semantics, earliest, since))
+        step = lcm(semantics.time_unit, *_steps(windows, semantics))
+        t0 += (latest - t0) // step * step
+    moved = replace(semantics, t0=t0)
+    if _first_instant(windows, moved) >= since:
+        return moved
+    return replace(moved, since=since if semantics.since is None else max(since, semantics.since))
+
+
+def near(windows: Sequence[StreamWindow], semantics: Semantics, first: int | None) -> Semantics:
+    """``begun`` where t0 is over FAR slides away from the first element (ms): for a t0 that is shown and so stated."""
+    away = 0 if first is None else abs(first - semantics.t0)
+    return begun(windows, semantics, first) if away > _far(windows, semantics) else semantics
+
+
+def begun_run(run: Run, first: int | None) -> Run:
+    """The run judged from where its stream or its answers begin; ``first`` is the first element's time (ms), if any."""
+    header = run.header
+    if first is None:
+        first = after(header.advanced_to, header.semantics)
+    answered = min((answer.instant for answer in run.answers if answer.instant is not None), default=None)
+    semantics = begun(header.query.windows, header.semantics, first, answered)
+    return replace(run, header=replace(header, semantics=semantics))
+
+
+def after(horizon: int, semantics: Semantics) -> int:
+    """The time (ms) of a first element with which no report is due up to the horizon: where nothing came."""
+    return horizon + 1 + (semantics.lateness or 0)
+
+
+def is_sent(instant: int, semantics: Semantics) -> bool:
+    """Whether the report of an instant (ms) is sent, not only evaluated (``since``)."""
+    return semantics.since is None or instant >= semantics.since
+
+
+def awaited(windows: Sequence[StreamWindow], semantics: Semantics, t0: int, horizon: int) -> str:
+    """When the first window closes, in words, where time has not come so far (``horizon``, ms); else nothing."""
+    if Report.WINDOW_CLOSE not in semantics.report:
+        return ""
+    since = t0 if semantics.since is None else semantics.since
+    firsts = ((t0 + first_close(each, semantics), each.window.slide) for each in _timed(windows))
+    closes = [first + max(0, -((first - since) // slide)) * slide for first, slide in firsts]
+    first = min(closes, default=horizon)
+    return f"the first window closes at {first:,} ms" if first > horizon else ""
+
+
+def all_closed(windows: Sequence[StreamWindow], last: int) -> int:
+    """The time (ms) by which every window has closed that holds an element of the time ``last``."""
+    return last + max((each.window.size for each in _timed(windows)), default=0)
+
+
+def _far(windows: Sequence[StreamWindow], semantics: Semantics) -> int:
+    """FAR slides, ms."""
+    return FAR * min(_steps(windows, semantics), default=semantics.time_unit)
+
+
+def _steps(windows: Sequence[StreamWindow], semantics: Semantics) -> list[int]:
+    """The steps of the grid but the time unit's, ms."""
+    slides = [each.window.slide for each in windows if each.window.kind != "count"]
+    return slides if semantics.period is None else [*slides, semantics.period]
+
+
+def _speaks_of_before(windows: Sequence[StreamWindow], semantics: Semantics) -> bool:
+    """Whether the report at an instant holds what came before it, not what comes at it."""
+    if any(each.window.kind == "count" for each in windows):
+        return False
+    expires = Report.EXPIRATION in semantics.report
+    return (semantics.borders is Borders.CLOSED_OPEN) is not expires
+
+
+def _first_instant(windows: Sequence[StreamWindow], semantics: Semantics) -> int:
+    """The first instant (ms) at which a report may be due before anything has come."""
+    if semantics.report & _SILENT:
+        return _NEVER
+    if Report.EXPIRATION in semantics.report:
+        return semantics.t0
+    if Report.WINDOW_CLOSE in semantics.report:
+        return semantics.t0 + min((first_close(each, semantics) for each in _timed(windows)), default=_NEVER)
+    whole = min((each.window.size for each in _timed(windows)), default=0)
+    return semantics.t0 + max(semantics.period or 0, 0 if semantics.partial_head else whole)
+
+
+def _latest_start(windows: Sequence[StreamWindow], semantics: Semantics, earliest: int, since: int) -> int:
+    """The latest time (ms) at which the first window may start so that no report from ``since`` on is another one."""
+    plain = Report.WINDOW_CLOSE in semantics.report and semantics.origin is Origin.FIXED and semantics.lateness is None
+    if not plain or semantics.partial_head:
+        return earliest - max((each.window.size + each.window.slide for each in _timed(windows)), default=1)
+    t0 = semantics.t0
+    opened = (t0 - (t0 + size - since) // slide * slide for size, slide in _sizes(windows))
+    return min((earliest, *opened))
+
+
+def _sizes(windows: Sequence[StreamWindow]) -> Iterator[tuple[int, int]]:
+    return ((each.window.size, each.window.slide) for each in _timed(windows))
+
+
+def _timed(windows: Sequence[StreamWindow]) -> list[StreamWindow]:
+    return [each for each in windows if each.window.kind != "count"]

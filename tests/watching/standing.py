@@ -1,0 +1,107 @@
+"""Draws for the standing properties: continuous queries, streams at any time in any order, and how they are watched."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from streamgauge.model.element import StreamElement
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Clock
+from streamgauge.semantics.profiles import PROFILES, profile
+from tests.semantics import draw as drawn
+from tests.sparql.draw import DEFAULT, LINKS, NUMBERS, RESOURCES, STRINGS, VALUE
+
+EPOCH = 1_772_352_000_000
+STARTS = (0, 0, 3, 40, 1_000, 45_678, EPOCH, EPOCH + 7, -3, -20, -5_000, -EPOCH)
+"""Where streams begin, ms: at t0, after it by a few windows or by many, today, and before 1970."""
+
+UNJUDGED = frozenset(name for name in PROFILES if profile(name).clock is not Clock.APPLICATION)
+"""Profiles that count when elements arrive, which answers alone do not say."""
+
+PROFILED = tuple(sorted(PROFILES.keys() - UNJUDGED - {"sens", "fragments", "fragments-prototype", "updates"}))
+"""Profiles of windows of every kind."""
+
+
+@dataclass(frozen=True)
+class WatchCase:
+    """A query and a stream with the options under which they are watched, and judged."""
+
+    query: ContinuousQuery
+    stream: tuple[StreamElement, ...]
+    options: dict[str, Any]
+    end: str | int
+
+
+@st.composite
+def cases(draw: st.DrawFn, operators: frozenset[str] = DEFAULT) -> WatchCase:
+    """Any semantics, or a profile at a scale of its time unit; t0 stated in one of four."""
+    semantics = draw(st.one_of(drawn.semantics(), st.sampled_from(PROFILED).map(profile)))
+    windows = draw(drawn.windows())
+    scale = 1
+    if semantics.name != "drawn":
+        scale = semantics.time_unit // draw(st.sampled_from([1, 1, 2, 4])) or 1
+        windows = tuple(
+            replace(each, window=replace(each.window, size=each.window.size * scale, slide=each.window.slide * scale))
+            if each.window.kind != "count"
+            else each
+            for each in windows
+        )
+    query = draw(drawn.asked(windows, operators if draw(st.booleans()) else frozenset()))
+    query = replace(query, r2s=draw(st.sampled_from([None, *sorted(semantics.r2s_able & frozenset(drawn.CQL))])))
+    stream, lateness = draw(_streams(query, scale))
+    options: dict[str, Any] = {"semantics": replace(semantics, lateness=lateness)}
+    begins = stream[0].time if stream else 0
+    if draw(st.integers(0, 3)) == 0:
+        options["t0"] = begins + scale * draw(st.integers(-9, 3))
+    end = draw(st.sampled_from(["windows", "windows", "stream", begins + 25 * scale]))
+    return WatchCase(query, stream, options, end)
+
+
+@st.composite
+def _streams(draw: st.DrawFn, query: ContinuousQuery, scale: int) -> tuple[tuple[StreamElement, ...], int | None]:
+    """A stream of the query's from one of STARTS on, in one of four cases out of order, with its lateness bound."""
+    start = draw(st.sampled_from(STARTS)) * (scale if draw(st.booleans()) else 1)
+    lateness = draw(st.sampled_from([None, None, None, 0, 2, 7]))
+    items = draw(st.lists(_ITEM, min_size=draw(st.sampled_from([0, 1, 3, 3])), max_size=9))
+    if lateness is None or draw(st.booleans()):
+        items = sorted(items, key=lambda item: item[0])
+    elements = (
+        StreamElement(
+            query.streams[stream % len(query.streams)],
+            start + scale * time,
+            number,
+            tuple(dict.fromkeys(TRIPLES[at] for at in places)),
+            (),
+            None if lasts is None else start + scale * (time + lasts),
+        )
+        for number, (time, stream, places, lasts) in enumerate(items)
+    )
+    return tuple(elements), None if lateness is None else lateness * scale
+
+
+MIXED = (
+    *NUMBERS,
+    *STRINGS,
+    '"2.50"^^<http://www.w3.org/2001/XMLSchema#double>',
+    '"1E0"^^<http://www.w3.org/2001/XMLSchema#float>',
+    '"01"^^<http://www.w3.org/2001/XMLSchema#integer>',
+    '"2026-03-01T08:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>',
+    '"true"^^<http://www.w3.org/2001/XMLSchema#boolean>',
+    '"x"@en',
+    '"x"^^<urn:x:unknown>',
+)
+"""Values of mixed datatypes."""
+
+TRIPLES = (
+    *((one, link, other) for one in RESOURCES for link in LINKS for other in RESOURCES),
+    *((one, VALUE, value) for one in RESOURCES for value in MIXED),
+)
+
+_ITEM = st.tuples(
+    st.integers(0, 18),
+    st.integers(0, 1),
+    st.lists(st.integers(0, len(TRIPLES) - 1), min_size=1, max_size=3),
+    st.sampled_from([None, None, None, None, None, 1, 3, 8]),
+)
+"""Time, which of the query's streams, places of triples, how long they hold."""

@@ -1,0 +1,58 @@
+"""Standing property: what Streamgauge answers is never judged wrong by Streamgauge."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, event, given
+
+from streamgauge import expect, verify, watch
+from streamgauge.model.semantics import Due
+from streamgauge.model.verdict import Judgement
+from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
+from tests.examples import examples
+from tests.watching.standing import WatchCase, cases
+
+
+@given(cases())
+@examples(suite=40, prove=10_000)
+def test_what_watch_answers_is_never_wrong(case: WatchCase):
+    options = dict(case.options)
+    try:
+        watched = watch(case.query, case.stream, end=case.end, **options)
+        answers = list(watched)
+    except (RefusedError, OutOfOrderError) as error:
+        event(f"refused: {str(error)[:60]}")
+        assume(False)
+    if isinstance(case.end, int) or options["semantics"].due is Due.LAST:
+        options["advance_to"] = watched.horizon
+    verdict = verify(case.query, case.stream, answers=answers, explain=False, **options)
+    event(f"{verdict.judgement}, {'some' if answers else 'no'} answers {verdict.reason[:60]}")
+    assert verdict.judgement is not Judgement.WRONG, (verdict.windows, answers)
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "parking"
+HOURLY = """PREFIX : <http://ex.org/>
+SELECT ?x FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT1H STEP PT1H] WHERE { WINDOW <urn:w> { ?x :p ?v } }"""
+ELEMENTS = [
+    (1_772_352_000_000, '<http://ex.org/a> <http://ex.org/p> "1" .'),
+    (1_772_359_300_000, '<http://ex.org/c> <http://ex.org/p> "3" .'),
+]
+
+
+@pytest.mark.parametrize("end", ["stream", "windows"])
+@pytest.mark.parametrize(
+    ("query", "stream"), [(EXAMPLES / "parking.rq", EXAMPLES / "parking.csv"), (HOURLY, ELEMENTS)], ids=["csv", "hour"]
+)
+def test_the_documented_example_and_an_hour_with_a_gap(query, stream, end):
+    answers = list(watch(query, stream, end=end))
+    due = expect(query, stream, advance_to="windows" if end == "windows" else None)
+    assert [answer.instant for answer in answers] == [report.due.instant for report in due]
+    verdict = verify(query, stream, answers=answers)
+    assert (verdict.judgement, len(verdict.windows)) == (Judgement.RIGHT, len(answers))
+
+
+def test_an_engine_that_sends_the_empty_reports_before_the_stream_is_right_too():
+    early = [(1_772_352_000_000 - hours * 3_600_000, []) for hours in (2, 1, 0)]
+    answers = [*early, *watch(HOURLY, ELEMENTS, end="stream")]
+    assert verify(HOURLY, ELEMENTS, answers=answers).judgement is Judgement.RIGHT
+    assert verify(HOURLY, ELEMENTS, answers=[early[0], *answers[2:]]).missed == 1
