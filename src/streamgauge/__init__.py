@@ -25,6 +25,7 @@ The whole of it is on one page: docs/python.md.
 
 import sys
 from importlib import import_module
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.old_names import OldNames
@@ -109,6 +110,8 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}: it has {', '.join(__all__)}")
     found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), "parse" if name == "parse_query" else name)
+    if isinstance(found, FunctionType):
+        found = import_module(f"{__name__}.model.mistake").plain_mistakes(found)
     globals()[name] = found
     return found
 

@@ -130,3 +130,27 @@ def test_builds_of_an_engine_have_lists_of_their_own(tmp_path, monkeypatch):
     assert load("cqels").deviations() == "deviations.toml"
     (tmp_path / "fastutil-6.4.2.jar").write_text("")
     assert load("cqels").deviations() == "deviations-citybench.toml"
+
+
+def test_the_summary_names_the_value_of_the_semantics_that_explains_most_failures(tmp_path):
+    """An engine that reports empty windows although its semantics leaves them out."""
+    talkative = MINIMAL.replace('(content or len(self.semantics["report"]) == 1)', "True")
+    assert talkative != MINIMAL
+    asked = ["--semantics", "csparql", "--case", "gap"]
+    done = certify(tmp_path, talkative, *asked)
+    assert done.exit_code == 1
+    sentence = (
+        "4 of 4 failing tasks come out under report = window close (Windows without content are reported too); "
+        "of those that passed none would fail under it"
+    )
+    lines = done.stdout.splitlines()
+    assert lines.index(sentence) == next(at for at, line in enumerate(lines) if ": not certified" in line) + 1
+    (shared,) = json.loads(certify(tmp_path, talkative, *asked, "--json").stdout)["shared"]
+    assert (shared["value"], shared["explained"], shared["failing"]) == ("report = window close", 4, 4)
+
+
+def test_a_value_that_right_tasks_speak_against_explains_nothing(tmp_path):
+    """Of every window the last row is lost: no value of the semantics says so."""
+    forgetful = MINIMAL.replace("rows = [row for row in map(self.row, content) if row]", "rows = []")
+    assert forgetful != MINIMAL
+    assert "come out under" not in certify(tmp_path, forgetful).stdout

@@ -36,7 +36,7 @@ def test_nothing_is_said_where_nothing_was_found():
 def test_the_terminal_says_all_of_it():
     said = printed(build.fitted())
     assert "2 rows are undecided: so near a bound of FILTER or HAVING" in said
-    assert "Of 5 reports answered wrongly, 4 fit exactly under other borders and 1 better." in said
+    assert "Of 5 reports answered wrongly, 4 fit exactly under other borders and 1 better: starts by " in said
     assert "Diagnosis: Each window starts up to one slide early." in said
     assert "6 of 11 reports differ otherwise." in said
     assert "The same answers: SLIDE is ignored. Each window starts up to one slide early." in said

@@ -13,6 +13,7 @@ import pytest
 from streamgauge.model.verdict import Judgement
 from streamgauge.report import figures, junit, markdown
 from streamgauge.report.charts import ChartDrawing
+from streamgauge.report.document import document
 from streamgauge.report.numbers import percent
 from streamgauge.report.plots import plots
 from streamgauge.report.series import series_of
@@ -168,3 +169,15 @@ def test_many_windows_are_grouped() -> None:
 
 def test_every_judgement_has_a_sign() -> None:
     assert set(markdown.SIGNS) == set(Judgement)
+
+
+@pytest.mark.parametrize("character", ["\0", "\x01", "\x1b", "\x9b", "\ud800", "\ufffe"])
+def test_free_text_with_a_control_character_is_shown_in_every_format(character):
+    texts = dict.fromkeys(("engine", "experiment", "failure", "query_text"), f"a{character}b")
+    tables = {name: {f"a{character}b": f"c{character}d"} for name in ("workload", "options", "versions")}
+    run, verdict = build.right(**texts, **tables)
+    odd = (run, replace(verdict, reason=f"why{character}", cautions=(f"mind{character}",)))
+    for text in (document([odd], "t"), markdown.page([odd], "t"), junit.page([odd], AT)):
+        text.encode()
+        assert character not in text
+    assert ElementTree.fromstring(junit.page([odd], AT)) is not None

@@ -2,12 +2,14 @@
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
 from itertools import groupby
+from types import FrameType, TracebackType
 from typing import Any
 
 import typer
@@ -159,6 +161,9 @@ BAD_INPUT = (MistakeError,)
 _BAD_INPUT_CODE = 2
 """``Exit.BAD_INPUT``, whose module is not needed for help."""
 
+_INTERRUPTED_CODE, _TERMINATED_CODE = 130, 143
+"""128 and the number of the signal: SIGINT, SIGTERM."""
+
 _NO_ROOM = "java.lang.OutOfMemoryError"
 
 app = typer.Typer(
@@ -196,7 +201,8 @@ def main() -> None:
 
 def _run() -> None:
     try:
-        app(prog_name="streamgauge")
+        with Termination():
+            app(prog_name="streamgauge")
     except BAD_INPUT as error:
         sys.exit(_say(str(error)))
     except OSError as error:
@@ -213,6 +219,33 @@ def _run() -> None:
         if _NO_ROOM not in str(error):
             raise
         sys.exit(_say("Spark has not enough memory for this: give it more, as by SPARK_DRIVER_MEMORY=8g, or ask less"))
+
+
+class Termination:
+    """SIGTERM ends a command as Ctrl-C does, with all that it prints at its end and keeps, but with exit code 143."""
+
+    def __init__(self) -> None:
+        self._came = False
+
+    def __enter__(self) -> None:
+        """Take the signal from now on; programs that are started have the system's own way."""
+        signal.signal(signal.SIGTERM, self._interrupt)
+
+    def _interrupt(self, _number: int, frame: FrameType | None) -> None:
+        """Do what Ctrl-C does now: Spark and event loops have handlers of their own, a shell's background job none."""
+        self._came = True
+        interrupt = signal.getsignal(signal.SIGINT)
+        (interrupt if callable(interrupt) else signal.default_int_handler)(signal.SIGINT, frame)
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _at: TracebackType | None
+    ) -> None:
+        """Exit code 143 in place of that of Ctrl-C."""
+        interrupted = isinstance(error, KeyboardInterrupt) or (
+            isinstance(error, SystemExit) and error.code == _INTERRUPTED_CODE
+        )
+        if self._came and interrupted:
+            raise SystemExit(_TERMINATED_CODE) from None
 
 
 def _say(sentence: str) -> int:

@@ -1,7 +1,6 @@
 """The commands ``reproduce csrbench``, ``yabench`` and ``tpf``: published figures beside ours."""
 
 import json
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -163,7 +162,6 @@ def _do(
     from streamgauge.papers.reproduction import shown, write
 
     console = Terminal(stderr=True)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is ended, as by Ctrl-C
     try:
         with telling(console, "reproduce") as tell:
             found = work(tell)

@@ -1,7 +1,6 @@
 """SEP-BM's commands: a configuration is generated, run on a system, analysed, and its channels characterised."""
 
 import json
-import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
@@ -227,7 +226,5 @@ def characterise(
 
 @contextmanager
 def _telling() -> Iterator[Tell]:
-    """The step under way; SIGTERM ends it as Ctrl-C does."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with telling(Terminal(stderr=True), "sepbm") as tell:
         yield tell

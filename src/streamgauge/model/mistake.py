@@ -3,6 +3,8 @@
 import errno
 import gzip
 import socket
+from contextlib import ContextDecorator
+from types import TracebackType
 from typing import Final
 
 _WORDS: Final = {
@@ -63,3 +65,23 @@ class MistakeError(Exception):
 
     The command line prints the sentence and ends with exit code 2; any other error there is a fault of the program.
     """
+
+
+class PlainMistakes(ContextDecorator):
+    """The border of the Python interface: a MistakeError leaves it without the frames and errors that led to it.
+
+    The sentence says what to put right; 50 lines of our own calls above it would say that something is broken.
+    """
+
+    def __enter__(self) -> None:
+        """Nothing is prepared."""
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _at: TracebackType | None
+    ) -> None:
+        """Raise the mistake anew; every other error keeps its trace."""
+        if isinstance(error, MistakeError):
+            raise error.with_traceback(None) from None
+
+
+plain_mistakes = PlainMistakes()

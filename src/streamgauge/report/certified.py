@@ -18,6 +18,7 @@ def certified_lines(certificate: Certificate) -> RenderableType:
     """Tasks that passed, were refused (by which sentence), deviate (and why) or fail; then counts by feature."""
     shown = [column for column in _COLUMNS if certificate.counts()[column]]
     parts: list[RenderableType] = [Text(headline(certificate), style="bold")]
+    parts += (Text(sentence) for sentence in shared_sentences(certificate))
     parts += _refused(certificate)
     parts += _deviating(certificate)
     parts += _bad(certificate)
@@ -39,6 +40,16 @@ def headline(certificate: Certificate) -> str:
     said = [f"{counts[column]:,} {column}" for column in _COLUMNS if counts[column]]
     word = "certified" if certificate.good else "not certified"
     return f"{certificate.engine}: {word}, {counted(len(certificate.stood), 'task')}: {', '.join(said) or 'none'}"
+
+
+def shared_sentences(certificate: Certificate) -> Iterator[str]:
+    """What to look at first: the values of the semantics under which most of the failing tasks come out."""
+    for value in certificate.shared:
+        against = counted(value.contradicting, "task") if value.contradicting else "none"
+        yield (
+            f"{value.explained:,} of {value.failing:,} failing tasks come out under {value.part.name} "
+            f"({value.part.sentence.rstrip('.')}); of those that passed {against} would fail under it"
+        )
 
 
 def _refused(certificate: Certificate) -> Iterator[Text]:
@@ -116,6 +127,16 @@ def certified_json(certificate: Certificate) -> dict[str, object]:
         "engine": certificate.engine,
         "certified": certificate.good,
         "counts": {str(standing): count for standing, count in sorted(certificate.counts().items())},
+        "shared": [
+            {
+                "value": value.part.name,
+                "sentence": value.part.sentence,
+                "explained": value.explained,
+                "failing": value.failing,
+                "contradicting": value.contradicting,
+            }
+            for value in certificate.shared
+        ],
         "unknown": list(certificate.unknown),
         "without_reason": list(certificate.bare),
         "tasks": tasks,

@@ -3,15 +3,16 @@
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from itertools import accumulate
 from statistics import median
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from streamgauge.model.controls import visible
 from streamgauge.model.phrases import counted
 from streamgauge.model.run import Fed, Run, RunHeader, Sample
 from streamgauge.model.semantics import Report, Semantics
@@ -100,13 +101,36 @@ def series_of(runs: Sequence[Judged]) -> tuple[Series, ...]:
     found. Example: of seeds 1 and 2 with 400 and 402 triples there is one series of two repetitions.
     """
     groups: dict[Hashable, list[Judged]] = {}
-    for judged in runs:
+    for judged in map(_shown, runs):
         groups.setdefault(identity(judged[0].header), []).append(judged)
     labels = _labels([members[0][0].header for members in groups.values()])
     return tuple(
         Series(index, label, tuple(sorted(members, key=_order)))
         for index, (label, members) in enumerate(zip(labels, groups.values(), strict=True))
     )
+
+
+def _shown(judged: Judged) -> Judged:
+    """A run with its free texts as every format can show them: engines and harnesses write what they like."""
+    run, verdict = judged
+    header = run.header
+    texts = {name: _visible(getattr(header, name)) for name in _FREE}
+    semantics = replace(header.semantics, name=visible(header.semantics.name))
+    told = replace(verdict, reason=visible(verdict.reason), cautions=tuple(map(visible, verdict.cautions)))
+    shown = replace(header, semantics=semantics, **texts)
+    return judged if (shown, told) == (header, verdict) else (replace(run, header=shown), told)
+
+
+_FREE = ("engine", "query_text", "workload", "versions", "machine", "failure", "options", "experiment", "parameters")
+"""The fields of a header that hold free text."""
+
+
+def _visible(value: Any) -> Any:
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, Mapping):
+        return {visible(name): _visible(inner) for name, inner in value.items()}
+    return value
 
 
 def identity(header: RunHeader) -> Hashable:

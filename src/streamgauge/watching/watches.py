@@ -12,6 +12,7 @@ from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 from streamgauge.formats.lines import Advance, Input
 from streamgauge.model.answer import Answer, AnswerTable
+from streamgauge.model.mistake import plain_mistakes
 from streamgauge.model.terms import Term
 from streamgauge.semantics.beginning import all_closed, awaited
 from streamgauge.servers.queries.sessions import EngineSession
@@ -96,6 +97,7 @@ class Watch(Generic[Said]):
     def __iter__(self) -> Iterator[Said]:
         return self
 
+    @plain_mistakes
     def __next__(self) -> Said:
         """The next answer, waited for."""
         while not self._ready:
@@ -105,6 +107,7 @@ class Watch(Generic[Said]):
         self.answers += 1
         return self._ready.popleft()
 
+    @plain_mistakes
     def gather(self) -> list[Said]:
         """Every answer that is there, at least one; none when there will be no more."""
         while not self._ready and not self._over:
@@ -213,7 +216,8 @@ class AsyncWatch(Generic[Said]):
 
     async def __anext__(self) -> Said:
         """The next answer, waited for; when that is cancelled the watch ends."""
-        return await anext(self._answers)
+        with plain_mistakes:
+            return await anext(self._answers)
 
     async def aclose(self) -> None:
         """Stop: no more answers; sources and engine end."""

@@ -14,6 +14,7 @@ from streamgauge.papers.yabench.oracle_files import InputReader, OracleLine, Ora
 from streamgauge.papers.yabench.page import figure_5
 from streamgauge.papers.yabench.rules import lines
 from streamgauge.query import parse_sparql
+from streamgauge.report.cards import explanation, findings
 from streamgauge.semantics.profiles import YABENCH, YABENCH_CHANGE
 from streamgauge.semantics.refusal import RefusedError
 from tests.notation import STREAM, stream
@@ -183,6 +184,20 @@ def test_the_verdict_is_over_its_lines():
     gracious = judge_as("yabench", run([said(6, "a")]), at(0, 7), RuleSettings(gracious=True))
     assert gracious.windows[0].borders == (0, 5)
     assert gracious.windows[0].delay is None
+    assert explanation("window", gracious) == "Every one of 1 window was answered exactly as expected."
+
+
+def test_a_verdict_that_took_other_borders_says_so():
+    """All precision and recall are 1, but none of the answers is the one that was due."""
+    told = run([said(8, "b", "c"), said(14, "d", "e")])
+    verdict = judge_as("yabench", told, at(1, 2, 3, 7, 8), RuleSettings(gracious=True))
+    assert verdict.judgement is Judgement.RIGHT
+    borders = [(window.start, window.end, window.borders) for window in verdict.windows]
+    assert borders == [(0, 5, (2, 5)), (5, 10, (5, 10))]
+    sentence = "1 of 2 windows fits exactly only under moved borders: starts by 2 ms, ends by 0 ms."
+    assert explanation("window", verdict) == sentence
+    wrong = replace(verdict, judgement=Judgement.WRONG)
+    assert sentence in findings("window", wrong)
 
 
 @pytest.mark.parametrize(

@@ -249,8 +249,8 @@ class Search:
         self.simulator = Simulator(query, stream)
         self.evaluated = 0
         self.origins = self._distinct(candidates)
-        seen = Seen(self.base, self.recorded, self.variables)
-        kinds = values_by_field(seen) | by_kind(seen)
+        self.seen = Seen(self.base, self.recorded, self.variables)
+        kinds = values_by_field(self.seen) | by_kind(self.seen)
         self.length = DescriptionLength(kinds)
         every = [each for kind in kinds.values() for each in kind]
         faults = [each for each in every if isinstance(each, Fault)]

@@ -230,7 +230,7 @@ def judge(run: Run, elements: Sequence[StreamElement], settings: RuleSettings) -
     found = lines(run, elements, settings)
     if not found:
         raise RefusedError("the engine reported nothing that YABench's oracle sees: it scores no window")
-    windows = tuple(_window(number, line, settings) for number, line in enumerate(found))
+    windows = tuple(_window(number, line, _declared(number, line, run), settings) for number, line in enumerate(found))
     right = all(window.right for window in windows) and run.header.failure is None
     delays = [window.delay for window in windows if window.delay is not None]
     return Verdict(
@@ -293,12 +293,23 @@ def _refuse_size(stream: Sequence[Timed], size: int) -> None:
         )
 
 
-def _window(number: int, line: OracleLine, settings: RuleSettings) -> WindowVerdict:
-    """A line as a window; in gracious mode its borders are those that were fitted, and it has no delay."""
+def _declared(number: int, line: OracleLine, run: Run) -> tuple[int, int]:
+    """The borders (ms) that the window of a line would have if none were moved."""
+    window = run.header.query.window
+    if Report.WINDOW_CLOSE in run.header.semantics.report:
+        end = (number + 1) * window.slide
+        return max(0, end - window.size), end
+    slides = max(0, -((window.size - line.end) // window.slide))
+    return slides * window.slide, line.end
+
+
+def _window(number: int, line: OracleLine, declared: tuple[int, int], settings: RuleSettings) -> WindowVerdict:
+    """A line as a window; in gracious mode it has the borders that were fitted beside its own, and no delay."""
+    start, end = declared if settings.gracious else (line.start, line.end)
     return WindowVerdict(
         index=number,
-        start=line.start,
-        end=line.end,
+        start=start,
+        end=end,
         instant=line.end,
         report=number,
         precision=line.precision,

@@ -23,6 +23,7 @@ from streamgauge.query.stamps import uses_timestamp
 from streamgauge.query.traversal import every_expression, every_pattern, expressions
 from streamgauge.suites.conformance.cases import ConformanceTask
 from streamgauge.suites.conformance.runner import ConformanceOutcome, TaskResult
+from streamgauge.suites.conformance.shared import SharedValue
 
 HEAD = """# What this engine does differently from its declared semantics (docs/conformance.md). `findings` and `cases`
 # are written by `streamgauge certify --update`, which keeps the order of the entries and all else.
@@ -240,18 +241,31 @@ class CertifiedTask:
 class Certificate:
     """All that can be said of an engine.
 
-    ``unknown`` are listed tasks that there are not, ``bare`` the listed deviations without a reason.
+    ``unknown`` are listed tasks that there are not, ``bare`` the listed deviations without a reason; ``shared`` are
+    values of the semantics that explain several failing tasks.
     """
 
     engine: str
     stood: tuple[CertifiedTask, ...]
     unknown: tuple[str, ...] = ()
     bare: tuple[str, ...] = ()
+    shared: tuple[SharedValue, ...] = ()
 
     @property
     def good(self) -> bool:
         """Whether nothing fails and the list is true and complete."""
         return not self.unknown and not self.bare and not any(each.standing in BAD for each in self.stood)
+
+    @property
+    def failing(self) -> tuple[ConformanceOutcome, ...]:
+        """What deviates and is not listed so."""
+        bad = (each.outcome for each in self.stood if each.standing in BAD)
+        return tuple(outcome for outcome in bad if outcome.kind is TaskResult.WRONG)
+
+    @property
+    def passed(self) -> tuple[ConformanceOutcome, ...]:
+        """What came out right."""
+        return tuple(each.outcome for each in self.stood if each.outcome.kind is TaskResult.PASSED)
 
     def counts(self) -> Counter[TaskStanding]:
         """How many tasks stand how."""

@@ -1,0 +1,91 @@
+"""SIGTERM ends a command as Ctrl-C does: what is printed at the end is printed, and the exit code says what it was."""
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from streamgauge.cli.main import Termination
+
+QUERY = """SELECT ?s FROM NAMED WINDOW <urn:w> ON <urn:st> [RANGE PT5S STEP PT5S]
+WHERE { WINDOW <urn:w> { ?s <urn:p> ?o } }
+"""
+LINES = "".join(f'{{"t": {time}, "add": "<urn:a{time}> <urn:p> <urn:o> ."}}\n' for time in (0, 2000, 6000))
+
+
+@pytest.fixture
+def restored():
+    """The handlers of both signals, put back."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def asked(tmp_path: Path, *, background: bool) -> "subprocess.Popen[str]":
+    """A query whose stream goes on, after its first answer; in the background Ctrl-C is ignored, as shells do it."""
+    (tmp_path / "q.rq").write_text(QUERY)
+    words = [sys.executable, "-m", "streamgauge.cli.main", "query", str(tmp_path / "q.rq"), "--stream", "-", "--json"]
+    ignore = (lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) if background else None
+    pipe = subprocess.PIPE
+    query = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True, preexec_fn=ignore)
+    query.stdin.write(LINES)
+    query.stdin.flush()
+    assert '"<urn:a0>"' in query.stdout.readline()
+    return query
+
+
+@pytest.mark.server
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("number", "code", "background"),
+    [(signal.SIGTERM, 143, False), (signal.SIGTERM, 143, True), (signal.SIGINT, 130, False)],
+)
+def test_a_query_that_is_ended_says_how_much_it_was(tmp_path, number, code, background):
+    with asked(tmp_path, background=background) as query:
+        query.send_signal(number)
+        _, err = query.communicate(timeout=120)
+    assert query.returncode == code
+    assert re.search(r"3 elements; [01] answers?; time came to 6,000 ms", err)  # it may come while the first is counted
+    assert "Traceback" not in err
+
+
+def test_the_signal_does_what_the_handler_of_ctrl_c_does_then(restored):
+    told: list[int] = []
+    with Termination():
+        signal.signal(signal.SIGINT, lambda number, _frame: told.append(number))
+        signal.raise_signal(signal.SIGTERM)
+    assert told == [signal.SIGINT]
+
+
+def interrupted(error: BaseException) -> None:
+    """A command that the signal interrupts, and that ends with an error then."""
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    except KeyboardInterrupt:
+        raise error from None
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(130)])
+def test_the_exit_code_is_that_of_the_signal_that_came(restored, error):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with pytest.raises(SystemExit) as ended, Termination():
+        interrupted(error)
+    assert ended.value.code == 143
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(130), SystemExit(3), ValueError()])
+def test_without_the_signal_nothing_changes(restored, error):
+    with pytest.raises(type(error)) as ended, Termination():
+        raise error
+    assert ended.value is error
+
+
+def test_a_command_that_ends_by_itself_keeps_its_code(restored):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with pytest.raises(SystemExit) as ended, Termination():
+        interrupted(SystemExit(1))
+    assert ended.value.code == 1
