@@ -66,8 +66,9 @@ def _righted(unit: str, verdict: Verdict) -> Iterator[str]:
 
 def moves(moved: Sequence[WindowVerdict]) -> str:
     """How far borders had to be moved, in ms: ``starts by 40 to 62 ms, ends by -5 ms``."""
-    starts = [window.borders[0] - window.start for window in moved if window.borders]
-    ends = [window.borders[1] - window.end for window in moved if window.borders]
+    pairs = [((window.start, window.end), window.borders) for window in moved if window.borders]
+    starts = [found[0] - start for (start, _), found in pairs if start is not None]
+    ends = [found[1] - end for (_, end), found in pairs if end is not None]
     return ", ".join(f"{name} by {_range(shifts)} ms" for name, shifts in (("starts", starts), ("ends", ends)))
 
 
