@@ -98,18 +98,29 @@ def certify_command(
     if update and subject.deviations is not None:
         known = _updated(known, outcomes, case is None and profile is None, console)
         write_deviations(subject.deviations, known)
+    found = _certified(subject, outcomes, known, case is None and profile is None, console)
+    _print(found, as_json=as_json)
+    typer.echo(write_page(found), nl=False, err=as_json)
+    raise typer.Exit(Exit.RIGHT if found.good else Exit.WRONG)
+
+
+def _certified(
+    subject: Subject,
+    outcomes: Sequence[ConformanceOutcome],
+    known: Sequence[Deviation],
+    every: bool,
+    console: Console,
+) -> Certificate:
+    """The outcomes beside the list, deviating tasks diagnosed, with the values that explain several failing ones."""
     with telling(console, "certify") as tell:
 
         def explained(outcome: ConformanceOutcome) -> tuple[str, ...]:
             tell(f"diagnosing {outcome.name}")
             return findings(outcome)
 
-        found = certificate(subject.name, outcomes, known, case is None and profile is None, explained)
+        found = certificate(subject.name, outcomes, known, every, explained)
         tell("looking for a value of the semantics that explains several tasks")
-        found = replace(found, shared=shared_values(found.failing, found.passed))
-    _print(found, as_json=as_json)
-    typer.echo(write_page(found), nl=False, err=as_json)
-    raise typer.Exit(Exit.RIGHT if found.good else Exit.WRONG)
+        return replace(found, shared=shared_values(found.failing, found.passed))
 
 
 def _print(found: Certificate, *, as_json: bool) -> None:

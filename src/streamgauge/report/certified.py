@@ -43,7 +43,7 @@ def headline(certificate: Certificate) -> str:
 
 
 def shared_sentences(certificate: Certificate) -> Iterator[str]:
-    """What to look at first: the values of the semantics under which most of the failing tasks come out."""
+    """The values of the semantics under which most of the failing tasks come out, a sentence each."""
     for value in certificate.shared:
         against = counted(value.contradicting, "task") if value.contradicting else "none"
         yield (

@@ -258,13 +258,13 @@ class Certificate:
 
     @property
     def failing(self) -> tuple[ConformanceOutcome, ...]:
-        """What deviates and is not listed so."""
+        """The tasks that deviate and are not listed so."""
         bad = (each.outcome for each in self.stood if each.standing in BAD)
         return tuple(outcome for outcome in bad if outcome.kind is TaskResult.WRONG)
 
     @property
     def passed(self) -> tuple[ConformanceOutcome, ...]:
-        """What came out right."""
+        """The tasks that came out right."""
         return tuple(each.outcome for each in self.stood if each.outcome.kind is TaskResult.PASSED)
 
     def counts(self) -> Counter[TaskStanding]:
