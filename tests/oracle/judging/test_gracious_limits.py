@@ -24,14 +24,6 @@ def rows(times) -> tuple[tuple[str], ...]:
     return tuple((f"<urn:s{t}>",) for t in times)
 
 
-def run_view(run):
-    """What the run's window holds at its first report."""
-    (report, *_) = definition(stream("0: s0 p o. | 5: s5 p o. | 6: s6 p o. | 7: s7 p o. | 8: s8 p o. | 9: s9 p o."))(
-        run.header.query, run.header.semantics, 10, 0
-    )
-    return report.due.views[0]
-
-
 def graced(run, text=TEXT, progress=lambda _done, _of: None):
     held = stream(text)
     return gracious(run, held, check(run, definition(held), 0, JudgingRules()), progress)
@@ -69,38 +61,41 @@ def test_how_far_the_search_is_is_told():
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
-def test_contents_that_hold_too_much_in_all_are_refused(monkeypatch):
-    # The first borders that are tried are the answer's own: 6 triples, and 100 for the trial.
-    text = "0: s0 p o. | 5: s5 p o. | 6: s6 p o. | 7: s7 p o. | 8: s8 p o. | 9: s9 p o."
-    run = right_run(RSPQL, text=text, window=(10, 10), advance=10)
-    empty = replace(run, answers=(replace(run.answers[0], added=()),))
-    searches = []
-    for limit in (105, 106):
-        monkeypatch.setattr(searching, "LIMIT", limit)
-        search = searching._Search(empty, stream(text), 0)
-        view = run_view(run)
-        try:
-            search._bag(view, {})
-            searches.append("held")
-        except RefusedError as error:
-            searches.append(str(error))
-    assert searches[1] == "held"
-    assert "hold more than 105 triples: take a prefix of the run or a smaller window" in searches[0]
+NEGATED = "SELECT ?s { ?s <urn:p> ?o FILTER NOT EXISTS { ?s <urn:q> ?o } }"
+"""A query that is asked anew between each pair of borders."""
 
 
-def test_too_many_times_within_a_slide_are_refused(monkeypatch):
-    monkeypatch.setattr(searching, "LIMIT", 100)
-    with pytest.raises(RefusedError, match=r"11 distinct times within a slide \(5 ms\) of 5 ms are too many borders"):
-        graced(answering(rows([6])))
-    search = searching._Search(right_run(RSPQL, text=TEXT), stream(TEXT), 0)
-    monkeypatch.setattr(searching, "LIMIT", 121)
-    assert search._near(5) == list(range(11))
-    monkeypatch.setattr(searching, "LIMIT", 121 + 100_000)
-    assert graced(answering(rows([6, 7, 8, 9]))).windows[1].borders == (6, 10)
+def searched(budget, monkeypatch):
+    """The verdict on two windows of 10 that are answered wrongly, with so many triples to be looked at."""
+    text = " | ".join(f"{t}: s{t} p o{t}." for t in range(20))
+    run = right_run(RSPQL, text=text, window=(10, 10), sparql=NEGATED)
+    shifted = (replace(run.answers[0], added=rows(range(2, 12))), replace(run.answers[1], added=rows(range(12, 20))))
+    monkeypatch.setattr(searching, "BUDGET", budget)
+    return graced(replace(run, answers=shifted), text)
 
 
-def test_the_limit_is_20_million_triples():
-    assert searching.LIMIT == 20_000_000
+def test_as_much_as_the_budget_allows_is_tried_and_the_rest_is_said(monkeypatch):
+    whole = searched(searching.BUDGET, monkeypatch)
+    assert whole.cautions == ()
+    assert [(window.borders, window.fitted) for window in whole.windows] == [((2, 12), (1, 1)), ((12, 20), (1, 1))]
+    near = searched(2 * 9 * 110, monkeypatch)
+    assert [window.borders for window in near.windows] == [(2, 11), (11, 20)]
+    assert near.cautions == (
+        "Gracious mode: for 2 of the windows only borders up to 1 ms away were tried: the query is asked anew between "
+        "each two, and there are too many.",
+    )
+    assert near.judgement is whole.judgement is Judgement.WRONG
+
+
+def test_what_nothing_is_left_for_is_not_searched_and_said(monkeypatch):
+    verdict = searched(105, monkeypatch)
+    assert [window.borders for window in verdict.windows] == [None, None]
+    (caution,) = verdict.cautions
+    assert caution.startswith("Gracious mode: for 2 of the windows no borders were tried: their contents are too large")
+
+
+def test_the_budget_is_20_million_triples():
+    assert searching.BUDGET == 20_000_000
 
 
 def test_what_cannot_be_searched_is_named():

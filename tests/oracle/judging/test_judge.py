@@ -9,13 +9,11 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Clock, Report, Tick
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.oracle.expected.reports import Header, definition
-from streamgauge.oracle.judging import judge
 from streamgauge.oracle.judging.estimate import choice
 from streamgauge.oracle.judging.judge import Means, judge_run, other_stream
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.arrivals import Head
 from streamgauge.semantics.profiles import RSPQL
-from streamgauge.semantics.refusal import RefusedError
 from tests.notation import STREAM, stream
 from tests.oracle.judging.test_deltas import changes_of
 from tests.oracle.runs import right_run
@@ -181,15 +179,21 @@ def test_borders_that_fit_are_sought_when_they_are_asked_for(table, clock):
     found = judge_run(run, table, means)
     assert found.judgement is plain.judgement is Judgement.WRONG
     assert [window.borders for window in found.windows] == [(0, 5), (1, 10), (10, 15)]
-    assert told[-3:] == [(1, 3), (2, 3), (3, 3)]
+    assert told[-3:] == [(4, 6), (5, 6), (6, 6)]
+    shares = [done / of for done, of in told]
+    assert shares == sorted(shares)
+    assert shares[-4] <= 0.5
 
 
-def test_borders_are_not_sought_where_the_definition_would_have_too_much_to_look_at(monkeypatch, table):
-    monkeypatch.setattr(judge, "DEFINITION_LIMIT", 8)
-    session = Session(monkeypatch)
-    assert judge_run(shifted(), table, Means(lambda: session)).judgement is Judgement.WRONG
-    with pytest.raises(RefusedError, match="no more than 8 triples over all windows: take a prefix of the run"):
-        judge_run(shifted(), table, Means(lambda: session, gracious=True))
+def test_where_no_borders_can_be_sought_the_ordinary_verdict_says_so(table):
+    run = shifted()
+    two = replace(run.header.query, windows=run.header.query.windows * 2)
+    run = replace(run, header=replace(run.header, query=two))
+    plain = judge_run(run, table, Means(lambda: None))  # type: ignore[arg-type]
+    verdict = judge_run(run, table, Means(lambda: None, gracious=True))  # type: ignore[arg-type]
+    (caution,) = set(verdict.cautions) - set(plain.cautions)
+    assert caution == ("No borders were sought: gracious mode moves the borders of one window: the query has 2.")
+    assert replace(verdict, cautions=plain.cautions) == plain
 
 
 def test_a_row_that_is_no_triple_is_told_with_its_stream_table(tmp_path):

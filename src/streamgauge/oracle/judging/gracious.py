@@ -1,38 +1,40 @@
-"""Gracious mode: the window borders under which each wrong answer fits best (SEMANTICS, scores; YABench's mode)."""
+"""Gracious mode: the window borders under which each wrong answer fits best (docs/judging.md; YABench's mode).
 
-from bisect import bisect_left, bisect_right
+Three searches find the same borders. A monotone query is asked once for its solutions with the arrivals that they rest
+on (``lifetimes``), which says how well every pair of borders fits (``borders``); so is a query of one number over all
+solutions, by running sums. Any other query is asked anew between each pair of borders, the nearest first, as long as a
+budget lasts.
+"""
+
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import isqrt
+from typing import Protocol
 
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.run import Run
-from streamgauge.model.semantics import R2S, Counting
+from streamgauge.model.semantics import R2S, Counting, Report, Tick
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
-from streamgauge.oracle.expected.reports import definition
+from streamgauge.oracle.expected.reports import Expect, definition
 from streamgauge.oracle.judging.compare import computed_columns, overlap
+from streamgauge.oracle.judging.fitting import BorderFit, Contents, fast_search
+from streamgauge.oracle.judging.lifetimes import NotMonotoneError
 from streamgauge.oracle.judging.metrics import Unit, ratio
 from streamgauge.oracle.judging.oracle import Progress, matched
-from streamgauge.semantics.arrivals import Arrival, admit, arrived_triples, content
-from streamgauge.semantics.definition import due_reports, facts, operator
+from streamgauge.semantics.arrivals import Head, arrivals
+from streamgauge.semantics.definition import due_reports, operator
+from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.refusal import RefusedError
 
-LIMIT = 20_000_000
-"""How many triples the contents that are tried may hold together before the search is refused."""
-
-
-@dataclass(frozen=True, slots=True)
-class BorderFit:
-    """Content borders (first and last time, ms, inclusive), precision and recall of an answer under them."""
-
-    first: int
-    last: int
-    precision: float
-    recall: float
+BUDGET = 20_000_000
+"""How many triples the contents that are asked one by one may hold together."""
+TRIAL = 100
+"""The cost of asking a content, beside its triples."""
 
 
 def refuse(query: ContinuousQuery, own: str | None) -> str | None:
@@ -47,13 +49,18 @@ def refuse(query: ContinuousQuery, own: str | None) -> str | None:
 
 
 def gracious(
-    run: Run, held: Sequence[StreamElement], verdict: Verdict, progress: Progress = lambda _done, _of: None
+    run: Run,
+    held: Sequence[StreamElement],
+    verdict: Verdict,
+    progress: Progress = lambda _done, _of: None,
+    expect: Expect | None = None,
 ) -> Verdict:
     """The verdict with, for every answered window, the borders that fit its answer best and the scores under them.
 
     F1 decides, then the least total shift; start and end move independently over the elements' distinct times, at
-    most one slide each way. Istream and Dstream compare with the instant before under its own best borders.
-    RefusedError says what is too large or has no borders.
+    most one slide each way. Istream and Dstream compare with the instant before under its own best borders. ``expect``
+    gives the reports that are due, the definition's unless given. A caution says what was not searched; RefusedError
+    what has no borders.
     """
     if verdict.judgement is Judgement.UNKNOWN or verdict.t0 is None:
         return verdict
@@ -61,10 +68,11 @@ def gracious(
         raise RefusedError(reason)
     if operator(run.header.query, run.header.semantics) is R2S.CHANGES:
         raise RefusedError(f"gracious mode compares bags: under {R2S.CHANGES} rows come and go in one answer")
-    search = _Search(run, held, verdict.t0)
-    _, units = matched(run, definition(held), verdict.t0)
+    _, units = matched(run, expect or definition(held), verdict.t0)
+    search = _BorderSearch(run, held, verdict.t0)
     fits = search.fits(units, progress)
-    return replace(verdict, windows=tuple(map(_with, verdict.windows, units, fits)))
+    windows = tuple(map(_with, verdict.windows, units, fits))
+    return replace(verdict, windows=windows, cautions=(*verdict.cautions, *search.cautions()))
 
 
 def _with(window: WindowVerdict, unit: Unit, fit: BorderFit | None) -> WindowVerdict:
@@ -75,101 +83,166 @@ def _with(window: WindowVerdict, unit: Unit, fit: BorderFit | None) -> WindowVer
     return replace(window, borders=borders, fitted=(fit.precision, fit.recall))
 
 
-Known = dict[tuple[int, int, int], Counter[Row]]
-"""Bags by which arrivals the content takes: (from, up to, seen)."""
+class Searching(Protocol):
+    """A way to find the best borders of one window."""
+
+    def bag(self, view: View) -> Counter[Row]:
+        """The rows of a content, before R2S."""
+        ...
+
+    def fit(self, view: View, received: Sequence[Row], before: Counter[Row]) -> BorderFit | None:
+        """The best borders for an answer after the bag of the instant before; ``None`` where none were tried."""
+        ...
 
 
-class _Search:
-    """The contents of one run's window between any two borders, answered and remembered."""
+class _BorderSearch:
+    """The search through one run: window after window, each after the instant before under its best borders."""
 
     def __init__(self, run: Run, held: Sequence[StreamElement], t0: int) -> None:
-        query, semantics = run.header.query, run.header.semantics
-        admitted, _late = admit(facts(held), semantics, query.windows, t0)
-        self._arrived: list[Arrival] = arrived_triples(admitted, query.windows, semantics)
-        self._all = [arrival.time for arrival in self._arrived]
-        self._stream, self._slide = query.windows[0].stream, query.windows[0].window.slide
-        self._times = sorted({one.time for one in self._arrived if one.stream == self._stream})
-        self._snapshot = Snapshot(query, semantics.content, semantics.empty_aggregate)
-        self._sends, self._answers = operator(query, semantics), semantics.answers
-        self._computed = computed_columns(query.form)
-        self._evaluated: list[DueReport] = []
-        if self._sends is not R2S.RSTREAM:
-            reports = due_reports(admitted, query, semantics, run.header.advanced_to, t0)
-            self._evaluated = [due for due, _ in reports]
-        self._left = LIMIT
+        self._run, self._t0 = run, t0
+        self._contents = Contents(run, held, t0)
+        self._sends = operator(run.header.query, run.header.semantics)
+        self._plain = _EveryPair(run, self._contents)
 
     def fits(self, units: Sequence[Unit], progress: Progress) -> list[BorderFit | None]:
-        """The best fit per unit, ``None`` where nothing was answered or nothing was due."""
+        """The best fit per unit, ``None`` where nothing was answered, nothing was due, or nothing was searched."""
         answered = {unit.report.due: unit for unit in units if unit.report is not None and unit.answer is not None}
-        instants = self._evaluated or list(answered)
+        wrong = [due.views[0] for due, unit in answered.items() if unit.both.missing or unit.both.surplus]
+        fast: Searching | None = fast_search(self._run, self._contents, wrong)
+        self._plain.share(len(wrong))
+        instants = self._instants() if wrong and self._sends is not R2S.RSTREAM else list(answered)
         found: dict[DueReport, BorderFit] = {}
-        before: Counter[Row] = Counter()
+        before: View | None = None
         for done, due in enumerate(instants, 1):
-            known: Known = {}
             view = due.views[0]
             if due in answered:
-                found[due] = self._fit(answered[due], view, before, known)
-                view = self._moved(view, found[due].first, found[due].last)
-            if self._sends is not R2S.RSTREAM:
-                before = self._bag(view, known)
+                fit, fast = self._fit(answered[due], view, before, fast)
+                if fit is not None:
+                    found[due] = fit
+                    view = self._contents.moved(view, fit.first, fit.last)
+            before = view
             progress(done, len(instants))
         return [None if unit.report is None else found.get(unit.report.due) for unit in units]
 
-    def _fit(self, unit: Unit, view: View, before: Counter[Row], known: Known) -> BorderFit:
+    def _instants(self) -> list[DueReport]:
+        """The instants that are evaluated, also those at which nothing is sent."""
+        query, semantics, until = self._run.header.query, self._run.header.semantics, self._run.header.advanced_to
+        if Report.CONTENT_CHANGE in semantics.report and semantics.tick is not Tick.TIME:
+            heads = [Head.of(element) for element in self._contents.admitted]
+            ranked = arrivals(heads, query.windows, semantics.tick)
+            return list(candidates(ranked, query.windows, semantics, self._t0, until))
+        return [due for due, _ in due_reports(self._contents.admitted, query, semantics, until, self._t0)]
+
+    def _fit(
+        self, unit: Unit, view: View, before: View | None, fast: Searching | None
+    ) -> tuple[BorderFit | None, Searching | None]:
+        """The best fit, and the fast search as long as it applies."""
         if not unit.both.missing and not unit.both.surplus:
-            return BorderFit(view.first, view.last, 1.0, 1.0)
-        said = unit.answer.added if unit.answer else ()
+            return BorderFit(view.first, view.last, 1.0, 1.0), fast
+        received = unit.answer.added if unit.answer else ()
+        for search in filter(None, (fast, self._plain)):
+            try:
+                previous = before is not None and self._sends is not R2S.RSTREAM
+                bag = search.bag(before) if before is not None and previous else Counter[Row]()
+                return search.fit(view, received, bag), search if search is fast else None
+            except NotMonotoneError:
+                continue
+        raise AssertionError("every query is asked between each pair of borders")
+
+    def cautions(self) -> Iterator[str]:
+        """What was left out."""
+        yield from self._plain.cautions()
+
+
+@dataclass(slots=True)
+class _Budget:
+    """Triples that may still be looked at, and how many windows share them."""
+
+    left: int
+    windows: int = 1
+
+
+class _EveryPair:
+    """Asks the query anew between each pair of borders, the least shift first, as far as a budget lasts."""
+
+    def __init__(self, run: Run, contents: Contents) -> None:
+        query, semantics = run.header.query, run.header.semantics
+        self._contents, self._computed = contents, computed_columns(query.form)
+        self._snapshot = Snapshot(query, semantics.content, semantics.empty_aggregate)
+        self._sends, self._answers = operator(query, semantics), semantics.answers
+        self._budget = _Budget(BUDGET)
+        self._known: dict[tuple[int, int], Counter[Row]] = {}
+        self._near: list[int] = []
+        self._unsearched = 0
+
+    def share(self, windows: int) -> None:
+        """Say over how many windows the budget is spread."""
+        self._budget.windows = max(1, windows)
+
+    def cautions(self) -> Iterator[str]:
+        """The windows that were searched in part or not at all."""
+        if self._near:
+            yield (
+                f"Gracious mode: for {len(self._near):,} of the windows only borders up to {min(self._near):,} ms away "
+                "were tried: the query is asked anew between each two, and there are too many."
+            )
+        if self._unsearched:
+            yield (
+                f"Gracious mode: for {self._unsearched:,} of the windows no borders were tried: their contents are too "
+                "large to be asked again; take a prefix of the run."
+            )
+
+    def fit(self, view: View, received: Sequence[Row], before: Counter[Row]) -> BorderFit | None:
+        """The best borders; ``None`` where the budget is used up."""
+        share = self._budget.left // max(1, self._budget.windows)
+        self._budget.windows -= 1
+        size = self._contents.size(view)
+        if self._budget.left < size + TRIAL:
+            self._unsearched += 1
+            return None
         best, most = BorderFit(view.first, view.last, 0.0, 0.0), -1.0
-        for first, last in self._borders(view):
-            rows = self._sent(self._bag(self._moved(view, first, last), known), before)
-            common = overlap(rows, said, self._computed).common
-            f1 = 2 * common / (len(rows) + len(said)) if rows or said else 1.0
+        for first, last in self._pairs(view, max(1, share // (size + TRIAL))):
+            rows = self._sent(self.bag(self._contents.moved(view, first, last)), before)
+            common = overlap(rows, received, self._computed).common
+            f1 = 2 * common / (len(rows) + len(received)) if rows or received else 1.0
             if f1 > most:
-                most = f1
-                best = BorderFit(first, last, ratio(common, len(said), len(rows)), ratio(common, len(rows), len(said)))
+                most, scores = f1, (ratio(common, len(received), len(rows)), ratio(common, len(rows), len(received)))
+                best = BorderFit(first, last, *scores)
             if f1 == 1.0:
                 break
         return best
 
-    def _borders(self, view: View) -> list[tuple[int, int]]:
-        """Every pair of first and last time, the least total shift first."""
-        firsts, lasts = self._near(view.first), self._near(view.last)
+    def _pairs(self, view: View, number: int) -> list[tuple[int, int]]:
+        """So many pairs of first and last time, out of the nearest of each, the least total shift first."""
+        firsts, lasts = self._contents.firsts(view), self._contents.lasts(view)
+        if len(firsts) * len(lasts) > number:
+            firsts, lasts = (
+                sorted(sorted(times, key=lambda time: (abs(time - border), time))[: isqrt(number)])
+                for times, border in ((firsts, view.first), (lasts, view.last))
+            )
+            away = (max(abs(time - view.first) for time in firsts), max(abs(time - view.last) for time in lasts))
+            self._near.append(min(away))
         pairs = [(first, last) for first in firsts for last in lasts if first <= last]
         shift = {first: abs(first - view.first) for first in firsts}
         return sorted(pairs, key=lambda pair: (shift[pair[0]] + abs(pair[1] - view.last), shift[pair[0]], pair))
 
-    def _near(self, border: int) -> list[int]:
-        low, high = bisect_left(self._times, border - self._slide), bisect_right(self._times, border + self._slide)
-        if (high - low) ** 2 > LIMIT:
-            raise RefusedError(
-                f"gracious mode: {high - low:,} distinct times within a slide ({self._slide:,} ms) of {border} ms are "
-                "too many borders to try: take a smaller slide or a prefix of the stream"
-            )
-        return sorted({border, *self._times[low:high]})
-
-    def _moved(self, view: View, first: int, last: int) -> View:
-        """The view between other borders: one that ends later sees all up to there, one that starts earlier too."""
-        seen = view.seen if last <= view.last else bisect_right(self._all, last)
-        return replace(view, first=first, last=last, seen=seen, after=view.after if first >= view.first else 0)
-
-    def _bag(self, view: View, known: Known) -> Counter[Row]:
-        key = (bisect_left(self._all, view.first), bisect_right(self._all, view.last), view.seen)
-        if key not in known:
-            inside = content(self._arrived, self._all, self._stream, view)
-            self._pay(sum(len(arrival.triples) for arrival in inside))
+    def bag(self, view: View) -> Counter[Row]:
+        """The rows of a content; those of one window are remembered."""
+        key = self._contents.ranks(view)
+        if key not in self._known:
+            if len(self._known) > MAX_REMEMBERED:
+                self._known.clear()
+            inside = self._contents.inside(view)
+            self._budget.left -= sum(len(arrival.triples) for arrival in inside) + TRIAL
             rows = self._snapshot.rows((inside,))
-            known[key] = Counter(set(rows) if self._answers is Counting.SET else rows)
-        return known[key]
-
-    def _pay(self, triples: int) -> None:
-        self._left -= triples + 100
-        if self._left < 0:
-            raise RefusedError(
-                f"gracious mode: the contents between the borders to try hold more than {LIMIT:,} triples: "
-                "take a prefix of the run or a smaller window"
-            )
+            self._known[key] = Counter(set(rows) if self._answers is Counting.SET else rows)
+        return self._known[key]
 
     def _sent(self, now: Counter[Row], before: Counter[Row]) -> tuple[Row, ...]:
         if self._sends is R2S.RSTREAM:
             return tuple(now.elements())
         return tuple((now - before if self._sends is R2S.ISTREAM else before - now).elements())
+
+
+MAX_REMEMBERED = 1_000
+"""Bags that are remembered: the same content lies between many borders."""

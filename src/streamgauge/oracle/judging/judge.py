@@ -23,7 +23,7 @@ from streamgauge.model.verdict import Evaluator, Judgement, Verdict
 from streamgauge.oracle.expected.reports import Expect, definition
 from streamgauge.oracle.judging.cuts import with_cuts
 from streamgauge.oracle.judging.deltas import by_changes, countable
-from streamgauge.oracle.judging.estimate import choice, column, instants, without_spark, work_of
+from streamgauge.oracle.judging.estimate import choice, column, instants, work_of
 from streamgauge.oracle.judging.gracious import gracious
 from streamgauge.oracle.judging.metrics import arrival_times, by_arrival
 from streamgauge.oracle.judging.oracle import JudgingRules, Progress, Score, check, unknown
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-DEFINITION_LIMIT = 3_000_000
-"""Triples that gracious mode may look at over all windows."""
+ROWS_LIMIT = 3_000_000
+"""Triples over all windows of a run judged by counts up to which gracious mode has its rows computed too."""
 
 MOST_INSTANTS = 300_000
 """At how many instants the definition is asked."""
@@ -113,7 +113,7 @@ def with_cautions(run: Run, verdict: Verdict, stream: Path) -> Verdict:
     """The verdict with its cautions, unless it is unknown anyway."""
     if verdict.judgement is Judgement.UNKNOWN:
         return verdict
-    return replace(verdict, cautions=cautions(run, verdict, stream))
+    return replace(verdict, cautions=(*verdict.cautions, *cautions(run, verdict, stream)))
 
 
 def _judge(run: Run, semantics: Semantics, stream: Path, means: Means) -> Verdict:
@@ -121,17 +121,24 @@ def _judge(run: Run, semantics: Semantics, stream: Path, means: Means) -> Verdic
         refuse(run.header.query, semantics)
         evaluator = means.choose(stream, run.header.query, semantics, run.header.evaluator, run.header.advanced_to)
         rules = JudgingRules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)
-        verdict = _checked(run, evaluator, stream, means, rules)
+        if evaluator == "definition":
+            _refuse_endless(run, stream)
+        expect, first, _last = expectation(evaluator, stream, means)
+        verdict = _checked(run, evaluator, stream, (expect, first), means, rules)
     except (RefusedError, OutOfOrderError) as error:
         return unknown(run, str(error))
-    return _graciously(run, stream, verdict, means) if means.gracious else verdict
+    if not means.gracious:
+        return verdict
+    if reason := _without_rows(run, evaluator, stream):
+        return _ungracious(verdict, reason)
+    return _graciously(run, tuple(elements(stream)), verdict, expect, means)
 
 
-def _checked(run: Run, evaluator: Evaluator, stream: Path, means: Means, rules: JudgingRules) -> Verdict:
+def _checked(
+    run: Run, evaluator: Evaluator, stream: Path, expected: tuple[Expect, int | None], means: Means, rules: JudgingRules
+) -> Verdict:
     """The verdict from rows compared, or from counts where whole bags are sent at every change (``deltas.py``)."""
-    if evaluator == "definition":
-        _refuse_endless(run, stream)
-    expect, first, _last = expectation(evaluator, stream, means)
+    expect, first = expected
     score: Score | None = None
     if evaluator == "spark" and countable(run.header.query, run.header.semantics):
         session = means.spark()
@@ -139,18 +146,38 @@ def _checked(run: Run, evaluator: Evaluator, stream: Path, means: Means, rules: 
 
         changes = spark_changes(session, stream, read_header(table_at(session, stream)))
         score = by_changes(run, changes, expect, rules)
-    return check(run, expect, first, rules, means.progress, score)
+    return check(run, expect, first, rules, _halved(means, second=False), score)
 
 
-def _graciously(run: Run, stream: Path, verdict: Verdict, means: Means) -> Verdict:
-    """The verdict with fitting borders; RefusedError where the definition would have too much to look at."""
+def _without_rows(run: Run, evaluator: Evaluator, stream: Path) -> str:
+    """Why a run that is judged by counts is too large for gracious mode, which compares rows; empty where it is not."""
     query, semantics = run.header.query, run.header.semantics
-    if work_of(stream, query, semantics).held > DEFINITION_LIMIT and not without_spark(query, semantics):
-        raise RefusedError(
-            f"gracious mode asks the definition, which looks at no more than {DEFINITION_LIMIT:,} triples over all "
-            "windows: take a prefix of the run"
-        )
-    return gracious(run, tuple(elements(stream)), verdict, means.progress)
+    if evaluator != "spark" or not countable(query, semantics) or work_of(stream, query, semantics).held <= ROWS_LIMIT:
+        return ""
+    return (
+        f"the windows of all reports hold more than {ROWS_LIMIT:,} triples, and gracious mode compares the rows of "
+        "each: take a prefix of the run"
+    )
+
+
+def _graciously(run: Run, held: Sequence[StreamElement], verdict: Verdict, expect: Expect, means: Means) -> Verdict:
+    """The verdict with fitting borders, or with a caution that says why none were sought."""
+    try:
+        return gracious(run, held, verdict, _halved(means, second=True), expect)
+    except RefusedError as error:
+        return _ungracious(verdict, str(error))
+
+
+def _ungracious(verdict: Verdict, reason: str) -> Verdict:
+    """The ordinary verdict, which says why it has no borders."""
+    return replace(verdict, cautions=(*verdict.cautions, f"No borders were sought: {reason}."))
+
+
+def _halved(means: Means, *, second: bool) -> Progress:
+    """The progress of judging, of which gracious mode is the second half."""
+    if not means.gracious:
+        return means.progress
+    return lambda done, of: means.progress(done + of if second else done, 2 * of)
 
 
 def with_query(run: Run, template: str, values: Mapping[str, object]) -> Run:
@@ -236,12 +263,12 @@ def _under_both_clocks(run: Run, stream: Path, means: Means) -> Verdict:
             _refuse_endless(wall, stream)
         by_arrival_time, by_time = _clocks(run, held, evaluator, stream, means)
         rules = JudgingRules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)
-        verdict = check(wall, by_arrival_time, first_time(arrived), rules, means.progress)
-        other = check(run, by_time, first_time(held), rules, means.progress)
+        verdict = check(wall, by_arrival_time, first_time(arrived), rules, _halved(means, second=False))
+        other = check(run, by_time, first_time(held), rules)
     except (RefusedError, OutOfOrderError) as error:
         return unknown(run, str(error))
     if means.gracious:
-        verdict = gracious(wall, arrived, verdict, means.progress)
+        verdict = _graciously(wall, arrived, verdict, by_arrival_time, means)
     return replace(verdict, other_clock=(str(Clock.APPLICATION), other.precision, other.recall))
 
 

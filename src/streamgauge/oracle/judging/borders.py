@@ -1,0 +1,175 @@
+"""The borders of a window under which an answer fits best, out of all pairs of a start and an end.
+
+What an answer has in common with a content, and how many rows the content gives, are sums over **quadrants**: a
+solution that rests on arrivals from rank 4 to rank 7 counts for every start at or before 4 and every end after 7. A
+quadrant is a place in the grid of starts (ascending) and ends (ascending), and a weight; a count at (start, end) is the
+sum of the quadrants at later starts and earlier ends. Corrections have negative weights: what exists from (4, 7) or
+from (7, 9) on is 1 at each of them, and -1 at (4, 9).
+
+A grid of n starts and n ends has n * n pairs. It is cut into blocks; the counts at a block's corners bound F1 within
+it, and only blocks that may hold the best pair are looked into.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
+Scores: TypeAlias = npt.NDArray[np.float64]
+
+DENSE: Final = 1 << 18
+"""Pairs of one block, looked at together."""
+CORNERS: Final = 64
+"""Blocks along each side of the grid at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quadrants:
+    """Counts over a grid as quadrants: their starts and ends (places in the grid), their weights, and a constant.
+
+    A start of -1, or an end beyond the grid, counts nowhere.
+    """
+
+    start: Numbers
+    end: Numbers
+    weight: Numbers
+    constant: int = 0
+
+    def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
+        """The counts at these starts and ends (places, ascending), a row for each start."""
+        row = np.searchsorted(starts, self.start, "right") - 1
+        column = np.searchsorted(ends, self.end, "left")
+        inside = (row >= 0) & (column < len(ends))
+        shape = len(starts), len(ends)
+        place = row[inside] * shape[1] + column[inside]
+        table = np.bincount(place, weights=self.weight[inside], minlength=shape[0] * shape[1]).reshape(shape)
+        summed = np.cumsum(np.cumsum(table[::-1], axis=0)[::-1], axis=1)
+        return np.rint(summed).astype(np.int64) + self.constant
+
+    def signed(self, positive: bool) -> "Quadrants":
+        """The quadrants of one sign, with the constant beside the positive ones."""
+        mine = self.weight > 0 if positive else self.weight < 0
+        return Quadrants(self.start[mine], self.end[mine], self.weight[mine], self.constant if positive else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class BorderGrid:
+    """The starts and ends to choose from (ms, ascending), and how far each is from the declared one (ms)."""
+
+    starts: Numbers
+    ends: Numbers
+    start_shift: Numbers
+    end_shift: Numbers
+
+    @staticmethod
+    def of(starts: Sequence[int], ends: Sequence[int], start: int, end: int) -> "BorderGrid":
+        """The grid of some borders around the declared ones."""
+        first, last = np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64)
+        return BorderGrid(first, last, np.abs(first - start), np.abs(last - end))
+
+
+@dataclass(frozen=True, slots=True)
+class BestPair:
+    """The best pair of borders, as places in the grid, with what is common there and how many rows are expected."""
+
+    start: int
+    end: int
+    common: int
+    rows: int
+
+
+_Rank: TypeAlias = tuple[float, int, int, int, int]
+"""F1 negated, then the total shift, the shift of the start, start and end: the least is the best."""
+
+
+def best_pair(grid: BorderGrid, common: Quadrants, rows: Quadrants, received: int) -> BestPair:
+    """The pair with the highest F1, then the least total shift, then the least shift of the start.
+
+    ``common`` counts the rows that content and answer share, ``rows`` those that the content gives, ``received`` is how
+    many the answer has.
+    """
+    search = _Search(grid, common, rows, received)
+    for block in search.blocks():
+        search.look(block)
+    assert search.best is not None  # the declared borders are a pair
+    return search.best
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Pairs from a start and an end (places) on, to before others; no F1 in it is above the bound."""
+
+    starts: tuple[int, int]
+    ends: tuple[int, int]
+    bound: float
+    shift: int
+
+
+class _Search:
+    def __init__(self, grid: BorderGrid, common: Quadrants, rows: Quadrants, received: int) -> None:
+        self._grid, self._common, self._rows, self._received = grid, common, rows, received
+        self.best: BestPair | None = None
+        self._rank: _Rank = (1.0, 0, 0, 0, 0)
+
+    def blocks(self) -> Iterator[_Block]:
+        """The blocks that may hold a better pair than the best so far, the most promising first."""
+        size = len(self._grid.starts), len(self._grid.ends)
+        if size[0] * size[1] <= DENSE:
+            yield _Block((0, size[0]), (0, size[1]), 1.0, 0)
+            return
+        rows, columns = (_cuts(length) for length in size)
+        bounds = self._bounds(rows, columns)
+        shifts = _least(self._grid.start_shift, rows)[:, None] + _least(self._grid.end_shift, columns)[None, :]
+        for place in np.lexsort((shifts.ravel(), -bounds.ravel())):
+            at, to = divmod(int(place), len(columns) - 1)
+            bound, shift = float(bounds[at, to]), int(shifts[at, to])
+            if -bound > self._rank[0]:
+                return
+            if (-bound, shift) <= self._rank[:2]:
+                yield _Block((int(rows[at]), int(rows[at + 1])), (int(columns[to]), int(columns[to + 1])), bound, shift)
+
+    def _bounds(self, rows: Numbers, columns: Numbers) -> Scores:
+        """The highest F1 that a block may hold: most in common at its widest content, fewest rows at its narrowest."""
+        wide, narrow = (rows[:-1], columns[1:] - 1), (rows[1:] - 1, columns[:-1])
+        common = self._common.signed(True).counts(*wide) + self._common.signed(False).counts(*narrow)
+        expected = self._rows.signed(True).counts(*narrow) + self._rows.signed(False).counts(*wide)
+        return np.minimum(1.0, _f1(np.maximum(common, 0), np.maximum(expected, 0), self._received))
+
+    def look(self, block: _Block) -> None:
+        """Take the best pair of a block where it is better than the best so far."""
+        starts, ends = np.arange(*block.starts), np.arange(*block.ends)
+        common, rows = self._common.counts(starts, ends), self._rows.counts(starts, ends)
+        scores = _f1(common, rows, self._received)
+        scores[self._grid.starts[starts][:, None] > self._grid.ends[ends][None, :]] = -1.0
+        top = float(scores.max(initial=-1.0))
+        if top < 0.0 or -top > self._rank[0]:
+            return
+        at, to = np.nonzero(scores == top)
+        first, last = starts[at], ends[to]
+        own = self._grid.start_shift[first]
+        total = own + self._grid.end_shift[last]
+        chosen = int(np.lexsort((last, first, own, total))[0])
+        rank = -top, int(total[chosen]), int(own[chosen]), int(first[chosen]), int(last[chosen])
+        if rank < self._rank:
+            self._rank = rank
+            found = int(at[chosen]), int(to[chosen])
+            self.best = BestPair(rank[3], rank[4], int(common[found]), int(rows[found]))
+
+
+def _f1(common: Numbers, rows: Numbers, received: int) -> Scores:
+    """F1 of counts; 1 where both sides are empty."""
+    sizes = rows + received
+    return np.where(sizes > 0, 2 * common / np.maximum(sizes, 1), 1.0)
+
+
+def _cuts(length: int) -> Numbers:
+    """The places at which a side is cut, its two ends too: equal blocks, of no more than DENSE pairs with another."""
+    number = max(CORNERS, -(-length // int(DENSE**0.5)))
+    return np.unique(np.linspace(0, length, number + 1).astype(np.int64))
+
+
+def _least(shifts: Numbers, cuts: Numbers) -> Numbers:
+    return np.minimum.reduceat(shifts, cuts[:-1])

@@ -1,0 +1,438 @@
+"""How well an answer fits every pair of borders at once, from the solutions of a stretch of the stream."""
+
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from streamgauge.model import algebra as al
+from streamgauge.model.element import StreamElement
+from streamgauge.model.report import View
+from streamgauge.model.run import Run
+from streamgauge.model.semantics import R2S, Counting, EmptyAggregate
+from streamgauge.model.terms import Row, Term, Triple
+from streamgauge.oracle.judging.borders import BorderGrid, Quadrants, best_pair
+from streamgauge.oracle.judging.compare import TOLERANCE, computed_columns, has_blanks, number, overlap
+from streamgauge.oracle.judging.lifetimes import NotMonotoneError, Ranks, Span, TimedQuery, TimedSolutions, minimal
+from streamgauge.oracle.judging.metrics import ratio
+from streamgauge.semantics.arrivals import Arrival, admit, arrived_triples, content
+from streamgauge.semantics.definition import facts, operator
+from streamgauge.sparql.aggregates import aggregate
+
+STRETCH: Final = 1_500_000
+"""Triples whose solutions are known at a time; more where one window needs them."""
+
+
+@dataclass(frozen=True, slots=True)
+class BorderFit:
+    """Content borders (first and last time, ms, inclusive), precision and recall of an answer under them."""
+
+    first: int
+    last: int
+    precision: float
+    recall: float
+
+
+class Contents:
+    """What one run's window holds between any two borders."""
+
+    def __init__(self, run: Run, held: Sequence[StreamElement], t0: int) -> None:
+        query, semantics = run.header.query, run.header.semantics
+        self.admitted, _late = admit(facts(held), semantics, query.windows, t0)
+        self.arrived: list[Arrival] = arrived_triples(self.admitted, query.windows, semantics)
+        self._all = [arrival.time for arrival in self.arrived]
+        self.stream, self._slide = query.windows[0].stream, query.windows[0].window.slide
+        self._times = sorted({one.time for one in self.arrived if one.stream == self.stream})
+
+    def firsts(self, view: View) -> list[int]:
+        """The starts to try: the declared one, and every time at most a slide away."""
+        return self._near(view.first)
+
+    def lasts(self, view: View) -> list[int]:
+        """The ends to try."""
+        return self._near(view.last)
+
+    def _near(self, border: int) -> list[int]:
+        low, high = bisect_left(self._times, border - self._slide), bisect_right(self._times, border + self._slide)
+        return sorted({border, *self._times[low:high]})
+
+    def moved(self, view: View, first: int, last: int) -> View:
+        """The view between other borders: one that ends later sees all up to there, one that starts earlier too."""
+        seen = view.seen if last <= view.last else bisect_right(self._all, last)
+        return replace(view, first=first, last=last, seen=seen, after=view.after if first >= view.first else 0)
+
+    def ranks(self, view: View) -> Span:
+        """The ranks of a content: from the first one to before the second."""
+        return self.start(view), self.end(view)
+
+    def start(self, view: View) -> int:
+        """The rank from which on a view holds arrivals."""
+        return max(view.after, bisect_left(self._all, view.first))
+
+    def end(self, view: View) -> int:
+        """The rank before which a view holds arrivals."""
+        return min(view.seen, bisect_right(self._all, view.last))
+
+    def inside(self, view: View) -> tuple[Arrival, ...]:
+        """The arrivals that a view holds."""
+        return content(self.arrived, self._all, self.stream, view)
+
+    def size(self, view: View) -> int:
+        """About how many triples a view holds."""
+        start, end = self.ranks(view)
+        return sum(len(arrival.triples) for arrival in self.arrived[start:end])
+
+    def reach(self, view: View) -> Span:
+        """The ranks that any borders of a view may take in."""
+        return bisect_left(self._all, view.first - self._slide), bisect_right(self._all, view.last + self._slide)
+
+
+class _Stretches:
+    """The solutions of a query over stretches of the stream, each of which holds the reach of several windows."""
+
+    def __init__(self, query: TimedQuery, contents: Contents, views: Iterable[View]) -> None:
+        self._query, self._contents = query, contents
+        self._reaches = sorted(contents.reach(view) for view in views)
+        self._span: Span = (0, -1)
+        self.solutions: TimedSolutions | None = None
+
+    def over(self, reach: Span) -> TimedSolutions:
+        """The solutions of a stretch that holds these ranks, and what comes next as far as it is wanted."""
+        if self.solutions is None or not (self._span[0] <= reach[0] and reach[1] <= self._span[1]):
+            self._span = self._stretch(reach)
+            self.solutions = self._evaluated(*self._span)
+        return self.solutions
+
+    def _stretch(self, reach: Span) -> Span:
+        low, high = reach
+        for first, last in self._reaches[bisect_left(self._reaches, reach) :]:
+            if first > high or sum(len(each.triples) for each in self._contents.arrived[low:last]) > STRETCH:
+                break
+            high = max(high, last)
+        return low, high
+
+    def _evaluated(self, low: int, high: int) -> TimedSolutions:
+        arrived, stream = self._contents.arrived, self._contents.stream
+        ranks: dict[Triple, list[int]] = {}
+        inside: list[Arrival] = []
+        for rank, arrival in enumerate(arrived[low:high], low):
+            if arrival.stream == stream:
+                if arrival.until is not None:
+                    raise NotMonotoneError("elements that end by themselves")
+                inside.append(arrival)
+                for triple in arrival.triples:
+                    ranks.setdefault(triple, []).append(rank)
+        return self._query.solutions(tuple(inside), ranks)
+
+
+def fast_search(run: Run, contents: Contents, views: Sequence[View]) -> "SolutionSearch | NumberSearch | None":
+    """The search that knows every pair of borders at once; ``None`` where the query does not allow it."""
+    query, semantics = run.header.query, run.header.semantics
+    if semantics.content is not Counting.SET or not isinstance(query.form, al.Select):
+        return None
+    try:
+        if (number := _one_number(query.form.pattern)) is not None:
+            inner, given = number
+            plain = semantics.empty_aggregate is EmptyAggregate.SPARQL
+            if not plain or operator(query, semantics) is not R2S.RSTREAM:
+                return None
+            shown = [given.argument.name] if isinstance(given.argument, al.Var) else []
+            return NumberSearch(given.function, _Stretches(TimedQuery(query, inner, shown), contents, views), contents)
+        pattern, distinct = _plain(query.form.pattern)
+        if computed_columns(query.form):
+            return None
+        once = distinct or semantics.answers is Counting.SET
+        timed = TimedQuery(query, pattern, query.form.variables)
+        return SolutionSearch(_Stretches(timed, contents, views), contents, operator(query, semantics), once=once)
+    except NotMonotoneError:
+        return None
+
+
+def _plain(pattern: al.Pattern) -> tuple[al.Pattern, bool]:
+    """What is below the projection, and whether rows are distinct; the order of rows does not count."""
+    distinct = False
+    while isinstance(pattern, al.Distinct | al.OrderBy):
+        distinct |= isinstance(pattern, al.Distinct)
+        pattern = pattern.pattern
+    if not isinstance(pattern, al.Project):
+        raise NotMonotoneError("no projection")
+    inner = pattern.pattern
+    return (inner.pattern if isinstance(inner, al.OrderBy) else inner), distinct
+
+
+def _one_number(pattern: al.Pattern) -> tuple[al.Pattern, al.Aggregate] | None:
+    """The pattern and the aggregate of ``SELECT (AVG(?x) AS ?y)`` without GROUP BY; AVG, SUM or COUNT of a variable."""
+    match pattern:
+        case al.Project(
+            pattern=al.Extend(
+                pattern=al.Group(pattern=inner, keys=(), aggregates=((name, aggregated),)), expression=expression
+            ),
+            variables=(_,),
+        ) if expression == name and not aggregated.distinct:
+            counts = aggregated.function == "COUNT"
+            named = isinstance(aggregated.argument, al.Var) or (counts and aggregated.argument is None)
+            if named and (counts or aggregated.function in ("AVG", "SUM")):
+                return inner, aggregated
+    return None
+
+
+class _RankBorders:
+    """The borders to choose from as ranks, ascending: the first rank of each start, the rank after each end."""
+
+    def __init__(self, contents: Contents, view: View) -> None:
+        firsts, lasts = contents.firsts(view), contents.lasts(view)
+        self.grid = BorderGrid.of(firsts, lasts, view.first, view.last)
+        self.low = np.array([contents.start(contents.moved(view, first, view.last)) for first in firsts])
+        self.high = np.array([contents.end(contents.moved(view, view.first, last)) for last in lasts])
+
+    def quadrants(self, spans: Sequence[Span], weights: Sequence[int], constant: int = 0) -> Quadrants:
+        """Spans of ranks with their weights as quadrants of the grid."""
+        pairs = np.array(spans, dtype=np.int64).reshape(-1, 2)
+        return self.placed(pairs[:, 0], pairs[:, 1], np.array(weights, dtype=np.int64), constant)
+
+    def placed(self, first: Ranks, last: Ranks, weight: Ranks, constant: int = 0) -> Quadrants:
+        """The same for columns."""
+        start = np.searchsorted(self.low, first, "right") - 1
+        return Quadrants(start, np.searchsorted(self.high, last, "right"), weight, constant)
+
+    def fit(self, start: int, end: int, common: int, rows: int, received: int) -> BorderFit:
+        """A pair of the grid with its precision and recall."""
+        borders = int(self.grid.starts[start]), int(self.grid.ends[end])
+        return BorderFit(*borders, ratio(common, received, rows), ratio(common, rows, received))
+
+
+def signed(spans: Sequence[Span]) -> Iterator[tuple[Span, int]]:
+    """Minimal spans, ascending, as weights whose sum is 1 wherever one of them is inside."""
+    yield from ((span, 1) for span in spans)
+    yield from (((one[0], other[1]), -1) for one, other in pairwise(spans))
+
+
+def reached(members: Sequence[Sequence[Span]], numbers: Sequence[int]) -> Iterator[tuple[Span, int]]:
+    """Weights whose sum says how many of these numbers are reached: of how many members some span is inside.
+
+    From the last start on backwards, members come in by the ends of their spans; the k-th smallest end is where a
+    content from that start on has k members.
+    """
+    events = sorted(((first, last, at) for at, spans in enumerate(members) for first, last in spans), reverse=True)
+    ends: dict[int, int] = {}
+    ordered: list[int] = []
+    found: dict[int, list[Span]] = {number: [] for number in numbers}
+    for place, (first, last, at) in enumerate(events):
+        if at not in ends or last < ends[at]:
+            if at in ends:
+                ordered.pop(bisect_left(ordered, ends[at]))
+            ends[at] = last
+            ordered.insert(bisect_left(ordered, last), last)
+        if place + 1 == len(events) or events[place + 1][0] != first:
+            for number, spans in found.items():
+                if number <= len(ordered):
+                    spans.append((first, ordered[number - 1]))
+    for spans in found.values():
+        yield from signed(minimal(iter(spans)))
+
+
+class SolutionSearch:
+    """The best borders for rows that are solutions: each row's solutions say between which borders it exists."""
+
+    def __init__(self, stretches: _Stretches, contents: Contents, sends: R2S, *, once: bool) -> None:
+        """``once``: a row is there once, however many solutions give it."""
+        self._stretches, self._contents, self._sends, self._once = stretches, contents, sends, once
+        self._solutions: TimedSolutions | None = None
+        self._by_row: dict[Row, list[int]] = {}
+
+    def _over(self, reach: Span) -> TimedSolutions:
+        solutions = self._stretches.over(reach)
+        if solutions is not self._solutions:
+            self._solutions = solutions
+            self._first = np.array([spans[-1][0] for spans in solutions.spans], dtype=np.int64)
+            self._last = np.array([spans[0][1] for spans in solutions.spans], dtype=np.int64)
+            self._simple = np.array([len(spans) == 1 for spans in solutions.spans], dtype=bool)
+            self._by_row = defaultdict(list)
+            for at, row in enumerate(solutions.row.tolist()):
+                self._by_row[solutions.rows[row]].append(at)
+        return solutions
+
+    def bag(self, view: View) -> Counter[Row]:
+        """The rows of a content."""
+        low, high = self._contents.ranks(view)
+        solutions = self._over(self._contents.reach(view))
+        near = np.nonzero((self._first >= low) & (self._last < high))[0].tolist()
+        found = Counter(
+            solutions.rows[int(solutions.row[at])]
+            for at in near
+            if any(first >= low and last < high for first, last in solutions.spans[at])
+        )
+        return Counter(found.keys()) if self._once else found
+
+    def fit(self, view: View, received: Sequence[Row], before: Counter[Row]) -> BorderFit:
+        """The best borders for an answer after the bag of the instant before."""
+        if has_blanks(received):
+            raise NotMonotoneError("blank nodes in the answer")
+        reach = self._contents.reach(view)
+        solutions = self._over(reach)
+        ranks = _RankBorders(self._contents, view)
+        near = (self._first >= reach[0]) & (self._last < reach[1])
+        wanted = Counter(received)
+        special = self._special(wanted, before, near)
+        common, rows = _Weighted(), _Weighted()
+        for row in special:
+            members = [solutions.spans[at] for at in self._by_row.get(row, ()) if near[at]]
+            sign, shared, sent = self._numbers(row, len(members), wanted, before)
+            common.add(reached(members, shared), sign, len(shared))
+            rows.add(reached(members, sent), sign, len(sent))
+        plain = self._plain_rows(near, special)
+        expected = _joined(rows.quadrants(ranks), ranks.placed(*plain))
+        best = best_pair(ranks.grid, common.quadrants(ranks), expected, len(received))
+        return ranks.fit(best.start, best.end, best.common, best.rows, len(received))
+
+    def _special(self, wanted: Counter[Row], before: Counter[Row], near: "np.typing.NDArray[np.bool_]") -> set[Row]:
+        """The rows that are looked at by themselves: sent, sent before, with several solutions or ways to exist."""
+        if self._sends is R2S.DSTREAM:
+            return {*before}
+        special = {*wanted, *(before if self._sends is R2S.ISTREAM else ())}
+        solutions = self._solutions
+        assert solutions is not None
+        special |= {solutions.rows[int(row)] for row in np.unique(solutions.row[near & ~self._simple])}
+        if self._once:
+            numbers, counts = np.unique(solutions.row[near], return_counts=True)
+            special |= {solutions.rows[int(row)] for row in numbers[counts > 1]}
+        return special
+
+    def _numbers(self, row: Row, members: int, wanted: Counter[Row], before: Counter[Row]) -> tuple[int, range, range]:
+        """The numbers of a row's solutions that count for what is common and for what is sent.
+
+        The sign before them is -1 where it counts that a number is not reached.
+        """
+        most, had = 1 if self._once else members, before[row]
+        if self._sends is R2S.RSTREAM:
+            return 1, range(1, min(most, wanted[row]) + 1), range(1, most + 1)
+        if self._sends is R2S.ISTREAM:
+            return 1, range(had + 1, min(most, had + wanted[row]) + 1), range(had + 1, most + 1)
+        return -1, range(max(1, had - wanted[row] + 1), had + 1), range(1, had + 1)
+
+    def _plain_rows(self, near: "np.typing.NDArray[np.bool_]", special: set[Row]) -> tuple[Ranks, Ranks, Ranks]:
+        """The other rows, which the answer lacks: a solution each, with one span."""
+        solutions = self._solutions
+        assert solutions is not None
+        if self._sends is R2S.DSTREAM:
+            near = np.zeros_like(near)
+        apart = np.array([row in special for row in solutions.rows], dtype=bool)
+        alone = near & ~apart[solutions.row] if len(apart) else near
+        return self._first[alone], self._last[alone], np.ones(int(alone.sum()), dtype=np.int64)
+
+
+class _Weighted:
+    """Spans with weights, collected."""
+
+    def __init__(self) -> None:
+        self._spans: list[Span] = []
+        self._weights: list[int] = []
+        self._constant = 0
+
+    def add(self, spans: Iterable[tuple[Span, int]], sign: int, number: int) -> None:
+        """Collect spans with their weights; for a sign of -1 a number less what they count."""
+        self._constant += number if sign < 0 else 0
+        for span, weight in spans:
+            self._spans.append(span)
+            self._weights.append(sign * weight)
+
+    def quadrants(self, ranks: _RankBorders) -> Quadrants:
+        """What was collected, as quadrants of a grid."""
+        return ranks.quadrants(self._spans, self._weights, self._constant)
+
+
+def _joined(one: Quadrants, other: Quadrants) -> Quadrants:
+    return Quadrants(
+        np.concatenate((one.start, other.start)),
+        np.concatenate((one.end, other.end)),
+        np.concatenate((one.weight, other.weight)),
+        one.constant + other.constant,
+    )
+
+
+TRIALS: Final = 200
+"""Pairs of borders under which a number that looks equal is computed exactly."""
+
+
+class NumberSearch:
+    """The best borders for one number over all solutions of a content, by running sums."""
+
+    def __init__(self, function: str, stretches: _Stretches, contents: Contents) -> None:
+        self._function, self._stretches, self._contents = function, stretches, contents
+        self._solutions: TimedSolutions | None = None
+
+    def bag(self, _view: View) -> Counter[Row]:
+        """Never asked: differences of numbers are searched pair by pair."""
+        raise NotMonotoneError("differences of an aggregate")
+
+    def _over(self, reach: Span) -> None:
+        solutions = self._stretches.over(reach)
+        if solutions is self._solutions:
+            return
+        self._solutions = solutions
+        if any(len(spans) > 1 for spans in solutions.spans):
+            raise NotMonotoneError("triples that come again")
+        spans = np.array([spans[0] for spans in solutions.spans], dtype=np.int64).reshape(-1, 2)
+        order = np.lexsort((spans[:, 1], spans[:, 0]))
+        self._first, self._last = spans[order, 0], spans[order, 1]
+        if np.any(np.diff(self._last) < 0):
+            raise NotMonotoneError("solutions that begin and end in another order")
+        self._terms: list[Term | None] = [(*solutions.rows[row], '"*"')[0] for row in solutions.row[order].tolist()]
+        values = [1 if self._function == "COUNT" else number(term) for term in self._terms]
+        if any(value is None for value in values):
+            raise NotMonotoneError("values that are no numbers")
+        self._sums = np.concatenate(([0.0], np.cumsum(np.array([float(value or 0) for value in values]))))
+
+    def fit(self, view: View, received: Sequence[Row], before: Counter[Row]) -> BorderFit:
+        """The least shift under which a row of the answer has the number; the declared borders where none has."""
+        del before
+        self._over(self._contents.reach(view))
+        ranks = _RankBorders(self._contents, view)
+        low = np.searchsorted(self._first, ranks.low, "left")
+        high = np.searchsorted(self._last, ranks.high, "left")
+        for start, end in self._equal(ranks.grid, low, high, received):
+            row = (aggregate(self._function, self._terms[low[start] : high[end]]),)
+            if overlap([row], received, frozenset({0})).common:
+                return ranks.fit(start, end, 1, 1, len(received))
+        declared = np.searchsorted(ranks.grid.starts, view.first), np.searchsorted(ranks.grid.ends, view.last)
+        return ranks.fit(int(declared[0]), int(declared[1]), 0, 1, len(received))
+
+    def _equal(self, grid: BorderGrid, low: Ranks, high: Ranks, received: Sequence[Row]) -> Iterator[tuple[int, int]]:
+        """The pairs whose number is near one of the answer, the least shift first."""
+        terms = [term for row in received for term in row[:1] if number(term) is not None]
+        targets = [(float(number(term) or 0), _near(term)) for term in terms]
+        near: list[tuple[int, int, int, int]] = []
+        for start in np.argsort(grid.start_shift, kind="stable").tolist():
+            own = int(grid.start_shift[start])
+            if len(near) == TRIALS and own > near[-1][0]:
+                break
+            ends = self._ends(grid, start, low, high, targets)
+            if len(ends):
+                total = own + grid.end_shift[ends]
+                nearest = np.argsort(total, kind="stable")[:TRIALS]
+                near += [(int(total[at]), own, start, int(ends[at])) for at in nearest]
+                near = sorted(near)[:TRIALS]
+        yield from ((start, end) for _, _, start, end in near)
+
+    def _ends(
+        self, grid: BorderGrid, start: int, low: Ranks, high: Ranks, targets: Sequence[tuple[float, float]]
+    ) -> Ranks:
+        """The ends that give a number near one of the targets, with this start."""
+        size = np.maximum(high - low[start], 0)
+        total = np.where(size > 0, self._sums[np.maximum(high, low[start])] - self._sums[low[start]], 0.0)
+        value = size if self._function == "COUNT" else total / np.maximum(size, 1) if self._function == "AVG" else total
+        close = np.zeros(len(high), dtype=bool)
+        for target, tolerance in targets:
+            close |= np.abs(value - target) <= tolerance * np.maximum(np.maximum(np.abs(value), abs(target)), 1e-6)
+        ends: Ranks = np.nonzero(close & (grid.ends >= grid.starts[start]))[0]
+        return ends
+
+
+def _near(term: Term | None) -> float:
+    """The relative tolerance within which sums are looked at; more than a number's datatype allows."""
+    kind = (term or "").rpartition("^^<")[2].removesuffix(">")
+    return 2 * float(TOLERANCE.get(kind, 0)) + 1e-9

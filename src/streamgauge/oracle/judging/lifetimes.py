@@ -1,0 +1,209 @@
+"""The solutions of a query with the arrivals that they rest on: between which borders of a window each exists.
+
+A query without negation, OPTIONAL, paths and aggregates is monotone: a solution exists in a content exactly when all
+triples of its pattern are in it. So one evaluation over a long stretch of the stream knows the answer over every
+content within it: a solution whose triples arrived at the ranks 4, 7 and 5 exists from rank 4 or before to rank 7 or
+after. A triple that arrives again, at 9, gives its solution several such pairs of ranks, the minimal ones.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from streamgauge.model import algebra as al
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.terms import Row, Term, Triple
+from streamgauge.query.stamps import uses_timestamp
+from streamgauge.query.traversal import every_expression, every_pattern, expressions
+from streamgauge.semantics.arrivals import Arrival
+from streamgauge.semantics.evaluate import Snapshot
+from streamgauge.semantics.refusal import volatile
+from streamgauge.sparql.algebra import makes_blank_nodes
+
+ALWAYS: Final = 2**62
+"""The first rank of what rests on static data alone."""
+MAX_PAIRS: Final = 256
+"""Combinations of repeated triples that are looked at for one solution."""
+
+Ranks: TypeAlias = npt.NDArray[np.int64]
+Span: TypeAlias = tuple[int, int]
+"""The first and the last rank that a solution rests on."""
+
+
+class NotMonotoneError(ValueError):
+    """A query, or a content, whose solutions cannot be told by the arrivals that they rest on; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimedSolutions:
+    """Solutions over one stretch: ``rows`` by number, ``row`` and ``spans`` (minimal, ascending) of each solution."""
+
+    rows: tuple[Row, ...]
+    row: Ranks
+    spans: tuple[tuple[Span, ...], ...]
+
+
+def spans_of(arrivals: Sequence[Sequence[int]]) -> tuple[Span, ...]:
+    """The minimal spans of what needs one arrival out of each sequence of ranks.
+
+    Example: ranks 4 or 9 of one triple and 7 of another give (4, 7) and (7, 9).
+    """
+    if all(len(ranks) == 1 for ranks in arrivals):
+        only = [ranks[0] for ranks in arrivals]
+        return ((min(only, default=ALWAYS), max(only, default=-1)),)
+    size = prod(map(len, arrivals))
+    if size > MAX_PAIRS:
+        raise NotMonotoneError(f"a solution rests on triples that came {size:,} ways")
+    return minimal((min(chosen), max(chosen)) for chosen in product(*arrivals))
+
+
+def minimal(spans: Iterator[Span]) -> tuple[Span, ...]:
+    """The spans that hold no other, by first rank."""
+    kept: list[Span] = []
+    for first, last in sorted(set(spans), key=lambda span: (-span[0], span[1])):
+        if not kept or last < kept[-1][1]:
+            kept.append((first, last))
+    return tuple(reversed(kept))
+
+
+class TimedQuery:
+    """A monotone query that is asked for its solutions with the arrivals that they rest on.
+
+    ``shown`` are the variables of its rows; NotMonotoneError for a query that is not monotone.
+    """
+
+    def __init__(self, query: ContinuousQuery, pattern: al.Pattern, shown: Sequence[str]) -> None:
+        if uses_timestamp(query.form) or volatile(query.form) or _makes_blank_nodes(pattern):
+            raise NotMonotoneError("timestamps, random and fresh terms")
+        self._static = set(query.static)
+        name = query.windows[0].name
+        self._window: Term | None = None if name is None else f"<{name}>"
+        self._branches = [_Branch(query, each, shown, self._window) for each in branches(pattern)]
+
+    def solutions(self, inside: tuple[Arrival, ...], ranks: Mapping[Triple, Sequence[int]]) -> TimedSolutions:
+        """The solutions over some arrivals, whose triples have these ``ranks``; NotMonotoneError as for the query."""
+        numbers: dict[Row, int] = {}
+        rows, spans = list[int](), list[tuple[Span, ...]]()
+        for branch in self._branches:
+            for row, triples in branch.matches(inside):
+                arrivals = [found for triple, static in triples if (found := self._arrivals(triple, static, ranks))]
+                rows.append(numbers.setdefault(row, len(numbers)))
+                spans.append(spans_of(arrivals))
+        return TimedSolutions(tuple(numbers), np.array(rows, dtype=np.int64), tuple(spans))
+
+    def _arrivals(self, triple: Triple, static: bool, ranks: Mapping[Triple, Sequence[int]]) -> Sequence[int]:
+        """The ranks of a triple; none where static data has it, which is always there."""
+        if static and triple in self._static:
+            return ()
+        found = ranks.get(triple)
+        if not found:
+            raise NotMonotoneError(f"a solution rests on {' '.join(triple)}, which is in no element as it is written")
+        return found
+
+
+class _Branch:
+    """One alternative of the query: no UNION is left in it."""
+
+    def __init__(self, query: ContinuousQuery, pattern: al.Pattern, shown: Sequence[str], window: Term | None) -> None:
+        names = [variable.name for variable in al.pattern_variables(pattern)]
+        form = al.Select(al.Project(pattern, tuple(map(al.Var, names))), tuple(names))
+        self._snapshot = Snapshot(replace(query, form=form))
+        places = {name: at for at, name in enumerate(names)}
+        self._shown = tuple(places.get(name) for name in shown)
+        self._triples = [
+            (_filled(triple, places), static) for triple, static in _placed(pattern, window, window is None)
+        ]
+
+    def matches(self, inside: tuple[Arrival, ...]) -> Iterator[tuple[Row, list[tuple[Triple, bool]]]]:
+        """Each solution's row, and the triples that it rests on with whether static data may have them."""
+        for found in self._snapshot.rows((inside,)):
+            row = tuple(None if at is None else found[at] for at in self._shown)
+            yield row, [(_triple(parts, found), static) for parts, static in self._triples]
+
+
+_Parts: TypeAlias = tuple[int | Term, int | Term, int | Term]
+"""A triple pattern with the columns of its variables."""
+
+
+def _filled(triple: al.TriplePattern, places: Mapping[str, int]) -> _Parts:
+    subject, predicate, item = (_part(node, places) for node in (triple.subject, triple.predicate, triple.object))
+    return subject, predicate, item
+
+
+def _part(node: object, places: Mapping[str, int]) -> int | Term:
+    if isinstance(node, al.Var):
+        return places[node.name]
+    if isinstance(node, str):
+        return node
+    raise NotMonotoneError("paths and triple terms with variables")
+
+
+def _triple(parts: _Parts, found: Row) -> Triple:
+    subject, predicate, item = (found[part] if isinstance(part, int) else part for part in parts)
+    assert subject is not None
+    assert predicate is not None
+    assert item is not None
+    return subject, predicate, item
+
+
+def _placed(pattern: al.Pattern, window: Term | None, static: bool) -> Iterator[tuple[al.TriplePattern, bool]]:
+    """The triple patterns of a branch that read the window, with whether they may read static data too."""
+    match pattern:
+        case al.BGP(patterns=triples):
+            yield from ((triple, static) for triple in triples)
+        case al.Join(left=left, right=right):
+            yield from _placed(left, window, static)
+            yield from _placed(right, window, static)
+        case al.Graph(name=name, pattern=inner):
+            if name != window:
+                raise NotMonotoneError("graphs other than the window's")
+            yield from _placed(inner, None, False)
+        case al.Filter(pattern=inner) | al.Extend(pattern=inner):
+            yield from _placed(inner, window, static)
+
+
+def branches(pattern: al.Pattern) -> list[al.Pattern]:
+    """The alternatives of a monotone pattern, with UNION drawn to its top; NotMonotoneError for any other."""
+    match pattern:
+        case al.BGP(patterns=triples):
+            return [al.BGP(tuple(map(_named, triples)))]
+        case al.Values():
+            return [pattern]
+        case al.Join(left=left, right=right):
+            return [al.Join(one, other) for one in branches(left) for other in branches(right)]
+        case al.Union(left=left, right=right):
+            return branches(left) + branches(right)
+        case al.Filter(condition=condition, pattern=inner):
+            return [al.Filter(_plain(condition), each) for each in branches(inner)]
+        case al.Extend(pattern=inner, variable=variable, expression=value):
+            return [al.Extend(each, variable, _plain(value)) for each in branches(inner)]
+        case al.Graph(name=name, pattern=inner) if isinstance(name, str):
+            return [al.Graph(name, each) for each in branches(inner)]
+    raise NotMonotoneError(f"{type(pattern).__name__} in the query")
+
+
+def _makes_blank_nodes(pattern: al.Pattern) -> bool:
+    trees = (tree for each in every_pattern(pattern) for tree in expressions(each))
+    return any(map(makes_blank_nodes, trees))
+
+
+def _plain(expression: al.Expression) -> al.Expression:
+    if any(isinstance(part, al.Exists) for part in every_expression(expression)):
+        raise NotMonotoneError("EXISTS in the query")
+    return expression
+
+
+def _named(triple: al.TriplePattern) -> al.TriplePattern:
+    """A triple pattern whose blank nodes are variables, so that a solution says what they stand for."""
+    return replace(triple, subject=_variable(triple.subject), object=_variable(triple.object))
+
+
+def _variable(node: al.Node) -> al.Node:
+    if isinstance(node, al.Var) and node.name.startswith("_:"):
+        return al.Var(f"blank_{node.name[2:]}")
+    return node

@@ -1,0 +1,152 @@
+"""The fast searches find the borders that trying every pair finds, on drawn runs."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.model.semantics import R2S, Borders, Counting, Report, Tick
+from streamgauge.oracle.expected.reports import definition
+from streamgauge.oracle.judging import fitting, gracious
+from streamgauge.oracle.judging.fitting import reached
+from streamgauge.oracle.judging.oracle import JudgingRules, check
+from streamgauge.semantics.profiles import RSPQL
+from tests.examples import examples
+from tests.notation import stream
+from tests.oracle.runs import right_run
+
+QUERIES = (
+    "SELECT ?s ?o { ?s <urn:p> ?o }",
+    "SELECT ?s { ?s <urn:p> ?o }",
+    "SELECT DISTINCT ?s { ?s <urn:p> ?o }",
+    "SELECT ?s ?t { ?s <urn:p> ?o . ?t <urn:q> ?o }",
+    "SELECT ?o { ?s <urn:p> ?o . FILTER(?o != <urn:o1>) }",
+    "SELECT ?s ?o { { ?s <urn:p> ?o } UNION { ?o <urn:q> ?s } } ORDER BY ?s",
+    "SELECT ?s { [] <urn:p> ?s . VALUES ?s { <urn:o1> <urn:o2> } }",
+)
+NUMBERS = (
+    "SELECT (AVG(?o) AS ?m) { ?s <urn:v> ?o }",
+    "SELECT (SUM(?o) AS ?m) { ?s <urn:v> ?o . FILTER(?o > 1) }",
+    "SELECT (COUNT(*) AS ?m) { ?s <urn:v> ?o }",
+    "SELECT (COUNT(?s) AS ?m) { ?s <urn:v> ?o }",
+)
+OTHERS = (
+    "SELECT ?s { ?s <urn:p> ?o FILTER NOT EXISTS { ?s <urn:q> ?o } }",
+    "SELECT ?s (COUNT(*) AS ?n) { ?s <urn:p> ?o } GROUP BY ?s",
+)
+
+triple = st.tuples(st.sampled_from("abc"), st.sampled_from("pq"), st.sampled_from(("o1", "o2", "o3")))
+R2S_CHOSEN = st.sampled_from([R2S.RSTREAM, R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM])
+
+
+@st.composite
+def texts(draw):
+    """Streams of at most ten elements within two windows of 8."""
+    times = sorted(draw(st.lists(st.integers(0, 15), min_size=2, max_size=10, unique=True)))
+    return " | ".join(f"{time}: {' '.join(draw(triple))}." for time in times)
+
+
+@st.composite
+def numbers(draw):
+    times = sorted(draw(st.lists(st.integers(0, 15), min_size=2, max_size=10, unique=True)))
+    return " | ".join(f"{time}: s{time} v {draw(st.integers(0, 4))}." for time in times)
+
+
+@st.composite
+def semantics(draw):
+    closes = draw(st.booleans())
+    chosen = replace(
+        RSPQL,
+        name="drawn",
+        borders=draw(st.sampled_from(Borders)),
+        answers=draw(st.sampled_from([Counting.BAG, Counting.SET])),
+        r2s=draw(R2S_CHOSEN),
+    )
+    if closes:
+        return chosen
+    tick = draw(st.sampled_from([Tick.ELEMENT, Tick.TUPLE, Tick.BATCH]))
+    return replace(chosen, report=frozenset({Report.CONTENT_CHANGE}), tick=tick, partial_head=True)
+
+
+def found(run, text, fast: bool, monkeypatch):
+    """The borders of all windows, by the fast search or by every pair."""
+    held = stream(text)
+    verdict = check(run, definition(held), 0, JudgingRules())
+    with monkeypatch.context() as patched:
+        if not fast:
+            patched.setattr(gracious, "fast_search", lambda *_: None)
+        graced = gracious.gracious(run, held, verdict)
+    assert graced.cautions == verdict.cautions
+    return [(window.borders, window.fitted) for window in graced.windows]
+
+
+def spoilt(draw, run):
+    """A run whose answers are other answers', or lack rows, or have some twice."""
+    rows = [row for answer in run.answers for row in answer.added]
+    answers = []
+    for answer in run.answers:
+        kept = [row for row in answer.added if draw(st.integers(0, 4))]
+        kept += [draw(st.sampled_from(rows)) for _ in range(draw(st.integers(0, 2)))] if rows else []
+        answers.append(replace(answer, added=tuple(kept)) if draw(st.integers(0, 3)) else answer)
+    return replace(run, answers=tuple(answers))
+
+
+@pytest.mark.slow
+@examples(200, prove=5000)
+@given(data=st.data())
+def test_rows_fit_as_every_pair_says(data):
+    text, chosen = data.draw(texts()), data.draw(semantics())
+    sparql = data.draw(st.sampled_from(QUERIES))
+    slide = data.draw(st.sampled_from([4, 8]))
+    run = right_run(chosen, text=text, window=(8, slide), advance=16, sparql=sparql, named=True)
+    run = spoilt(data.draw, run)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        assert found(run, text, True, monkeypatch) == found(run, text, False, monkeypatch)
+
+
+@pytest.mark.slow
+@examples(100, prove=2000)
+@given(data=st.data())
+def test_numbers_fit_as_every_pair_says(data):
+    text, sparql = data.draw(numbers()), data.draw(st.sampled_from(NUMBERS))
+    borders = data.draw(st.sampled_from(Borders))
+    run = right_run(replace(RSPQL, borders=borders), text=text, window=(8, 8), advance=16, sparql=sparql, named=True)
+    run = spoilt(data.draw, run)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        assert found(run, text, True, monkeypatch) == found(run, text, False, monkeypatch)
+
+
+@pytest.mark.parametrize("sparql", [*QUERIES, *NUMBERS])
+def test_these_queries_are_searched_at_once(sparql):
+    text = "1: a p o1. | 3: b v 2. | 5: c q o1."
+    run = right_run(RSPQL, text=text, window=(8, 8), advance=16, sparql=sparql)
+    assert fitting.fast_search(run, fitting.Contents(run, stream(text), 0), []) is not None
+
+
+@pytest.mark.parametrize("sparql", OTHERS)
+def test_these_are_asked_between_each_pair(sparql):
+    text = "1: a p o1. | 3: b p o2. | 5: c q o1."
+    run = right_run(RSPQL, text=text, window=(8, 8), advance=16, sparql=sparql)
+    assert fitting.fast_search(run, fitting.Contents(run, stream(text), 0), []) is None
+
+
+span = st.tuples(st.integers(0, 6), st.integers(0, 6)).map(lambda pair: (min(pair), max(pair)))
+
+
+@examples(300, prove=5000)
+@given(
+    st.lists(st.lists(span, min_size=1, max_size=3), max_size=5),
+    st.integers(1, 5),
+    st.integers(0, 7),
+    st.integers(0, 7),
+)
+def test_weights_say_how_many_numbers_are_reached(members, number, low, high):
+    members = [fitting.minimal(iter(spans)) for spans in members]
+    inside = sum(any(first >= low and last < high for first, last in spans) for spans in members)
+    weights = Counter[tuple[int, int]]()
+    for pair, weight in reached(members, range(1, number + 1)):
+        weights[pair] += weight
+    total = sum(weight for (first, last), weight in weights.items() if first >= low and last < high)
+    assert total == min(number, inside)
