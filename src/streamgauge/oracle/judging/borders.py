@@ -1,10 +1,10 @@
 """The borders of a window under which an answer fits best, out of all pairs of a start and an end.
 
-What an answer has in common with a content, and how many rows the content gives, are sums over **quadrants**: a
-solution that rests on arrivals from rank 4 to rank 7 counts for every start at or before 4 and every end after 7. A
-quadrant is a place in the grid of starts (ascending) and ends (ascending), and a weight; a count at (start, end) is the
-sum of the quadrants at later starts and earlier ends. Corrections have negative weights: what exists from (4, 7) or
-from (7, 9) on is 1 at each of them, and -1 at (4, 9).
+Two counts decide: the rows that answer and content share, and those that the content gives. Both are sums over
+**quadrants**: a solution that rests on arrivals from rank 4 to rank 7 counts for every start at or before 4 and every
+end after 7. A quadrant is a place in the grid of starts (ascending) and ends (ascending), and a weight; a count at
+(start, end) is the sum of the quadrants at later starts and earlier ends. Corrections have negative weights: a row that
+exists from (4, 7) or from (7, 9) on is 1 at each of them, and -1 at (4, 9).
 
 A grid of n starts and n ends has n * n pairs. It is cut into blocks; the counts at a block's corners bound F1 within
 it, and only blocks that may hold the best pair are looked into.

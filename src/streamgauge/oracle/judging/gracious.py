@@ -20,8 +20,8 @@ from streamgauge.model.semantics import R2S, Counting, Report, Tick
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
 from streamgauge.oracle.expected.reports import Expect, definition
+from streamgauge.oracle.judging.border_fits import BorderFit, Contents, fast_search
 from streamgauge.oracle.judging.compare import computed_columns, overlap
-from streamgauge.oracle.judging.fitting import BorderFit, Contents, fast_search
 from streamgauge.oracle.judging.lifetimes import NotMonotoneError
 from streamgauge.oracle.judging.metrics import Unit, ratio
 from streamgauge.oracle.judging.oracle import Progress, matched
@@ -150,7 +150,7 @@ class _BorderSearch:
         raise AssertionError("every query is asked between each pair of borders")
 
     def cautions(self) -> Iterator[str]:
-        """What was left out."""
+        """The windows that were not searched, or only in part."""
         yield from self._plain.cautions()
 
 

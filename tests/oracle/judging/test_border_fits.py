@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from streamgauge.model.semantics import R2S, Borders, Counting, Report, Tick
 from streamgauge.oracle.expected.reports import definition
-from streamgauge.oracle.judging import fitting, gracious
-from streamgauge.oracle.judging.fitting import reached
+from streamgauge.oracle.judging import border_fits, gracious
+from streamgauge.oracle.judging.border_fits import reached
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.semantics.profiles import RSPQL
 from tests.examples import examples
@@ -122,14 +122,14 @@ def test_numbers_fit_as_every_pair_says(data):
 def test_these_queries_are_searched_at_once(sparql):
     text = "1: a p o1. | 3: b v 2. | 5: c q o1."
     run = right_run(RSPQL, text=text, window=(8, 8), advance=16, sparql=sparql)
-    assert fitting.fast_search(run, fitting.Contents(run, stream(text), 0), []) is not None
+    assert border_fits.fast_search(run, border_fits.Contents(run, stream(text), 0), []) is not None
 
 
 @pytest.mark.parametrize("sparql", OTHERS)
 def test_these_are_asked_between_each_pair(sparql):
     text = "1: a p o1. | 3: b p o2. | 5: c q o1."
     run = right_run(RSPQL, text=text, window=(8, 8), advance=16, sparql=sparql)
-    assert fitting.fast_search(run, fitting.Contents(run, stream(text), 0), []) is None
+    assert border_fits.fast_search(run, border_fits.Contents(run, stream(text), 0), []) is None
 
 
 span = st.tuples(st.integers(0, 6), st.integers(0, 6)).map(lambda pair: (min(pair), max(pair)))
@@ -143,7 +143,7 @@ span = st.tuples(st.integers(0, 6), st.integers(0, 6)).map(lambda pair: (min(pai
     st.integers(0, 7),
 )
 def test_weights_say_how_many_numbers_are_reached(members, number, low, high):
-    members = [fitting.minimal(iter(spans)) for spans in members]
+    members = [border_fits.minimal(iter(spans)) for spans in members]
     inside = sum(any(first >= low and last < high for first, last in spans) for spans in members)
     weights = Counter[tuple[int, int]]()
     for pair, weight in reached(members, range(1, number + 1)):

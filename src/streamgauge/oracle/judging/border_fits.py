@@ -38,7 +38,7 @@ class BorderFit:
 
 
 class Contents:
-    """What one run's window holds between any two borders."""
+    """The contents of one run's window between any two borders."""
 
     def __init__(self, run: Run, held: Sequence[StreamElement], t0: int) -> None:
         query, semantics = run.header.query, run.header.semantics
@@ -153,7 +153,7 @@ def fast_search(run: Run, contents: Contents, views: Sequence[View]) -> "Solutio
 
 
 def _plain(pattern: al.Pattern) -> tuple[al.Pattern, bool]:
-    """What is below the projection, and whether rows are distinct; the order of rows does not count."""
+    """The pattern below the projection, and whether rows are distinct; the order of rows does not count."""
     distinct = False
     while isinstance(pattern, al.Distinct | al.OrderBy):
         distinct |= isinstance(pattern, al.Distinct)
@@ -341,7 +341,7 @@ class _Weighted:
             self._weights.append(sign * weight)
 
     def quadrants(self, ranks: _RankBorders) -> Quadrants:
-        """What was collected, as quadrants of a grid."""
+        """All that was collected, as quadrants of a grid."""
         return ranks.quadrants(self._spans, self._weights, self._constant)
 
 
