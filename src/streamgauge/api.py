@@ -97,8 +97,8 @@ def expect(query: Query, *streams: Stream, **options: Unpack[ExpectOptions]) -> 
     Queries and streams are those of ``watch``. Options (``ExpectOptions``): ``semantics`` (a profile's name or a
     value; the dialect's unless given), ``static`` (a file or triples), ``lateness``, ``t0`` (ms), ``windows``,
     ``advance_to`` (ms, text as 30s, or windows), ``evaluator`` (definition or spark), ``reading``, and for one's own
-    data ``time_property``, ``time_in``, ``time_zone``, ``parts``, ``csv_mapping``. MistakeError says in a sentence
-    what cannot be.
+    data ``time_property``, ``time_in``, ``time_zone``, ``fold``, ``parts``, ``csv_mapping``, ``json_mapping``,
+    ``base``, ``context``, ``charset``. MistakeError says in a sentence what cannot be.
     """
     refuse_unknown("expect", options, ExpectOptions)
     given: dict[str, Any] = {**options}

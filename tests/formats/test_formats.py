@@ -89,7 +89,7 @@ def comparable(element, form):
 
 def test_the_writable_formats():
     assert WRITABLE == ["jelly", "jsonl", "messages", "nquads", "parquet", "trig", "yabench"]
-    assert sorted(stream_formats()) == sorted([*WRITABLE, "csv", "gtfsrt", "rdf", "turtle"])
+    assert sorted(stream_formats()) == sorted([*WRITABLE, "csv", "gtfsrt", "json", "jsonld", "rdf", "turtle"])
     assert all(form.about for form in stream_formats().values())
 
 
@@ -294,9 +294,7 @@ def test_other_mistakes_are_named(tmp_path):
         read_stream(tmp_path / "empty")
     with pytest.raises(FormatError, match="nowhere: there is no such file or folder"):
         read_stream(tmp_path / "nowhere")
-    with pytest.raises(
-        FormatError, match=r"no stream format 'xml': there are csv, gtfsrt, jelly, jsonl, messages, nquads"
-    ):
+    with pytest.raises(FormatError, match=r"no stream format 'xml': there are csv, gtfsrt, jelly, json, jsonl, jsonld"):
         read_stream(tmp_path, "xml")
     with pytest.raises(
         FormatError, match=r"turtle is read only: formats to write are jelly, jsonl, messages, nquads, .*, yabench"

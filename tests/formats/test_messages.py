@@ -75,7 +75,7 @@ def test_times_are_stated_or_a_propertys_value_or_counted():
     text = (
         f'<urn:x> {STAMP} "7" .\n' + ONE + "MESSAGE\n" + f'<urn:m> <urn:at> "1970-01-01T00:00:01.5Z"^^<{xsd}dateTime> .'
     )
-    text += f'MESSAGE <urn:m> <urn:at> "1970-01-01T01:00:02+01:00"^^<{xsd}dateTime>, "1900"^^<{xsd}long> .'
+    text += f'MESSAGE <urn:m> <urn:at> "1970-01-01T01:00:02+01:00"^^<{xsd}dateTime>, "2000"^^<{xsd}long> .'
     text += f'MESSAGE <urn:m> <urn:at> "1970-01-01T00:00:02.5"^^<{xsd}dateTime> . MESSAGE ' + TWO
     assert [element.time for element in read(text, stamped="urn:at", interval=1000)] == [7, 1500, 2000, 2500, 4000]
 

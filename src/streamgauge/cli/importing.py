@@ -7,16 +7,14 @@ from typing import Annotated
 import typer
 
 from streamgauge.cli.options import (
+    NO_OPTIONS,
     AsJson,
-    CsvMapping,
+    OwnData,
     Parameters,
-    Parts,
-    TimeIn,
-    TimeProperty,
-    TimeZone,
     milliseconds,
     naming,
     one_of,
+    own_data,
     own_reading,
     values,
 )
@@ -32,16 +30,13 @@ def register(app: typer.Typer) -> None:
     app.command("import")(import_)
 
 
+@own_data
 def import_(
     sources: Annotated[list[Path], typer.Argument(help="Files of answers, or YABench test folders.")],
     out: Annotated[Path, typer.Option(help="The run folder to write; of several runs, the folder that holds them.")],
     query: Annotated[Path | None, typer.Option(help="The continuous query that was asked.")] = None,
     stream: Annotated[str | None, typer.Option(help="The stream that was fed: a file or folder, or IRI=FILE.")] = None,
-    time_property: TimeProperty = None,
-    time_in: TimeIn = None,
-    time_zone: TimeZone = None,
-    parts: Parts = None,
-    csv_mapping: CsvMapping = None,
+    own: OwnData = NO_OPTIONS,
     semantics: Annotated[str | None, typer.Option(help="The engine's semantics: csparql, cqels, ...")] = None,
     format: Annotated[str | None, typer.Option(help="The sources' format, where it cannot be told.")] = None,  # noqa: A002
     engine: Annotated[str | None, typer.Option(help="The engine's name.")] = None,
@@ -63,7 +58,7 @@ def import_(
         raise typer.BadParameter(f"{samples}: there is no such file", param_hint="--samples")
     request = ImportRequest(
         query=text,
-        reading=own_reading(text or "", None, time_property, time_in, time_zone, parts, csv_mapping),
+        reading=own_reading(text or "", None, own),
         stream=None if stream is None else named_source(stream),
         semantics=None if semantics is None else profile(semantics),
         engine=engine,

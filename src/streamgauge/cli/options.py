@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
@@ -211,34 +213,52 @@ def rule_names() -> Iterable[str]:
     return names()
 
 
-TimeProperty = Annotated[
-    str | None,
-    typer.Option(help="The property, or CSV column, that states the time of elements: sosa:resultTime."),
-]
-TimeIn = Annotated[str | None, typer.Option(metavar="UNIT", help="What times that are numbers count: ms, s, us or ns.")]
-TimeZone = Annotated[
-    str | None, typer.Option(metavar="ZONE", help="The zone of times without one: Z, +01:00, Europe/Vienna.")
-]
-Parts = Annotated[
-    str | None,
-    typer.Option(metavar="PROPERTY,...", help="Properties whose objects belong to an element: sosa:hasResult."),
-]
-CsvMapping = Annotated[
-    str | None, typer.Option(metavar="FILE", help="What the columns of a CSV file are, as CSV on the Web says it.")
-]
+OwnData: TypeAlias = Mapping[str, str | None]
+"""The options of one's own data by their names, as far as they were named."""
+
+NO_OPTIONS: Final[OwnData] = {}
+
+_OWN_DATA: Final = {
+    "time_property": ("PROPERTY", "The property, column or member that states the time: sosa:resultTime."),
+    "time_in": ("UNIT", "What times that are numbers count: ms, s, us or ns."),
+    "time_zone": ("ZONE", "The zone of times without one: Z, +01:00, Europe/Vienna."),
+    "fold": ("INSTANT", "Which instant a local time is that occurs twice: earlier or later."),
+    "parts": ("PROPERTY,...", "Properties whose objects belong to an element: sosa:hasResult."),
+    "csv_mapping": ("FILE", "What the columns of a CSV file are, as CSV on the Web says it."),
+    "json_mapping": ("FILE", "What the members of plain JSON are, in the same words."),
+    "base": ("IRI", "The IRI that relative ones are relative to."),
+    "context": ("IRI=FILE,...", "Files for the contexts that JSON-LD names, or one for all documents."),
+    "charset": ("NAME", "The charset of text that is not UTF-8: windows-1252."),
+}
 
 
-def own_reading(
-    text: str,
-    lateness: int | None,
-    time_property: str | None,
-    time_in: str | None,
-    time_zone: str | None,
-    parts: str | None,
-    csv_mapping: str | None,
-    *,
-    checked: bool = True,
-) -> Reading:
+def own_data(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose parameter ``own`` is the options of one's own data, each of them an option of the command."""
+    signature = inspect.signature(command, eval_str=True)
+
+    @wraps(command)
+    def commanded(**given: Any) -> None:
+        command(**{name: value for name, value in given.items() if name not in _OWN_DATA}, own=given)
+
+    options = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[str | None, typer.Option(metavar=metavar, help=text)],
+        )
+        for name, (metavar, text) in _OWN_DATA.items()
+    ]
+    plain = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in signature.parameters.values()]
+    place = [parameter.name for parameter in plain].index("own")
+    parameters = [*plain[:place], *options, *plain[place + 1 :]]
+    commanded.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    commanded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    del commanded.__wrapped__  # its signature would be found instead
+    return commanded
+
+
+def own_reading(text: str, lateness: int | None, own: OwnData, *, checked: bool = True) -> Reading:
     """How sources are read beside a query's text, whose prefixes count; notes go to standard error.
 
     ``checked``: terms are looked at although the format takes them as they are written.
@@ -246,17 +266,9 @@ def own_reading(
     from streamgauge.formats.streams import Reading
     from streamgauge.query.text import declared_prefixes
 
-    return Reading(
-        lateness=lateness,
-        checked=checked,
-        time_property=time_property,
-        time_in=time_in or "ms",
-        time_zone=time_zone,
-        parts=parts,
-        csv_mapping=csv_mapping,
-        prefixes=declared_prefixes(text),
-        note=tell_note,
-    )
+    named = {name: own[name] for name in _OWN_DATA if own.get(name) is not None}
+    prefixes = declared_prefixes(text)
+    return Reading(lateness=lateness, checked=checked, prefixes=prefixes, note=tell_note, **named)  # type: ignore[arg-type]
 
 
 def tell_note(sentence: str) -> None:

@@ -13,13 +13,10 @@ import typer
 from streamgauge.cli.answers import Shown, encoder, prefixes
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.options import (
+    NO_OPTIONS,
     WINDOWS,
-    CsvMapping,
+    OwnData,
     Parameters,
-    Parts,
-    TimeIn,
-    TimeProperty,
-    TimeZone,
     checked_duration,
     engine_names,
     filled,
@@ -28,6 +25,7 @@ from streamgauge.cli.options import (
     naming,
     one_named,
     one_of,
+    own_data,
     own_reading,
     semantics_names,
     tell_notes,
@@ -66,14 +64,11 @@ def _end(advance_to: str | None) -> End:
     return "stream" if time is None else time
 
 
+@own_data
 def query(
     file: Annotated[str, typer.Argument(metavar="QUERY", help="The query's file; - for standard input.")],
     stream: Annotated[list[str], typer.Option(help="A file, URL or - (standard input), or IRI=SOURCE.")],
-    time_property: TimeProperty = None,
-    time_in: TimeIn = None,
-    time_zone: TimeZone = None,
-    parts: Parts = None,
-    csv_mapping: CsvMapping = None,
+    own: OwnData = NO_OPTIONS,
     static: Annotated[Path | None, typer.Option(help="An RDF file with data beside the streams.")] = None,
     semantics: Annotated[
         str | None, one_named(semantics_names, help="A profile; that of the dialect unless given.")
@@ -103,7 +98,7 @@ def query(
     text = filled(file, define or ())
     options: Options = {"semantics": semantics, "static": static, "engine": engine, "lateness": lateness}
     options["t0"], options["shards"] = instant(t0), shards
-    options["reading"] = own_reading(text, None, time_property, time_in, time_zone, parts, csv_mapping, checked=False)
+    options["reading"] = own_reading(text, None, own, checked=False)
     options["advance"] = "wall" if wall else None
     options["end"] = _end(advance_to)
     chosen = form or ("jsonl" if as_json or to or not sys.stdout.isatty() else "table")

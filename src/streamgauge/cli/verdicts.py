@@ -13,21 +13,19 @@ from rich.table import Table
 
 from streamgauge.cli.exits import Exit, exit_code
 from streamgauge.cli.options import (
+    NO_OPTIONS,
     WINDOWS,
     AsJson,
-    CsvMapping,
     Master,
+    OwnData,
     Parameters,
-    Parts,
-    TimeIn,
-    TimeProperty,
-    TimeZone,
     horizon_time,
     instant,
     milliseconds,
     naming,
     one_named,
     one_of,
+    own_data,
     own_reading,
     rule_names,
     semantics_names,
@@ -180,6 +178,7 @@ FirstWindow = Annotated[
 ]
 
 
+@own_data
 def expect(
     query: Annotated[Path, typer.Argument(help="A continuous query in any dialect.")],
     stream: Annotated[list[str], typer.Option(help="A file, a stream table's folder or a URL, or IRI=SOURCE.")],
@@ -187,11 +186,7 @@ def expect(
         str | None,
         one_named(semantics_names, help="A profile's name: csparql, yabench, ...; the dialect's unless given."),
     ] = None,
-    time_property: TimeProperty = None,
-    time_in: TimeIn = None,
-    time_zone: TimeZone = None,
-    parts: Parts = None,
-    csv_mapping: CsvMapping = None,
+    own: OwnData = NO_OPTIONS,
     define: Parameters = None,
     static: Annotated[Path | None, typer.Option(help="Static data beside the stream: any RDF file.")] = None,
     windows: Annotated[int | None, typer.Option(min=1, help="How many windows; sets how far time comes.")] = None,
@@ -213,7 +208,7 @@ def expect(
     with TemporaryDirectory() as scratch, telling(console, "expect") as tell:
         tell("reading the stream")
         sources = [named_source(each) for each in stream]
-        reading = own_reading(text, wanted.lateness, time_property, time_in, time_zone, parts, csv_mapping)
+        reading = own_reading(text, wanted.lateness, own)
         table, course = stream_table(sources, asked.streams, reading, Path(scratch))
         facts = stream_facts(table, ", ".join(stream))
         refuse_window(asked, facts.triples, facts.span, memory_limit_mb)

@@ -1,7 +1,7 @@
 """Times as people's data have them, in ms since 1970: dates, dates with times, numbers; with zones or without."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
@@ -33,32 +33,53 @@ _NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _EPOCH: Final = datetime(1970, 1, 1)
 _MS: Final = timedelta(milliseconds=1)
 _LARGEST: Final = 2**63 - 1
+_NO_TIME: Final = timedelta()
+
+_MAGNITUDES: Final = {
+    "s": (Decimal("1e9"), Decimal("1e11")),
+    "us": (Decimal("1e15"), Decimal("1e17")),
+    "ns": (Decimal("1e18"), Decimal("1e19")),
+}
+"""The numbers (from, to) that are times of our days in that unit, and far from them in ms."""
+
+_UNIT_NAMES: Final = {"s": "seconds", "us": "microseconds", "ns": "nanoseconds"}
 
 
 class InstantError(ValueError):
     """No time, or one whose zone is not known; the sentence says what to do."""
 
 
+FOLDS: Final = ("earlier", "later")
+"""The choices for local times that a change of the clock makes ambiguous, or skips."""
+
+
 @dataclass
 class Instants:
     """Reads the times of one source.
 
-    ``unit`` is what numbers count; ``zone`` is the zone of times without one (``Z``, ``+01:00``, ``Europe/Vienna``):
-    UTC unless given, which ``note`` hears once. With ``strict`` times with and without zone in one source are refused
-    unless ``zone`` is given.
+    ``unit`` is what numbers count, by the magnitude of the first unless named; ``zone`` is the zone of times without
+    one (``Z``, ``+01:00``, ``Europe/Vienna``): UTC unless named. ``note`` hears once what was taken for granted. With
+    ``strict`` times with and without zone in one source are refused unless ``zone`` is named, and so are local times
+    that a change of the clock repeats or skips, unless ``fold`` chooses one of the two instants.
     """
 
-    unit: str = "ms"
+    unit: str | None = None
     zone: str | None = None
     note: Callable[[str], None] = lambda _sentence: None
     strict: bool = True
+    fold: str | None = None
     _seen: dict[bool, str] = field(default_factory=dict)
+    _last: int | None = None
+    _folded: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse a unit or zone that is none."""
-        if self.unit not in UNITS:
+        """Refuse a unit, zone or fold that is none."""
+        if self.unit is not None and self.unit not in UNITS:
             raise InstantError(f"time_in is {self.unit!r}: numbers count {', '.join(UNITS)}")
+        if self.fold is not None and self.fold not in FOLDS:
+            raise InstantError(f"fold is {self.fold!r}: expected {' or '.join(FOLDS)}")
         self._zone = None if self.zone is None else read_zone(self.zone)
+        self._scale = None if self.unit is None else UNITS[self.unit]
 
     def of_term(self, term: Term, place: str) -> int:
         """The ms of a literal: xsd:dateTime, xsd:dateTimeStamp, xsd:date, a number, or a text written as one."""
@@ -69,7 +90,7 @@ class Instants:
             )
         kind, text = datatype(term), str(parse_term(term).value).strip()
         if kind in NUMBERS:
-            return self.of_number(text, term[:80])
+            return self.of_number(text, place)
         if kind in DATES or kind == XSD + "string":
             return self.of_text(text, place, numbers=kind not in DATES)
         raise InstantError(
@@ -79,27 +100,71 @@ class Instants:
     def of_text(self, text: str, place: str, *, numbers: bool = True) -> int:
         """The ms of a date, a date with a time (ISO 8601), or a number."""
         if numbers and _NUMBER.fullmatch(text):
-            return self.of_number(text, text)
+            return self.of_number(text, place)
         return self.of_moment(read_moment(text), text, place)
 
     def of_moment(self, moment: datetime, text: str, place: str) -> int:
-        """The ms of a moment; one without a zone is in the zone that was given, else in UTC."""
+        """The ms of a moment; one without a zone is in the zone that was named, else in UTC."""
         if self._zone is None:
             self._look(moment.tzinfo is not None, text, place)
-        zoned = moment if moment.tzinfo else moment.replace(tzinfo=self._zone or UTC)
-        plain = zoned.replace(tzinfo=None) - (zoned.utcoffset() or timedelta())
-        whole, rest = divmod(plain - _EPOCH, _MS)
-        return whole + (rest * 2 > _MS or (rest * 2 == _MS and whole % 2))
+        if moment.tzinfo is not None:
+            return _milliseconds(moment, moment.utcoffset())
+        if not isinstance(self._zone, ZoneInfo):
+            return _milliseconds(moment, (self._zone or UTC).utcoffset(moment))
+        first, second = (moment.replace(tzinfo=self._zone, fold=fold).utcoffset() for fold in (0, 1))
+        if first == second:
+            self._last = _milliseconds(moment, first)
+            return self._last
+        instants = sorted((_milliseconds(moment, first), _milliseconds(moment, second)))
+        self._last = self._choice(instants, text, place, repeated=(first or _NO_TIME) > (second or _NO_TIME))
+        return self._last
 
-    def of_number(self, text: str, shown: str) -> int:
+    def _choice(self, instants: Sequence[int], text: str, place: str, *, repeated: bool) -> int:
+        """One of the two instants of a local time at a change of the clock.
+
+        Worked example, a live feed in Vienna when clocks go back: after 02:50 comes 02:10, whose earlier instant would
+        be before the last one, so that its later instant is meant.
+        """
+        what = "occurs twice" if repeated else "does not exist"
+        if self.fold is None and self.strict:
+            raise InstantError(
+                f"{text} {what} in {self.zone}, where the clocks change: give the times with their offset, or choose "
+                "--fold earlier or --fold later"
+            )
+        if not self._folded and self.fold is None:
+            self._folded = True
+            taken = "its earlier instant, unless time would go back," if repeated else "its later instant"
+            self.note(f"{place}: {text} {what} in {self.zone}, where the clocks change: {taken} is taken (--fold)")
+        if self.fold is not None:
+            return instants[FOLDS.index(self.fold)]
+        late = not repeated or (self._last is not None and instants[0] < self._last)
+        return instants[1] if late else instants[0]
+
+    def of_number(self, text: str, place: str) -> int:
         """The ms of a number of the unit."""
         try:
-            value = Decimal(text) * UNITS[self.unit]
+            number = Decimal(text)
+            value = number * (self._guessed(number, text, place) if self._scale is None else self._scale)
             if not value.is_finite() or abs(value) > _LARGEST:
-                raise InstantError(f"{shown} is no time: it is beyond 64 bits of ms (time_in is {self.unit})")
+                raise InstantError(
+                    f"{text[:80]} is no time: it is beyond 64 bits of ms (time_in is {self.unit or 'ms'})"
+                )
         except InvalidOperation:
-            raise InstantError(f"{shown} is no time: a number is expected") from None
+            raise InstantError(f"{text[:80]} is no time: a number is expected") from None
         return int(value.to_integral_value(ROUND_HALF_EVEN))
+
+    def _guessed(self, number: Decimal, text: str, place: str) -> Decimal:
+        """The unit of a source whose unit nobody names, by its first number: one of 2001 to 5138 in that unit.
+
+        Worked example: 1772352000 would be in January 1970 as ms, and is 1 March 2026 as seconds.
+        """
+        size = abs(number)
+        unit = next((unit for unit, (least, most) in _MAGNITUDES.items() if least <= size < most), "ms")
+        self._scale = UNITS[unit]
+        if unit != "ms":
+            self.unit = unit
+            self.note(f"{place}: {text} is taken as {_UNIT_NAMES[unit]} since 1970 (--time-in ms says otherwise)")
+        return self._scale
 
     def _look(self, zoned: bool, text: str, place: str) -> None:
         """Say once that times without a zone are taken as UTC; refuse them beside times with one."""
@@ -114,6 +179,12 @@ class Instants:
             )
         if not zoned:
             self.note(f"{place}: {text} has no zone: such times are taken as UTC (--time-zone says otherwise)")
+
+
+def _milliseconds(moment: datetime, offset: timedelta | None) -> int:
+    """The ms of a moment at that offset from UTC, rounded half to even."""
+    whole, rest = divmod(moment.replace(tzinfo=None) - (offset or _NO_TIME) - _EPOCH, _MS)
+    return whole + (rest * 2 > _MS or (rest * 2 == _MS and whole % 2))
 
 
 def read_moment(text: str) -> datetime:

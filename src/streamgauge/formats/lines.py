@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
-from typing import Any, Protocol, TypeAlias, TypeGuard, get_args
+from typing import Any, Final, Protocol, TypeAlias, TypeGuard, get_args
 
 import msgspec
 import pyoxigraph as ox
@@ -20,6 +20,7 @@ from streamgauge.formats.bounds import BoundError, check_characters, check_turtl
 from streamgauge.formats.canonical import parse_term, to_term, to_triples
 from streamgauge.model.answer import Answer, AnswerKind
 from streamgauge.model.element import StreamElement
+from streamgauge.model.phrases import offered
 from streamgauge.model.terms import Row, Term, Triple
 
 _KINDS = get_args(AnswerKind)
@@ -83,7 +84,14 @@ class _Line(msgspec.Struct, gc=False):
     advance: int | None = None
 
 
+class _KnownLine(_Line, gc=False, forbid_unknown_fields=True):
+    """The same of a file or message, where a field of another name is a mistake; engines ignore those."""
+
+
+FIELDS: Final = tuple(field.name for field in msgspec.structs.fields(_Line))
+
 _line = msgspec.json.Decoder(_Line).decode
+_known_line = msgspec.json.Decoder(_KnownLine).decode
 _lines = msgspec.json.Decoder(_Line).decode_lines
 
 
@@ -137,10 +145,11 @@ class Unsaid(Protocol):
 def decode_input(line: bytes | str, unsaid: Unsaid | None = None) -> Input:
     """The element or advance of a line; triples are taken as written when they look canonical. LineError otherwise.
 
-    ``unsaid`` is what counts of an element that does not say its stream, number or time; without it, it must.
+    ``unsaid`` is what counts of an element that does not say its stream, number or time; without it, it must. A field
+    that is not known is ignored, as engines do, but refused beside ``unsaid``.
     """
     try:
-        read = _line(line)
+        read = _line(line) if unsaid is None else _known_line(line)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return _decoded(line, unsaid)
     if read.advance is not None:
@@ -158,6 +167,8 @@ def _decoded(line: bytes | str, unsaid: Unsaid | None) -> Input:
         check_characters(data)
     except (BoundError, RecursionError) as error:
         raise LineError(f"not a line that can be read: {error}") from error
+    if unsaid is not None and (unknown := [name for name in data if name not in FIELDS]):
+        raise LineError(f"field {unknown[0]} is unknown: {offered(unknown[0], FIELDS)}")
     if "advance" in data:
         return Advance(_whole(data, "advance"))
     if unsaid is not None:

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from threading import Condition
-from typing import Final, Literal, TypedDict
+from typing import Literal, TypedDict
 
 from streamgauge.formats.lines import Input
-from streamgauge.formats.streams import FormatError, Reading, stream_formats
-from streamgauge.formats.streams.format import Format
+from streamgauge.formats.streams import FormatError, Reading, message_decoder, stream_formats
+from streamgauge.formats.streams.format import OWN_DATA, Format
 from streamgauge.sources.contract import Address, Delivery, SourceError
 
 
@@ -66,9 +66,6 @@ class Pending:
 
 _REASONS = 10
 
-TIMING: Final = ("time_property", "time_in", "time_zone", "parts", "csv_mapping")
-"""The fields of ``Reading`` that say how the times of one's own data are read."""
-
 
 class OwnDataOptions(TypedDict, total=False):
     """The options of Python functions that read streams: how files are read, and where one's own data state time."""
@@ -81,10 +78,20 @@ class OwnDataOptions(TypedDict, total=False):
     """The unit of times that are numbers: ms, s, us or ns."""
     time_zone: str | None
     """The zone of times without one."""
+    fold: str | None
+    """``earlier`` or ``later``: which of the two instants a local time is that a change of the clock repeats."""
     parts: str | None
     """Properties, parted by commas, whose objects belong to an element."""
     csv_mapping: str | None
     """The file that says what columns are."""
+    json_mapping: str | None
+    """The file that says what members of plain JSON are."""
+    base: str | None
+    """The IRI that relative ones are resolved against."""
+    context: str | None
+    """``IRI=FILE``, parted by commas: the files of JSON-LD contexts."""
+    charset: str | None
+    """The charset of text without a byte order mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,19 +106,31 @@ class ReadingOptions:
     time_property: str | None = None
     time_in: str | None = None
     time_zone: str | None = None
+    fold: str | None = None
     parts: str | None = None
     csv_mapping: str | None = None
+    json_mapping: str | None = None
+    base: str | None = None
+    context: str | None = None
+    charset: str | None = None
     limit: int | None = None
     once: bool | None = None
     bad: Literal["stop", "skip"] = "stop"
 
     def over(self, reading: Reading | None) -> Reading:
         """The given reading with what the URL says put over it."""
-        names = ("stream", "interval", "lateness", "limit", "once", *TIMING)
+        names = ("stream", "interval", "lateness", "limit", "once", *OWN_DATA)
         said = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         if self.stamped is not None:
             said.setdefault("time_property", self.stamped)
-        return replace(reading or Reading(), **said)
+        under = reading or Reading()
+        return replace(under, named=under.named | self.extra | ({"stream"} & set(said)), **said)
+
+    @property
+    def extra(self) -> frozenset[str]:
+        """The options beside those of ``Reading`` that a format must honour."""
+        arrival = getattr(self, "time", "stated") == "arrival"
+        return frozenset({"bad"} if self.bad == "skip" else ()) | frozenset({"time"} if arrival else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +178,8 @@ class Messages:
 
     def __init__(self, address: Address, options: MessageOptions, reading: Reading | None, form: str | None) -> None:
         chosen = message_format(address, options.form or form or "jsonl")
-        assert chosen.decoder is not None
         self._reading = options.over(reading)
-        self._decode = chosen.decoder(self._reading)
+        self._decode = message_decoder(chosen, self._reading, address.text)
         self._arrival = options.time == "arrival"
         self.refusals = Refusals(options.bad)
 

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event, Lock
-from typing import IO, Literal
+from typing import IO, Literal, cast
 
 from streamgauge.formats.bounded_files import ByteReader
+from streamgauge.formats.codings import ENDINGS as CODINGS
+from streamgauge.formats.documents import suffix_of
 from streamgauge.formats.lines import Input
-from streamgauge.formats.streams import FormatError, Reading, Refuse, read_inputs, stream_format
+from streamgauge.formats.streams import FormatError, Reading, Refuse, read_open, read_whole, stream_format, whole_path
 from streamgauge.formats.streams.format import Format
 from streamgauge.model.mistake import obstacle
 from streamgauge.sources.contract import Address, Delivery, Sink, Source, SourceError, read_options
@@ -144,15 +146,11 @@ def open_source(address: Address, reading: Reading | None, form: str | None) -> 
     path, reading = Path(address.path), options.over(reading)
     if not path.exists():
         raise SourceError(f"{address.text}: there is no such file or folder")
-    chosen, closing = stream_format(path, options.form or form), Event()
+    chosen, closing = stream_format(path, options.form or form, reading), Event()
     if options.follow:
         read = _followed(address, path, chosen, reading, closing)
-    elif chosen.timed is not None and reading.is_timed(chosen):
-        read = partial(chosen.timed, path, reading)
-    elif chosen.read is not None and options.bad == "stop":
-        read = _whole(path, chosen, reading)
     else:
-        read = partial(read_inputs, path, chosen, reading)
+        read = partial(_whole, path, chosen, reading)
     return ByteSource(address, closing, Refusals(options.bad), read)
 
 
@@ -170,25 +168,21 @@ def open_sink(address: Address) -> Sink:
     return ByteSink(descriptor, options.end, take_back)
 
 
-def _whole(path: Path, form: Format, reading: Reading) -> Callable[[Refuse], Iterator[Input]]:
-    def read(_refuse: Refuse) -> Iterator[Input]:
-        assert form.read is not None
-        return form.read(path, reading)
-
-    return read
+def _whole(path: Path, form: Format, reading: Reading, refuse: Refuse) -> Iterator[Input]:
+    return read_whole(whole_path(path, reading), form, reading, refuse)
 
 
 def _followed(
     address: Address, path: Path, form: Format, reading: Reading, closing: Event
 ) -> Callable[[Refuse], Iterator[Input]]:
-    follow = form.follow
-    if follow is None or not path.is_file() or path.suffix == ".gz":
+    if form.follow is None or not path.is_file() or suffix_of(path.name) in CODINGS:
         raise SourceError(
             f"{address.text}: {form.name} is not followed here: only a plain file is, as of nquads or jsonl"
         )
 
     def read(refuse: Refuse) -> Iterator[Input]:
         with path.open("rb", buffering=0) as file:
-            yield from follow(io.BufferedReader(growing(file, closing)), str(path), reading, refuse)
+            opened = cast(IO[bytes], io.BufferedReader(growing(file, closing)))
+            yield from read_open(opened, str(path), form, reading, refuse)
 
     return read

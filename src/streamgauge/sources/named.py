@@ -7,7 +7,8 @@ from heapq import merge
 from pathlib import Path
 
 from streamgauge.formats.lines import Advance, Input
-from streamgauge.formats.streams import Reading
+from streamgauge.formats.streams import Format, Reading, stream_format, stream_formats
+from streamgauge.formats.streams.options import check_options, shown
 from streamgauge.model.element import StreamElement
 from streamgauge.sources import open_source
 from streamgauge.sources.contract import Address, SourceError, parse_address, read_options
@@ -44,6 +45,30 @@ def reading_for(source: NamedSource, streams: Sequence[str], reading: Reading) -
     if len(streams) == 1:
         return replace(reading, stream=streams[0])
     return replace(reading, among=tuple(streams))
+
+
+def shared_readings(sources: Sequence[str | Path | None], reading: Reading) -> list[Reading]:
+    """The reading of each of several sources, without the options that its format does not have; ``None``: it has none.
+
+    SourceError for an option that no source has. A single source is refused where it is read.
+    """
+    forms = [None if source is None else _form(str(source), reading) for source in sources]
+    if len(forms) == 1 and forms[0] is not None:
+        return [reading]
+    options = [frozenset[str]() if form is None else form.options for form in forms]
+    for option in sorted(reading.chosen.difference(*options)):
+        names = dict.fromkeys("something to iterate over" if form is None else form.name for form in forms)
+        raise SourceError(f"{shown(option)} is no option of {' and '.join(names)}")
+    return [reading.without(reading.chosen - honoured) for honoured in options]
+
+
+def _form(source: str, reading: Reading) -> Format:
+    """The format in which a source will be read."""
+    address = parse_address(source)
+    name = address.options.get("form")
+    if address.scheme == "file":
+        return stream_format(Path(address.path), name, reading)
+    return stream_format(Path(), name or "jsonl")
 
 
 def refuse_names(sources: Iterable[NamedSource], streams: Sequence[str]) -> None:
@@ -88,7 +113,9 @@ def recorded(
         address = parse_address(source.address)
         if address.scheme != "-" and is_live(address):
             raise SourceError(f"{address.text}: a stream that ends is needed here: a file, or a topic with until=end")
-    merged = by_time([items(source, reading_for(source, streams, reading)) for source in sources])
+    readings = shared_readings([source.address for source in sources], reading)
+    pairs = zip(sources, readings, strict=True)
+    merged = by_time([items(source, reading_for(source, streams, own)) for source, own in pairs])
     yield from (course or Course()).elements(merged)
 
 
@@ -146,6 +173,7 @@ def stream_table(
     ``always``: it is written to the folder anyway.
     """
     if not always and len(sources) == 1 and (table := sources[0].table) is not None:
+        check_options(stream_formats()["parquet"], "read", reading, str(table), stream_formats().values())
         return table, Course()
     from streamgauge.formats.stream import write  # Arrow, which nobody needs who watches a stream
 

@@ -5,9 +5,10 @@ import os
 import sys
 from collections.abc import Iterator
 from threading import Event
+from typing import IO, cast
 
 from streamgauge.formats.lines import Input
-from streamgauge.formats.streams import Reading, Refuse, stream_formats
+from streamgauge.formats.streams import Reading, Refuse, read_open, stream_formats
 from streamgauge.sources.contract import Address, Sink, Source, SourceError, read_options
 from streamgauge.sources.decoders import ReadingOptions, Refusals
 from streamgauge.sources.files import ByteSink, ByteSource, WritingOptions, waiting
@@ -19,16 +20,15 @@ def open_source(address: Address, reading: Reading | None, form: str | None) -> 
     """Standard input, as JSON lines unless another format is named."""
     options = read_options(ReadingOptions, address)
     reading, name, closing = options.over(reading), options.form or form or "jsonl", Event()
-    able = [one.name for one in stream_formats().values() if one.follow is not None]
+    able = [one.name for one in stream_formats().values() if one.name != "parquet"]
     if name not in able:
         raise SourceError(f"{address.text}: {name!r} cannot be read from standard input: there are {', '.join(able)}")
-    follow = stream_formats()[name].follow
-    assert follow is not None
 
     def read(refuse: Refuse) -> Iterator[Input]:
         descriptor = os.dup(sys.stdin.fileno())
         try:
-            yield from follow(io.BufferedReader(waiting(descriptor, closing)), "standard input", reading, refuse)
+            file = cast(IO[bytes], io.BufferedReader(waiting(descriptor, closing)))
+            yield from read_open(file, "standard input", stream_formats()[name], reading, refuse)
         finally:
             os.close(descriptor)
 

@@ -8,12 +8,12 @@ from typing import Any, Literal, Unpack, cast, overload
 from streamgauge.engines import load, option_names, sharding_of
 from streamgauge.formats.lines import Input
 from streamgauge.formats.pipe import PipeError
-from streamgauge.formats.streams.format import Reading
+from streamgauge.formats.streams.format import OWN_DATA, Reading
 from streamgauge.model.answer import Answer
 from streamgauge.model.engine import Emit
 from streamgauge.model.semantics import Semantics
 from streamgauge.servers.queries.sessions import EngineSession, SessionQuery, as_declared, moved
-from streamgauge.sources.decoders import TIMING, OwnDataOptions
+from streamgauge.sources.decoders import OwnDataOptions
 from streamgauge.sources.named import by_time
 from streamgauge.watching.arrivals import MergedStreams
 from streamgauge.watching.inputs import (
@@ -64,8 +64,8 @@ def watch(query: Query | Mapping[str, Query], *streams: Stream, **options: Unpac
     """The answers to a query on streams, as they come; to several by name, pairs of name and answer.
 
     Options (``Options``): ``semantics``, ``static``, ``engine``, ``lateness``, ``t0``, ``advance``, ``end``, ``merge``,
-    ``shards``, ``reading``, and for one's own data ``time_property``, ``time_in``, ``time_zone``, ``parts``,
-    ``csv_mapping``.
+    ``shards``, ``reading``, and for one's own data ``time_property``, ``time_in``, ``time_zone``, ``fold``,
+    ``parts``, ``csv_mapping``, ``json_mapping``, ``base``, ``context``, ``charset``.
     WatchError, QueryError, FormatError, SourceError and RefusedError say in a sentence what cannot be.
     """
     return _begin(*_opened(query, streams, options), options)
@@ -101,7 +101,7 @@ def _opened(
 def read_as(given: Mapping[str, Any], asked: Sequence[Understood], lateness: int | None) -> Reading:
     """How sources are read: as the options say, with the queries' prefixes and lateness where no others are given."""
     reading = given.get("reading") or Reading()
-    timing = {name: given[name] for name in TIMING if given.get(name) is not None}
+    timing = {name: given[name] for name in OWN_DATA if given.get(name) is not None}
     prefixes = {prefix: iri for each in asked for prefix, iri in each.prefixes.items()} | dict(reading.prefixes)
     late = lateness if reading.lateness is None else reading.lateness
     return replace(reading, lateness=late, prefixes=prefixes, **timing)

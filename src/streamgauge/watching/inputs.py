@@ -25,7 +25,15 @@ from streamgauge.semantics.profiles import profile
 from streamgauge.servers.queries.sessions import fixed, profile_for
 from streamgauge.sources import Source, open_source
 from streamgauge.sources.contract import parse_address
-from streamgauge.sources.named import NamedSource, is_live, named_source, of_stream, reading_for, refuse_names
+from streamgauge.sources.named import (
+    NamedSource,
+    is_live,
+    named_source,
+    of_stream,
+    reading_for,
+    refuse_names,
+    shared_readings,
+)
 from streamgauge.workloads.parameters import duration
 
 Query: TypeAlias = str | Path | ContinuousQuery
@@ -157,7 +165,11 @@ def open_feeds(streams: Sequence[Stream], named: Sequence[str], reading: Reading
         raise WatchError("there is no stream to watch: name a file, a URL or something to iterate over")
     called = (str(each) if isinstance(each, str | Path) else "something to iterate over" for _, each in pairs)
     refuse_names((NamedSource(name, iri) for name, (iri, _) in zip(called, pairs, strict=True)), named)
-    return [_open(given, reading_for(NamedSource("", iri), named, reading), iri) for iri, given in pairs]
+    readings = shared_readings([each if isinstance(each, str | Path) else None for _, each in pairs], reading)
+    return [
+        _open(given, reading_for(NamedSource("", iri), named, own), iri)
+        for (iri, given), own in zip(pairs, readings, strict=True)
+    ]
 
 
 def given_pairs(streams: Sequence[Stream]) -> list[tuple[str | None, Given]]:

@@ -1,30 +1,25 @@
-"""Stream formats: files to elements and back, chosen by name or by the file's ending.
+"""Stream formats: bytes to elements and back, chosen by name or by the file's ending; the one layer of reading.
 
-Every module here with a ``FORMATS`` tuple adds its formats; adding one edits no other file.
+A door (a file, standard input, a broker, a request) hands over documents, an open file or messages. Every module here
+with a ``FORMATS`` tuple adds its formats; adding one edits no other file.
 """
 
+import io
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+from typing import IO, Final, cast
 
 import pyoxigraph as ox
 
+from streamgauge.formats.charsets import CharsetError, in_utf8
+from streamgauge.formats.documents import ARCHIVES, Document, FormatError, documents, ending, file_document
 from streamgauge.formats.lines import Input
-from streamgauge.formats.streams.format import (
-    STREAM,
-    Format,
-    FormatError,
-    Reading,
-    Refuse,
-    Relabel,
-    ending,
-    files,
-    open_bytes,
-    parse,
-    refused,
-)
+from streamgauge.formats.streams.format import STREAM, Decode, Format, Reading, Refuse, Relabel, Way, Whole, refused
+from streamgauge.formats.streams.options import check_options
+from streamgauge.formats.syntaxes import BY_ENDING, parse_open
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.phrases import offered, spelled
@@ -36,24 +31,34 @@ __all__ = [
     "FormatError",
     "Reading",
     "Refuse",
+    "message_decoder",
+    "parse_file",
     "rdf_syntax",
     "read_elements",
-    "read_inputs",
+    "read_open",
     "read_stream",
     "read_triples",
+    "read_whole",
     "refused",
     "stream_format",
     "stream_formats",
+    "whole_path",
     "write_stream",
 ]
+
+_OF_DATA: Final = {".txt": ox.RdfFormat.N_TRIPLES, ".xml": ox.RdfFormat.RDF_XML, ".json": ox.RdfFormat.JSON_LD}
+"""Endings that stand for a syntax where RDF is expected, but not for a stream."""
+
+_HEAD: Final = 2**14
+"""Bytes by which formats of the same ending are told apart."""
 
 
 @cache
 def stream_formats() -> dict[str, Format]:
     """Every format by its name, sorted."""
     modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
-    found = [form for module in modules for form in getattr(module, "FORMATS", ())]
-    return {form.name: form for form in sorted(found, key=lambda form: form.name)}
+    known = [form for module in modules for form in getattr(module, "FORMATS", ())]
+    return {form.name: form for form in sorted(known, key=lambda form: form.name)}
 
 
 def read_stream(
@@ -65,7 +70,7 @@ def read_stream(
     lateness: int | None = None,
     told: Callable[[int], None] = lambda _time: None,
 ) -> Iterator[StreamElement]:
-    """The elements of a file or folder; ``form`` names the format, else the file's ending does; ``.gz`` is unpacked.
+    """The elements of a file or folder; ``form`` names the format, else the file's ending does; packed ones too.
 
     ``interval`` is the ms between numbered files or frames; ``lateness`` (ms) allows time to go back; ``told`` hears
     how far the file says that time has come (ms). FormatError names the file and line of what is wrong.
@@ -73,42 +78,91 @@ def read_stream(
     source = Path(path)
     if not source.exists():
         raise FormatError(f"{source}: there is no such file or folder")
-    return read_elements(source, stream_format(source, form), Reading(stream, interval, lateness, checked=True), told)
+    reading = Reading(stream, interval, lateness, checked=True)
+    return read_elements(source, stream_format(source, form), reading, told)
 
 
 def read_elements(
     path: Path, form: Format, reading: Reading, told: Callable[[int], None] = lambda _time: None
 ) -> Iterator[StreamElement]:
     """The elements of a file or folder in a format; ``told`` hears the advances of one that is read line by line."""
-    if form.timed is not None and reading.is_timed(form):
-        yield from form.timed(path, reading, refused)
-        return
-    if form.read is not None:
-        yield from form.read(path, reading)
-        return
-    for item in read_inputs(path, form, reading, refused):
+    for item in read_whole(whole_path(path, reading), form, reading, refused):
         if isinstance(item, StreamElement):
             yield item
         else:
             told(item.time)
 
 
-def read_inputs(path: Path, form: Format, reading: Reading, refuse: Refuse) -> Iterator[Input]:
-    """Elements and advances of a file or folder, as they come."""
-    if form.follow is None:
-        raise FormatError(f"{path}: {form.name} is read as whole files only")
-    for file in files(path, form.endings):
-        with open_bytes(file) as opened:
+def whole_path(path: Path, reading: Reading) -> Whole:
+    """A file, a folder or an archive as what is read."""
+    return Whole(str(path), documents(path, reading.charset, reading.base), path)
+
+
+def read_whole(whole: Whole, form: Format, reading: Reading, refuse: Refuse) -> Iterator[Input]:
+    """Elements and advances of documents that end; FormatError for an option that the format does not honour."""
+    timed = form.timed if reading.is_timed(form) else None
+    read = timed or form.read
+    way: Way = "timed" if timed is not None else "read" if read is not None else "follow"
+    check_options(form, way, reading, whole.place, stream_formats().values())
+    if read is not None:
+        return _read(whole, lambda: read(whole, reading, refuse))
+    follow = form.follow
+    if follow is None:
+        raise FormatError(f"{whole.place}: {form.name} is not read from files")
+    return _read(whole, lambda: _each_document(whole, form, reading, refuse))
+
+
+def _each_document(whole: Whole, form: Format, reading: Reading, refuse: Refuse) -> Iterator[Input]:
+    assert form.follow is not None
+    for document in whole.with_endings(form.endings):
+        with document.open(binary=form.binary) as opened:
             try:
-                yield from form.follow(opened, str(file), reading, refuse)
+                yield from form.follow(opened, document.place, reading, refuse)
             except (OSError, EOFError) as error:
-                raise FormatError(f"{file}: cannot be read: {obstacle(error)}") from error
+                raise FormatError(f"{document.place}: cannot be read: {obstacle(error)}") from error
+
+
+def _read(whole: Whole, read: Callable[[], Iterator[Input]]) -> Iterator[Input]:
+    try:
+        yield from read()
+    except CharsetError as error:
+        raise FormatError(f"{whole.place}: {error}") from error
+
+
+def read_open(file: IO[bytes], place: str, form: Format, reading: Reading, refuse: Refuse) -> Iterator[Input]:
+    """Elements and advances of bytes as they come; of a format that needs the end, when it has come.
+
+    FormatError for an option that the format does not honour.
+    """
+    if form.follow is not None:
+        check_options(form, "follow", reading, place, stream_formats().values())
+        return _follow(file, place, form, reading, refuse)
+    ending_of_form = form.endings[0] if form.endings else ""
+    document = Document(place, f"stdin{ending_of_form}", lambda: file, reading.base, reading.charset)
+    return read_whole(Whole(place, (document,)), form, reading, refuse)
+
+
+def _follow(file: IO[bytes], place: str, form: Format, reading: Reading, refuse: Refuse) -> Iterator[Input]:
+    assert form.follow is not None
+    try:
+        yield from form.follow(file if form.binary else in_utf8(file, reading.charset), place, reading, refuse)
+    except CharsetError as error:
+        raise FormatError(f"{place}: {error}") from error
+
+
+def message_decoder(form: Format, reading: Reading, place: str) -> Decode:
+    """The reader of messages of a format; FormatError for an option that it does not honour."""
+    if form.decoder is None:
+        able = [one.name for one in stream_formats().values() if one.decoder is not None]
+        raise FormatError(f"{place}: messages have no form {form.name!r}: there are {', '.join(able)}")
+    check_options(form, "decoder", reading, place, stream_formats().values())
+    return form.decoder(reading)
 
 
 def write_stream(elements: Iterable[StreamElement], path: str | Path, form: str | None = None) -> None:
     """Write elements to a file in a format, by name or ending; FormatError when it cannot hold them or be written."""
     target = Path(path)
-    chosen = stream_format(target, form)
+    chosen = _named(form) if form is not None else _by_ending(target, [ending(target)], written=True)
     if chosen.write is None:
         able = ", ".join(name for name, one in stream_formats().items() if one.write is not None)
         raise FormatError(f"{target}: {chosen.name} is read only: formats to write are {able}")
@@ -119,35 +173,77 @@ def write_stream(elements: Iterable[StreamElement], path: str | Path, form: str 
         raise FormatError(f"{target}: could not be written: {obstacle(error)}") from error
 
 
-def read_triples(path: str | Path) -> Iterator[Triple]:
-    """The triples of an RDF file by its ending (background data); FormatError names file and line."""
+def read_triples(path: str | Path, base: str | None = None, context: str | None = None) -> Iterator[Triple]:
+    """The triples of an RDF file by its ending (background data); FormatError names file and line.
+
+    ``base`` resolves relative IRIs, ``context`` names the contexts of JSON-LD, as options of own data do.
+    """
     source, relabel = Path(path), Relabel("s")
-    return map(relabel.triple, parse(source, rdf_syntax(source)))
+    return map(relabel.triple, parse_file(source, base, context))
+
+
+def parse_file(path: Path, base: str | None = None, context: str | None = None) -> Iterator[ox.Quad]:
+    """The quads of an RDF file by its ending, unpacked and whatever its charset; FormatError names file and line."""
+    return _parsed(path, rdf_syntax(path), Reading(base=base, context=context))
+
+
+def _parsed(path: Path, syntax: ox.RdfFormat, reading: Reading) -> Iterator[ox.Quad]:
+    with file_document(path).open() as file:
+        yield from parse_open(file, str(path), syntax, reading.base, reading.contexts())
 
 
 def rdf_syntax(path: Path) -> ox.RdfFormat:
     """The syntax of an RDF file by its ending; FormatError, for a folder too."""
     if path.is_dir():
         raise FormatError(f"{path}: a folder, where an RDF file is needed: name a file in it")
-    syntax = ox.RdfFormat.from_extension(ending(path).removeprefix(".").replace("owl", "rdf"))
+    syntax = BY_ENDING.get(ending(path), _OF_DATA.get(ending(path)))
     if syntax is None:
-        raise FormatError(
-            f"{path}: no RDF format has the ending {ending(path)!r}: use .nt, .ttl, .rdf (or .owl), .nq or .trig"
-        )
+        raise FormatError(f"{path}: no RDF format has the ending {ending(path)!r}: use {', '.join(BY_ENDING)}")
     return syntax
 
 
-def stream_format(path: Path, form: str | None) -> Format:
-    """The format of that name, else the one that claims the ending of the file or of a folder's files."""
-    formats = stream_formats()
+def stream_format(path: Path, form: str | None, reading: Reading | None = None) -> Format:
+    """The format of that name, else the one that claims the ending of the file, or of the files of a folder or archive.
+
+    Several formats with the same ending are told apart by options that only one of them honours, and by first bytes.
+    """
     if form is not None:
-        if (found := spelled(form, formats)) is None:
-            raise FormatError(f"there is no stream format {form!r}: {offered(form, formats)}")
-        return formats[found]
-    endings = [ending(path)] if not path.is_dir() else sorted({ending(file) for file in path.iterdir()} - {""})
-    for one in formats.values():
-        if set(one.endings) & set(endings):
-            return one
-    raise FormatError(
-        f"{path}: no stream format has the ending {' or '.join(endings) or 'none'}: name one of {', '.join(formats)}"
-    )
+        return _named(form)
+    if path.is_dir():
+        return _by_ending(path, sorted({ending(file) for file in path.iterdir()} - {""}), reading)
+    if ending(path) in ARCHIVES:
+        return _by_ending(path, sorted({document.ending for document in documents(path)} - {""}), reading)
+    return _by_ending(path, [ending(path)], reading)
+
+
+def _named(name: str) -> Format:
+    formats = stream_formats()
+    known = spelled(name, formats)
+    if known is None:
+        raise FormatError(f"there is no stream format {name!r}: {offered(name, formats)}")
+    return formats[known]
+
+
+def _by_ending(path: Path, endings: list[str], reading: Reading | None = None, *, written: bool = False) -> Format:
+    formats = stream_formats()
+    claimants = [form for form in formats.values() if set(form.endings) & set(endings)]
+    if not claimants:
+        names = " or ".join(endings) or "none"
+        raise FormatError(f"{path}: no stream format has the ending {names}: name one of {', '.join(formats)}")
+    plain = [form for form in claimants if form.recognises is None]
+    if len(claimants) > 1 and path.is_file() and not written:
+        head = _head(path)
+        recognising = [form for form in claimants if form.recognises is not None and form.recognises(head)]
+        wished = frozenset() if reading is None else reading.chosen - {"lateness"}
+        able = [form for form in recognising if wished <= form.options]
+        return [*able, *([] if plain else recognising), *plain, *recognising][0]
+    first = [form for form in claimants if set(form.endings[:1]) & set(endings)]
+    return [*first, *plain, *claimants][0]
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with documents(path)[0].open() as file:
+            return cast(io.BufferedReader, file).peek(_HEAD) if hasattr(file, "peek") else file.read(_HEAD)
+    except (CharsetError, OSError, EOFError) as error:
+        raise FormatError(f"{path}: cannot be read: {obstacle(error)}") from error

@@ -9,14 +9,16 @@ meaning and is not read is refused by name.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urljoin
 
 from streamgauge.formats.bounds import read_json
+from streamgauge.formats.charsets import CharsetError, check_charset
+from streamgauge.formats.documents import FormatError
 from streamgauge.formats.instants import DATES, NUMBERS, InstantError, from_pattern, iso, read_moment, strptime_pattern
-from streamgauge.formats.streams.format import FormatError
+from streamgauge.formats.json_values import json_path
 from streamgauge.formats.streams.observations import property_iri
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import XSD, Term, quoted
@@ -48,7 +50,7 @@ class CsvDialect:
     delimiter: str | None = None
     quote: str | None = '"'
     header: bool = True
-    encoding: str = "utf-8-sig"
+    encoding: str | None = None
     skip: int = 0
 
 
@@ -82,14 +84,23 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableMapping:
-    """The columns of a table, ``None`` where the header says them, and how it is written."""
+    """The columns of a table, ``None`` where the header says them, and how it is written.
+
+    ``iterator`` is the path from a message of JSON to its rows.
+    """
 
     columns: tuple[TableColumn, ...] | None = None
     dialect: CsvDialect = field(default_factory=CsvDialect)
+    iterator: str | None = None
 
 
-def read_mapping(path: Path, table: str, base: str, prefixes: Mapping[str, str]) -> TableMapping:
-    """The mapping in a file, of the table of that file name; ``base`` is the table's URL. FormatError names the key."""
+def read_mapping(
+    path: Path, table: str, base: str, prefixes: Mapping[str, str], *, of_json: bool = False
+) -> TableMapping:
+    """The mapping in a file, of the table of that file name; ``base`` is the table's URL. FormatError names the key.
+
+    One of JSON may have an ``iterator``, and cells have the datatype of their values unless it names another.
+    """
     try:
         data = read_json(path.read_bytes())
     except OSError as error:
@@ -97,7 +108,10 @@ def read_mapping(path: Path, table: str, base: str, prefixes: Mapping[str, str])
     except ValueError as error:
         raise FormatError(f"{path}: not JSON: a mapping of columns is a JSON file (docs/own-data.md)") from error
     try:
-        return _mapping(_table(data, table), base, prefixes)
+        iterator = data.pop("iterator", None) if of_json and isinstance(data, dict) else None
+        if iterator is not None:
+            json_path(str(iterator))
+        return replace(_mapping(_table(data, table), base, prefixes, "" if of_json else "string"), iterator=iterator)
     except (ValueError, InstantError) as error:
         raise FormatError(f"{path}: {error}") from error
 
@@ -106,7 +120,7 @@ def header_columns(header: Sequence[str], base: str, prefixes: Mapping[str, str]
     """The columns that a header says: a prefixed name or IRI is the predicate, another name one of the table's own."""
     guessed = ColumnDatatype("")
     return tuple(
-        TableColumn(name, (name,), _header_predicate(name, base, prefixes), guessed, value=None) for name in header
+        TableColumn(name, (name,), header_predicate(name, base, prefixes), guessed, value=None) for name in header
     )
 
 
@@ -131,12 +145,12 @@ def cell_term(text: str, column: TableColumn) -> Term:
         return f"{quoted(text)}@{column.lang.lower()}"
     kind = column.datatype
     if not kind.iri:
-        return _guessed(text)
+        return guessed_term(text)
     lexical = _lexical(text, kind)
     return quoted(lexical) if kind.iri == XSD + "string" else f"{quoted(lexical)}^^<{kind.iri}>"
 
 
-def _guessed(text: str) -> Term:
+def guessed_term(text: str) -> Term:
     """A term by the look of a cell: a number, a truth value, an IRI, a date with a time, else a string."""
     if text in ("true", "false"):
         return f'"{text}"^^<{XSD}boolean>'
@@ -190,7 +204,7 @@ def _table(data: Any, name: str) -> Mapping[str, Any]:
     return {**{key: value for key, value in group.items() if key != "tables"}, **_checked(named[0], _TABLE, "tables")}
 
 
-def _mapping(table: Mapping[str, Any], base: str, prefixes: Mapping[str, str]) -> TableMapping:
+def _mapping(table: Mapping[str, Any], base: str, prefixes: Mapping[str, str], datatype: str) -> TableMapping:
     schema = _checked(table.get("tableSchema", {}), _SCHEMA, "tableSchema")
     dialect = _dialect(_checked(table.get("dialect", {}), _DIALECT, "dialect"))
     given = schema.get("columns")
@@ -198,7 +212,7 @@ def _mapping(table: Mapping[str, Any], base: str, prefixes: Mapping[str, str]) -
         return TableMapping(None, dialect)
     if not isinstance(given, list) or not given:
         raise ValueError("tableSchema.columns: expected a list of columns")
-    shared = {key: each[key] for each in (table, schema) for key in _INHERITED if key in each}
+    shared = {"datatype": datatype, **{key: part[key] for part in (table, schema) for key in _INHERITED if key in part}}
     columns = [
         _column({**shared, **_checked(each, _COLUMN, f"column {place}")}, f"column {place}", base, prefixes)
         for place, each in enumerate(given, 1)
@@ -222,7 +236,7 @@ def _column(data: Mapping[str, Any], where: str, base: str, prefixes: Mapping[st
         name,
         titles or (name,),
         None if data.get("suppressOutput") else predicate,
-        _datatype(data.get("datatype", "string"), where),
+        _datatype(data["datatype"], where),
         texts["aboutUrl"],
         texts["valueUrl"],
         texts["lang"],
@@ -234,6 +248,8 @@ def _column(data: Mapping[str, Any], where: str, base: str, prefixes: Mapping[st
 
 
 def _datatype(given: Any, where: str) -> ColumnDatatype:
+    if given == "":
+        return ColumnDatatype("")
     data = {"base": given} if isinstance(given, str) else given
     _check_object(data, f"{where}: datatype")
     base = str(data.get("base", "string"))
@@ -266,9 +282,14 @@ def _dialect(data: Mapping[str, Any]) -> CsvDialect:
     skip, rows = data.get("skipRows", 0), data.get("headerRowCount", 1)
     if type(skip) is not int or skip < 0 or rows not in (0, 1):
         raise ValueError("dialect: skipRows counts lines, headerRowCount is 0 or 1")
-    encoding = str(data.get("encoding", "utf-8"))
+    encoding = data.get("encoding")
+    if encoding is not None:
+        try:
+            check_charset(str(encoding))
+        except CharsetError as error:
+            raise ValueError(f"dialect.encoding: {error}") from error
     header = bool(data.get("header", True)) and rows == 1
-    return CsvDialect(delimiter, sign, header, "utf-8-sig" if encoding.lower() == "utf-8" else encoding, skip)
+    return CsvDialect(delimiter, sign, header, encoding and str(encoding), skip)
 
 
 def _titles(given: Any) -> tuple[str, ...]:
@@ -292,7 +313,8 @@ def _check_object(data: Any, where: str) -> None:
         raise ValueError(f"{where}: expected an object, as {{...}}")
 
 
-def _header_predicate(name: str, base: str, prefixes: Mapping[str, str]) -> Term:
+def header_predicate(name: str, base: str, prefixes: Mapping[str, str]) -> Term:
+    """The property of a column or member by its name: an IRI or prefixed name, else one of the stream's own."""
     try:
         return property_iri(name, prefixes)
     except ValueError:

@@ -1,33 +1,26 @@
-"""The contract of a stream format, and the parts of all formats: files, gzip, blank nodes, the order of time."""
+"""The contract of a stream format, and the parts of all formats: blank nodes, terms as written, the order of time."""
 
-import gzip
-import io
 import logging
 import re
-from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import IO, Final, TypeAlias, cast
+from typing import IO, Any, Final, Literal, TypeAlias
 
 import pyoxigraph as ox
 
-from streamgauge.formats.bounded_files import ByteReader, bounded
-from streamgauge.formats.bounds import BoundError
 from streamgauge.formats.canonical import parse_term
+from streamgauge.formats.charsets import CharsetError, text_in_utf8
+from streamgauge.formats.codings import CodingError, unpack_gzip
+from streamgauge.formats.contexts import ContextError, read_contexts
+from streamgauge.formats.documents import Document, FormatError
 from streamgauge.formats.lines import Input
 from streamgauge.model.controls import visible
 from streamgauge.model.element import StreamElement
-from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.terms import Term, Triple
 
 STREAM = "http://ex.org/streams/test"
 """The stream's IRI where a file names none (YABench's and CSRBench's queries use it)."""
-
-
-class FormatError(MistakeError, ValueError):
-    """A file that is not what its format says; the sentence names the file and the line."""
-
 
 Note: TypeAlias = Callable[[str], None]
 """Told, in a sentence, of something that was taken for granted when a file was read."""
@@ -36,6 +29,19 @@ Note: TypeAlias = Callable[[str], None]
 def logged(sentence: str) -> None:
     """A note as a warning of the logger ``streamgauge``."""
     logging.getLogger("streamgauge").warning(visible(sentence))
+
+
+OWN_DATA: Final = (
+    *("time_property", "time_in", "time_zone", "fold", "parts"),
+    *("csv_mapping", "json_mapping", "base", "context", "charset"),
+)
+"""The options that say how data are read that were not made as streams (docs/own-data.md)."""
+
+OPTIONS: Final = (*OWN_DATA, "interval", "once")
+"""The fields of ``Reading`` that a format honours or not; a bound as ``limit`` changes no element."""
+
+Way: TypeAlias = Literal["read", "timed", "follow", "decoder"]
+"""How bytes become elements: a whole file by its own times, by a time property, as it comes, message by message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +53,9 @@ class Reading:
     ``checked``: every term is looked at, also where a format takes it as it is written. ``among``: the streams one of
     which an element that names none would have to choose, which is refused; then ``stream`` does not count.
 
-    ``time_property`` states the time of elements in data that people have (docs/own-data.md): an IRI, a prefixed name,
-    several of them joined by ``/``, or a column's name. ``time_in`` is what a number counts (ms, s, us, ns),
-    ``time_zone`` the zone of times without one, ``parts`` the properties whose objects belong to the element although
-    they are IRIs, ``csv_mapping`` the file that says what columns are. ``prefixes`` are those of prefixed names beside
-    the well-known ones. ``note`` hears what was taken for granted. ``stamped`` is the former name of ``time_property``.
+    The others are the options of docs/own-data.md. ``prefixes`` are those of prefixed names beside the well-known
+    ones. ``note`` hears what was taken for granted. ``stamped`` is the former name of ``time_property``. ``named`` are
+    options that were named although they have their default value.
     """
 
     stream: str = STREAM
@@ -63,16 +67,40 @@ class Reading:
     checked: bool = False
     among: tuple[str, ...] = ()
     time_property: str | None = None
-    time_in: str = "ms"
+    time_in: str | None = None
     time_zone: str | None = None
+    fold: str | None = None
     parts: str | None = None
     csv_mapping: str | None = None
+    json_mapping: str | None = None
+    base: str | None = None
+    context: str | None = None
+    charset: str | None = None
     prefixes: Mapping[str, str] = field(default_factory=dict, hash=False)
     note: Note = logged
+    named: frozenset[str] = frozenset()
+
+    @property
+    def chosen(self) -> frozenset[str]:
+        """The options that were named."""
+        return self.named | {name for name in OPTIONS if getattr(self, name) != _DEFAULTS[name]}
+
+    def without(self, options: Iterable[str]) -> "Reading":
+        """The reading without these options."""
+        options = frozenset(options)
+        defaults: dict[str, Any] = {name: _DEFAULTS[name] for name in options & set(OPTIONS)}
+        return replace(self, named=self.named - options, stamped=None, **defaults)
 
     def is_timed(self, form: "Format") -> bool:
         """Whether a format's files are read by the times that a property or column states."""
         return form.timed is not None and (self.time_property is not None or form.read is None)
+
+    def contexts(self) -> dict[str, Any]:
+        """The JSON-LD contexts that were named, by their IRIs; FormatError."""
+        try:
+            return read_contexts(self.context)
+        except ContextError as error:
+            raise FormatError(str(error)) from error
 
     def __post_init__(self) -> None:
         """``stamped`` is the time property where no other is named."""
@@ -80,14 +108,18 @@ class Reading:
             object.__setattr__(self, "time_property", self.stamped)
 
 
+_DEFAULTS: Final = {option.name: option.default for option in fields(Reading)}
+
 Item: TypeAlias = tuple[str, int, tuple[Triple, ...]]
 """(file and line, time in ms, triples) of one element to be."""
 
-Read: TypeAlias = Callable[[Path, Reading], Iterator[StreamElement]]
-Write: TypeAlias = Callable[[Iterable[StreamElement], IO[bytes]], None]
-
 Refuse: TypeAlias = Callable[[FormatError], None]
 """The handler of a bad line or message: raise the error, or count it and return to go on with the next."""
+
+Read: TypeAlias = Callable[["Whole", Reading, Refuse], Iterator[StreamElement]]
+"""(documents, how to read, what to do with bad parts) -> elements."""
+
+Write: TypeAlias = Callable[[Iterable[StreamElement], IO[bytes]], None]
 
 Follow: TypeAlias = Callable[[IO[bytes], str, Reading, Refuse], Iterator[Input]]
 """(open file, its name, how to read, what to do with bad parts) -> elements and advances as they come."""
@@ -97,8 +129,24 @@ Decode: TypeAlias = Callable[[bytes, str, int | None], Sequence[Input]]
 
 Encode: TypeAlias = Callable[[StreamElement], bytes]
 
-Timed: TypeAlias = Callable[[Path, Reading, Refuse], Iterator[StreamElement]]
-"""(file or folder, how to read, what to do with bad parts) -> elements by the times that a property states."""
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """All documents of a source that ends: a file, a folder, an archive, standard input; ``path`` where it has one."""
+
+    place: str
+    documents: Sequence[Document]
+    path: Path | None = None
+
+    def with_endings(self, endings: tuple[str, ...]) -> Sequence[Document]:
+        """The only document, or those of several with these endings; FormatError when there is none."""
+        if len(self.documents) == 1 and (self.path is None or not self.path.is_dir()):
+            return self.documents
+        chosen = [document for document in self.documents if document.ending in endings]
+        if not chosen:
+            kinds = ", ".join(filter(None, endings))
+            raise FormatError(f"{self.place}: no stream here: a file or a folder of {kinds} is expected")
+        return chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +155,10 @@ class Format:
 
     ``read`` takes whole files, ``follow`` one that has no end yet (a format without ``read`` is read that way);
     ``decoder`` makes the reader of single messages, ``encode`` writes one. ``timed`` takes whole files whose times are
-    a property or a column: always where there is no ``read``, else where such a property is named.
+    a property or a column: always where there is no ``read``, else where such a property is named. ``honours`` are the
+    options of each way of reading; others are refused. ``binary``: its bytes are not text. ``recognises`` tells its
+    files by their first bytes from those of another format with the same endings. ``guesses_time``: the column with
+    the time need not be named.
     """
 
     name: str
@@ -118,7 +169,16 @@ class Format:
     follow: Follow | None = None
     decoder: Callable[[Reading], Decode] | None = None
     encode: Encode | None = None
-    timed: Timed | None = None
+    timed: Read | None = None
+    honours: Mapping[Way, frozenset[str]] = field(default_factory=dict)
+    binary: bool = False
+    recognises: Callable[[bytes], bool] | None = None
+    guesses_time: bool = False
+
+    @property
+    def options(self) -> frozenset[str]:
+        """The options that it honours in one way or another."""
+        return frozenset[str]().union(*self.honours.values())
 
 
 _IRI = re.compile(
@@ -211,64 +271,12 @@ def refused(error: FormatError) -> None:
     raise error
 
 
-def files(path: Path, endings: tuple[str, ...]) -> list[Path]:
-    """The file itself, or the folder's files with these endings in name order; FormatError when there is none."""
-    if path.is_dir():
-        found = sorted(file for file in path.iterdir() if file.is_file() and ending(file) in endings)
-    else:
-        found = [path] if path.is_file() else []
-    if not found:
-        raise FormatError(
-            f"{path}: no stream here: a file or a folder of {', '.join(filter(None, endings))} is expected"
-        )
-    return found
-
-
-_TEXTS = frozenset({".nq", ".nt", ".ttl", ".trig", ".n3", ".n3t", ".jsonl", ".ndjson", ".json", ".csv", ".txt", ".log"})
-"""Endings of files of text, which may begin with a byte order mark."""
-
-
-def ending(path: Path) -> str:
-    """The file name's ending in lower case, ``.gz`` left out."""
-    return Path(path.name.lower().removesuffix(".gz")).suffix
-
-
-def open_bytes(path: Path) -> IO[bytes]:
-    """A file for reading, unpacked when its name ends in ``.gz``; FormatError when it cannot be opened."""
+def message_text(payload: bytes, place: str, reading: Reading, charset: str | None = None) -> bytes:
+    """The text of a message in UTF-8, unpacked where it is gzip; FormatError names the place."""
     try:
-        file = _opened(path)
-    except OSError as error:
-        raise FormatError(f"{path}: cannot be read: {obstacle(error)}") from error
-    if ending(path) in _TEXTS:
-        _pass_mark(cast(io.BufferedReader, file), path)
-    return file
-
-
-def _opened(path: Path) -> IO[bytes]:
-    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
-
-
-def _pass_mark(file: io.BufferedReader, path: Path) -> None:
-    """Pass over the byte order mark with which editors of Windows begin a text."""
-    try:
-        if file.peek(len(BOM_UTF8))[: len(BOM_UTF8)] == BOM_UTF8:
-            file.read(len(BOM_UTF8))
-    except (OSError, EOFError) as error:
-        file.close()
-        raise FormatError(f"{path}, line 1: cannot be unpacked: {obstacle(error)}") from error
-
-
-def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a text file with their numbers, from 1; FormatError for what is no UTF-8 or no gzip."""
-    last = 0
-    with open_bytes(path) as file:
-        try:
-            for last, line in enumerate(file, 1):
-                yield last, line.decode().rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            raise FormatError(f"{path}, line {last}: not UTF-8 text: save the file as UTF-8") from error
-        except (OSError, EOFError) as error:
-            raise FormatError(f"{path}, line {last + 1}: cannot be unpacked: {obstacle(error)}") from error
+        return text_in_utf8(unpack_gzip(payload, reading.limit), reading.charset or charset)
+    except (CharsetError, CodingError) as error:
+        raise FormatError(f"{place}: {error}") from error
 
 
 def bounded_lines(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator[tuple[int, bytes]]:
@@ -282,49 +290,6 @@ def bounded_lines(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> It
         while line and not line.endswith(b"\n"):
             line = file.readline(limit)
         refuse(FormatError(f"{place}, line {count}: longer than {limit} bytes: raise the limit"))
-
-
-def parse(path: Path, syntax: ox.RdfFormat) -> Iterator[ox.Quad]:
-    """The quads of an RDF file; FormatError with file and line for wrong syntax, unknown prefixes included."""
-    with open_bytes(path) as file:
-        yield from parse_open(file, str(path), syntax)
-
-
-def arriving(file: IO[bytes]) -> io.RawIOBase:
-    """A buffered file read as its bytes come, for parsers that would else wait for as many as they ask for."""
-    return ByteReader(cast(io.BufferedReader, file).read1)
-
-
-def parse_open(file: IO[bytes] | io.RawIOBase, place: str, syntax: ox.RdfFormat) -> Iterator[ox.Quad]:
-    """The quads of an open RDF file, as ``parse``."""
-    try:
-        yield from ox.parse(cast(IO[bytes], bounded(file, syntax)), format=syntax)
-    except BoundError as error:
-        raise FormatError(f"{place}: {error}") from error
-    except SyntaxError as error:
-        raise FormatError(f"{place}, line {error.lineno}: {reason(error)}") from error
-    except (OSError, EOFError) as error:
-        raise FormatError(f"{place}: cannot be read: {obstacle(error)}") from error
-
-
-_OFTEN: Final = {
-    r"The subject of a triple must be an IRI or a blank node": "a subject is expected here: <IRI>, or _:name",
-    r"The predicate of a triple must be an IRI": "a predicate is expected here: <IRI>",
-    r"The object of a triple must be .*": 'an object is expected here: <IRI>, _:name or "literal"',
-    r"The prefix (\S*:) has not been declared": r"The prefix \1 has not been declared: add @prefix \1 <...> .",
-    r"Invalid UTF-8 character encoding": "not UTF-8 text: save the file as UTF-8",
-    r"Unexpected end of file": "the file ends in the middle of a statement",
-}
-"""Messages of pyoxigraph, and the sentences in their place."""
-
-
-def reason(error: SyntaxError) -> str:
-    """The message of pyoxigraph without the position; frequent mistakes in other words."""
-    said = re.sub(r"^(?:\S+ )?Parser error at .*?: ", "", error.msg)
-    for pattern, words in _OFTEN.items():
-        if found := re.fullmatch(pattern, said):
-            return found.expand(words)
-    return said
 
 
 class Relabel:

@@ -7,7 +7,6 @@ between two feeds. The vocabulary is that of the workload trains. Vehicle positi
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -15,7 +14,9 @@ import pyoxigraph as ox
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from streamgauge.formats.canonical import Canonical, parse_term, to_term
-from streamgauge.formats.streams.format import Format, FormatError, Numbering, Reading, files, open_bytes
+from streamgauge.formats.documents import FormatError
+from streamgauge.formats.streams.format import Format, Numbering, Reading, Refuse, Whole
+from streamgauge.formats.streams.options import STREAM, honoured
 from streamgauge.model.element import StreamElement
 from streamgauge.model.extras import missing
 from streamgauge.model.mistake import obstacle
@@ -28,18 +29,21 @@ TRIP_GONE: Final = ("CANCELED", "DELETED")
 STOP_GONE: Final = "SKIPPED"
 
 
-def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
-    """The elements of a file with one FeedMessage, or of a folder's, in name order; FormatError names the file."""
+def read(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
+    """The elements of a file with one FeedMessage, or of several, in name order; FormatError names the file."""
     decode = decoder(reading)
-    for file in files(path, (".pb", ".gtfsrt")):
-        with open_bytes(file) as opened:
+    for document in whole.with_endings((".pb", ".gtfsrt")):
+        with document.open(binary=True) as opened:
             try:
                 payload = opened.read(reading.limit + 1)
             except (OSError, EOFError) as error:
-                raise FormatError(f"{file}: cannot be read: {obstacle(error)}") from error
-        if len(payload) > reading.limit:
-            raise FormatError(f"{file}: a feed of more than {reading.limit} bytes: raise the limit")
-        yield from decode(payload, str(file), None)
+                raise FormatError(f"{document.place}: cannot be read: {obstacle(error)}") from error
+        try:
+            if len(payload) > reading.limit:
+                raise FormatError(f"{document.place}: a feed of more than {reading.limit} bytes: raise the limit")
+            yield from decode(payload, document.place, None)
+        except FormatError as error:
+            refuse(error)
 
 
 def decoder(reading: Reading) -> Callable[[bytes, str, int | None], list[StreamElement]]:
@@ -129,5 +133,10 @@ FORMATS = (
         (".pb", ".gtfsrt"),
         read,
         decoder=decoder,
+        honours={
+            "read": honoured(STREAM, "interval", "bad"),
+            "decoder": honoured(STREAM, "interval", "bad", "time"),
+        },
+        binary=True,
     ),
 )

@@ -6,7 +6,6 @@ Frame n of a stream of triples holds at n x interval ms; empty frames only let t
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from io import BytesIO
-from pathlib import Path
 from typing import IO, Any, TypeAlias, cast
 
 import pyoxigraph as ox
@@ -15,22 +14,14 @@ from pyjelly.integrations.generic import generic_sink as sink
 from pyjelly.integrations.generic.parse import parse_jelly_grouped
 from pyjelly.integrations.generic.serialize import grouped_stream_to_file
 from pyjelly.options import StreamParameters
+from pyjelly.parse.ioutils import get_options_and_frames
 from pyjelly.serialize.streams import SerializerOptions
 
 from streamgauge.formats.canonical import parse_term, to_term
-from streamgauge.formats.streams.format import (
-    Decode,
-    Format,
-    FormatError,
-    Item,
-    Numbering,
-    Reading,
-    Refuse,
-    files,
-    number,
-    open_bytes,
-)
-from streamgauge.formats.streams.observations import time_property
+from streamgauge.formats.documents import Document, FormatError
+from streamgauge.formats.streams.format import Decode, Format, Item, Numbering, Reading, Refuse, Whole, number
+from streamgauge.formats.streams.observations import Observations, in_order, time_property
+from streamgauge.formats.streams.options import STREAM, TIMES, honoured
 from streamgauge.formats.streams.quads import GRAPHS_LIST, Quad, gather, graph_of, message, stamp
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Term, Triple, is_blank, is_iri
@@ -42,9 +33,41 @@ _LARGEST = 2**31 - 1
 """Bytes that protobuf allows a frame."""
 
 
-def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
+def read(whole: Whole, reading: Reading, _refuse: Refuse) -> Iterator[StreamElement]:
     """The elements of a Jelly file; FormatError names the file and the frame."""
-    return number(_items(path, reading), reading)
+    return number(_items(whole, reading), reading)
+
+
+def timed(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
+    """The elements of a Jelly file by the time property: a frame is a message, unless frames mean nothing in it."""
+    items: list[Item] = []
+    stated = time_property(reading)
+    assert stated is not None
+    for document in whole.with_endings((".jelly",)):
+        frames = list(_frames(document))
+        if _is_flat(document):
+            quads = ((triple, graph or "") for _, statements in frames for _, triple, graph in statements)
+            observations = Observations(document.place, quads, stated)
+            items.extend(observations.items(refuse))
+            observations.note_static(reading.note)
+            continue
+        for place, statements in frames:
+            try:
+                items.extend(message(_quads(statements), place, stated))
+            except FormatError as error:
+                refuse(error)
+    return number(in_order(items, whole.place, reading), reading)
+
+
+def _is_flat(document: Document) -> bool:
+    """Whether a stream declares itself to be flat: its frames are cut anywhere."""
+    with document.open(binary=True) as file:
+        options, _ = get_options_and_frames(cast(IO[bytes], _Bounded(file, _LARGEST)))
+    return options.stream_types.logical_type in (
+        jelly.LOGICAL_STREAM_TYPE_FLAT_TRIPLES,
+        jelly.LOGICAL_STREAM_TYPE_FLAT_QUADS,
+        jelly.LOGICAL_STREAM_TYPE_UNSPECIFIED,
+    )
 
 
 def follow(file: IO[bytes], place: str, reading: Reading, _refuse: Refuse) -> Iterator[StreamElement]:
@@ -83,10 +106,10 @@ def write(stream: Iterable[StreamElement], file: IO[bytes]) -> None:
     grouped_stream_to_file((_frame(element) for element in stream), file, options=options)
 
 
-def _items(path: Path, reading: Reading) -> Iterator[Item]:
+def _items(whole: Whole, reading: Reading) -> Iterator[Item]:
     quads: list[Quad] = []
-    for file in files(path, (".jelly",)):
-        for count, (place, statements) in enumerate(_frames(file)):
+    for document in whole.with_endings((".jelly",)):
+        for count, (place, statements) in enumerate(_frames(document)):
             named = [statement for statement in statements if statement[2] is not None]
             quads += [(place, triple, graph) for place, triple, graph in named if graph is not None]
             plain = tuple(triple for _, triple, graph in statements if graph is None)
@@ -95,9 +118,9 @@ def _items(path: Path, reading: Reading) -> Iterator[Item]:
     yield from gather(quads, reading.note)
 
 
-def _frames(file: Path) -> Iterator[tuple[str, list[Statement]]]:
-    with open_bytes(file) as binary:
-        yield from _statements(binary, str(file), _LARGEST)
+def _frames(document: Document) -> Iterator[tuple[str, list[Statement]]]:
+    with document.open(binary=True) as binary:
+        yield from _statements(binary, document.place, _LARGEST)
 
 
 def _statements(file: IO[bytes], place: str, limit: int) -> Iterator[tuple[str, list[Statement]]]:
@@ -216,5 +239,13 @@ FORMATS = (
         follow,
         decoder,
         encode,
+        timed,
+        {
+            "read": honoured(STREAM, "interval"),
+            "timed": honoured(STREAM, TIMES, "parts", "bad"),
+            "follow": honoured(STREAM, TIMES, "parts", "interval"),
+            "decoder": honoured(STREAM, TIMES, "parts", "bad", "time"),
+        },
+        binary=True,
     ),
 )

@@ -1,20 +1,23 @@
 """JSON lines: an element or an advance a line, as engines on a pipe read them (see formats/lines.py)."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import IO
 
+from streamgauge.formats.documents import FormatError
 from streamgauge.formats.lines import Advance, Input, LineError, decode_input, encode_element
 from streamgauge.formats.streams.format import (
     Decode,
     Format,
-    FormatError,
     Numbering,
     Reading,
     Refuse,
     TermCheck,
     bounded_lines,
+    message_text,
     which,
 )
+from streamgauge.formats.streams.options import STREAM, honoured
 from streamgauge.formats.streams.quads import write_each
 
 
@@ -38,13 +41,24 @@ def decoder(reading: Reading) -> Decode:
 
     def decode(payload: bytes, place: str, arrived: int | None) -> Sequence[Input]:
         taking.time = arrived
-        lines = [line for line in payload.splitlines() if line and not line.isspace()]
+        lines = [line for line in message_text(payload, place, reading).splitlines() if line and not line.isspace()]
         if len(lines) == 1:
             return taking.take(lines[0], place)
         places = (f"{place}, line {count}" for count in range(1, len(lines) + 1))
         return [item for line, where in zip(lines, places, strict=True) for item in taking.take(line, where)]
 
     return decode
+
+
+_OURS = re.compile(
+    rb"""\s*\{(?:\s*"(?:stream|n|until|add|remove)"\s*:\s*(?:"(?:[^"\\]|\\.)*"|[0-9]+)\s*,)*\s*"(?:t|advance)"\s*:"""
+)
+"""The beginning of a line that has the time of an element, or an advance."""
+
+
+def recognised(head: bytes) -> bool:
+    """Whether lines of JSON are those of this format; others are plain JSON."""
+    return _OURS.match(head) is not None
 
 
 class _Taking:
@@ -66,6 +80,8 @@ class _Taking:
             item = decode_input(line, self)
         except LineError as error:
             hint = f"; {which(self._among)}" if self._among and "field stream" in str(error) else ""
+            if "field t is missing" in str(error) or "is unknown" in str(error):
+                hint = " (form=json reads plain JSON, form=jsonld JSON-LD: docs/own-data.md)"
             raise FormatError(f"{place}: {error}{hint}") from error
         if isinstance(item, Advance):
             return (item,)
@@ -87,5 +103,10 @@ FORMATS = (
         follow=follow,
         decoder=decoder,
         encode=encode_element,
+        recognises=recognised,
+        honours={
+            "follow": honoured(STREAM, "once", "charset", "bad"),
+            "decoder": honoured(STREAM, "once", "charset", "bad", "time"),
+        },
     ),
 )

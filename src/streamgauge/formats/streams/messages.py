@@ -16,22 +16,24 @@ from typing import IO
 import pyoxigraph as ox
 
 from streamgauge.formats.bounds import BoundError, check_turtle
+from streamgauge.formats.documents import FormatError
 from streamgauge.formats.streams.format import (
     Decode,
     Format,
-    FormatError,
     Item,
     Numbering,
     Reading,
     Refuse,
     Relabel,
     bounded_lines,
-    reason,
+    message_text,
     refused,
 )
 from streamgauge.formats.streams.observations import time_property
+from streamgauge.formats.streams.options import STREAM, TIMES, honoured
 from streamgauge.formats.streams.quads import message
 from streamgauge.formats.streams.turtle import encode as encode_turtle
+from streamgauge.formats.syntaxes import reason
 from streamgauge.model.element import StreamElement
 
 _CLOSE = {quote * 3: re.compile(rb"(?:\\.|[^\\])*?" + quote * 3, re.DOTALL) for quote in (b'"', b"'")}
@@ -141,6 +143,18 @@ _VERSION = b'VERSION "1.2-messages"\n'
 _DELIMITER = b"MESSAGE\n"
 
 
+_ANNOUNCED = re.compile(
+    rb"""(?:\s|\#[^\r\n]*[\r\n]|(?:@prefix|@base|PREFIX|BASE)\s[^\r\n]*[\r\n])*"""
+    rb"""@?version\s+["'][^"']*-messages["']""",
+    re.IGNORECASE,
+)
+
+
+def announced(head: bytes) -> bool:
+    """Whether a text announces that it is a log of messages, as by ``VERSION "1.2-messages"`` before its triples."""
+    return _ANNOUNCED.match(head) is not None
+
+
 def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
     """The messages of an open log as they end, numbered in order; a bad one is refused and passed over."""
     log, numbering = _Log(reading), Numbering(reading)
@@ -158,7 +172,7 @@ def decoder(reading: Reading) -> Decode:
 
     def decode(payload: bytes, place: str, arrived: int | None) -> Sequence[StreamElement]:
         log.restart()
-        pieces = _pieces(BytesIO(payload), place, reading.limit, refused)
+        pieces = _pieces(BytesIO(message_text(payload, place, reading)), place, reading.limit, refused)
         return [numbering.element(*item) for piece in pieces for item in log.items(piece, place, arrived)]
 
     return decode
@@ -203,7 +217,7 @@ class _Log:
 
     def restart(self) -> None:
         """Another log begins: no prefixes, any syntax; the messages are counted on."""
-        self._header = b"\n"
+        self._header = f"BASE <{self._reading.base}>\n".encode() if self._reading.base else b"\n"
         self._syntaxes: tuple[ox.RdfFormat, ...] = (ox.RdfFormat.TRIG, ox.RdfFormat.N_QUADS)
 
     def items(self, piece: Piece, place: str, arrived: int | None) -> list[Item]:
@@ -243,10 +257,15 @@ FORMATS = (
     Format(
         "messages",
         "RDF Message Logs, an element per message",
-        (".messages",),
+        (".messages", ".ttl", ".trig", ".nt", ".nq"),
         write=write,
         follow=follow,
         decoder=decoder,
         encode=encode,
+        honours={
+            "follow": honoured(STREAM, TIMES, "parts", "interval", "base", "charset", "bad"),
+            "decoder": honoured(STREAM, TIMES, "parts", "interval", "base", "charset", "bad", "time"),
+        },
+        recognises=announced,
     ),
 )

@@ -7,6 +7,9 @@ Each element is the description of what has the time (docs/own-data.md):
 - of any other subject with the time: its triples in its graph, with those of the blank nodes, and of the objects of
   ``parts``, that it leads to.
 
+Subjects of a file that belong to no element are static data, which a note says. In a message such triples belong to
+each element.
+
 Worked example, ``sosa:resultTime`` in one graph: of ``:o1 sosa:resultTime "2026-03-01T08:00:01Z" ; sosa:hasResult
 [ :free 12 ]`` the element is the three triples, at 1772352001000 ms.
 
@@ -17,26 +20,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
+from itertools import islice
 from typing import Final
 
 import pyoxigraph as ox
 
+from streamgauge.formats.documents import Document, FormatError
 from streamgauge.formats.instants import InstantError, Instants
-from streamgauge.formats.streams.format import (
-    Format,
-    FormatError,
-    Item,
-    Reading,
-    Refuse,
-    Relabel,
-    ending,
-    files,
-    number,
-    open_bytes,
-    parse_open,
-)
+from streamgauge.formats.streams.format import Format, Item, Note, Read, Reading, Refuse, Relabel, Whole, number
+from streamgauge.formats.streams.options import STREAM, TIMES, honoured
+from streamgauge.formats.syntaxes import BY_ENDING, parse_open
 from streamgauge.model.element import StreamElement
+from streamgauge.model.phrases import counted
 from streamgauge.model.terms import XSD, Term, Triple, datatype, is_blank, is_iri, is_literal
 
 PREFIXES: Final[dict[str, str]] = {
@@ -115,16 +110,6 @@ def _unknown(name: str, prefix: str | None, prefixes: Mapping[str, str]) -> str:
     return f"the prefix {prefix}: of {name} is not known: {hint}"
 
 
-SYNTAXES: Final = {
-    ".ttl": ox.RdfFormat.TURTLE,
-    ".nt": ox.RdfFormat.N_TRIPLES,
-    ".trig": ox.RdfFormat.TRIG,
-    ".nq": ox.RdfFormat.N_QUADS,
-    ".rdf": ox.RdfFormat.RDF_XML,
-    ".owl": ox.RdfFormat.RDF_XML,
-    ".jsonld": ox.RdfFormat.JSON_LD,
-    ".n3": ox.RdfFormat.N3,
-}
 _MOMENTS: Final = (XSD + "dateTime", XSD + "dateTimeStamp", XSD + "date")
 
 Node = tuple[Term, Term]
@@ -140,13 +125,28 @@ class TimeProperty:
     instants: Instants
     shown: str
 
+    def owners(self, triples: Sequence[Triple]) -> dict[Term, list[Term]]:
+        """The subjects that have a time, each with the terms that the path leads to."""
+        owners: dict[Term, list[Term]] = {}
+        first, rest = self.path[0], self.path[1:]
+        for subject, predicate, item in triples:
+            if predicate == first:
+                owners.setdefault(subject, []).append(item)
+        for step in rest:
+            values: dict[Term, list[Term]] = {}
+            for subject, predicate, item in triples:
+                if predicate == step:
+                    values.setdefault(subject, []).append(item)
+            owners = {subject: [o for node in nodes for o in values.get(node, ())] for subject, nodes in owners.items()}
+        return {subject: terms for subject, terms in owners.items() if terms}
+
 
 def time_property(reading: Reading, *, strict: bool = True) -> TimeProperty | None:
     """The time property of a reading, ``None`` when it has none; FormatError for a name that is none."""
     if reading.time_property is None:
         return None
     try:
-        parts = [property_iri(each, reading.prefixes) for each in (reading.parts or "").split(",") if each.strip()]
+        parts = [property_iri(part, reading.prefixes) for part in (reading.parts or "").split(",") if part.strip()]
         path = property_path(reading.time_property, reading.prefixes)
     except ValueError as error:
         raise FormatError(f"time_property, parts: {error}") from error
@@ -156,43 +156,50 @@ def time_property(reading: Reading, *, strict: bool = True) -> TimeProperty | No
 def instants(reading: Reading, *, strict: bool = True) -> Instants:
     """The reader of a source's times; FormatError for a unit or zone that is none."""
     try:
-        return Instants(reading.time_in, reading.time_zone, reading.note, strict)
+        return Instants(reading.time_in, reading.time_zone, reading.note, strict, reading.fold)
     except InstantError as error:
         raise FormatError(str(error)) from error
 
 
-def timed(path: Path, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
-    """The elements of a file, or of a folder's files, by the time property; FormatError names file and subject."""
-    stated = time_property(reading)
-    if stated is None:
-        raise FormatError(f"{path}: {untimed(path, reading)}")
-    given = enumerate(files(path, tuple(SYNTAXES)))
-    found = [item for place, file in given for item in _Dataset(file, place, stated).items(refuse)]
-    return number(in_order(found, path, reading), reading)
+def timed_as(syntax: ox.RdfFormat | None) -> Read:
+    """The reading of files by a time property; ``syntax`` is that of files whose endings name none."""
+
+    def timed(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
+        """The elements of a file, or of several; FormatError names file and subject."""
+        stated = time_property(reading)
+        if stated is None:
+            raise FormatError(f"{whole.place}: {untimed(whole, reading, syntax)}")
+        items: list[Item] = []
+        for count, document in enumerate(whole.with_endings(tuple(BY_ENDING))):
+            observations = Observations(document.place, document_quads(document, count, reading, syntax), stated)
+            items.extend(observations.items(refuse))
+            observations.note_static(reading.note)
+        return number(in_order(items, whole.place, reading), reading)
+
+    return timed
 
 
-def in_order(items: Sequence[Item], path: Path, reading: Reading) -> Sequence[Item]:
+def in_order(items: Sequence[Item], place: str, reading: Reading) -> Sequence[Item]:
     """Elements sorted by time where no lateness is declared, which is noted; else in the order of the file."""
     if reading.lateness is not None:
         return items
     ordered = sorted(items, key=lambda item: item[1])
     if any(one is not other for one, other in zip(items, ordered, strict=True)):
-        reading.note(f"{path}: its elements are sorted by their times (declare a lateness to take them as they stand)")
+        reading.note(f"{place}: its elements are sorted by their times (declare a lateness to take them as they stand)")
     return ordered
 
 
-def untimed(path: Path, reading: Reading) -> str:
+def untimed(whole: Whole, reading: Reading, syntax: ox.RdfFormat | None = None) -> str:
     """The advice for a file whose time property is not named: the properties in it that look like times."""
     seen: dict[Term, None] = {}
     try:
-        for file in files(path, tuple(SYNTAXES))[:1]:
-            with open_bytes(file) as opened:
-                for quad in parse_open(opened, str(file), SYNTAXES[ending(file)]):
-                    if datatype(str(quad.object)) in _MOMENTS:
-                        seen[str(quad.predicate)] = None
+        for document in whole.with_endings(tuple(BY_ENDING))[:1]:
+            for triple, _ in document_quads(document, 0, reading, syntax):
+                if datatype(triple[2]) in _MOMENTS:
+                    seen[triple[1]] = None
     except FormatError as error:
         return str(error)
-    names = [shortened(each, reading.prefixes) for each in list(seen)[:3]]
+    names = [shortened(name, reading.prefixes) for name in islice(seen, 3)]
     hint = f": --time-property {' or '.join(names)}" if names else ", as by --time-property sosa:resultTime"
     return f"its elements have no times yet: name the property that states them{hint} (docs/own-data.md)"
 
@@ -203,52 +210,82 @@ def moment_property(triples: Iterable[Triple]) -> str | None:
     return None if found is None else shortened(found, {})
 
 
-class _Dataset:
-    """The triples of one file by graph and subject."""
+class Observations:
+    """The triples of one document, or of one graph, by graph and subject, and the elements that they describe."""
 
-    def __init__(self, file: Path, number_of_file: int, stated: TimeProperty) -> None:
-        self._file, self._stated = file, stated
+    def __init__(self, place: str, quads: Iterable[tuple[Triple, Term]], stated: TimeProperty) -> None:
+        self._at, self._stated = place, stated
         self._nodes: dict[Node, list[Triple]] = {}
         self._graphs: dict[Term, list[Triple]] = {}
-        for triple, graph in _quads(file, number_of_file):
+        self._static: list[Node] = []
+        for triple, graph in quads:
             self._nodes.setdefault((graph, triple[0]), []).append(triple)
             self._graphs.setdefault(graph, []).append(triple)
 
     def items(self, refuse: Refuse) -> Iterator[Item]:
-        """The elements in order of appearance."""
+        """The elements in order of appearance; what belongs to none of them is kept as static."""
         times = self._times(refuse)
+        if not times:
+            refuse(FormatError(f"{self._at}: nothing in it has {self._stated.shown}{self._hint()}"))
+            return
         whole = self._whole(times, refuse)
         used: set[Node] = set()
-        told: set[Term] = set()
+        yielded: set[Term] = set()
         for graph, subject in self._nodes:
             if graph in whole:
-                if graph not in told:
-                    told.add(graph)
-                    yield f"{self._file}, graph {graph}", whole[graph], tuple(dict.fromkeys(self._graphs[graph]))
+                if graph not in yielded:
+                    yielded.add(graph)
+                    yield f"{self._at}, graph {graph}", whole[graph], tuple(dict.fromkeys(self._graphs[graph]))
             elif (graph, subject) in times and subject not in self._graphs:
                 nodes = self._description((graph, subject))
                 used.update(nodes)
-                triples = dict.fromkeys(triple for node in nodes for triple in self._nodes[node])
-                yield self._place((graph, subject)), times[graph, subject], tuple(triples)
-        self._refuse_left(times, whole, used, refuse)
+                yield self._place((graph, subject)), times[graph, subject], self._triples(nodes)
+        about = {part for node in self._nodes if node[1] in self._graphs for part in self._description(node)}
+        self._static = [node for node in self._nodes if node[0] not in whole and node not in used and node not in about]
+
+    def shared_items(self) -> list[Item]:
+        """The elements of a message by their times, each with the triples that belong to none; FormatError."""
+        items = sorted(self.items(_raise), key=lambda item: item[1])
+        shared = self._triples(self._static)
+        return [(place, time, tuple(dict.fromkeys((*triples, *shared)))) for place, time, triples in items]
+
+    def note_static(self, note: Note) -> None:
+        """Say which subjects belong to no element, and which ``parts`` would make them belong to one."""
+        if not self._static:
+            return
+        left = {node for node in self._static if is_iri(node[1])}
+        lead = {p: None for graph, triples in self._graphs.items() for _, p, o in triples if (graph, o) in left}
+        within = {(node[0], o) for node in self._static for _, _, o in self._nodes[node]}
+        roots = [node for node in self._static if node in left or node not in within]
+        names = ", ".join(self._named(node) for node in roots[:3]) + (", ..." if len(roots) > 3 else "")
+        parts = ",".join(shortened(name, {}) for name in lead)
+        hint = f"; --parts {parts} makes those that an element leads to parts of it" if parts else ""
+        what = f"{self._at}: {counted(len(roots), 'subject')} without {self._stated.shown} ({names})"
+        note(f"{what}: static data, which is no part of the stream{hint}")
+
+    def _triples(self, nodes: Iterable[Node]) -> tuple[Triple, ...]:
+        return tuple(dict.fromkeys(triple for node in nodes for triple in self._nodes[node]))
 
     def _times(self, refuse: Refuse) -> dict[Node, int]:
         """The nodes that have a time, with it; a node with two times, or a malformed one, is refused."""
-        found: dict[Node, int] = {}
+        times: dict[Node, int] = {}
         for node in self._nodes:
-            place = self._place(node)
             terms = self._values(node)
-            try:
-                times = {self._stated.instants.of_term(term, place): term for term in terms}
-            except InstantError as error:
-                refuse(FormatError(f"{place}: {error}"))
+            if not terms:
                 continue
-            if len(times) > 1:
-                named = " and ".join(list(times.values())[:2])
-                refuse(FormatError(f"{place}: two times by {self._stated.shown}, {named}: an element has one"))
-            elif times:
-                found[node] = next(iter(times))
-        return found
+            try:
+                stated = {self._stated.instants.of_term(term, self._place(node)): term for term in terms}
+            except InstantError as error:
+                refuse(FormatError(f"{self._place(node)}: {error}"))
+                continue
+            if len(stated) > 1:
+                named = " and ".join(list(stated.values())[:2])
+                refuse(
+                    FormatError(f"{self._place(node)}: two times by {self._stated.shown}, {named}: an element has one")
+                )
+            else:
+                times[node] = next(iter(stated))
+        return times
 
     def _values(self, node: Node) -> list[Term]:
         """The nodes that the path of the time property leads to from a node."""
@@ -265,63 +302,78 @@ class _Dataset:
             if subject not in self._graphs:
                 within.setdefault(graph, set()).add(time)
             elif named.setdefault(subject, time) != time:
-                refuse(FormatError(f"{self._file}, graph {subject}: two times of this graph: an element has one"))
-        alike = {graph: next(iter(each)) for graph, each in within.items() if graph and len(each) == 1}
+                refuse(FormatError(f"{self._at}, graph {subject}: two times of this graph: an element has one"))
+        alike = {graph: next(iter(moments)) for graph, moments in within.items() if graph and len(moments) == 1}
         return {**alike, **named}
 
     def _description(self, node: Node) -> list[Node]:
         """The node, with the blank nodes and parts that it leads to in its graph."""
-        graph, found, open_nodes = node[0], {node: None}, [node]
+        graph, reached, open_nodes = node[0], {node: None}, [node]
         while open_nodes:
             for _, predicate, item in self._nodes[open_nodes.pop()]:
                 other = (graph, item)
-                if other not in found and other in self._nodes and self._belongs(predicate, item):
-                    found[other] = None
+                if other not in reached and other in self._nodes and self._belongs(predicate, item):
+                    reached[other] = None
                     open_nodes.append(other)
-        return list(found)
+        return list(reached)
 
     def _belongs(self, predicate: Term, item: Term) -> bool:
         return is_blank(item) or (predicate in self._stated.parts and not is_literal(item))
 
-    def _refuse_left(self, times: dict[Node, int], whole: dict[Term, int], used: set[Node], refuse: Refuse) -> None:
-        """Refuse the subjects that belong to no element; what is said of a graph's name beside its time is left out."""
-        if not times:
-            refuse(FormatError(f"{self._file}: nothing in it has {self._stated.shown}{self._hint()}"))
-            return
-        about = {node for each in self._nodes if each[1] in self._graphs for node in self._description(each)}
-        left = [node for node in self._nodes if node[0] not in whole and node not in used and node not in about]
-        into = {(graph, item): p for graph, triples in self._graphs.items() for _, p, item in triples} if left else {}
-        for node in left:
-            refuse(FormatError(f"{self._place(node)}: {self._without_time(into.get(node))}"))
-
-    def _without_time(self, into: Term | None) -> str:
-        """Why a subject belongs to no element; ``into`` is a property that leads to it."""
-        name = "" if into is None else shortened(into, {})
-        lead = f"; {name} leads to it, and --parts {name} makes it a part of that element" if name else ""
-        return (
-            f"no {self._stated.shown}, and no part of what has one{lead}; give it a time, put it among the static data "
-            "(--static), or pass it over (FILE?bad=skip)"
-        )
-
     def _hint(self) -> str:
-        """The properties of this file that look like times."""
-        seen = {p: None for each in self._nodes.values() for _, p, o in each if datatype(o) in _MOMENTS}
-        return f": did you mean {' or '.join(shortened(p, {}) for p in list(seen)[:3])}?" if seen else ""
+        """The properties of this document that look like times."""
+        seen = {p: None for triples in self._nodes.values() for _, p, o in triples if datatype(o) in _MOMENTS}
+        return f": did you mean {' or '.join(shortened(p, {}) for p in islice(seen, 3))}?" if seen else ""
 
     def _place(self, node: Node) -> str:
-        graph, subject = node
-        within = f", graph {graph}" if graph else ""
-        if is_iri(subject):
-            return f"{self._file}{within}, {subject}"
+        graph = node[0]
+        return f"{self._at}{f', graph {graph}' if graph else ''}, {self._named(node)}"
+
+    def _named(self, node: Node) -> str:
+        if is_iri(node[1]):
+            return node[1]
         _, predicate, item = self._nodes[node][0]
-        return f"{self._file}{within}, the blank node with {shortened(predicate, {})} {item[:80]}"
+        return f"the blank node with {shortened(predicate, {})} {item[:80]}"
 
 
-def _quads(file: Path, number_of_file: int) -> Iterator[tuple[Triple, Term]]:
-    """The triples of a file, each with its graph."""
-    relabel = Relabel(f"f{number_of_file}")
-    with open_bytes(file) as opened:
-        for quad in parse_open(opened, str(file), SYNTAXES[ending(file)]):
+def _raise(error: FormatError) -> None:
+    raise error
+
+
+def described(
+    place: str, triples: Sequence[Triple], stated: TimeProperty, *, named: bool
+) -> list[tuple[int, tuple[Triple, ...]]]:
+    """The (time in ms, triples) of the elements of one graph, whose name (``named``) makes it whole if its times agree.
+
+    Nothing where the time property states none. FormatError.
+    """
+    owners = stated.owners(triples)
+    if not owners:
+        return []
+    try:
+        times = {stated.instants.of_term(term, place) for terms in owners.values() for term in terms}
+    except InstantError as error:
+        raise FormatError(f"{place}: {error}") from error
+    if len(times) == 1 and (named or len(owners) == 1):
+        return [(times.pop(), tuple(triples))]
+    graph = "<urn:graph>" if named else ""
+    observations = Observations(place, ((triple, graph) for triple in triples), stated)
+    return [item[1:] for item in observations.shared_items()]
+
+
+def document_quads(
+    document: Document, count: int, reading: Reading, otherwise: ox.RdfFormat | None = None
+) -> Iterator[tuple[Triple, Term]]:
+    """The triples of a document, each with its graph, empty for the default graph; ``count`` names its blank nodes."""
+    syntax = BY_ENDING.get(document.ending, otherwise)
+    if syntax is None:
+        raise FormatError(
+            f"{document.place}: the syntax of RDF is not known by the ending {document.ending or 'none'}: name the "
+            f"format, as by ?form=turtle or ?form=jsonld, or rename it to one of {', '.join(BY_ENDING)}"
+        )
+    relabel = Relabel(f"f{count}")
+    with document.open() as opened:
+        for quad in parse_open(opened, document.place, syntax, reading.base, reading.contexts()):
             graph = "" if isinstance(quad.graph_name, ox.DefaultGraph) else relabel.term(quad.graph_name)
             yield relabel.triple(quad), graph
 
@@ -329,8 +381,9 @@ def _quads(file: Path, number_of_file: int) -> Iterator[tuple[Triple, Term]]:
 FORMATS = (
     Format(
         "rdf",
-        "RDF/XML, JSON-LD or N3, whose times are a property",
-        (".rdf", ".owl", ".jsonld", ".n3"),
-        timed=timed,
+        "RDF/XML or N3, whose times are a property",
+        (".rdf", ".owl", ".rdfs", ".n3"),
+        timed=timed_as(None),
+        honours={"timed": honoured(STREAM, TIMES, "parts", "base", "context", "charset", "bad")},
     ),
 )

@@ -1,17 +1,21 @@
 """The stream table as a format among the others (see formats/stream.py)."""
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import IO
 
-from streamgauge.formats.streams.format import Format, FormatError, Reading, TermCheck
+from streamgauge.formats.documents import FormatError
+from streamgauge.formats.streams.format import Format, Reading, Refuse, TermCheck, Whole
+from streamgauge.formats.streams.options import honoured
 from streamgauge.model.element import StreamElement
 
 
-def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
+def read(whole: Whole, reading: Reading, _refuse: Refuse) -> Iterator[StreamElement]:
     """The elements of a stream table, under its own stream names and sequence numbers; times checked as everywhere."""
     from streamgauge.formats import stream as table  # late: Arrow, which streams of text do without
 
+    path = whole.path
+    if path is None:
+        raise FormatError(f"{whole.place}: a stream table is read from a file or folder")
     last: int | None = None
     check = TermCheck(reading)
     for element in table.elements(path):
@@ -33,4 +37,14 @@ def write(stream: Iterable[StreamElement], file: IO[bytes]) -> None:
     table.write(stream, file)
 
 
-FORMATS = (Format("parquet", "the stream table, a Parquet file or a folder of them", (".parquet",), read, write),)
+FORMATS = (
+    Format(
+        "parquet",
+        "the stream table, a Parquet file or a folder of them",
+        (".parquet",),
+        read,
+        write,
+        honours={"read": honoured("lateness")},
+        binary=True,
+    ),
+)

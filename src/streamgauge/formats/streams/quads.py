@@ -1,9 +1,9 @@
 """TriG and N-Quads streams, where every named graph is an element, and graphs as elements for the formats beside them.
 
-The time of a graph (ms) is, in this order: the time of arrival where that is asked for; what ``<graph>
-<http://www.streamreasoning.org/schema/benchmark#hasTimestamp> "ms"^^xsd:long`` says anywhere in the file (CSRBench);
-the value of the property that the reading names; the digits that end its IRI. In a file that has no end yet a graph
-ends where another begins, and its time must be known by then.
+The time of a graph (ms) is, in this order: the time of arrival where that is asked for; the value of the property that
+the reading names; what ``<graph> <http://www.streamreasoning.org/schema/benchmark#hasTimestamp> "ms"^^xsd:long`` says
+anywhere in the file (CSRBench); the digits that end its IRI. In a file that has no end yet a graph ends where another
+begins, and its time must be known by then.
 """
 
 import io
@@ -11,35 +11,32 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
-from pathlib import Path
-from typing import IO, TypeAlias
+from typing import IO, Final, TypeAlias
 
 import pyoxigraph as ox
 
 from streamgauge.formats.bounds import BoundError, check_turtle
 from streamgauge.formats.canonical import to_triple, value_text
+from streamgauge.formats.documents import FormatError
 from streamgauge.formats.instants import InstantError
 from streamgauge.formats.streams.format import (
     Decode,
     Format,
-    FormatError,
     Item,
     Note,
     Numbering,
     Reading,
     Refuse,
     Relabel,
-    arriving,
+    Whole,
     bounded_lines,
-    files,
+    message_text,
     number,
-    open_bytes,
-    parse,
-    parse_open,
-    reason,
     refused,
 )
-from streamgauge.formats.streams.observations import TimeProperty, moment_property, time_property, timed
+from streamgauge.formats.streams.observations import TimeProperty, described, moment_property, time_property, timed_as
+from streamgauge.formats.streams.options import STREAM, TIMES, honoured
+from streamgauge.formats.syntaxes import arriving, parse_open, reason
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import XSD, Term, Triple, is_literal
@@ -54,8 +51,8 @@ _NUMBER = re.compile(r'"(-?\d+)"')
 _REMEMBERED = 100_000
 
 
-def gather(quads: Iterable[Quad], note: Note) -> Iterator[Item]:
-    """The graphs of a whole file in order of appearance with their times; FormatError for a graph without one.
+def gather(quads: Iterable[Quad], note: Note, refuse: Refuse = refused) -> Iterator[Item]:
+    """The graphs of a whole file in order of appearance with their times; one without a time is refused.
 
     ``note`` hears when the first graph whose time are the digits of its IRI has a date in it.
     """
@@ -63,12 +60,16 @@ def gather(quads: Iterable[Quad], note: Note) -> Iterator[Item]:
     noted = False
     for graph, (place, triples) in graphs.items():
         if not graph:
-            raise _outside(place, triples[0], moment_property(triples))
+            refuse(_outside(place, triples[0], moment_property(triples)))
+            continue
         if not noted and graph not in times:
             noted = True
             if (name := moment_property(triples)) is not None:
                 note(f"{place}: the digits that end {graph} are its time, ms; --time-property {name} reads those in it")
-        yield place, times[graph] if graph in times else _named(place, graph), tuple(triples)
+        try:
+            yield place, times[graph] if graph in times else _named(place, graph), tuple(triples)
+        except FormatError as error:
+            refuse(error)
 
 
 def passing(quads: Iterable[Quad], reading: Reading, refuse: Refuse) -> Iterator[Item]:
@@ -89,12 +90,9 @@ def passing(quads: Iterable[Quad], reading: Reading, refuse: Refuse) -> Iterator
 
 def _complete(current: "_Passing", refuse: Refuse) -> Iterator[Item]:
     try:
-        item = current.end()
+        yield from current.end()
     except FormatError as error:
         refuse(error)
-    else:
-        if item is not None:
-            yield item
 
 
 def message(
@@ -109,19 +107,25 @@ def message(
     ``stated`` is the time property. ``arrived`` (ms) is the time of all when given, ``otherwise`` (ms) that of triples
     outside any graph without one.
     """
-    graphs, times = _collect(quads, stated)
+    graphs, times = _collect(quads)
+    named = _stated_of_graphs(graphs, stated)
     own = {time for graph, time in times.items() if graph not in graphs}
     if "" in graphs and len(own) > 1:
         raise FormatError(f"{place}: one message states several times: {', '.join(map(str, sorted(own)))}")
     if own:
         times[""] = own.pop()
-    found = []
+    items: list[Item] = []
     for graph, (_, triples) in graphs.items():
-        time = arrived if arrived is not None else times.get(graph, _valued(place, triples, stated))
+        time = arrived if arrived is not None else named.get(graph)
+        parts = described(place, triples, stated, named=bool(graph)) if time is None and stated is not None else []
+        if parts:
+            items += [(place, *part) for part in parts]
+            continue
+        time = times.get(graph) if time is None else time
         if time is None and not graph:
             time = otherwise
-        found.append((place, _named(place, graph) if time is None else time, tuple(triples)))
-    return found
+        items.append((place, _named(place, graph, stated) if time is None else time, tuple(triples)))
+    return items
 
 
 def decoder(syntax: ox.RdfFormat) -> Callable[[Reading], Decode]:
@@ -129,10 +133,12 @@ def decoder(syntax: ox.RdfFormat) -> Callable[[Reading], Decode]:
 
     def start(reading: Reading) -> Decode:
         numbering, numbers, stated = Numbering(reading), count(), time_property(reading, strict=False)
+        contexts = reading.contexts()
 
         def decode(payload: bytes, place: str, arrived: int | None) -> Sequence[StreamElement]:
             relabel = Relabel(f"m{next(numbers)}")
-            parsed = parse_open(io.BytesIO(payload), place, syntax)
+            text = io.BytesIO(message_text(payload, place, reading))
+            parsed = parse_open(text, place, syntax, reading.base, contexts)
             quads = [(place, relabel.triple(quad), graph_name(quad)) for quad in parsed]
             return [numbering.element(*item) for item in message(quads, place, stated, arrived)]
 
@@ -167,6 +173,7 @@ class _Passing:
         self._place = ""
         self._triples: list[Triple] = []
         self._times: dict[Term, int] = {}
+        self._stamps: dict[Term, int] = {}
         self._ended: OrderedDict[Term, None] = OrderedDict()
 
     def ends_before(self, quad: Quad) -> bool:
@@ -179,7 +186,7 @@ class _Passing:
         if about in self._ended:
             raise FormatError(f"{place}: graph {about[:120]} had ended: in a stream a graph and its time come together")
         if triple[1] == HAS_TIMESTAMP:
-            self._times[about] = _stated(place, triple[2])
+            self._stamps[about] = _stated(place, triple[2])
         elif self._is_stated(quad):
             self._times[about] = _instant(place, triple[2], self._stated)
         elif not graph:
@@ -189,19 +196,22 @@ class _Passing:
                 self._graph, self._place = graph, place
             self._triples.append(triple)
 
-    def end(self) -> Item | None:
-        """The open graph, which is complete, if there is one."""
+    def end(self) -> list[Item]:
+        """The elements of the open graph, which is complete, if there is one."""
         graph, triples = self._graph, tuple(self._triples)
         self._graph, self._triples = None, []
         if graph is None:
-            return None
+            return []
         self._ended[graph] = None
         if len(self._ended) > _REMEMBERED:
             self._ended.popitem(last=False)
-        time = self._times.pop(graph, None)
-        if time is None:
-            time = _valued(self._place, triples, self._stated)
-        return self._place, _named(self._place, graph) if time is None else time, triples
+        time, stamp = self._times.pop(graph, None), self._stamps.pop(graph, None)
+        parts = [] if time is not None or self._stated is None else self._described(triples, self._stated)
+        time = stamp if time is None else time
+        return parts or [(self._place, _named(self._place, graph, self._stated) if time is None else time, triples)]
+
+    def _described(self, triples: tuple[Triple, ...], stated: TimeProperty) -> list[Item]:
+        return [(self._place, *part) for part in described(self._place, triples, stated, named=True)]
 
     def _about(self, quad: Quad) -> Term:
         _, triple, graph = quad
@@ -213,7 +223,7 @@ class _Passing:
 
 
 def _collect(
-    quads: Iterable[Quad], stated: TimeProperty | None = None
+    quads: Iterable[Quad],
 ) -> tuple[dict[Term, tuple[str, list[Triple]]], dict[Term, int]]:
     """(graph -> its place and triples, graph -> its stated time in ms)."""
     graphs: dict[Term, tuple[str, list[Triple]]] = {}
@@ -223,22 +233,21 @@ def _collect(
             times[triple[0]] = _stated(place, triple[2])
         else:
             graphs.setdefault(graph, (place, []))[1].append(triple)
-    _take_stated(graphs, times, stated)
     return graphs, times
 
 
-def _take_stated(
-    graphs: dict[Term, tuple[str, list[Triple]]], times: dict[Term, int], stated: TimeProperty | None
-) -> None:
-    """The time property's statements in the default graph become the times of named graphs."""
+def _stated_of_graphs(graphs: dict[Term, tuple[str, list[Triple]]], stated: TimeProperty | None) -> dict[Term, int]:
+    """The times (ms) of named graphs that the time property states in the default graph, which loses the statements."""
+    times: dict[Term, int] = {}
     if stated is None or "" not in graphs or len(graphs) == 1:
-        return
+        return times
     place, triples = graphs[""]
     for triple in [each for each in triples if each[0] in graphs and (each[1],) == stated.path]:
         times.setdefault(triple[0], _instant(place, triple[2], stated))
         triples.remove(triple)
     if not triples:
         del graphs[""]
+    return times
 
 
 def _outside(place: str, triple: Triple, hint: str | None = None) -> FormatError:
@@ -253,24 +262,16 @@ def _stated(place: str, term: Term) -> int:
     return int(found[1])
 
 
-def _named(place: str, graph: Term) -> int:
+def _named(place: str, graph: Term, stated: TimeProperty | None = None) -> int:
     found = _LAST_DIGITS.search(graph)
+    if found is None and stated is not None:
+        raise FormatError(f"{place}: nothing in {f'graph {graph[:120]}' if graph else 'it'} has {stated.shown}")
     if found is None:
         what = f"graph {graph[:120]} has" if graph else "a triple outside any named graph has"
         raise FormatError(
             f"{place}: {what} no time: state hasTimestamp or end the graph's IRI with the ms (docs/own-data.md)"
         )
     return int(found[1])
-
-
-def _valued(place: str, triples: Iterable[Triple], stated: TimeProperty | None) -> int | None:
-    """The latest time (ms) that the time property gives anything in a graph."""
-    if stated is None:
-        return None
-    last = [o for _, predicate, o in triples if predicate == stated.path[0]]
-    for step in stated.path[1:]:
-        last = [o for s, predicate, o in triples if predicate == step and s in last]
-    return max((_instant(place, term, stated) for term in last), default=None)
 
 
 def _instant(place: str, term: Term, stated: TimeProperty | None) -> int:
@@ -284,14 +285,14 @@ def _instant(place: str, term: Term, stated: TimeProperty | None) -> int:
 GRAPHS_LIST = "<http://www.streamreasoning.org/schema/benchmark#graphsList>"
 
 
-def read_nquads(path: Path, reading: Reading) -> Iterator[StreamElement]:
-    """The elements of an N-Quads file; FormatError names file and line."""
-    return number(gather(_nquads_of_files(path, reading), reading.note), reading)
+def read_nquads(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
+    """The elements of N-Quads files; FormatError names file and line."""
+    return number(gather(_nquads_of_files(whole, reading, refuse), reading.note, refuse), reading)
 
 
-def read_trig(path: Path, reading: Reading) -> Iterator[StreamElement]:
-    """The elements of a TriG file; FormatError names the file, and the line or graph."""
-    return number(gather(_trig_of_files(path), reading.note), reading)
+def read_trig(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
+    """The elements of TriG files; FormatError names the file, and the line or graph."""
+    return number(gather(_trig_of_files(whole, reading), reading.note, refuse), reading)
 
 
 def follow_nquads(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
@@ -301,7 +302,7 @@ def follow_nquads(file: IO[bytes], place: str, reading: Reading, refuse: Refuse)
 
 def follow_trig(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
     """The elements of an open TriG file as they end; wrong syntax is never passed over."""
-    quads = _trig(parse_open(arriving(file), place, ox.RdfFormat.TRIG), place, Relabel("f0"))
+    quads = _trig(parse_open(arriving(file), place, ox.RdfFormat.TRIG, reading.base), place, Relabel("f0"))
     return number(passing(quads, reading, refuse), reading)
 
 
@@ -328,13 +329,13 @@ def write_each(encode: Callable[[StreamElement], bytes]) -> Callable[[Iterable[S
     return write
 
 
-def _nquads_of_files(path: Path, reading: Reading) -> Iterator[Quad]:
-    for file in files(path, (".nq",)):
-        with open_bytes(file) as opened:
+def _nquads_of_files(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[Quad]:
+    for document in whole.with_endings((".nq",)):
+        with document.open() as opened:
             try:
-                yield from _nquads(opened, str(file), reading.limit, refused)
+                yield from _nquads(opened, document.place, reading.limit, refuse)
             except (OSError, EOFError) as error:
-                raise FormatError(f"{file}: cannot be unpacked: {obstacle(error)}") from error
+                raise FormatError(f"{document.place}: cannot be unpacked: {obstacle(error)}") from error
 
 
 def _nquads(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator[Quad]:
@@ -351,9 +352,11 @@ def _nquads(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator
             refuse(FormatError(f"{where}: {error}"))
 
 
-def _trig_of_files(path: Path) -> Iterator[Quad]:
-    for number_of_file, file in enumerate(files(path, (".trig",))):
-        yield from _trig(parse(file, ox.RdfFormat.TRIG), str(file), Relabel(f"f{number_of_file}"))
+def _trig_of_files(whole: Whole, reading: Reading) -> Iterator[Quad]:
+    for place, document in enumerate(whole.with_endings((".trig",))):
+        with document.open() as opened:
+            quads = parse_open(opened, document.place, ox.RdfFormat.TRIG, reading.base)
+            yield from _trig(quads, document.place, Relabel(f"f{place}"))
 
 
 def _trig(quads: Iterable[ox.Quad], place: str, relabel: Relabel) -> Iterator[Quad]:
@@ -361,6 +364,8 @@ def _trig(quads: Iterable[ox.Quad], place: str, relabel: Relabel) -> Iterator[Qu
         graph = graph_name(quad)
         yield f"{place}, graph {graph or 'none'}", relabel.triple(quad), graph
 
+
+GRAPHS: Final = honoured(STREAM, TIMES, "parts")
 
 FORMATS = (
     Format(
@@ -372,7 +377,13 @@ FORMATS = (
         follow_nquads,
         decoder(ox.RdfFormat.N_QUADS),
         encode_nquads,
-        timed,
+        timed_as(ox.RdfFormat.N_QUADS),
+        {
+            "read": honoured(STREAM, "bad", "charset"),
+            "timed": honoured(GRAPHS, "bad", "charset"),
+            "follow": honoured(GRAPHS, "bad", "charset"),
+            "decoder": honoured(GRAPHS, "bad", "charset", "time"),
+        },
     ),
     Format(
         "trig",
@@ -383,6 +394,12 @@ FORMATS = (
         follow_trig,
         decoder(ox.RdfFormat.TRIG),
         encode_trig,
-        timed,
+        timed_as(ox.RdfFormat.TRIG),
+        {
+            "read": honoured(STREAM, "base", "bad", "charset"),
+            "timed": honoured(GRAPHS, "base", "bad", "charset"),
+            "follow": honoured(GRAPHS, "base", "bad", "charset"),
+            "decoder": honoured(GRAPHS, "base", "bad", "charset", "time"),
+        },
     ),
 )

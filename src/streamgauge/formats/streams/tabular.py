@@ -1,28 +1,33 @@
 """CSV and TSV: a row is an element, its time a column (docs/own-data.md; ``csvw`` says what columns are)."""
 
-import codecs
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Final
 
 from streamgauge.formats.canonical import parse_term, to_term
-from streamgauge.formats.instants import DATES, InstantError, from_pattern
+from streamgauge.formats.charsets import in_utf8
+from streamgauge.formats.codings import ENDINGS as CODINGS
+from streamgauge.formats.documents import FormatError, suffix_of
+from streamgauge.formats.instants import DATES, InstantError, Instants, from_pattern
 from streamgauge.formats.streams.csvw import TableColumn, TableMapping, cell_term, expand, header_columns, read_mapping
 from streamgauge.formats.streams.format import (
+    Decode,
     Format,
-    FormatError,
     Item,
     Numbering,
     Reading,
     Refuse,
+    Whole,
     bounded_lines,
-    files,
+    message_text,
     number,
-    open_bytes,
+    refused,
 )
 from streamgauge.formats.streams.observations import in_order, instants, property_iri
+from streamgauge.formats.streams.options import STREAM, TIMES, honoured
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import XSD, Term
@@ -35,51 +40,83 @@ _TIMES: Final = ("time", "timestamp", "datetime", "date", "resulttime")
 _DELIMITERS: Final = ",;\t|"
 
 
-def timed(path: Path, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
-    """The rows of a file, or of a folder's files in name order, by their times; FormatError names file and line."""
-    found: list[Item] = []
-    for file in files(path, ENDINGS):
-        mapping = _mapping_of(file, reading)
-        with open_bytes(file) as opened:
+def timed(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
+    """The rows of a file, or of several in name order, by their times; FormatError names file and line."""
+    items: list[Item] = []
+    for document in whole.with_endings(ENDINGS):
+        mapping = _mapping_of(document.place, document.name, reading)
+        with document.open(charset=mapping.dialect.encoding) as opened:
             try:
-                found.extend(_Rows(opened, str(file), reading, mapping, refuse))
+                items.extend(Rows(opened, document.place, reading, mapping, refuse, instants(reading)))
             except (OSError, EOFError) as error:
-                raise FormatError(f"{file}: cannot be unpacked: {obstacle(error)}") from error
-    return number(in_order(found, path, reading), reading)
+                raise FormatError(f"{document.place}: cannot be unpacked: {obstacle(error)}") from error
+    return number(in_order(items, whole.place, reading), reading)
 
 
 def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
     """The rows of an open file as they come, in their order."""
-    numbering, mapping = Numbering(reading), _named_mapping(Path(place), reading)
-    for item in _Rows(file, place, reading, mapping or TableMapping(), refuse):
+    numbering, mapping = Numbering(reading), _mapping_of(place, Path(place).name, reading)
+    if reading.charset is None:
+        file = in_utf8(file, mapping.dialect.encoding)
+    for item in Rows(file, place, reading, mapping, refuse, instants(reading, strict=False)):
         try:
             yield numbering.element(*item)
         except FormatError as error:
             refuse(error)
 
 
-def _mapping_of(file: Path, reading: Reading) -> TableMapping:
+def decoder(reading: Reading) -> Decode:
+    """The reader of messages that are tables of their own, with a header unless the mapping declares none."""
+    numbering, times, messages = Numbering(reading), instants(reading, strict=False), 0
+    mapping = _named_mapping("message", reading) or TableMapping()
+
+    def decode(payload: bytes, place: str, arrived: int | None) -> Sequence[StreamElement]:
+        nonlocal messages
+        messages += 1
+        charset = reading.charset or mapping.dialect.encoding
+        text = BytesIO(message_text(payload, place, reading, charset))
+        rows = Rows(text, place, reading, mapping, refused, times, f"m{messages}", arrived)
+        return [numbering.element(*item) for item in rows]
+
+    return decode
+
+
+def _mapping_of(place: str, name: str, reading: Reading) -> TableMapping:
     """The mapping that was named, else the one that stands beside the file, else the header's."""
-    named = _named_mapping(file, reading)
-    beside = file.with_name(file.name.removesuffix(".gz") + BESIDE)
+    named = _named_mapping(name, reading)
+    coding = suffix_of(place)
+    beside = Path((place[: -len(coding)] if coding in CODINGS else place) + BESIDE)
     if named is not None or not beside.is_file():
         return named or TableMapping()
-    return read_mapping(beside, file.name, reading.stream, reading.prefixes)
+    return read_mapping(beside, name, reading.stream, reading.prefixes)
 
 
-def _named_mapping(file: Path, reading: Reading) -> TableMapping | None:
+def _named_mapping(table: str, reading: Reading) -> TableMapping | None:
     if reading.csv_mapping is None:
         return None
-    return read_mapping(Path(reading.csv_mapping), file.name, reading.stream, reading.prefixes)
+    return read_mapping(Path(reading.csv_mapping), table, reading.stream, reading.prefixes)
 
 
-class _Rows:
-    """The rows of a table as elements, one after the other; a bad one is refused with its line."""
+class Rows:
+    """The rows of a table as elements, one after the other; a bad one is refused with its line.
 
-    def __init__(self, file: IO[bytes], place: str, reading: Reading, mapping: TableMapping, refuse: Refuse) -> None:
+    ``label`` begins the names of their blank nodes; ``arrived`` (ms) is the time of all when it is given.
+    """
+
+    def __init__(
+        self,
+        file: IO[bytes],
+        place: str,
+        reading: Reading,
+        mapping: TableMapping,
+        refuse: Refuse,
+        times: Instants,
+        label: str = "",
+        arrived: int | None = None,
+    ) -> None:
         self._place, self._reading, self._refuse, self._mapping = place, reading, refuse, mapping
-        self._instants = instants(reading)
-        self._stem = "".join(sign for sign in Path(place).name if sign.isascii() and sign.isalnum())
+        self._instants, self._arrived = times, arrived
+        self._label = label or "".join(sign for sign in Path(place).name if sign.isascii() and sign.isalnum())
         self._line = mapping.dialect.skip
         self._texts = self._decoded(bounded_lines(file, place, reading.limit, refuse))
 
@@ -102,19 +139,16 @@ class _Rows:
 
     def _decoded(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[str]:
         """The lines as text, after those that are skipped."""
-        try:
-            decoder = codecs.getincrementaldecoder(self._mapping.dialect.encoding)()
-        except LookupError:
-            raise FormatError(f"{self._place}: there is no encoding {self._mapping.dialect.encoding!r}") from None
         for count, line in lines:
             if count <= self._mapping.dialect.skip:
                 continue
             self._line = count
             try:
-                yield decoder.decode(line)
+                yield line.decode()
             except UnicodeDecodeError as error:
-                said = f"{self._place}, line {count}: not {error.encoding} text: {error.reason}"
-                raise FormatError(f"{said} (a mapping names another: dialect.encoding)") from error
+                said = f"{self._place}, line {count}: not utf-8 text: {error.reason}"
+                hint = "name its charset, as by ?charset=windows-1252 or dialect.encoding in a mapping"
+                raise FormatError(f"{said}: {hint}") from error
 
     def _parsed(self, first: str) -> Iterator[list[str]]:
         """The cells of each row, the first line's included."""
@@ -162,8 +196,10 @@ class _Rows:
             if name in header[:place]:
                 raise FormatError(f"{self._place}: two columns are named {name!r}: name each differently")
 
-    def _time_column(self, columns: Sequence[tuple[int | None, TableColumn]]) -> tuple[int, TableColumn]:
+    def _time_column(self, columns: Sequence[tuple[int | None, TableColumn]]) -> TableColumn | None:
         """The column that has the time: the one that is named, of a date's datatype, or called time or the like."""
+        if self._arrived is not None:
+            return None
         real = [(place, column) for place, column in columns if place is not None]
         named = self._reading.time_property
         if named is not None:
@@ -174,7 +210,7 @@ class _Rows:
             found = [one for one in real if one[1].datatype.iri in DATES]
             found = found or [one for one in real if one[1].name.rpartition(":")[2].lower() in _TIMES]
         if len(found) == 1:
-            return found[0]
+            return found[0][1]
         names = ", ".join(column.name for _, column in real)
         what = f"no column {named!r}" if named else f"{len(found) or 'no'} columns that look like the time"
         raise FormatError(f"{self._place}: {what}: name the one that has it with --time-property, of {names}")
@@ -191,14 +227,15 @@ class _Rows:
         count: int,
         row: Sequence[str],
         columns: Sequence[tuple[int | None, TableColumn]],
-        time: tuple[int, TableColumn],
+        time: TableColumn | None,
     ) -> Item:
         """The element of one row."""
         least = 1 + max(place for place, _ in columns if place is not None)
         if len(row) < least or (self._mapping.columns is None and len(row) > len(columns)):
             raise ValueError(f"{len(row)} cells where the header has {max(least, len(columns))}")
         cells = {column.name: _cell(column, None if place is None else row[place]) for place, column in columns}
-        at = self._instant(cells[time[1].name], time[1], where)
+        at = self._arrived if time is None else self._instant(cells[time.name], time, where)
+        assert at is not None
         values = {**cells, "_row": str(count), "_sourceRow": str(self._line)}
         triples = [
             (self._subject(column, values), column.predicate, item)
@@ -220,7 +257,7 @@ class _Rows:
 
     def _subject(self, column: TableColumn, values: Mapping[str, str]) -> Term:
         if column.about is None:
-            return f"_:r{values['_sourceRow']}{self._stem}"
+            return f"_:r{values['_sourceRow']}{self._label}"
         return self._expanded(column.about, column, values)
 
     def _objects(self, column: TableColumn, values: Mapping[str, str]) -> Iterator[Term]:
@@ -274,4 +311,17 @@ def _delimiter(header: str, place: str) -> str:
     return max(_DELIMITERS, key=lambda sign: (header.count(sign), sign == ","))
 
 
-FORMATS = (Format("csv", "CSV or TSV, an element per row, its time in a column", ENDINGS, follow=follow, timed=timed),)
+TABLES: Final = honoured(STREAM, TIMES, "csv_mapping", "charset", "bad")
+
+FORMATS = (
+    Format(
+        "csv",
+        "CSV or TSV, an element per row, its time in a column",
+        ENDINGS,
+        follow=follow,
+        decoder=decoder,
+        timed=timed,
+        honours={"timed": TABLES, "follow": TABLES, "decoder": honoured(TABLES, "time")},
+        guesses_time=True,
+    ),
+)

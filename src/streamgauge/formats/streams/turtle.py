@@ -5,23 +5,27 @@ A transported message is one graph, its time stated in it (see ``dataset``) or t
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Final
 
 import pyoxigraph as ox
 
-from streamgauge.formats.streams.format import Format, FormatError, Item, Reading, Relabel, ending, files, parse
+from streamgauge.formats.codings import ENDINGS
+from streamgauge.formats.documents import Document, FormatError, suffix_of
+from streamgauge.formats.streams.format import Format, Item, Reading, Refuse, Relabel, Whole
 from streamgauge.formats.streams.format import number as number_elements
-from streamgauge.formats.streams.observations import moment_property, timed, untimed
+from streamgauge.formats.streams.observations import moment_property, timed_as, untimed
+from streamgauge.formats.streams.options import STREAM, TIMES, honoured
 from streamgauge.formats.streams.quads import decoder, stamp
+from streamgauge.formats.syntaxes import parse_open
 from streamgauge.model.element import StreamElement
 
-_SYNTAX = {".ttl": ox.RdfFormat.TURTLE, ".nt": ox.RdfFormat.N_TRIPLES}
-_LAST_DIGITS = re.compile(r"(\d+)(?!.*\d)")
+_SYNTAX: Final = {".ttl": ox.RdfFormat.TURTLE, ".turtle": ox.RdfFormat.TURTLE, ".nt": ox.RdfFormat.N_TRIPLES}
+_LAST_DIGITS: Final = re.compile(r"(\d+)(?!.*\d)")
 
 
-def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
+def read(whole: Whole, reading: Reading, _refuse: Refuse) -> Iterator[StreamElement]:
     """The files of a folder by their number (the last digits of the name); FormatError names file and line."""
-    return number_elements(_items(path, reading), reading)
+    return number_elements(_items(whole, reading), reading)
 
 
 def encode(element: StreamElement) -> bytes:
@@ -29,45 +33,55 @@ def encode(element: StreamElement) -> bytes:
     return "".join([f"{s} {p} {o} .\n" for s, p, o in (stamp(element), *element.added)]).encode()
 
 
-def _items(path: Path, reading: Reading) -> Iterator[Item]:
-    numbered: dict[int, Path] = {}
-    for file in files(path, tuple(_SYNTAX)):
-        key = _number(file, path, reading)
+def _items(whole: Whole, reading: Reading) -> Iterator[Item]:
+    numbered: dict[int, Document] = {}
+    documents = whole.with_endings(tuple(_SYNTAX))
+    for document in documents:
+        key = _number(document, whole, reading)
         if key in numbered:
-            raise FormatError(f"{file}: has the number {key}, as {numbered[key].name} has: one file per time")
-        numbered[key] = file
-    for key, file in sorted(numbered.items()):
+            raise FormatError(
+                f"{document.place}: has the number {key}, as {numbered[key].name} has: one file per time "
+                "(--time-property reads times that are stated in the files)"
+            )
+        numbered[key] = document
+    for key, document in sorted(numbered.items()):
         relabel = Relabel(f"f{key}")
-        triples = tuple(map(relabel.triple, parse(file, _SYNTAX[ending(file)])))
+        with document.open() as opened:
+            syntax = _SYNTAX.get(document.ending, ox.RdfFormat.TURTLE)
+            triples = tuple(map(relabel.triple, parse_open(opened, document.place, syntax, reading.base)))
         if triples:
-            if path == file and (name := moment_property(triples)) is not None:
+            if len(documents) == 1 and (name := moment_property(triples)) is not None:
                 reading.note(
-                    f"{file} is one element, at {key * reading.interval:,} ms by the number in its name; "
+                    f"{document.place} is one element, at {key * reading.interval:,} ms by the number in its name; "
                     f"--time-property {name} reads the times in it"
                 )
-            yield str(file), key * reading.interval, triples
+            yield document.place, key * reading.interval, triples
 
 
-def _number(file: Path, path: Path, reading: Reading) -> int:
-    stem = file.name.lower().removesuffix(".gz").removesuffix(ending(file))
-    found = _LAST_DIGITS.search(stem)
-    if found is None and path == file:
-        raise FormatError(
-            f"{file}: no number in the name, as in data_07.ttl, to say its time, and {untimed(file, reading)}"
-        )
-    if found is None:
-        raise FormatError(f"{file}: no number in the name: files are numbered, as in data_07.ttl, to say their time")
-    return int(found[1])
+def _number(document: Document, whole: Whole, reading: Reading) -> int:
+    name = document.name.lower()
+    coding = suffix_of(name)
+    stem = (name.removesuffix(coding) if coding in ENDINGS else name).removesuffix(document.ending)
+    digits = _LAST_DIGITS.search(stem)
+    if digits is None:
+        numbered = "no number in the name, as in data_07.ttl, to say its time"
+        raise FormatError(f"{document.place}: {numbered}, and {untimed(whole, reading, ox.RdfFormat.TURTLE)}")
+    return int(digits[1])
 
 
 FORMATS = (
     Format(
         "turtle",
         "numbered Turtle or N-Triples files, a time each",
-        (".ttl", ".nt"),
+        tuple(_SYNTAX),
         read,
         decoder=decoder(ox.RdfFormat.TURTLE),
         encode=encode,
-        timed=timed,
+        timed=timed_as(ox.RdfFormat.TURTLE),
+        honours={
+            "read": honoured(STREAM, "interval", "base", "charset"),
+            "timed": honoured(STREAM, TIMES, "parts", "base", "charset", "bad"),
+            "decoder": honoured(STREAM, TIMES, "parts", "base", "charset", "bad", "time"),
+        },
     ),
 )

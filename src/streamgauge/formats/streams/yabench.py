@@ -8,11 +8,12 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
 from typing import IO
 
 from streamgauge.formats.canonical import parse_term, to_term
-from streamgauge.formats.streams.format import Format, FormatError, Item, Reading, files, lines, number
+from streamgauge.formats.documents import Document, FormatError, document_lines
+from streamgauge.formats.streams.format import Format, Item, Reading, Refuse, Whole, number
+from streamgauge.formats.streams.options import STREAM, honoured
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Term, Triple, is_literal
 
@@ -23,9 +24,9 @@ _TYPED = re.compile(r"([^\"].*|)\^\^(?:<([^<>\s]+)>|([^<>\s]+))", re.DOTALL)
 _LIMIT = 1_000_000
 
 
-def read(path: Path, reading: Reading) -> Iterator[StreamElement]:
+def read(whole: Whole, reading: Reading, _refuse: Refuse) -> Iterator[StreamElement]:
     """The elements of a file, or of a folder's files in name order; FormatError names file and line."""
-    return number(_items(path), reading)
+    return number(_items(whole), reading)
 
 
 def write(stream: Iterable[StreamElement], file: IO[bytes]) -> None:
@@ -38,25 +39,25 @@ def write(stream: Iterable[StreamElement], file: IO[bytes]) -> None:
         file.write(text.encode())
 
 
-def _items(path: Path) -> Iterator[Item]:
-    for file in files(path, FORMATS[0].endings):
-        for time, group in groupby(_triples(file), key=itemgetter(1)):
+def _items(whole: Whole) -> Iterator[Item]:
+    for document in whole.with_endings(FORMATS[0].endings):
+        for time, group in groupby(_triples(document), key=itemgetter(1)):
             numbers, _, triples = zip(*group, strict=True)
-            yield f"{file}, line {numbers[0]}", time, triples
+            yield f"{document.place}, line {numbers[0]}", time, triples
 
 
-def _triples(file: Path) -> Iterator[tuple[int, int, Triple]]:
+def _triples(document: Document) -> Iterator[tuple[int, int, Triple]]:
     terms = _Terms()
-    for line, text in lines(file):
+    for line, text in document_lines(document):
         if not text or text.isspace():
             continue
         match = _LINE.fullmatch(text)
         if match is None:
-            raise FormatError(f'{file}, line {line}: expected <s> <p> <o> "time in ms": {text[:120]}')
+            raise FormatError(f'{document.place}, line {line}: expected <s> <p> <o> "time in ms": {text[:120]}')
         try:
             triple = terms.resource(match[1]), terms.resource(match[2]), terms.object(match[3])
         except ValueError as error:
-            raise FormatError(f"{file}, line {line}: {error}") from error
+            raise FormatError(f"{document.place}, line {line}: {error}") from error
         yield line, int(match[4]), triple
 
 
@@ -95,4 +96,13 @@ def _written(term: Term) -> str:
     return f"{term[1:end]}{term[end + 1 :]}"
 
 
-FORMATS = (Format("yabench", "YABench's lines: a triple and its time in ms", (".yabench", ".n3t", ""), read, write),)
+FORMATS = (
+    Format(
+        "yabench",
+        "YABench's lines: a triple and its time in ms",
+        (".yabench", ".n3t", ""),
+        read,
+        write,
+        honours={"read": honoured(STREAM, "charset")},
+    ),
+)

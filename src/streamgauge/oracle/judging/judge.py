@@ -26,6 +26,7 @@ from streamgauge.oracle.judging.deltas import by_changes, countable
 from streamgauge.oracle.judging.estimate import choice, column, instants, work_of
 from streamgauge.oracle.judging.gracious import gracious
 from streamgauge.oracle.judging.metrics import arrival_times, by_arrival
+from streamgauge.oracle.judging.nothing_due import over_nothing
 from streamgauge.oracle.judging.oracle import JudgingRules, Progress, Score, check, unknown
 from streamgauge.query import QueryError, fill, parse, parse_sparql
 from streamgauge.query.dialects import load
@@ -110,7 +111,8 @@ def judge_stored(heads: Run | None, whole: Callable[[], Run], stream: Path, mean
 
 
 def with_cautions(run: Run, verdict: Verdict, stream: Path) -> Verdict:
-    """The verdict with its cautions, unless it is unknown anyway."""
+    """The verdict with its cautions, unless it is unknown anyway, as one over no report is."""
+    verdict = over_nothing(run, verdict)
     if verdict.judgement is Judgement.UNKNOWN:
         return verdict
     return replace(verdict, cautions=(*verdict.cautions, *cautions(run, verdict, stream)))

@@ -17,8 +17,9 @@ import pyoxigraph as ox
 
 from streamgauge.formats.bounds import SERVED, check_rdf
 from streamgauge.formats.canonical import to_triple
-from streamgauge.formats.streams import rdf_syntax
-from streamgauge.formats.streams.format import FormatError, Relabel, parse
+from streamgauge.formats.documents import FormatError
+from streamgauge.formats.streams import parse_file
+from streamgauge.formats.streams.format import Relabel
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import apart, in_graph, is_named
@@ -293,7 +294,7 @@ def read_files(paths: Sequence[Path]) -> Iterator[Triple]:
     """
     for number, path in enumerate(paths):
         relabel = Relabel(f"s{number}x" if number else "s")
-        for quad in parse(path, rdf_syntax(path)):
+        for quad in parse_file(path):
             triple = relabel.triple(quad)
             if isinstance(quad.graph_name, ox.NamedNode):
                 yield in_graph(str(quad.graph_name), triple)

@@ -12,11 +12,12 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from streamgauge import engines
+from streamgauge.formats.contexts import contexts_near
+from streamgauge.formats.streams.format import OWN_DATA
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.phrases import expectation, meant, spelled
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.sources.contract import parse_address
-from streamgauge.sources.decoders import TIMING
 from streamgauge.sources.named import NamedSource, named_source
 from streamgauge.workloads.parameters import duration
 
@@ -144,8 +145,13 @@ class WorkloadPart(_Part):
     time_property: str | None = None
     time_in: str | None = None
     time_zone: str | None = None
+    fold: str | None = None
     parts: str | None = None
     csv_mapping: str | None = None
+    json_mapping: str | None = None
+    base: str | None = None
+    context: str | None = None
+    charset: str | None = None
 
     @model_validator(mode="after")
     def _one(self) -> "WorkloadPart":
@@ -157,7 +163,7 @@ class WorkloadPart(_Part):
         if self.name is not None and (wrong := ["stream"] if table else list(self.timing)):
             raise ValueError(f"{wrong[0]} is for a recorded stream (file), not for a workload")
         if self.name is None and self.model_extra:
-            known = ", ".join(("file", "stream", *TIMING))
+            known = ", ".join(("file", "stream", *OWN_DATA))
             raise ValueError(f"{next(iter(self.model_extra))} is nothing that a recorded stream has: there are {known}")
         return self
 
@@ -178,7 +184,7 @@ class WorkloadPart(_Part):
     @property
     def timing(self) -> dict[str, Any]:
         """How the times of a recorded stream are read, as far as it is said."""
-        return {name: value for name in TIMING if (value := getattr(self, name)) is not None}
+        return {name: value for name in OWN_DATA if (value := getattr(self, name)) is not None}
 
 
 class QueryPart(_Part):
@@ -307,12 +313,17 @@ def _table(at: Any, name: str, override: str) -> Any:
 
 def _near(data: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Paths in the file are relative to it."""
-    for table, key in (("workload", "csv_mapping"), ("query", "file"), ("query", "static")):
+    for table, key in (
+        *(("workload", name) for name in ("csv_mapping", "json_mapping")),
+        *(("query", name) for name in ("file", "static")),
+    ):
         part = data.get(table)
         if isinstance(part, dict) and isinstance(part.get(key), str):
             part[key] = str(folder / part[key])
     workload = data.get("workload")
     if isinstance(workload, dict):
+        if isinstance(context := workload.get("context"), str):
+            workload["context"] = contexts_near(context, folder)
         files, streams = workload.get("file"), workload.get("stream")
         if isinstance(files, list):
             workload["file"] = [_source_near(file, folder) for file in files]

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.engines import load as load_engine
+from streamgauge.formats.contexts import context_files
 from streamgauge.formats.files import hardlink
 from streamgauge.formats.pipe import StaticFile
 from streamgauge.formats.run import read_json, write_json
@@ -93,8 +94,9 @@ def identity(part: WorkloadPart, query: ContinuousQuery) -> dict[str, str]:
         for file in _files(source):
             state = file.stat()
             digest.update(file.name.encode() + _digest(file, state.st_size, state.st_mtime_ns))
-    for mapping in () if part.csv_mapping is None else (Path(part.csv_mapping),):
-        digest.update(mapping.read_bytes() if mapping.is_file() else b"")
+    mappings = [Path(name) for name in (part.csv_mapping, part.json_mapping) if name is not None]
+    for file in (*mappings, *context_files(part.context)):
+        digest.update(file.read_bytes() if file.is_file() else b"")
     beside = {**part.timing, "streams": " ".join(query.streams)}
     digest.update(repr(sorted(beside.items())).encode())
     return {"content": digest.hexdigest()[:16]}

@@ -196,6 +196,8 @@ class ProgressReader:
             self.wrong = "Its windows are of arrival times: it is judged when it is over."
             return None
         found = judge_run(_until(run, self._answers, horizon, self._started), Path(self._stream), Means(_no_spark))
+        if not found.windows and found.evaluator is not None:
+            return None  # nothing is due yet
         if found.judgement is Judgement.UNKNOWN:
             self.wrong = f"Not judged while it runs: {found.reason}"
             return None

@@ -16,7 +16,10 @@ from typing import IO, Final, cast
 
 import pyoxigraph as ox
 
-from streamgauge.formats.streams.format import FormatError, Relabel, ending, open_bytes, parse, parse_open
+from streamgauge.formats.documents import FormatError, open_bytes
+from streamgauge.formats.streams import parse_file, rdf_syntax
+from streamgauge.formats.streams.format import Relabel
+from streamgauge.formats.syntaxes import parse_open
 from streamgauge.model.terms import Term
 from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Quad, named_quad
 from streamgauge.servers.fragments.annotations import method
@@ -46,12 +49,12 @@ def name_of(path: Path) -> str:
 def read_quads(path: Path) -> Iterator[Quad]:
     """The quads of an RDF file by its ending; FormatError names file and line."""
     relabel = Relabel("s")
-    return (named_quad(quad, relabel) for quad in parse(path, _syntax(path)))
+    return (named_quad(quad, relabel) for quad in parse_file(path))
 
 
 def read_parts(path: Path) -> Iterator[Sequence[Quad]]:
     """The quads of ``read_quads``, many together."""
-    if (syntax := _syntax(path)) in _LINES:
+    if (syntax := rdf_syntax(path)) in _LINES:
         yield from _line_parts(path, syntax)
         return
     rest = read_quads(path)
@@ -82,7 +85,7 @@ def _line_parts(path: Path, syntax: ox.RdfFormat) -> Iterator[Sequence[Quad]]:
             for block in _blocks(file):
                 yield _block_quads(block, str(path), syntax, naming)
     except (FormatError, OSError, EOFError):
-        for _ in parse(path, syntax):
+        for _ in parse_file(path):
             pass
         raise
 
@@ -143,16 +146,6 @@ def _named(quad: Quad, naming: Relabel) -> Quad:
     return naming.blank(s) if s[0] == "_" else s, p, naming.blank(o) if o[0] == "_" else o, graph
 
 
-def _syntax(path: Path) -> ox.RdfFormat:
-    """The syntax of an RDF file by its ending; FormatError for others."""
-    syntax = ox.RdfFormat.from_extension(ending(path).removeprefix(".").replace("owl", "rdf"))
-    if syntax is None:
-        raise FormatError(
-            f"{path}: no RDF format has the ending {ending(path)!r}: use .nq, .trig, .nt, .ttl, .jsonld or .rdf"
-        )
-    return syntax
-
-
 def load(path: Path, store: Store, style: Style, at: int | None = None) -> int:
     """Fill an empty store with a file's quads; how many there are.
 
@@ -183,7 +176,7 @@ def _label_quads(path: Path, own: Collection[Term]) -> list[Quad]:
     Of a file with a quad on each line only the lines are parsed that may be one, unless they have blank nodes, which
     are named as all of the file is read.
     """
-    syntax, wanted = _syntax(path), {*own, SAME_AS}
+    syntax, wanted = rdf_syntax(path), {*own, SAME_AS}
     if syntax in _LINES:
         lines = b"".join(_lines_with([term[1:-1].encode() for term in wanted], path))
         if b"_:" not in lines:

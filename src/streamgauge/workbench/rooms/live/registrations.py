@@ -16,6 +16,8 @@ from typing import Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from streamgauge import engines
+from streamgauge.formats.contexts import context_files, contexts_near
+from streamgauge.formats.documents import ending
 from streamgauge.formats.streams import stream_formats
 from streamgauge.model.engine import Engine
 from streamgauge.servers.queries.limits import QueryLimits
@@ -33,7 +35,7 @@ MESSAGE: Final = 2**20
 LONGEST: Final = 16 * 2**20
 """The most that it may say."""
 
-_FILES: Final = ("csv_mapping", "ca")
+_FILES: Final = ("csv_mapping", "json_mapping", "ca")
 """Options that name files."""
 
 _LOOKED_AT: Final = 2_000
@@ -82,7 +84,7 @@ class SourcePlaces:
         """Files of the folder that are streams by their names, relative to it, sorted; at most forty."""
         endings = tuple(ending for each in stream_formats().values() for ending in each.endings)
         seen = islice(_files(self.folder), _LOOKED_AT)
-        named = [path for path in seen if path.name.removesuffix(".gz").endswith(endings)]
+        named = [path for path in seen if ending(path) in endings]
         return sorted(str(path.relative_to(self.folder)) for path in named)[:_LISTED]
 
     def _options(self, address: Address) -> dict[str, str]:
@@ -91,6 +93,10 @@ class SourcePlaces:
         for name in _FILES:
             if name in options:
                 options[name] = str(self.inside(options[name]))
+        for file in context_files(options.get("context")):
+            self.inside(str(file))
+        if "context" in options:
+            options["context"] = contexts_near(options["context"], self.folder.resolve())
         limit = options.setdefault("limit", str(MESSAGE))
         if not limit.isascii() or not limit.isdigit() or not 0 < int(limit[:12]) <= LONGEST:
             raise SourceError(f"{address.text}: option limit is {limit:.20}: expected bytes, at most {LONGEST}")

@@ -23,6 +23,7 @@ from streamgauge.oracle.diagnosis.diagnose import Explained, explained
 from streamgauge.oracle.diagnosis.models import Case
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.judge import first_time
+from streamgauge.oracle.judging.nothing_due import over_nothing
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import parse
 from streamgauge.query.text import declared_prefixes
@@ -140,7 +141,7 @@ def _diagnosis(found: PlaygroundResult, a: PlaygroundEvaluation, answers: tuple[
         raise StreamTextError("the query's joins may be too large to be tried often: take fewer elements")
     run = _run(found, a.semantics, answers)
     stream = [each for each in found.stream.elements if each.stream in run.header.query.streams]
-    verdict = check(run, definition(stream), first_time(stream), JudgingRules())
+    verdict = over_nothing(run, check(run, definition(stream), first_time(stream), JudgingRules()))
     if verdict.judgement is Judgement.UNKNOWN:
         raise StreamTextError(f"the recording cannot be judged: {verdict.reason}")
     reports = _judged(found, verdict)

@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, NoReturn
 
+from streamgauge.formats.contexts import context_files
 from streamgauge.harness import Trial
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import counted, elapsed
@@ -304,7 +305,7 @@ def _about(experiment: Experiment) -> str:
 def _files(experiment: Experiment) -> Iterator[Path]:
     """The files and folders that an experiment names."""
     part, query = experiment.workload, experiment.query
-    for path in (query.file, query.static, part.csv_mapping):
+    for path in (query.file, query.static, part.csv_mapping, part.json_mapping, *context_files(part.context)):
         if path is not None:
             yield Path(path)
     for source in part.sources:

@@ -1,0 +1,94 @@
+"""Text in UTF-8, whatever charset it came in: byte order marks, charsets that are named, those of XML declarations."""
+
+import codecs
+import io
+import re
+from typing import IO, Final, cast
+
+from streamgauge.formats.bounded_files import ByteReader
+
+_MARKS: Final = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""Byte order marks, the longer first, with Python's name of the charset."""
+
+_FIRST_BYTES: Final = frozenset({b"<", *(mark[:1] for mark in _MARKS)})
+"""Those of texts that may have a mark or an XML declaration."""
+
+_PLAIN: Final = frozenset({"utf-8", "ascii"})
+_DECLARED: Final = re.compile(rb"""^(<\?xml\s[^>]*?)\s+encoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']([^>]*\?>)""")
+_BLOCK: Final = 2**16
+
+
+class CharsetError(ValueError):
+    """A charset that is not known, or bytes that are not text in it."""
+
+
+def check_charset(name: str) -> str:
+    """Python's name of a charset; CharsetError for one that is not known."""
+    try:
+        return codecs.lookup(name).name
+    except LookupError:
+        raise CharsetError(
+            f"the charset {name!r:.40} is not known: write utf-8, iso-8859-1, windows-1252 ..."
+        ) from None
+
+
+def in_utf8(file: IO[bytes], charset: str | None = None) -> IO[bytes]:
+    """An open text in UTF-8 without a byte order mark, as it is read; the mark goes before ``charset``.
+
+    Text that is in UTF-8 comes as the file that it is. CharsetError, also while it is read.
+    """
+    opened = file if hasattr(file, "peek") else io.BufferedReader(cast(io.RawIOBase, file))
+    head = cast(io.BufferedReader, opened).peek(_BLOCK)
+    if charset is None and head[:1] not in _FIRST_BYTES:
+        return opened
+    mark = next((mark for mark in _MARKS if head.startswith(mark)), b"")
+    if mark == codecs.BOM_UTF8:
+        opened.read(len(mark))
+        return opened
+    name = _MARKS[mark] if mark else _charset(head, charset)
+    if name in _PLAIN:
+        return opened
+    return _transcoded(opened, name)
+
+
+def text_in_utf8(body: bytes, charset: str | None = None) -> bytes:
+    """The same of a whole text."""
+    if charset is None and not body.startswith((*_MARKS, b"<?xml")):
+        return body
+    return in_utf8(cast(IO[bytes], io.BufferedReader(io.BytesIO(body))), charset).read()
+
+
+def _charset(head: bytes, charset: str | None) -> str:
+    """The charset of a text without a mark: the named one, else that of its XML declaration, else UTF-8."""
+    if charset is not None:
+        return check_charset(charset)
+    declared = _DECLARED.match(head) if head.startswith(b"<?xml") else None
+    return check_charset(declared[2].decode()) if declared else "utf-8"
+
+
+def _transcoded(file: IO[bytes], charset: str) -> IO[bytes]:
+    """A file of another charset in UTF-8, without the charset of its XML declaration."""
+    decoder, begun, rest = codecs.getincrementaldecoder(charset)(), False, b""
+
+    def take(size: int) -> bytes:
+        nonlocal begun, rest
+        while not rest:
+            block = file.read(_BLOCK)
+            try:
+                rest = decoder.decode(block, final=not block).encode()
+            except UnicodeError as error:
+                raise CharsetError(f"not {charset} text: {error}") from error
+            if not begun and rest:
+                begun, rest = True, _DECLARED.sub(rb"\1\3", rest)
+            if not block:
+                break
+        part, rest = rest[:size], rest[size:]
+        return part
+
+    return io.BufferedReader(ByteReader(take))

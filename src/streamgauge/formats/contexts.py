@@ -1,0 +1,137 @@
+"""JSON-LD contexts that documents name by IRI: written into the text, because nothing is fetched while data are read.
+
+A context is one of the bundled ones (``contexts/*.jsonld``), or a file that was named for its IRI:
+``--context https://example.org/context.jsonld=context.jsonld``. A file without an IRI is the context of every document,
+as JSON-LD 1.1 interprets plain JSON (section 6.1).
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urljoin
+
+from streamgauge.formats.bounds import read_json
+from streamgauge.model.mistake import MistakeError, obstacle
+
+WHOLE: Final = ""
+"""The key of the context that every document has."""
+
+_NAMED: Final = re.compile(rb'"@context"\s*:\s*(?:"|\[)')
+_DEPTH: Final = 8
+"""Contexts that may name each other in turn."""
+
+
+class ContextError(MistakeError, ValueError):
+    """A context that is not known or not readable; the sentence names it."""
+
+
+def read_contexts(text: str | None) -> dict[str, Any]:
+    """The contexts of ``IRI=FILE,IRI=FILE,FILE``, parted by commas; ContextError."""
+    return dict(_context(part.strip()) for part in (text or "").split(",") if part.strip())
+
+
+def context_files(text: str | None) -> list[Path]:
+    """The files that such a text names."""
+    return [Path(part.strip().rpartition("=")[2]) for part in (text or "").split(",") if part.strip()]
+
+
+def contexts_near(text: str, folder: Path) -> str:
+    """The same text with files that are relative to a folder."""
+    parts = [part.strip().rpartition("=") for part in text.split(",") if part.strip()]
+    return ",".join(f"{iri}{equals}{folder / name}" for iri, equals, name in parts)
+
+
+def _context(text: str) -> tuple[str, Any]:
+    iri, _, name = text.rpartition("=")
+    try:
+        data = read_json(Path(name).read_bytes())
+    except OSError as error:
+        raise ContextError(f"context: {name}: {obstacle(error)}") from error
+    except ValueError as error:
+        raise ContextError(f"context: {name}: not JSON: {error}") from error
+    return iri.strip("<>"), _content(data, name)
+
+
+def _content(data: Any, name: str) -> Any:
+    if not isinstance(data, dict) or "@context" not in data:
+        raise ContextError(f'context: {name}: no JSON-LD context: expected {{"@context": ...}}')
+    return data["@context"]
+
+
+@cache
+def bundled() -> Mapping[str, Any]:
+    """The contexts of this package by their IRIs."""
+    known: dict[str, Any] = {}
+    for file in files("streamgauge.formats").joinpath("vocabularies").iterdir():
+        if file.name.endswith(".jsonld"):
+            data = json.loads(file.read_text(encoding="utf-8"))
+            known |= dict.fromkeys(data["iris"], data["@context"])
+    return known
+
+
+def embedded(body: bytes, contexts: Mapping[str, Any], base: str | None) -> bytes:
+    """The JSON-LD document with the contexts that it names written into it; ContextError for one that is not known."""
+    whole = contexts.get(WHOLE)
+    if whole is None and not _NAMED.search(body):
+        return body
+    try:
+        data = json.loads(body)
+    except ValueError:
+        return body  # the parser says where it is wrong
+    embedding = _Embedding(contexts, base)
+    data = embedding.value(data, 0)
+    if whole is not None:
+        data = _within(data, embedding.context(whole, 0))
+    return json.dumps(data).encode()
+
+
+def _within(data: Any, context: Any) -> Any:
+    """Each node of a document within a context, which comes before its own."""
+    if isinstance(data, list):
+        return [_within(node, context) for node in data]
+    if not isinstance(data, dict):
+        return data
+    own = data.get("@context", [])
+    outer = context if isinstance(context, list) else [context]
+    return {**data, "@context": [*outer, *(own if isinstance(own, list) else [own])]}
+
+
+class _Embedding:
+    """Writes contexts into the places where they are named."""
+
+    def __init__(self, contexts: Mapping[str, Any], base: str | None) -> None:
+        self._contexts, self._base = contexts, base
+
+    def value(self, data: Any, depth: int) -> Any:
+        """A value of JSON with its contexts."""
+        if isinstance(data, list):
+            return [self.value(item, depth) for item in data]
+        if not isinstance(data, dict):
+            return data
+        return {
+            name: self.context(item, depth) if name == "@context" else self.value(item, depth)
+            for name, item in data.items()
+        }
+
+    def context(self, data: Any, depth: int) -> Any:
+        """A context, or a list of them."""
+        if isinstance(data, list):
+            return [self.context(item, depth) for item in data]
+        if isinstance(data, str):
+            return self._known(data, depth)
+        return self.value(data, depth)
+
+    def _known(self, iri: str, depth: int) -> Any:
+        if depth >= _DEPTH:
+            raise ContextError(f"context {iri}: contexts name each other more than {_DEPTH} times in turn")
+        for name in (iri, urljoin(self._base or "", iri)):
+            for known in (self._contexts, bundled()):
+                if name in known:
+                    return self.context(known[name], depth + 1)
+        raise ContextError(
+            f"its context {iri} is not fetched: save it to a file and name that, as by --context {iri}=FILE"
+        )

@@ -1,0 +1,62 @@
+"""The one check of options: a format declares those that it honours in a way of reading; others are refused."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from streamgauge.formats.documents import FormatError
+from streamgauge.formats.streams.format import Format, Reading, Way
+
+TIMES: Final = frozenset({"time_property", "time_in", "time_zone", "fold"})
+"""The options of formats whose times are stated in what people have."""
+
+STREAM: Final = frozenset({"stream", "lateness"})
+"""The options of formats whose elements name no stream."""
+
+_EXAMPLE: Final = "as by --time-property sosa:resultTime"
+
+_NEED_PROPERTY: Final = frozenset({"time_in", "time_zone", "fold", "parts"})
+"""Options that mean nothing unless a property or column states the times."""
+
+_WAYS: Final = {
+    "read": "",
+    "timed": " read by a time property",
+    "follow": " that is read as it comes",
+    "decoder": " in messages",
+}
+
+
+def honoured(*names: str | frozenset[str]) -> frozenset[str]:
+    """A set of options, of names and sets of them."""
+    return frozenset(name for part in names for name in ((part,) if isinstance(part, str) else part))
+
+
+def check_options(form: Format, way: Way, reading: Reading, place: str, formats: Iterable[Format]) -> None:
+    """FormatError for an option that the format does not honour in this way, with those that do."""
+    refused = sorted(reading.chosen - form.honours.get(way, frozenset()))
+    if refused:
+        raise FormatError(f"{place}: {_refusal(refused[0], form, way, formats)}")
+    if reading.time_property is None and not form.guesses_time:
+        for option in sorted(reading.chosen & _NEED_PROPERTY):
+            raise FormatError(f"{place}: {shown(option)} says how times in a property are read: name it, {_EXAMPLE}")
+
+
+def _refusal(option: str, form: Format, way: Way, formats: Iterable[Format]) -> str:
+    elsewhere = [other for other, options in form.honours.items() if option in options and getattr(form, other)]
+    if elsewhere:
+        return f"{shown(option)} is no option of {form.name}{_WAYS[way]}, only of {form.name}{_WAYS[elsewhere[0]]}"
+    return f"{shown(option)} is no option of {form.name}{_others(option, formats)}"
+
+
+def _others(option: str, formats: Iterable[Format]) -> str:
+    able = [form.name for form in formats if option in form.options]
+    return f": {', '.join(able)} {'has' if len(able) == 1 else 'have'} it" if able else ""
+
+
+def shown(option: str) -> str:
+    """An option as it is written behind a source, and on the command line where it is one there too."""
+    return option if option not in _COMMAND_LINE else f"{option} (--{option.replace('_', '-')})"
+
+
+_COMMAND_LINE: Final = frozenset(
+    {"time_property", "time_in", "time_zone", "fold", "parts", "csv_mapping", "json_mapping", "base", "context"}
+)

@@ -1,0 +1,301 @@
+"""Plain JSON: an object is an element, its time a member (docs/own-data.md; a mapping says what members are).
+
+Values follow each other as in NDJSON, or are the items of an array at the top. Without a mapping a member is a property
+of the stream (``STREAM#name``), as columns of a table are; an object within one is a blank node, an array several
+values. A mapping is one of tables (``csvw``) whose ``titles`` are paths, with an ``iterator`` that leads to the rows.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any, Final
+
+from streamgauge.formats.canonical import parse_term, to_term
+from streamgauge.formats.documents import FormatError
+from streamgauge.formats.instants import DATES, InstantError, Instants, from_pattern
+from streamgauge.formats.json_values import JsonNumber, JsonPath, JsonText, json_path, json_value
+from streamgauge.formats.streams.csvw import (
+    TableColumn,
+    TableMapping,
+    cell_term,
+    expand,
+    guessed_term,
+    header_predicate,
+    read_mapping,
+)
+from streamgauge.formats.streams.format import (
+    Decode,
+    Format,
+    Item,
+    Numbering,
+    Reading,
+    Refuse,
+    Whole,
+    bounded_lines,
+    message_text,
+    number,
+    refused,
+)
+from streamgauge.formats.streams.observations import in_order, instants, property_iri
+from streamgauge.formats.streams.options import STREAM, TIMES, honoured
+from streamgauge.model.element import StreamElement
+from streamgauge.model.mistake import obstacle
+from streamgauge.model.phrases import offered
+from streamgauge.model.terms import Term, Triple, quoted
+
+ENDINGS: Final = (".json", ".ndjson", ".jsonl")
+_TIMES: Final = ("time", "timestamp", "datetime", "date", "resulttime", "observed_at", "received_at", "ts")
+
+
+def timed(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
+    """The objects of a file, or of several in name order, by their times; FormatError names file and line."""
+    rows, items = JsonRows(reading, instants(reading)), list[Item]()
+    for count, document in enumerate(whole.with_endings(ENDINGS)):
+        with document.open() as opened:
+            try:
+                items.extend(rows.of_file(opened, document.place, refuse, f"f{count}"))
+            except (OSError, EOFError) as error:
+                raise FormatError(f"{document.place}: cannot be unpacked: {obstacle(error)}") from error
+    return number(in_order(items, whole.place, reading), reading)
+
+
+def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
+    """The objects of an open file as they come, in their order."""
+    numbering, rows = Numbering(reading), JsonRows(reading, instants(reading, strict=False))
+    for item in rows.of_file(file, place, refuse, "f0"):
+        try:
+            yield numbering.element(*item)
+        except FormatError as error:
+            refuse(error)
+
+
+def decoder(reading: Reading) -> Decode:
+    """The reader of messages of one object or more."""
+    numbering, rows, messages = Numbering(reading), JsonRows(reading, instants(reading, strict=False)), 0
+
+    def decode(payload: bytes, place: str, arrived: int | None) -> Sequence[StreamElement]:
+        nonlocal messages
+        messages += 1
+        text = BytesIO(message_text(payload, place, reading))
+        return [numbering.element(*item) for item in rows.of_file(text, place, refused, f"m{messages}", arrived)]
+
+    return decode
+
+
+class JsonRows:
+    """Objects of JSON as elements."""
+
+    def __init__(self, reading: Reading, times: Instants) -> None:
+        self._reading, self._instants = reading, times
+        self._mapping = _mapping(reading)
+        self._predicates: dict[str, Term] = {}
+        self._paths: dict[str, JsonPath] = {}
+        self._iterator = None if self._mapping is None else self._mapping.iterator
+        self._named = None if reading.time_property is None else self._time_path(reading.time_property)
+
+    def of_file(
+        self, file: IO[bytes], place: str, refuse: Refuse, label: str, arrived: int | None = None
+    ) -> Iterator[Item]:
+        """The elements of a text; ``label`` begins the names of blank nodes, ``arrived`` (ms) is the time of all."""
+        lines = bounded_lines(file, place, self._reading.limit, refuse)
+        values = JsonText(self._reading.limit, items=self._iterator is None).values(lines)
+        count = 0
+        try:
+            for line, text in values:
+                where = f"{place}, line {line}"
+                try:
+                    message = json_value(text)
+                    for row in self._rows(message):
+                        count += 1
+                        yield self._item(where, row, message, f"_:{label}r{count}", count, arrived)
+                except (FormatError, InstantError, ValueError) as error:
+                    refuse(error if isinstance(error, FormatError) else FormatError(f"{where}: {error}"))
+        except ValueError as error:
+            raise FormatError(f"{place}: {error}") from error
+
+    def _rows(self, message: Any) -> Iterator[dict[str, Any]]:
+        rows = [message] if self._iterator is None else json_path(self._iterator).values(message)
+        if self._iterator is not None and not rows:
+            raise ValueError(f"the iterator {self._iterator} leads to nothing in it")
+        for row in rows:
+            for data in row if isinstance(row, list) else (row,):
+                if not isinstance(data, dict):
+                    raise ValueError(f"{str(data)[:60]!r} is no object: an element is an object of JSON")
+                yield data
+
+    def _item(
+        self, where: str, row: dict[str, Any], message: Any, subject: Term, count: int, arrived: int | None
+    ) -> Item:
+        time = arrived if arrived is not None else self._time(row, message, where)
+        if self._mapping is None or self._mapping.columns is None:
+            triples = list(self._members(row, subject))
+        else:
+            triples = list(self._mapped(self._mapping.columns, row, message, subject, count))
+        if not triples:
+            raise ValueError("nothing in it is a property: an element has at least one triple")
+        return where, time, tuple(dict.fromkeys(triples))
+
+    def _members(self, data: dict[str, Any], subject: Term) -> Iterator[Triple]:
+        """The triples of an object by its members."""
+        inner = 0
+        for name, value in data.items():
+            predicate = self._predicate(name)
+            for item in _flat(value):
+                if isinstance(item, dict):
+                    inner += 1
+                    node = f"{subject}x{inner}"
+                    yield subject, predicate, node
+                    yield from self._members(item, node)
+                elif item is not None:
+                    yield subject, predicate, json_term(item)
+
+    def _predicate(self, name: str) -> Term:
+        known = self._predicates.get(name)
+        if known is None:
+            known = self._predicates[name] = header_predicate(name, self._reading.stream, self._reading.prefixes)
+        return known
+
+    def _mapped(
+        self, columns: Sequence[TableColumn], row: dict[str, Any], message: Any, subject: Term, count: int
+    ) -> Iterator[Triple]:
+        """The triples of an object by a mapping."""
+        cells = {column.name: self._cells(column, row, message) for column in columns}
+        values = {name: _text(found[0]) if found else "" for name, found in cells.items()} | {"_row": str(count)}
+        for column in columns:
+            if column.predicate is None:
+                continue
+            about = subject if column.about is None else self._expanded(column.about, column, values)
+            for cell in cells[column.name] or ([""] if column.virtual else []):
+                yield about, column.predicate, self._object(column, cell, {**values, column.name: _text(cell)})
+
+    def _object(self, column: TableColumn, cell: Any, values: Mapping[str, str]) -> Term:
+        if column.value is not None:
+            return self._expanded(column.value, column, values)
+        if isinstance(cell, dict):
+            raise ValueError(f"column {column.name}: an object stands there: name the member in it by a path")
+        try:
+            return json_term(cell) if not column.datatype.iri else to_term(parse_term(cell_term(_text(cell), column)))
+        except ValueError as error:
+            raise ValueError(f"column {column.name}: {error}") from error
+
+    def _cells(self, column: TableColumn, row: dict[str, Any], message: Any) -> list[Any]:
+        """The values of a column, without those that mean nothing."""
+        if column.virtual:
+            return []
+        for title in (*column.titles, column.name):
+            path = self._path(title, row)
+            found = [item for value in path.values(message if path.root else row) for item in _flat(value)]
+            found = [item for item in found if item is not None and _text(item) not in column.null]
+            if found:
+                return found
+        return [column.default] if column.default else []
+
+    def _path(self, text: str, row: dict[str, Any]) -> JsonPath:
+        """The path of a text: a member of that name where there is one."""
+        if text in row:
+            return JsonPath((text,))
+        known = self._paths.get(text)
+        if known is None:
+            known = self._paths[text] = json_path(text)
+        return known
+
+    def _expanded(self, template: str, column: TableColumn, values: Mapping[str, str]) -> Term:
+        return expand(template, {**values, "_name": column.name}, self._reading.stream, self._reading.prefixes)
+
+    def _time_path(self, name: str) -> str:
+        """The path of the time: that of the column of this name or property in a mapping, else the name itself."""
+        columns = (self._mapping.columns if self._mapping is not None else None) or ()
+        try:
+            iri = property_iri(name, self._reading.prefixes)
+        except ValueError:
+            iri = None
+        for column in columns:
+            if name in (column.name, *column.titles) or (iri is not None and column.predicate == iri):
+                return column.titles[0] if column.titles else column.name
+        if iri is not None and iri.startswith(f"<{self._reading.stream}#"):
+            return iri[len(self._reading.stream) + 2 : -1]
+        return name
+
+    def _time(self, row: dict[str, Any], message: Any, where: str) -> int:
+        column = self._time_column()
+        name = self._named or (column.titles[0] if column is not None and column.titles else self._guess(row))
+        path = self._path(name, row)
+        found = [value for value in path.values(message if path.root else row) if value is not None]
+        if len(found) != 1:
+            what = "no time" if not found else f"{len(found)} times"
+            known = offered(name, row) if not found else "an element has one"
+            raise ValueError(f"{what} by {name}: {known}")
+        value = found[0]
+        if isinstance(value, JsonNumber):
+            return self._instants.of_number(value, where)
+        if not isinstance(value, str):
+            raise ValueError(f"{name} is {_text(value)[:60]}: a time is a number or a text")
+        if column is not None and column.datatype.pattern is not None:
+            return self._instants.of_moment(from_pattern(value, column.datatype.pattern), value, where)
+        return self._instants.of_text(value.strip(), where)
+
+    def _time_column(self) -> TableColumn | None:
+        """The column of a mapping that has the time: the one that is named, else the only one of a date's datatype."""
+        columns = (self._mapping.columns if self._mapping is not None else None) or ()
+        if self._named is not None:
+            return next((column for column in columns if self._named in (*column.titles, column.name)), None)
+        dates = [column for column in columns if column.datatype.iri in DATES]
+        return dates[0] if len(dates) == 1 else None
+
+    def _guess(self, row: dict[str, Any]) -> str:
+        found = [name for name in row if name.rpartition(":")[2].lower() in _TIMES]
+        if len(found) == 1:
+            return found[0]
+        raise ValueError(
+            f"{len(found) or 'no'} members look like the time: name the one that has it with --time-property, of "
+            + ", ".join(row)
+        )
+
+
+def json_term(value: Any) -> Term:
+    """The literal of a value: a number or truth value as it is, a text as a cell of a table but never as a number."""
+    if isinstance(value, bool):
+        return guessed_term("true" if value else "false")
+    if isinstance(value, JsonNumber):
+        return guessed_term(value)
+    text = str(value)
+    if text[:4].isdecimal() or text.startswith("http"):
+        term = guessed_term(text)
+        if not term.endswith(("integer>", "decimal>", "double>")):
+            return to_term(parse_term(term))
+    return quoted(text) if text.isprintable() else to_term(parse_term(quoted(text)))
+
+
+def _text(value: Any) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    """A value, or those of an array and of arrays in it."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _flat(item)
+    else:
+        yield value
+
+
+def _mapping(reading: Reading) -> TableMapping | None:
+    if reading.json_mapping is None:
+        return None
+    return read_mapping(Path(reading.json_mapping), "", reading.stream, reading.prefixes, of_json=True)
+
+
+_MEMBERS: Final = honoured(STREAM, TIMES, "json_mapping", "charset", "bad")
+
+FORMATS = (
+    Format(
+        "json",
+        "plain JSON, an element per object, its time a member",
+        ENDINGS,
+        follow=follow,
+        decoder=decoder,
+        timed=timed,
+        honours={"timed": _MEMBERS, "follow": _MEMBERS, "decoder": honoured(_MEMBERS, "time")},
+        guesses_time=True,
+    ),
+)

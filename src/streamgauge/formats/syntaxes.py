@@ -1,0 +1,130 @@
+"""The syntaxes of RDF in one table, by ending and media type, and the one place where their text becomes quads."""
+
+import io
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import IO, Any, Final, cast
+
+import pyoxigraph as ox
+
+from streamgauge.formats.bounded_files import ByteReader, bounded
+from streamgauge.formats.bounds import BoundError
+from streamgauge.formats.charsets import CharsetError
+from streamgauge.formats.contexts import ContextError, embedded
+from streamgauge.formats.documents import FormatError
+from streamgauge.model.mistake import obstacle
+
+
+@dataclass(frozen=True, slots=True)
+class RdfSyntax:
+    """A syntax of RDF, with the endings and media types that name it; the first media type is the registered one."""
+
+    form: ox.RdfFormat
+    endings: tuple[str, ...]
+    media_types: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Its name, as Turtle."""
+        return self.form.name
+
+
+SYNTAXES: Final = (
+    RdfSyntax(ox.RdfFormat.TURTLE, (".ttl", ".turtle"), ("text/turtle", "application/x-turtle", "application/turtle")),
+    RdfSyntax(ox.RdfFormat.N_TRIPLES, (".nt",), ("application/n-triples",)),
+    RdfSyntax(ox.RdfFormat.TRIG, (".trig",), ("application/trig", "application/x-trig")),
+    RdfSyntax(ox.RdfFormat.N_QUADS, (".nq",), ("application/n-quads", "text/x-nquads")),
+    RdfSyntax(ox.RdfFormat.RDF_XML, (".rdf", ".owl", ".rdfs"), ("application/rdf+xml",)),
+    RdfSyntax(ox.RdfFormat.JSON_LD, (".jsonld",), ("application/ld+json",)),
+    RdfSyntax(ox.RdfFormat.N3, (".n3",), ("text/n3", "text/rdf+n3")),
+)
+
+BY_ENDING: Final[Mapping[str, ox.RdfFormat]] = {ending: syntax.form for syntax in SYNTAXES for ending in syntax.endings}
+BY_MEDIA_TYPE: Final[Mapping[str, ox.RdfFormat]] = {
+    media_type: syntax.form for syntax in SYNTAXES for media_type in syntax.media_types
+}
+DATASETS: Final = {ox.RdfFormat.TURTLE: ox.RdfFormat.TRIG, ox.RdfFormat.N_TRIPLES: ox.RdfFormat.N_QUADS}
+"""The syntax that reads what another one writes, and named graphs too."""
+
+
+def syntax_of_media_type(content_type: str) -> ox.RdfFormat | None:
+    """The syntax that a Content-Type names, if it is one of RDF."""
+    return BY_MEDIA_TYPE.get(media_type(content_type))
+
+
+def media_type(content_type: str) -> str:
+    """The media type of a Content-Type, in lower case, without parameters."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def charset_of(content_type: str) -> str | None:
+    """The charset that a Content-Type names."""
+    match = re.search(r""";\s*charset\s*=\s*["']?([^\s;"']+)""", content_type, re.IGNORECASE)
+    return match and match[1]
+
+
+def arriving(file: IO[bytes]) -> io.RawIOBase:
+    """A buffered file read as its bytes come, for parsers that would else wait for as many as they ask for."""
+    return ByteReader(cast(io.BufferedReader, file).read1)
+
+
+_UNRESOLVED: Final = "unresolved://relative/"
+"""The base of JSON-LD that has none, because a processor drops statements with relative IRIs without a word."""
+
+
+def parse_open(
+    file: IO[bytes] | io.RawIOBase,
+    place: str,
+    syntax: ox.RdfFormat,
+    base: str | None = None,
+    contexts: Mapping[str, Any] | None = None,
+) -> Iterator[ox.Quad]:
+    """The quads of an open RDF text; FormatError with place and line for wrong syntax or bounds that are exceeded.
+
+    ``base`` resolves relative IRIs, ``contexts`` are those of JSON-LD by their IRIs (beside the bundled ones).
+    """
+    try:
+        if syntax == ox.RdfFormat.JSON_LD:
+            yield from _json_ld(cast(IO[bytes], bounded(file, syntax)), base, contexts or {})
+        else:
+            yield from ox.parse(cast(IO[bytes], bounded(file, syntax)), format=syntax, base_iri=base)
+    except (BoundError, CharsetError, ContextError) as error:
+        raise FormatError(f"{place}: {error}") from error
+    except SyntaxError as error:
+        where = place if error.lineno is None else f"{place}, line {error.lineno}"
+        raise FormatError(f"{where}: {reason(error)}") from error
+    except (OSError, EOFError) as error:
+        raise FormatError(f"{place}: cannot be read: {obstacle(error)}") from error
+
+
+def _json_ld(file: IO[bytes], base: str | None, contexts: Mapping[str, Any]) -> Iterator[ox.Quad]:
+    """The quads of JSON-LD; ContextError for a relative IRI without a base."""
+    body = embedded(file.read(), contexts, base)
+    for quad in ox.parse(body, format=ox.RdfFormat.JSON_LD, base_iri=base or _UNRESOLVED):
+        if base is None and _UNRESOLVED in (text := str(quad)):
+            raise ContextError(f"<{text.partition(_UNRESOLVED)[2].partition('>')[0]}> is a relative IRI: {_BASE}")
+        yield quad
+
+
+_BASE: Final = "give the IRI that it is relative to, as by --base http://example.org/"
+_OFTEN: Final = {
+    r"The subject of a triple must be an IRI or a blank node": "a subject is expected here: <IRI>, or _:name",
+    r"The predicate of a triple must be an IRI": "a predicate is expected here: <IRI>",
+    r"The object of a triple must be .*": 'an object is expected here: <IRI>, _:name or "literal"',
+    r"The prefix (\S*:) has not been declared": r"The prefix \1 has not been declared: add @prefix \1 <...> .",
+    r"Invalid UTF-8 character encoding": "not UTF-8 text: save the file as UTF-8, or name its charset (--charset)",
+    r"Unexpected end of file": "the file ends in the middle of a statement",
+    r"(?:error while parsing IRI '(.*)': )?No scheme found in an absolute IRI": f"a relative IRI: {_BASE}",
+}
+"""Messages of pyoxigraph, and the sentences in their place."""
+
+
+def reason(error: SyntaxError) -> str:
+    """The message of pyoxigraph without the position; frequent mistakes in other words."""
+    said = re.sub(r"^(?:\S+ )?Parser error at .*?: ", "", error.msg)
+    said = re.sub(r" \(line \d+\)$", "", said)
+    for pattern, words in _OFTEN.items():
+        if found := re.fullmatch(pattern, said):
+            return found.expand(words)
+    return said

@@ -1,0 +1,49 @@
+"""A verdict over no report is unknown, with the likely cause, wherever verdicts are shown."""
+
+import json
+
+import pytest
+
+import streamgauge
+from streamgauge.model.verdict import Judgement
+from streamgauge.report import cards
+from streamgauge.testing import assert_right
+
+QUERY = """PREFIX : <urn:>
+SELECT ?x FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT1M STEP PT1M] WHERE { WINDOW <urn:w> { ?x :p ?v } }"""
+FRAMES = [(1000 * n, f"<urn:a{n}> <urn:p> <urn:v> .") for n in range(3)]
+
+
+def test_a_verdict_over_no_report_is_none():
+    verdict = streamgauge.verify(QUERY, FRAMES, answers=[])
+    assert verdict.judgement is Judgement.UNKNOWN
+    assert "No report was due: " in verdict.reason
+    assert "time came to 2,000 ms, but the window has 60,000 ms and slides by 60,000" in verdict.reason
+    assert "--time-property" in verdict.reason
+    assert verdict.reason == cards.explanation("window", verdict)
+    with pytest.raises(AssertionError, match="No report was due"):
+        assert_right(QUERY, FRAMES, [])
+
+
+def test_a_run_over_no_report_ends_with_its_own_code(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "q.rq").write_text(QUERY)
+    lines = [
+        json.dumps({"t": time, "n": n, "stream": "urn:s", "add": f"{text}\n"}) for n, (time, text) in enumerate(FRAMES)
+    ]
+    (tmp_path / "s.jsonl").write_text("\n".join(lines) + "\n")
+    (tmp_path / "e.toml").write_text(
+        'name = "e"\n[workload]\nfile = "s.jsonl"\n[query]\nfile = "q.rq"\n'
+        '[[engine]]\nname = "live"\nsemantics = "rspql"\n'
+    )
+    code, out, err = command("run", "e.toml", "--json")
+    assert code == 4, err
+    (run,) = json.loads(out)["runs"]
+    assert run["judgement"] == "unknown"
+    code, out, _ = command("check", "runs/e/live-rspql-seed0-1")
+    assert code == 4, out
+    assert "3 elements span 2,000 ms and time came to" in " ".join(out.split())
+    for name in ("page.xml", "page.md", "page.html"):
+        code, _, err = command("report", "runs/e", "--out", name)
+        assert code == 0, err
+        assert "No report was due" in (tmp_path / name).read_text()
