@@ -113,3 +113,26 @@ def test_what_is_no_feed_is_refused_by_its_place(tmp_path, payload, words):
     (tmp_path / "x.pb").write_bytes(payload)
     with pytest.raises(FormatError, match=f"x.pb: ({words})"):
         list(read_stream(tmp_path / "x.pb"))
+
+
+def test_vehicle_positions_are_elements_and_alerts_are_noted():
+    notes: list[str] = []
+    decode = stream_formats()["gtfsrt"].decoder(Reading(interval=10, note=notes.append))
+    message = feed(5)
+    message.entity.add(id="e").alert.header_text.translation.add(text="snow")
+    assert decode(message.SerializeToString(), "here", None) == []
+    assert notes == ["here: none of its 1 entities is a trip update or a vehicle position"]
+    vehicle = message.entity.add(id="v").vehicle
+    vehicle.trip.trip_id, vehicle.trip.route_id, vehicle.timestamp = "t 1", "S1", 4
+    vehicle.position.latitude, vehicle.position.longitude, vehicle.position.speed = 48.25, 16.5, 12.5
+    (element,) = decode(message.SerializeToString(), "here", None)
+    geo, xsd = "http://www.w3.org/2003/01/geo/wgs84_pos#", "http://www.w3.org/2001/XMLSchema#"
+    assert (element.time, element.until) == (5000, 5010)
+    assert {p: o for _, p, o in element.added[1:]} == {
+        f"<{geo}lat>": f'"48.25"^^<{xsd}decimal>',
+        f"<{geo}long>": f'"16.5"^^<{xsd}decimal>',
+        T.format("speed"): f'"12.5"^^<{xsd}decimal>',
+        T.format("trip"): "<http://example.org/traindata#trip-t%201>",
+        T.format("routeLabel"): '"S1"',
+        T.format("seen"): f'"4"^^<{xsd}integer>',
+    }

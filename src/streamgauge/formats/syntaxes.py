@@ -10,7 +10,7 @@ import pyoxigraph as ox
 
 from streamgauge.formats.bounded_files import ByteReader, bounded
 from streamgauge.formats.bounds import BoundError
-from streamgauge.formats.charsets import CharsetError
+from streamgauge.formats.charsets import CharsetError, text_in_utf8
 from streamgauge.formats.contexts import ContextError, embedded
 from streamgauge.formats.documents import FormatError
 from streamgauge.model.mistake import obstacle
@@ -64,6 +64,11 @@ def charset_of(content_type: str) -> str | None:
     return match and match[1]
 
 
+def served_text(body: bytes, content_type: str) -> bytes:
+    """The text of a body in UTF-8 without a byte order mark; CharsetError."""
+    return text_in_utf8(body, charset_of(content_type))
+
+
 def arriving(file: IO[bytes]) -> io.RawIOBase:
     """A buffered file read as its bytes come, for parsers that would else wait for as many as they ask for."""
     return ByteReader(cast(io.BufferedReader, file).read1)
@@ -114,6 +119,7 @@ _OFTEN: Final = {
     r"The object of a triple must be .*": 'an object is expected here: <IRI>, _:name or "literal"',
     r"The prefix (\S*:) has not been declared": r"The prefix \1 has not been declared: add @prefix \1 <...> .",
     r"Invalid UTF-8 character encoding": "not UTF-8 text: save the file as UTF-8, or name its charset (--charset)",
+    r"No LoadDocumentCallback has been set.*": "its context is named by an IRI, which is not fetched: write it out",
     r"Unexpected end of file": "the file ends in the middle of a statement",
     r"(?:error while parsing IRI '(.*)': )?No scheme found in an absolute IRI": f"a relative IRI: {_BASE}",
 }

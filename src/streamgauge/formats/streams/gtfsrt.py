@@ -1,7 +1,7 @@
-"""GTFS-Realtime (https://gtfs.org/realtime/reference/): trip updates, an element for each departure from a stop.
+"""GTFS-Realtime (https://gtfs.org/realtime/reference/): an element for each departure of a trip update, or vehicle.
 
 A feed says anew what it said before, so an element ends ``interval`` ms after its feed's time stamp: name the time
-between two feeds. The vocabulary is that of the workload trains. Vehicle positions and alerts are left out.
+between two feeds. The vocabulary is that of the workload trains. Alerts are left out, with a note.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,6 +25,8 @@ from streamgauge.model.terms import XSD, Term, Triple
 _CANONICAL: Final = Canonical()
 T: Final = "http://example.org/train#"
 TD: Final = "http://example.org/traindata#"
+GEO: Final = "http://www.w3.org/2003/01/geo/wgs84_pos#"
+RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 TRIP_GONE: Final = ("CANCELED", "DELETED")
 STOP_GONE: Final = "SKIPPED"
 
@@ -56,9 +58,12 @@ def decoder(reading: Reading) -> Callable[[bytes, str, int | None], list[StreamE
         if not time:
             raise FormatError(f"{place}: the feed's header has no timestamp: read it with time=arrival")
         updates = [entity.trip_update for entity in feed.entity if entity.HasField("trip_update")]
-        departures = (triples for update in updates for triples in _departures(update))
-        found = (numbering.element(place, time, triples) for triples in departures)
-        return [replace(element, until=time + reading.interval) for element in found]
+        parts = [triples for update in updates for triples in _departures(update)]
+        parts += [tuple(_position(entity)) for entity in feed.entity if entity.HasField("vehicle")]
+        if not parts and len(feed.entity):
+            reading.note(f"{place}: none of its {len(feed.entity)} entities is a trip update or a vehicle position")
+        elements = (numbering.element(place, time, triples) for triples in parts)
+        return [replace(element, until=time + reading.interval) for element in elements]
 
     return decode
 
@@ -111,6 +116,28 @@ def _said(trip: Any, stop: Any, event: Any, delay: int | None, cancelled: str) -
         yield departure, f"<{T}platform>", _iri("platform", assigned)
 
 
+def _position(entity: Any) -> Iterator[Triple]:
+    """The statements about a vehicle: where it is, on which trip, and when that was seen (s since 1970)."""
+    vehicle = entity.vehicle
+    subject = _iri("vehicle", vehicle.vehicle.id or vehicle.vehicle.label or entity.id)
+    yield subject, f"<{RDF}type>", f"<{T}Vehicle>"
+    if vehicle.HasField("position"):
+        place = vehicle.position
+        yield subject, f"<{GEO}lat>", _literal(f"{place.latitude:.6f}", "decimal")
+        yield subject, f"<{GEO}long>", _literal(f"{place.longitude:.6f}", "decimal")
+        for name in ("bearing", "speed"):
+            if place.HasField(name):
+                yield subject, f"<{T}{name}>", _literal(f"{getattr(place, name):.3f}", "decimal")
+    if vehicle.trip.trip_id:
+        yield subject, f"<{T}trip>", _iri("trip", vehicle.trip.trip_id)
+    if vehicle.trip.route_id:
+        yield subject, f"<{T}routeLabel>", to_term(ox.Literal(vehicle.trip.route_id))
+    if vehicle.stop_id:
+        yield subject, f"<{T}stop>", _iri("stop", vehicle.stop_id)
+    if vehicle.HasField("timestamp"):
+        yield subject, f"<{T}seen>", _literal(str(vehicle.timestamp), "integer")
+
+
 def _named(message: Any, field: str) -> str:
     """The name of an enumeration's value."""
     values = message.DESCRIPTOR.fields_by_name[field].enum_type.values_by_number
@@ -129,7 +156,7 @@ def _literal(text: str, datatype: str) -> Term:
 FORMATS = (
     Format(
         "gtfsrt",
-        "GTFS-Realtime, an element per departure of each trip update, ending with the next feed",
+        "GTFS-Realtime, an element per departure of each trip update and per vehicle, ending with the next feed",
         (".pb", ".gtfsrt"),
         read,
         decoder=decoder,

@@ -20,6 +20,7 @@ from streamgauge.formats.canonical import to_triple
 from streamgauge.formats.documents import FormatError
 from streamgauge.formats.streams import parse_file
 from streamgauge.formats.streams.format import Relabel
+from streamgauge.formats.syntaxes import reason, served_text
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import apart, in_graph, is_named
@@ -224,11 +225,13 @@ def read_graph(body: bytes, kind: str, limits: Limits) -> tuple[Triple, ...]:
     if syntax is None:
         raise MediaTypeError(f"a graph comes as one of {', '.join(SYNTAXES)}: {media or 'no content type'} is none")
     try:
+        body = served_text(body, kind)
         check_rdf(body, syntax, SERVED)
         with document_turn(body, syntax):
             return tuple(_triples(body, syntax, limits))
     except SyntaxError as error:
-        raise GraphError(f"line {error.lineno}: not {media}: {error.msg}") from error
+        line = "" if error.lineno is None else f"line {error.lineno}: "
+        raise GraphError(f"{line}not {media}: {reason(error)}") from error
     except (ValueError, OSError) as error:
         if isinstance(error, GraphError | LimitError):
             raise

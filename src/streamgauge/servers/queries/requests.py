@@ -11,6 +11,7 @@ from streamgauge.formats.canonical import to_triple
 from streamgauge.formats.fields import FieldError, decode
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import Reading, stream_formats
+from streamgauge.formats.syntaxes import charset_of, media_type
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine
 from streamgauge.model.query import ContinuousQuery
@@ -111,7 +112,13 @@ _BY_TYPE: Final = {
     "application/x-jelly-rdf": "jelly",
     "application/n-triples": "turtle",
     "text/turtle": "turtle",
+    "application/ld+json": "jsonld",
+    "application/json": "json",
+    "text/csv": "csv",
 }
+_OF_NOW: Final = ("turtle", "jsonld")
+"""Formats whose elements are of now unless ``t`` is given, because a request names no time property."""
+
 _ANY_LATENESS: Final = 2**53
 """Lateness is judged by each query, not by the reader."""
 
@@ -124,14 +131,15 @@ def read_items(
     ``time`` is the time (ms, or ``now``) of all its elements; Turtle and N-Triples without it are of now. RequestError,
     FormatError and RefusedError say what is wrong.
     """
-    media = kind.partition(";")[0].strip().lower()
+    media = media_type(kind)
     name = form or _BY_TYPE.get(media)
     made = stream_formats().get(name or "")
     if made is None or made.decoder is None:
         known = ", ".join(sorted(_BY_TYPE))
         raise RequestError(f"elements come as one of {known}: {media or 'no content type'} is none (or name ?form=)")
-    arrived = now() if time == "now" or (time is None and made.name == "turtle") else _milliseconds(time)
-    items = made.decoder(Reading(stream=stream, lateness=_ANY_LATENESS))(body, "body", arrived)
+    arrived = now() if time == "now" or (time is None and made.name in _OF_NOW) else _milliseconds(time)
+    reading = Reading(stream=stream, lateness=_ANY_LATENESS, charset=None if made.binary else charset_of(kind))
+    items = made.decoder(reading)(body, "body", arrived)
     for item in items:
         if isinstance(item, StreamElement):
             refuse_removal(item)

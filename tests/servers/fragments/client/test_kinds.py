@@ -296,4 +296,37 @@ def test_the_dialect_of_the_prototype_is_refused_by_name() -> None:
 
 def test_kinds_are_found_by_listing() -> None:
     names = [kind.__name__.rpartition(".")[2] for kind in kinds()]
-    assert names == ["fragments", "tree", "sparql"]
+    assert names == ["fragments", "tree", "sparql", "collection"]
+
+
+HYDRA = "@prefix hydra: <http://www.w3.org/ns/hydra/core#> . @prefix ex: <http://ex.org/> .\n"
+COLLECTIONS = {
+    "the older property": [
+        "<> a hydra:PagedCollection ; hydra:nextPage <c2> . <a> ex:value 1 .",
+        "<> hydra:nextPage <c3> . <b> ex:value 2 .",
+        "<c> ex:value 3 .",
+    ],
+    "a view": [
+        "<c> a hydra:Collection ; hydra:totalItems 2 ; hydra:view <> . <> hydra:next <c2> . <a> ex:value 1 .",
+        "<c> hydra:totalItems 2 ; hydra:view <c2> . <b> ex:value 2 .",
+    ],
+}
+
+
+@pytest.mark.parametrize("case", COLLECTIONS)
+def test_a_collection_is_read_to_its_last_page(case: str) -> None:
+    pages = COLLECTIONS[case]
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        number = int(request.url.path.removeprefix("/c") or 1)
+        return reply(200, (HYDRA + pages[number - 1]).encode(), kind="text/turtle")
+
+    pattern = QuadPattern(S, "<http://ex.org/value>", Y, ANYWHERE)
+    found = fetched(handler, pattern, address=f"{HOST}/c")
+    assert sorted(quad[2][1] for quad in found.quads) == [str(n + 1) for n in range(len(pages))]
+
+
+def test_a_collection_that_goes_in_a_circle_is_refused() -> None:
+    text = (HYDRA + "<> hydra:next </c> . <a> <http://ex.org/value> 1 .").encode()
+    with pytest.raises(SourceError, match="as next page, which was read before it"):
+        fetched(lambda _request: reply(200, text, kind="text/turtle"), EVERY, address=f"{HOST}/c")

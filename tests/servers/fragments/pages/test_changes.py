@@ -132,7 +132,7 @@ def test_more_changes_than_there_is_are_not_sent(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(
     ("query", "said"),
-    [("since=x&colour=red", "not a parameter"), ("since=x&subject=%22a%22", "only an object"), ("what=all", "what")],
+    [("since=x&colour=red", "not a parameter"), ("since=x&subject=a", "not an absolute IRI"), ("what=all", "what")],
 )
 def test_what_is_not_understood_is_said(query: str, said: str) -> None:
     async def ask():

@@ -8,7 +8,9 @@ from typing import Final, Protocol
 import pyoxigraph as ox
 
 from streamgauge.formats.bounds import check_rdf, check_turtle
+from streamgauge.formats.charsets import text_in_utf8
 from streamgauge.formats.streams.format import Relabel
+from streamgauge.formats.syntaxes import reason
 from streamgauge.model.algebra import Var
 from streamgauge.model.terms import Term
 from streamgauge.servers.fragments import PATCH_TYPE, TIME, VERSION, Quad, QuadPattern, named_quad
@@ -277,13 +279,14 @@ def _parsed(response: Response, limit: int) -> list[Quad]:
     naming = naming_of(response.address)
     found: list[Quad] = []
     try:
-        check_rdf(response.body, form)
-        for quad in ox.parse(response.body, format=form, base_iri=response.address):
+        body = text_in_utf8(response.body)
+        check_rdf(body, form)
+        for quad in ox.parse(body, format=form, base_iri=response.address):
             if len(found) >= limit:
                 raise SourceError(response.address, f"has more than {limit} quads: raise the limit `quads`")
             found.append(named_quad(quad, naming))
     except SyntaxError as error:
-        raise SourceError(response.address, f"is no {form.name}, line {error.lineno}: {error.msg}") from error
+        raise SourceError(response.address, f"is no {form.name}, line {error.lineno}: {reason(error)}") from error
     except (ValueError, OSError) as error:
         raise SourceError(response.address, f"cannot be read as {form.name}: {error}") from error
     return found

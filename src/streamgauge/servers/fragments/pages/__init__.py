@@ -455,8 +455,6 @@ def _any_node(name: str, raw: bytes) -> Node | None:
         node = read_graph(text) if name == "graph" else read_node(text)
     except TermError as error:
         raise TermError(f"{name}: {error}") from error
-    if node and isinstance(node, str) and (node[0] == '"' or node.startswith("<<")) and name != "object":
-        raise TermError(f"{name}: {text:.80} is no IRI: only an object may be a literal or a triple term")
     return node
 
 

@@ -14,7 +14,9 @@ from starlette.requests import Request as Incoming
 from starlette.types import Receive, Scope, Send
 
 from streamgauge.formats.bounds import SERVED, check_rdf, read_json
+from streamgauge.formats.charsets import CharsetError
 from streamgauge.formats.streams.format import Relabel
+from streamgauge.formats.syntaxes import media_type, reason, served_text
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
@@ -266,7 +268,10 @@ def _quads(request: WriteRequest) -> Iterator[Quad]:
                 yield unskolemised(s, base), p, unskolemised(o, base), unskolemised(graph, base)
     except TooManyError:
         raise
-    except (SyntaxError, ValueError) as error:
+    except SyntaxError as error:
+        line = "" if error.lineno is None else f"line {error.lineno}: "
+        raise WriteRequestError(f"{line}not {request.media_type}: {reason(error)}"[:300]) from None
+    except ValueError as error:
         raise WriteRequestError(f"not {request.media_type}: {error}"[:300]) from None
 
 
@@ -451,12 +456,17 @@ class WritesHandler:
 
     def _request(self, dataset: DataSet, scope: Scope, body: bytes) -> WriteRequest:
         headers = dict(scope["headers"])
+        content_type = headers.get(b"content-type", b"").decode("latin-1")
         self._requests += 1
+        try:
+            text = served_text(body, content_type)
+        except CharsetError as error:
+            raise WriteRequestError(str(error)) from None
         return WriteRequest(
             scope["method"],
             _parameters(scope["query_string"]),
-            headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower(),
-            body,
+            media_type(content_type),
+            text,
             dataset.style,
             self._addressing(scope["scheme"], headers),
             dataset.clock(),

@@ -1,0 +1,44 @@
+"""Hydra collections without a search form: documents that name a next one, read to the last.
+
+A page names it by ``hydra:next`` (of the page or of its view) or by the older ``hydra:nextPage``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from streamgauge.servers.fragments import QuadPattern
+from streamgauge.servers.fragments.client import Binding, FetchedQuads, LinkedDataSource, combined, rdf_syntax
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
+from streamgauge.servers.fragments.client.pages import PageReader
+from streamgauge.servers.fragments.client.sources import FirstResponse, matching_quads
+from streamgauge.servers.fragments.client.transport import AddressRules
+
+RANK: Final = 90
+
+
+async def recognise(first: FirstResponse) -> LinkedDataSource | None:
+    """A source whose first page names a next one."""
+    if first.response is None or rdf_syntax(first.response) is None:
+        return None
+    leaf = await PageReader(first.web, first.reach).of(first.response, first.address)
+    return None if leaf.page.following is None else CollectionSource(first.address, first.web, first.reach)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionSource:
+    """All pages of a collection; a question reads them all, those that are fresh from the cache."""
+
+    address: str
+    web: CachingHttpClient
+    reach: AddressRules
+
+    async def count(self, pattern: QuadPattern) -> int:
+        """How many quads match."""
+        return len((await self.fetch(pattern)).quads)
+
+    async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> FetchedQuads:  # noqa: ARG002
+        """The matching quads of all pages, without Hydra's controls."""
+        leaves = await PageReader(self.web, self.reach).all(self.address)
+        quads = tuple(dict.fromkeys(quad for leaf in leaves for quad in leaf.page.data))
+        return combined(matching_quads(pattern, quads), [leaf.response for leaf in leaves])
