@@ -1,6 +1,5 @@
 """Puts the site of the documentation into wheels, as the package's folder `site`."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,28 +10,26 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class SiteBuildHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Builds the site before a wheel is made; not for an editable installation."""
+    """Builds the site before a wheel is made; not for an editable installation.
+
+    It goes to a temporary folder: the checkout may be another user's, and two builds may run at once.
+    """
 
     _place: TemporaryDirectory[str] | None = None
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build the site (`dist/site`, elsewhere where this user may not write there), unless it is up to date.
-
-        A site that cannot be built does not stop the wheel, which is then made without one.
-        """
+        """Build the site; one that cannot be built does not stop the wheel, which is then made without it."""
         if version == "editable":
             return
-        out = Path(self.root, "dist", "site")
-        if not os.access(self.root, os.W_OK):
-            self._place = TemporaryDirectory(prefix="streamgauge-site-")
-            out = Path(self._place.name, "site")
-        done = subprocess.run([sys.executable, Path(self.root, "docs", "site"), out], check=False)
+        self._place = TemporaryDirectory(prefix="streamgauge-site-")
+        site = Path(self._place.name, "site")
+        done = subprocess.run([sys.executable, Path(self.root, "docs", "site"), site], check=False)
         if done.returncode:
             self.app.display_warning("the wheel has no documentation, which could not be built: see the lines above")
         else:
-            build_data["force_include"][str(out)] = "streamgauge/site"
+            build_data["force_include"][str(site)] = "streamgauge/site"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
-        """Remove a site that was built elsewhere."""
+        """Remove what was built."""
         if self._place is not None:
             self._place.cleanup()

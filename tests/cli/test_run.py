@@ -2,13 +2,16 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from streamgauge.cli import experiments
 from streamgauge.formats.stream import write
+from streamgauge.spark import requirements
 from tests.notation import stream
 
 QUERY = """PREFIX ex: <urn:>
@@ -141,3 +144,16 @@ def test_an_engine_that_fails_has_its_own_exit_code(here, command):
 def test_engines_and_workloads_as_json(command):
     assert "live" in json.loads(command("engines", "--json")[1])["engines"]
     assert {"csrbench", "weather"} <= {each["name"] for each in json.loads(command("workloads", "--json")[1])}
+
+
+@pytest.mark.parametrize("missing", ["", "PySpark", "Java"])
+def test_the_demo_runs_in_one_process_where_spark_cannot_start(command, monkeypatch, tmp_path, missing):
+    done = {}
+    monkeypatch.setattr(experiments, "_do", lambda *_, **options: done.update(options))
+    if missing == "PySpark":
+        monkeypatch.setitem(sys.modules, "pyspark", None)
+    monkeypatch.setattr(requirements, "java_lack", lambda: "Spark needs Java" if missing == "Java" else "")
+    code, _, complaint = command("demo", "--out", tmp_path)
+    assert (code, done["on_spark"]) == (0, not missing)
+    assert complaint.startswith("streamgauge: note: this process makes and judges the stream" if missing else "")
+    assert f"Spark needs {missing}" in complaint if missing else complaint == ""

@@ -204,11 +204,9 @@ def test_what_is_missing_is_told(tmp_path, monkeypatch):
     assert docs.built_site(package) == package / "site"
 
 
-@pytest.mark.parametrize("writable", [True, False])
-def test_a_site_that_cannot_be_built_does_not_stop_a_wheel(tmp_path, monkeypatch, writable):
-    """An empty project has no pages, which ends the build of the site; it may be another user's."""
+def test_a_site_that_cannot_be_built_does_not_stop_a_wheel(tmp_path):
+    """An empty project has no pages, which ends the build of the site; nothing is written into it."""
     names = runpy.run_path(str(ROOT / "docs" / "site" / "hook.py"))
-    monkeypatch.setattr(names["os"], "access", lambda place, mode: writable)
     hook = names["SiteBuildHook"](str(tmp_path), {}, None, None, str(tmp_path), "wheel", Application())
     build_data = {"force_include": {}}
     hook.initialize("standard", build_data)

@@ -9,15 +9,21 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from shutil import copytree, rmtree
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Final
 
 from streamgauge.model.extras import EXTRAS, command
 from tests.installation.environments import Environment, InstallationError, has_index, pythons
+
+Say = Callable[[object], None]
+"""Prints a line about one Python."""
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 CONSTRAINTS: Final = ROOT / "constraints.txt"
@@ -39,40 +45,51 @@ ENDLESS: Final = {"kafka", "mcp", "mqtt"}
 """Extras whose command waits for others once it has what it needs."""
 
 
+QUICK_START_PORTS: Final = Lock()
+"""The pages name the servers' own ports, so one Python reads them at a time."""
+
+AT_ONCE: Final = 2
+"""Pythons that are checked at once: each waits for the index half of the time."""
+
+
 def main(named: Sequence[str]) -> int:
-    """Check each Python named, all that are here unless given; how many are otherwise."""
+    """Check each Python named, all that are here unless given; 1 when something is otherwise, else 0."""
     if not has_index():
         print("pip reaches no index of packages here: the installation is not checked")
         return 0
-    failures = 0
-    with TemporaryDirectory(prefix="streamgauge-installation-") as home:
-        copytree(ROOT / "examples", folder := Path(home, "examples"))
-        for python in map(Path, named) if named else pythons():
-            print(f"== {python}", flush=True)
-            try:
-                check(python, Path(home, python.name), folder)
-            except InstallationError as error:
-                failures += 1
-                print(f"  {error}")
-    return min(1, failures)
+    with TemporaryDirectory(prefix="streamgauge-installation-") as home, ThreadPoolExecutor(AT_ONCE) as pool:
+        checks = [pool.submit(passes, python, Path(home)) for python in (map(Path, named) if named else pythons())]
+        return int(False in [check.result() for check in checks])
 
 
-def check(python: Path, home: Path, folder: Path) -> None:
-    """Check one Python in an environment at ``home``; commands run in ``folder``; InstallationError."""
-    with step("the core, from the checkout, built in isolation"):
+def passes(python: Path, home: Path) -> bool:
+    """Whether all is as it should be with a Python, each step printed as it ends."""
+    say = partial(print, f"{python.name}:", flush=True)
+    try:
+        check(python, home / python.name, say)
+    except InstallationError as error:
+        say(error)
+        return False
+    return True
+
+
+def check(python: Path, home: Path, say: Say) -> None:
+    """Check one Python in an empty folder; InstallationError."""
+    with step("the core, from the checkout, built in isolation", say):
         core = Environment.made(python, home)
         core.pip("install", "--constraint", CONSTRAINTS, ROOT)
     sizes = core.sizes()
     large = ", ".join(f"{name} {size:.0f}" for name, size in list(sizes.items())[:6])
-    print(f"  size: {sum(sizes.values()):.0f} MB ({large})", flush=True)
+    say(f"size: {sum(sizes.values()):.0f} MB ({large})")
     if not core.run("streamgauge", "docs", "--path").stdout.strip().endswith("site"):
         raise InstallationError("the wheel has no site of the documentation")
-    with step("the quick starts"):
-        print(core.call("-m", "tests.installation.reading", *QUICK_STARTS, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}))
-    if not (folder / "runs").exists():
-        prepare(core, folder)
+    with QUICK_START_PORTS, step("the quick starts", say):
+        say(core.call("-m", "tests.installation.reading", *QUICK_STARTS, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}))
+    folder = home / "examples"
+    copytree(ROOT / "examples", folder)
+    prepare(core, folder)
     for extra in REFUSED:
-        alone(core, extra, folder)
+        alone(core, extra, folder, say)
 
 
 def prepare(core: Environment, folder: Path) -> None:
@@ -89,7 +106,7 @@ def prepare(core: Environment, folder: Path) -> None:
             raise InstallationError(f"streamgauge {words}\n{done.stderr}")
 
 
-def alone(core: Environment, extra: str, folder: Path) -> None:
+def alone(core: Environment, extra: str, folder: Path, say: Say) -> None:
     """An extra is refused by name, installed by the command that the refusal says, there, and taken out again."""
     done = core.run("streamgauge", *REFUSED[extra].split(), cwd=folder)
     if done.returncode != 2 or not done.stderr.strip().endswith(command(extra)):
@@ -99,7 +116,7 @@ def alone(core: Environment, extra: str, folder: Path) -> None:
     core.pip(*shlex.split(command(extra))[1:], constraints=CONSTRAINTS)
     new = core.distributions() - before
     size, seconds = sum(core.sizes().values()) - size, time.monotonic() - began
-    print(f"  {extra}: {size:+.0f} MB, {seconds:.0f} s ({', '.join(sorted(new))})", flush=True)
+    say(f"{extra}: {size:+.0f} MB, {seconds:.0f} s ({', '.join(sorted(new))})")
     states = json.loads(core.run("streamgauge", "doctor", "--json").stdout)
     there = {state["name"]: state["found"] for state in states if state["kind"] == "extra"}
     if {name for name, found in there.items() if found} - {"docs"} != {extra}:
@@ -116,11 +133,11 @@ def alone(core: Environment, extra: str, folder: Path) -> None:
 
 
 @contextmanager
-def step(name: str) -> Iterator[None]:
+def step(name: str, say: Say) -> Iterator[None]:
     """Print how long a step took."""
     began = time.monotonic()
     yield
-    print(f"  {name}: {time.monotonic() - began:.0f} s", flush=True)
+    say(f"{name}: {time.monotonic() - began:.0f} s")
 
 
 if __name__ == "__main__":
