@@ -107,6 +107,7 @@ class Fault:
 
     ``t0`` (ms) is set by a fault that fixes where the windows start, so that no candidate needs to be searched.
     A ``fine`` fault is one of many values of a parameter: it is tried when the others need more free choices.
+    ``choice`` is the bits that name its values, where these were found in the answers and not proposed one by one.
     """
 
     part: Part
@@ -114,6 +115,7 @@ class Fault:
     change: Callable[[Case], Case]
     t0: int | None = None
     fine: bool = False
+    choice: float = 0.0
 
 
 class Taking(Protocol):

@@ -56,7 +56,10 @@ class DescriptionLength:
         self._value = {part: log2(len(parts)) for parts in possible for part in parts}
 
     def of_part(self, part: AnyPart) -> float:
-        """The bits for a part's kind and value."""
+        """The bits for a part's kind and value, and for what it chose itself."""
+        return self._proposed(part) + (part.choice if isinstance(part, Fault) else 0.0)
+
+    def _proposed(self, part: AnyPart) -> float:
         return self._kind + self._value[part]
 
     def of(self, model: Model, fit: ExplanationFit | None) -> float:
@@ -72,8 +75,8 @@ class DescriptionLength:
         return min(map(self.of_part, parts), default=0.0)
 
     def longest(self, parts: Sequence[AnyPart]) -> float:
-        """The most bits that one of some parts needs, wherever it happens."""
-        return max(map(self.of_part, parts), default=0.0)
+        """The most bits that name one of some parts, wherever it happens and whatever it chose."""
+        return max(map(self._proposed, parts), default=0.0)
 
 
 _SENTENCES = {

@@ -11,9 +11,9 @@ import numpy as np
 
 from streamgauge.model import algebra as al
 from streamgauge.model.element import StreamElement
+from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import View
-from streamgauge.model.run import Run
-from streamgauge.model.semantics import R2S, Counting, EmptyAggregate
+from streamgauge.model.semantics import R2S, Counting, EmptyAggregate, Semantics
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.oracle.judging.borders import BorderGrid, Quadrants, best_pair
 from streamgauge.oracle.judging.compare import TOLERANCE, computed_columns, has_blanks, number, overlap
@@ -23,6 +23,8 @@ from streamgauge.semantics.arrivals import Arrival, admit, arrived_triples, cont
 from streamgauge.semantics.definition import facts, operator
 from streamgauge.sparql.aggregates import aggregate
 
+FAR: Final = 2**62
+"""A time (ms) before, or after, every element."""
 STRETCH: Final = 1_500_000
 """Triples whose solutions are known at a time; more where one window needs them."""
 
@@ -38,10 +40,9 @@ class BorderFit:
 
 
 class Contents:
-    """The contents of one run's window between any two borders."""
+    """The contents of a query's one window between any two borders, over the elements of its stream."""
 
-    def __init__(self, run: Run, held: Sequence[StreamElement], t0: int) -> None:
-        query, semantics = run.header.query, run.header.semantics
+    def __init__(self, query: ContinuousQuery, semantics: Semantics, held: Sequence[StreamElement], t0: int) -> None:
         self.admitted, _late = admit(facts(held), semantics, query.windows, t0)
         self.arrived: list[Arrival] = arrived_triples(self.admitted, query.windows, semantics)
         self._all = [arrival.time for arrival in self.arrived]
@@ -59,6 +60,16 @@ class Contents:
     def _near(self, border: int) -> list[int]:
         low, high = bisect_left(self._times, border - self._slide), bisect_right(self._times, border + self._slide)
         return sorted({border, *self._times[low:high]})
+
+    def same_start(self, first: int) -> Span:
+        """The first and the last start (ms) between which the same elements are held as from this one on."""
+        at = bisect_left(self._times, first)
+        return (self._times[at - 1] + 1 if at else -FAR), (self._times[at] if at < len(self._times) else FAR)
+
+    def same_end(self, last: int) -> Span:
+        """The first and the last end (ms) between which the same elements are held as up to this one."""
+        at = bisect_right(self._times, last)
+        return (self._times[at - 1] if at else -FAR), (self._times[at] - 1 if at < len(self._times) else FAR)
 
     def moved(self, view: View, first: int, last: int) -> View:
         """The view between other borders: one that ends later sees all up to there, one that starts earlier too."""
@@ -129,9 +140,10 @@ class _Stretches:
         return self._query.solutions(tuple(inside), ranks)
 
 
-def fast_search(run: Run, contents: Contents, views: Sequence[View]) -> "SolutionSearch | NumberSearch | None":
+def fast_search(
+    query: ContinuousQuery, semantics: Semantics, contents: Contents, views: Sequence[View]
+) -> "SolutionSearch | NumberSearch | None":
     """The search that knows every pair of borders at once; ``None`` where the query does not allow it."""
-    query, semantics = run.header.query, run.header.semantics
     if semantics.content is not Counting.SET or not isinstance(query.form, al.Select):
         return None
     try:

@@ -100,7 +100,7 @@ class _BorderSearch:
 
     def __init__(self, run: Run, held: Sequence[StreamElement], t0: int) -> None:
         self._run, self._t0 = run, t0
-        self._contents = Contents(run, held, t0)
+        self._contents = Contents(run.header.query, run.header.semantics, held, t0)
         self._sends = operator(run.header.query, run.header.semantics)
         self._plain = _EveryPair(run, self._contents)
 
@@ -108,7 +108,7 @@ class _BorderSearch:
         """The best fit per unit, ``None`` where nothing was answered, nothing was due, or nothing was searched."""
         answered = {unit.report.due: unit for unit in units if unit.report is not None and unit.answer is not None}
         wrong = [due.views[0] for due, unit in answered.items() if unit.both.missing or unit.both.surplus]
-        fast: Searching | None = fast_search(self._run, self._contents, wrong)
+        fast: Searching | None = fast_search(self._run.header.query, self._run.header.semantics, self._contents, wrong)
         self._plain.share(len(wrong))
         instants = self._instants() if wrong and self._sends is not R2S.RSTREAM else list(answered)
         found: dict[DueReport, BorderFit] = {}

@@ -1,0 +1,130 @@
+"""The borders of windows are some ms off: all by the same, or those of each window by its own (YABench's explanation).
+
+The borders are not guessed but found, as gracious mode finds them: those under which each answer fits exactly with the
+least shift. Where every window fits, one shift for all is proposed, the least that is as far as each of theirs, and the
+shifts of each by its own, which takes a description as long as the choice among all borders.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from math import log2
+
+from streamgauge.model.report import DueReport
+from streamgauge.model.semantics import R2S, Grain, Report
+from streamgauge.model.verdict import Part
+from streamgauge.oracle.diagnosis.models import Case, Fault, Seen
+from streamgauge.oracle.judging.border_fits import Contents, fast_search
+from streamgauge.oracle.judging.lifetimes import NotMonotoneError
+from streamgauge.semantics.arrivals import Head, arrivals
+from streamgauge.semantics.definition import operator
+from streamgauge.semantics.due import candidates
+from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
+
+SEEN = 2**62
+"""A rank past every arrival: borders in time alone decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """Shifts of a window's start and end (ms, first and last) under which it holds the same, out of some pairs."""
+
+    start: tuple[int, int]
+    end: tuple[int, int]
+    pairs: int
+
+    @property
+    def least(self) -> tuple[int, int]:
+        """The least shift of the start, and of the end."""
+        return _least(*self.start), _least(*self.end)
+
+
+def _least(low: int, high: int) -> int:
+    return 0 if low <= 0 <= high else min(low, high, key=abs)
+
+
+def proposals(seen: Seen) -> Iterator[Fault]:
+    """One shift for all windows, and one for each; none where some answer fits exactly under no borders."""
+    shifts = _shifts(seen)
+    least = [shift.least for shift in shifts.values()]
+    moved = [each for each in least if any(each)]
+    if not moved:
+        return
+    low = max(each[0] for shift in shifts.values() for each in (shift.start, shift.end))
+    high = min(each[1] for shift in shifts.values() for each in (shift.start, shift.end))
+    if low <= high:
+        same = _least(low, high)
+        how = "late" if same > 0 else "early"
+        part = Part(f"windows {abs(same):,} ms {how}", f"Every window starts and ends {abs(same):,} ms {how}.")
+        choice = max(log2(shift.pairs) / 2 + 1 for shift in shifts.values())
+        yield Fault(part, "shift", partial(_shifted, same=same), seen.case.t0, choice=choice)
+    sentence = (
+        f"The borders of {len(moved):,} of {len(shifts):,} windows are off, each by its own: starts by "
+        f"{_range([start for start, _ in moved])} ms, ends by {_range([end for _, end in moved])} ms."
+    )
+    part = Part("borders of each window moved", sentence)
+    choice = len(shifts) + sum(log2(shift.pairs) for shift in shifts.values() if any(shift.least))
+    yield Fault(part, "shift", partial(_each_shifted, shifts=shifts), seen.case.t0, choice=choice)
+
+
+def _range(shifts: list[int]) -> str:
+    return f"{min(shifts):,} to {max(shifts):,}"
+
+
+def _shifts(seen: Seen) -> Mapping[int, Shift]:
+    """The shift of each window by its instant (ms); none where one fits nowhere, or answers belong to no window."""
+    case, windows, semantics = seen.case, seen.case.query.windows, seen.case.semantics
+    if len(windows) != 1 or windows[0].window.kind != "time" or Report.WINDOW_CLOSE not in semantics.report:
+        return {}
+    if operator(case.query, semantics) is not R2S.RSTREAM or semantics.grain is not Grain.REPORT:
+        return {}
+    try:
+        contents = Contents(case.query, semantics, case.stream.elements, case.t0)
+        ranked = arrivals([Head.of(element) for element in contents.admitted], windows, semantics.tick)
+        due = tuple(candidates(ranked, windows, semantics, case.t0, case.advanced_to))
+        paired = _paired(seen, due)
+        search = fast_search(case.query, semantics, contents, [report.views[0] for report in paired])
+        if search is None:
+            return {}
+        shifts: dict[int, Shift] = {}
+        for at, report in enumerate(paired):
+            view = report.views[0]
+            fit = search.fit(view, seen.recorded.rows(at), Counter())
+            if (fit.precision, fit.recall) != (1.0, 1.0):
+                return {}
+            pairs = len(contents.firsts(view)) * len(contents.lasts(view))
+            start = tuple(time - view.first for time in contents.same_start(fit.first))
+            end = tuple(time - view.last for time in contents.same_end(fit.last))
+            shifts[report.instant] = Shift((start[0], start[1]), (end[0], end[1]), pairs)
+    except (RefusedError, OutOfOrderError, NotMonotoneError):
+        return {}
+    return shifts
+
+
+def _paired(seen: Seen, due: tuple[DueReport, ...]) -> list[DueReport]:
+    """The report of each answer: by its instant, or in order where as many are due; none where that is not so."""
+    named = [seen.recorded.instant(at) for at in range(seen.recorded.count)]
+    at_instant = {report.instant: report for report in due}
+    if named and all(instant in at_instant for instant in named):
+        return [at_instant[instant] for instant in named if instant is not None]
+    return list(due) if len(due) == len(named) and not any(instant is not None for instant in named) else []
+
+
+def _shifted(case: Case, same: int) -> Case:
+    return case.scoped(lambda _case, due: _between(due, same, same))
+
+
+def _each_shifted(case: Case, shifts: Mapping[int, Shift]) -> Case:
+    def scoping(_case: Case, due: DueReport) -> DueReport:
+        shift = shifts.get(due.instant)
+        return due if shift is None else _between(due, *shift.least)
+
+    return case.scoped(scoping)
+
+
+def _between(due: DueReport, start: int, end: int) -> DueReport:
+    """A report whose window's borders are moved (ms)."""
+    view = due.views[0]
+    moved = replace(view, first=view.first + start, last=view.last + end, seen=SEEN if end > 0 else view.seen)
+    return replace(due, views=(moved,))
