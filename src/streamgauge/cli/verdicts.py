@@ -311,7 +311,11 @@ def _explained(run: Run, stream: Path) -> Explained:
         run, held = by_arrival(run, held)
     with telling(Terminal(stderr=True), "explain") as tell:
         tell("trying models")
-        return explained(run, held, lambda done, of: tell(f"{done} of {of} models tried", done / max(1, of)))
+
+        def told(done: int, of: int) -> None:
+            tell(f"{done:,} of at most {of:,} models tried", done / max(1, of))
+
+        return explained(run, held, told)
 
 
 def _verdict(run: Run, folder: Path) -> Verdict:

@@ -203,9 +203,24 @@ def test_progress_is_told():
     diagnose(replace(run, answers=run.answers[1:]), ELEMENTS, lambda done, of: steps.append((done, of)))
     assert steps
     assert all(done <= of for done, of in steps)
-    assert steps == sorted(steps)
+    assert [done for done, _ in steps] == sorted(done for done, _ in steps)
 
 
 def test_every_file_of_the_folder_proposes_faults():
     assert len(load()) >= 31
     assert {"border_jitter", "side_never_purged", "side_unconstrained", "null_aggregate"} <= set(load())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spoil", ["nothing fits", "one fault fits"])
+def test_progress_never_goes_back_and_never_says_that_all_is_done(spoil):
+    """More is tried as long as nothing fits: the share counts that from the beginning."""
+    text = " | ".join(f"{t}: s{t % 3} p {t % 7}." for t in range(0, 40, 2))
+    run = right_run(RSPQL, text=text, window=(10, 10), advance=40)
+    rows = (("<urn:none>",),) if spoil == "nothing fits" else run.answers[0].added
+    run = replace(run, answers=(*run.answers[:2], replace(run.answers[2], added=rows), *run.answers[3:]))
+    shares: list[float] = []
+    diagnose(run, stream(text), lambda done, of: shares.append(done / of))
+    assert len(shares) > 10
+    assert shares == sorted(shares)
+    assert shares[-1] < 1

@@ -113,7 +113,8 @@ class _Tried:
         self.fitting: list[SearchResult] = []
         """The models found under which the answers come out."""
         self._done = 0
-        self._of = 2 * len(search.faults)
+        self._of = 1
+        self._at_most(_steps(len(search.faults) + len(search.fine), len(search.faults), len(search.fine)))
 
     def declared(self) -> tuple[Case, int]:
         """The declared case at its best t0, and how many reports differ from it; 0 when the answers come out."""
@@ -152,7 +153,7 @@ class _Tried:
     def _two(self, explained: bool) -> list[SearchResult]:
         """Models of two parts; unlikely ones only when nothing is explained yet."""
         active = [fault for fault in self.search.faults if self._acts(fault)]
-        self._of += len(active) ** 2 // 2
+        self._at_most(_steps(0, len(active), len(self.search.fine), len(self.search.faults)))
         found = [*self._slipped((), 2)]
         for fault in active:
             self._tick()
@@ -171,7 +172,6 @@ class _Tried:
         The first values of each family come first; a number of evaluations bounds the search.
         """
         fine, until = self._first_fine(), self.search.evaluated + FINE_EVALUATIONS
-        self._of += len(fine)
         for at, fault in enumerate(fine):
             self._tick()
             yield from self._slipped((fault,), 1, self._nearest_origins)
@@ -192,7 +192,6 @@ class _Tried:
     def _enabled(self, active: Sequence[Fault]) -> Iterator[SearchResult]:
         """Pairs with a fault that does nothing alone."""
         idle = [fault for fault in self.search.faults if fault not in active]
-        self._of += len(active) * len(idle)
         for fault in active:
             for other in idle:
                 self._tick()
@@ -279,9 +278,23 @@ class _Tried:
         self._done += 1
         self._look()
 
+    def _at_most(self, left: int) -> None:
+        """So many steps may be left: all of them are taken only where nothing fits."""
+        self._of = self._done + max(1, left)
+
     def _look(self) -> None:
         """Say how far the search is, which may end it."""
-        self._progress(min(self._done, self._of), self._of)
+        self._progress(min(self._done, self._of - 1), self._of)
+
+
+def _steps(single: int, active: int, fine: int, faults: int | None = None) -> int:
+    """The most steps of a search: ``single`` faults, then pairs of ``active`` ones, with values and with the others.
+
+    Pairs with one that does nothing alone are most where half of the faults act.
+    """
+    every = active if faults is None else faults
+    idle = active * (every - active) if faults is not None else active * active // 4
+    return single + active + active * (active - 1) // 2 + fine + idle + every + CLOSEST * (CLOSEST - 1) // 2
 
 
 def _shortest(found: Iterable[SearchResult]) -> float:
