@@ -143,12 +143,12 @@ class _Tried:
         return found
 
     def _one(self, faults: Sequence[Fault]) -> list[SearchResult]:
-        """Models of one part, or of one slip, under which the answers come out."""
-        found = [*self._slipped((), 1)] if faults is self.search.faults else []
+        """Models of one part, or of one slip, under which the answers come out; slips take longest, so come last."""
+        found: list[SearchResult] = []
         for fault in faults:
             self._tick()
             found += self._whole((fault,))
-        return found
+        return [*found, *self._slipped((), 1)] if faults is self.search.faults else found
 
     def _two(self, explained: bool) -> list[SearchResult]:
         """Models of two parts; unlikely ones only when nothing is explained yet."""
