@@ -1,10 +1,15 @@
 """Every file that is read back: no changed byte and no cut gives another answer without a word."""
 
 import random
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
+from streamgauge.formats.run import RunError, read_run, write_run
+from streamgauge.query import parse
 from tests.boundaries.sealed_files import KINDS
 from tests.fuzz.bounds import outcome
 
@@ -58,6 +63,35 @@ def damaged(kind: str, whole: Path, before: object, seed: int) -> str:
 def test_no_damage_gives_another_answer_without_a_word(sealed):
     results = [damaged(*sealed, seed) for seed in range(SUITE)]
     assert results.count("refused") > SUITE // 3
+
+
+@pytest.mark.parametrize("table", ["answers", "rows", "fed", "samples", "static"])
+def test_a_lost_part_is_refused(tmp_path, table):
+    KINDS["run folder"].write(tmp_path)
+    max((tmp_path / f"{table}.parquet").iterdir()).unlink()
+    with pytest.raises(RunError, match=rf"{table}\.parquet: |answers\.parquet"):
+        read_run(tmp_path, parse)
+
+
+@pytest.mark.parametrize("table", ["fed", "samples"])
+def test_a_part_of_another_run_is_refused(tmp_path, table):
+    for number in (1, 2):
+        KINDS["run folder"].write(tmp_path / str(number))
+    run = read_run(tmp_path / "2", parse)
+    other = replace(run, fed=run.fed[1:], samples=run.samples[1:])
+    write_run(tmp_path / "2", other)
+    for part in (tmp_path / "2" / f"{table}.parquet").iterdir():
+        shutil.copy(part, tmp_path / "1" / f"{table}.parquet")
+    with pytest.raises(RunError, match=rf"{table}\.parquet: its files are not those that were written with run.json"):
+        read_run(tmp_path / "1", parse)
+
+
+def test_what_another_program_rewrote_is_read(tmp_path):
+    KINDS["run folder"].write(tmp_path)
+    before = read_run(tmp_path, parse)
+    for part in (tmp_path / "fed.parquet").iterdir():
+        pq.write_table(pq.read_table(part), part)
+    assert read_run(tmp_path, parse) == before
 
 
 @pytest.mark.prove

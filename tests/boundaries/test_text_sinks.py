@@ -1,5 +1,6 @@
 """Every sink of text for people: what a stranger writes into a term steers neither terminal nor direction."""
 
+import ast
 import json
 import logging
 import os
@@ -157,6 +158,32 @@ def test_a_format_in_a_pipe_stays_as_it_is(command, tmp_path):
     (tmp_path / "in.rq").write_text(QUERY)
     said = command("query", tmp_path / "in.rq", "--stream", f"urn:s={tmp_path / 'in.jsonl'}", "--format", "csv")
     assert "\x9b31mred\u202eevil" in said.out
+
+
+def unguarded(text: str) -> list[int]:
+    """The lines on which a template is rendered, but not passed on through ``visible``."""
+    tree = ast.parse(text)
+    guarded = {
+        id(argument)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "visible"
+        for argument in node.args
+    }
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and "get_template(" in ast.unparse(node.func) and node.func.attr == "render"
+        if id(node) not in guarded
+    ]
+
+
+def test_every_template_is_rendered_visibly():
+    assert {str(file): lines for file in _source() if (lines := unguarded(file.read_text("utf-8")))} == {}
+
+
+def test_a_template_that_is_not_is_found():
+    assert unguarded("def page(): return env.get_template('a.html').render(x=term)") == [1]
+    assert unguarded("def page(): return visible(env.get_template('a.html').render(x=term))") == []
 
 
 def _source() -> list[Path]:

@@ -95,6 +95,9 @@ def _bags(column: pa.ChunkedArray) -> list[Sequence[Any]]:
     return bags
 
 
+_SEALED = ("static", *tables.TABLES, "rows")
+"""The tables whose files run.json lists."""
+
 FORMAT = "streamgauge run"
 VERSION = 1
 """The schema version of what is written here; other versions are refused."""
@@ -210,6 +213,9 @@ def write_header(root: Path, header: RunHeader, stream: str | None, *, finished:
         "stream": stream,
         "header": encode(header, leave_out={"query"}),
     }
+    if finished:
+        written = [name for name in _SEALED if (root / f"{name}.parquet").exists()]
+        data["parts"] = {name: tables.parts(root / f"{name}.parquet") for name in written}
     write_json(root / "run.json", data)
 
 
@@ -229,7 +235,9 @@ def read_run(path: str | Path, parse: Parse) -> Run:
         static = tables.static(root) if (root / "static.parquet").exists() else ()
         header = _header(root / "run.json", data, parse, static)
         answers = tables.answers(root, finished=data.get("finished", True) is not False)
-        return Run(header, answers, tables.fed(root), tables.samples(root), root)
+        run = Run(header, answers, tables.fed(root), tables.samples(root), root)
+        _check_parts(root, data)  # after the seals, which name the file
+        return run
     except tables.TableError as error:
         raise RunError(str(error)) from error
 
@@ -244,9 +252,27 @@ def read_heads(path: str | Path, parse: Parse) -> Run | None:
     try:
         static = tables.static(root) if (root / "static.parquet").exists() else ()
         answers = tables.heads(root)
+        tables.check(root / "rows.parquet")
+        _check_parts(root, data)
         return None if answers is None else Run(_header(root / "run.json", data, parse, static), answers, (), (), root)
     except tables.TableError as error:
         raise RunError(str(error)) from error
+
+
+def _check_parts(root: Path, data: Mapping[str, Any]) -> None:
+    """Refuse tables whose files are not those of the run; TableError, RunError.
+
+    A table with a file that has no seal was written by another program: nothing is claimed about it.
+    """
+    listed = data.get("parts", {})
+    if not isinstance(listed, dict):
+        raise RunError(f"{root / 'run.json'}: field parts: expected an object of lists, a list of digests for a table")
+    for name, seals in listed.items():
+        if name in _SEALED and None not in (found := tables.parts(root / f"{name}.parquet")) and found != seals:
+            raise RunError(
+                f"{root / f'{name}.parquet'}: its files are not those that were written with run.json: one is missing, "
+                "or of another run: restore the folder from a copy, or run again"
+            )
 
 
 def read_header(path: str | Path, parse: Parse) -> RunHeader:

@@ -118,6 +118,14 @@ def check_parquet(path: Path) -> bytes | None:
         return digest
 
 
+def parquet_seal(path: Path) -> str | None:
+    """The digest (hex) that a Parquet file states, unchecked; ``None`` without a seal. OSError."""
+    with path.open("rb") as file:
+        begin = _footer(file)
+        digest = None if begin is None else _sealed(file, begin)
+    return None if digest is None else digest.hex()
+
+
 def _footer(file: BinaryIO) -> int | None:
     """Where the footer of a Parquet file begins; ``None`` for a file that is none, which its reader refuses."""
     size = file.seek(0, os.SEEK_END)

@@ -16,7 +16,7 @@ from typing import Any, get_args
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamgauge.formats.seals import SealError, check_parquet, seal_parquet
+from streamgauge.formats.seals import SealError, check_parquet, parquet_seal, seal_parquet
 from streamgauge.model.answer import Answer, AnswerKind
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.run import Fed, Sample
@@ -258,6 +258,14 @@ def opened(file: Path, dictionaries: Sequence[str] = ()) -> Iterator[pq.ParquetF
         raise TableError(str(error)) from error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _unreadable(file) from error
+
+
+def parts(path: Path) -> list[str | None]:
+    """The seals that the files of a table state, in their order, ``None`` for a file without; TableError."""
+    try:
+        return [parquet_seal(file) for file in files(path)]
+    except OSError as error:
+        raise _unreadable(path) from error
 
 
 def metadata(file: Path) -> pq.FileMetaData:

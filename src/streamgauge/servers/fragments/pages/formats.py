@@ -210,7 +210,7 @@ def index_page(base: str, datasets: Sequence[DataSet]) -> str:
     rows: list[Mapping[str, object]] = [
         {"name": each.name, "address": f"{base}/{quote(each.name)}", "size": each.size} for each in datasets
     ]
-    return _templates().get_template("index.html").render(datasets=rows)
+    return visible(_templates().get_template("index.html").render(datasets=rows))
 
 
 def _given(view: PageView, place: int) -> str:
