@@ -1,15 +1,12 @@
 """JSON-LD contexts that documents name by IRI: written into the text, because nothing is fetched while data are read.
 
-A context is one of the bundled ones (``contexts/*.jsonld``), or a file that was named for its IRI:
-``--context https://example.org/context.jsonld=context.jsonld``. A file without an IRI is the context of every document,
-as JSON-LD 1.1 interprets plain JSON (section 6.1).
+A context is a file that was named for its IRI: ``--context https://example.org/context.jsonld=context.jsonld``. A file
+without an IRI is the context of every document, as JSON-LD 1.1 interprets plain JSON (section 6.1).
 """
 
 import json
 import re
 from collections.abc import Mapping
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urljoin
@@ -60,17 +57,6 @@ def _content(data: Any, name: str) -> Any:
     if not isinstance(data, dict) or "@context" not in data:
         raise ContextError(f'context: {name}: no JSON-LD context: expected {{"@context": ...}}')
     return data["@context"]
-
-
-@cache
-def bundled() -> Mapping[str, Any]:
-    """The contexts of this package by their IRIs."""
-    known: dict[str, Any] = {}
-    for file in files("streamgauge.formats").joinpath("vocabularies").iterdir():
-        if file.name.endswith(".jsonld"):
-            data = json.loads(file.read_text(encoding="utf-8"))
-            known |= dict.fromkeys(data["iris"], data["@context"])
-    return known
 
 
 def embedded(body: bytes, contexts: Mapping[str, Any], base: str | None) -> bytes:
@@ -129,9 +115,8 @@ class _Embedding:
         if depth >= _DEPTH:
             raise ContextError(f"context {iri}: contexts name each other more than {_DEPTH} times in turn")
         for name in (iri, urljoin(self._base or "", iri)):
-            for known in (self._contexts, bundled()):
-                if name in known:
-                    return self.context(known[name], depth + 1)
+            if name in self._contexts:
+                return self.context(self._contexts[name], depth + 1)
         raise ContextError(
             f"its context {iri} is not fetched: save it to a file and name that, as by --context {iri}=FILE"
         )

@@ -87,7 +87,7 @@ def parse_open(
 ) -> Iterator[ox.Quad]:
     """The quads of an open RDF text; FormatError with place and line for wrong syntax or bounds that are exceeded.
 
-    ``base`` resolves relative IRIs, ``contexts`` are those of JSON-LD by their IRIs (beside the bundled ones).
+    ``base`` resolves relative IRIs, ``contexts`` are those of JSON-LD by their IRIs.
     """
     try:
         if syntax == ox.RdfFormat.JSON_LD:
