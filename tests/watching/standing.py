@@ -1,16 +1,20 @@
 """Draws for the standing properties: continuous queries, streams at any time in any order, and how they are watched."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import strategies as st
 
+from streamgauge.model import algebra as al
+from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import Clock
+from streamgauge.model.semantics import Clock, Report, Tick
+from streamgauge.query.traversal import every_expression, every_pattern, expressions
 from streamgauge.semantics.profiles import PROFILES, profile
 from tests.semantics import draw as drawn
-from tests.sparql.draw import DEFAULT, LINKS, NUMBERS, RESOURCES, STRINGS, VALUE
+from tests.sparql.draw import DEFAULT, LINKS, NUMBERS, OPERATORS, RESOURCES, STRINGS, VALUE
 
 EPOCH = 1_772_352_000_000
 STARTS = (0, 0, 3, 40, 1_000, 45_678, EPOCH, EPOCH + 7, -3, -20, -5_000, -EPOCH)
@@ -47,7 +51,7 @@ def cases(draw: st.DrawFn, operators: frozenset[str] = DEFAULT) -> WatchCase:
             else each
             for each in windows
         )
-    query = draw(drawn.asked(windows, operators if draw(st.booleans()) else frozenset()))
+    query = draw(drawn.asked(windows, operators if operators != DEFAULT or draw(st.booleans()) else frozenset()))
     query = replace(query, r2s=draw(st.sampled_from([None, *sorted(semantics.r2s_able & frozenset(drawn.CQL))])))
     stream, lateness = draw(_streams(query, scale))
     options: dict[str, Any] = {"semantics": replace(semantics, lateness=lateness)}
@@ -105,3 +109,95 @@ _ITEM = st.tuples(
     st.sampled_from([None, None, None, None, None, 1, 3, 8]),
 )
 """Time, which of the query's streams, places of triples, how long they hold."""
+
+
+STRANGE = (
+    '"2000-01-01"^^<http://www.w3.org/2001/XMLSchema#date>',
+    '"NaN"^^<http://www.w3.org/2001/XMLSchema#double>',
+    '"99999999999999999999999"^^<http://www.w3.org/2001/XMLSchema#integer>',
+    '"0.1234567890123456789012"^^<http://www.w3.org/2001/XMLSchema#decimal>',
+    '"1"^^<http://www.w3.org/2001/XMLSchema#float>',
+    '"x"@de',
+    '"5"^^<urn:x:unknown>',
+    "<urn:x:a>",
+)
+UNMATCHED = "<urn:x:unmatched>"
+"""A predicate of no pattern."""
+
+
+@dataclass(frozen=True)
+class UnmatchedCase:
+    """A case without and with triples that no pattern of the query can match and no tick or report can notice."""
+
+    case: WatchCase
+    more: tuple[StreamElement, ...]
+
+
+@st.composite
+def unmatched(draw: st.DrawFn) -> UnmatchedCase:
+    """Triples that are added to elements, or as elements of their own, so that by the definition nothing changes.
+
+    They hold exactly as long as a triple that is there. So contents stay as empty as they were, and where reports
+    depend on content changes they are added to elements that have a triple of their own, which comes and goes with
+    them. An element or triple more is a tick more: it is added only where no report depends on such ticks.
+    """
+    case = draw(cases(EVERY).filter(lambda one: _constant(one.query)))
+    semantics = case.options["semantics"]
+    clocked = bool(semantics.report & {Report.WINDOW_CLOSE, Report.PERIODIC}) or semantics.tick is Tick.TIME
+    counts = any(each.window.kind == "count" for each in case.query.windows)
+    more: list[StreamElement] = []
+    copies = Counter(triple for each in case.stream for triple in each.added)
+    for number, each in enumerate(case.stream):
+        own = any(copies[triple] == 1 for triple in each.added)
+        changes = Report.CONTENT_CHANGE in semantics.report
+        unseen = not counts and (clocked or semantics.tick is not Tick.TUPLE) and (own or not changes)
+        if not unseen or not draw(st.booleans()):
+            more.append(each)
+            continue
+        triple = (f"<urn:x:{number}>", UNMATCHED, draw(st.sampled_from(STRANGE)))
+        if draw(st.booleans()) and clocked and semantics.lateness is None:
+            more += [each, replace(each, added=(triple,))]
+        else:
+            at = draw(st.integers(0, len(each.added)))
+            more.append(replace(each, added=(*each.added[:at], triple, *each.added[at:])))
+    return UnmatchedCase(case, tuple(replace(each, sequence=number) for number, each in enumerate(more)))
+
+
+EVERY = frozenset(OPERATORS)
+
+
+def _constant(query: ContinuousQuery) -> bool:
+    """Whether every triple pattern has a constant predicate."""
+    groups = [each for each in every_pattern(query.form.pattern) if isinstance(each, al.BGP)]
+    groups += [
+        inner
+        for pattern in every_pattern(query.form.pattern)
+        for tree in expressions(pattern)
+        for part in every_expression(tree)
+        if isinstance(part, al.Exists)
+        for inner in every_pattern(part.pattern)
+        if isinstance(inner, al.BGP)
+    ]
+    return all(isinstance(each.predicate, str) for group in groups for each in group.patterns)
+
+
+@st.composite
+def mutated(draw: st.DrawFn, answers: list[Answer]) -> list[Answer]:
+    """Answers as they are, or with one lost, sent twice, with fewer or other rows, or at another instant."""
+    found = list(answers)
+    for _ in range(draw(st.integers(0, 2))):
+        if not found:
+            break
+        at, other = draw(st.integers(0, len(found) - 1)), draw(st.integers(0, len(found) - 1))
+        match draw(st.integers(0, 4)):
+            case 0:
+                del found[at]
+            case 1:
+                found.insert(at, found[at])
+            case 2:
+                found[at] = replace(found[at], added=found[at].added[1:])
+            case 3:
+                found[at] = replace(found[at], added=found[other].added)
+            case _:
+                found[at] = replace(found[at], instant=found[other].instant)
+    return found

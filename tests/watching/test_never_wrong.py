@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 from hypothesis import assume, event, given
+from hypothesis import strategies as st
 
 from streamgauge import expect, verify, watch
 from streamgauge.model.semantics import Due
 from streamgauge.model.verdict import Judgement
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 from tests.examples import examples
-from tests.watching.standing import WatchCase, cases
+from tests.watching.standing import WatchCase, cases, mutated, unmatched
 
 
 @given(cases())
@@ -56,3 +57,27 @@ def test_an_engine_that_sends_the_empty_reports_before_the_stream_is_right_too()
     answers = [*early, *watch(HOURLY, ELEMENTS, end="stream")]
     assert verify(HOURLY, ELEMENTS, answers=answers).judgement is Judgement.RIGHT
     assert verify(HOURLY, ELEMENTS, answers=[early[0], *answers[2:]]).missed == 1
+
+
+@given(st.data())
+@examples(suite=40, prove=10_000)
+def test_a_verdict_does_not_change_with_a_triple_that_no_pattern_can_match(data):
+    drawn = data.draw(unmatched())
+    case, options = drawn.case, dict(drawn.case.options)
+    assume(drawn.more != case.stream)
+    try:
+        watched = watch(case.query, case.stream, end=case.end, **options)
+        answers = data.draw(mutated(list(watched)))
+    except (RefusedError, OutOfOrderError) as error:
+        event(f"refused: {str(error)[:60]}")
+        assume(False)
+    options["advance_to"] = watched.horizon
+    plain, more = (
+        verify(case.query, stream, answers=answers, explain=False, **options) for stream in (case.stream, drawn.more)
+    )
+    event(f"{plain.judgement}, {'some' if answers else 'no'} answers {plain.reason[:60]}")
+    assert (more.judgement, more.precision, more.recall, more.missed, more.surplus, more.undecided) == (
+        plain.judgement, plain.precision, plain.recall, plain.missed, plain.surplus, plain.undecided)  # fmt: skip
+    assert [(each.instant, each.due, each.right, each.expected, each.actual) for each in more.windows] == [
+        (each.instant, each.due, each.right, each.expected, each.actual) for each in plain.windows
+    ]

@@ -61,7 +61,8 @@ def stream(
         str, one_of(lambda: LATENCIES, "--latency", help="How answers come; real-time where the query allows it.")
     ] = "micro-batches",
     t0: Annotated[
-        str | None, typer.Option(help="Start of the first window: ms, or 30s; the first element, real-time 0.")
+        str | None,
+        typer.Option(help="Start of the first window: ms, or 30s; the stream's start, real-time 0."),
     ] = None,
     lateness: Annotated[
         str, typer.Option(metavar="DURATION", callback=checked_duration, help="How late elements may come: 2s.")
@@ -88,6 +89,7 @@ def stream(
     every = milliseconds(batch, "--batch")
     chosen = _semantics(semantics or "rspql", instant(t0), duration(lateness))
     job = Job(query, text, detect(text), chosen, source, sink, kept, every or interval(query), files, drain, messages)
+    job = replace(job, moves=t0 is None)
     if latency == "real-time":
         wished = replace(job, semantics=_updates(semantics or "updates", instant(t0)), every=every or EVERY_REAL_TIME)
         job = _chosen(job, wished, master, console)
@@ -141,7 +143,7 @@ def _semantics(name: str, t0: int | None, lateness: int) -> Semantics:
         return _updates(name, t0)
     if t0 is not None:
         return replace(given, lateness=lateness, origin=Origin.FIXED, t0=t0)
-    return replace(given, lateness=lateness, origin=Origin.FIRST)
+    return replace(given, lateness=lateness)
 
 
 def batch_line(done: BatchAnswers) -> str:

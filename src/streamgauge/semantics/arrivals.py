@@ -55,10 +55,11 @@ class Arrivals:
 def origins(semantics: Semantics, windows: Sequence[StreamWindow], first: int | None) -> tuple[int, ...]:
     """The candidates for t0 in ms, ascending (CSRBench, section 6.1); ``first`` is the first element's time.
 
-    With several windows the search goes as far as the longest of those that are measured in time.
+    With several windows the search goes as far as the longest of those that are measured in time. Where t0 is the first
+    element's and none comes, it never is.
     """
-    if semantics.origin is Origin.FIRST and first is not None:
-        return (first - first % semantics.time_unit,)
+    if semantics.origin is Origin.FIRST:
+        return (-_NEVER if first is None else first - first % semantics.time_unit,)
     if semantics.origin is Origin.SEARCH:
         longest = max((each.window.size for each in windows if each.window.kind != "count"), default=0)
         return tuple(range(semantics.t0, semantics.t0 + longest + 1, semantics.time_unit))

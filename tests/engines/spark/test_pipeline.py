@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 
+from streamgauge import check, verify, watch
 from streamgauge.engines.spark import pipeline
 from streamgauge.engines.spark.evaluation import ReportRows
 from streamgauge.engines.spark.pipeline import LATE_WORKER, CheckpointError, Job, Landing, MessageSink, _answered, run
@@ -17,7 +19,9 @@ from streamgauge.engines.spark.state import State
 from streamgauge.formats.run import read_run
 from streamgauge.formats.streams import write_stream
 from streamgauge.model.semantics import Origin, Semantics
+from streamgauge.model.verdict import Judgement
 from streamgauge.query import parse
+from streamgauge.semantics.profiles import YABENCH
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 from streamgauge.sources import Delivery, SourceError
 from tests.notation import stream
@@ -69,6 +73,25 @@ def test_a_folder_of_files_is_answered_once_and_again_not_at_all(spark, tmp_path
     assert sum(batches["late"]) == 1
     assert sum(batches["rows"]) == 6
     assert sum(batches["closed"]) == len(said)
+
+
+@pytest.mark.parametrize("start", [0, 7_300, 1_772_352_000_300, -1_772_352_000_300])
+@pytest.mark.parametrize("operator", ["RSTREAM", "ISTREAM"])
+def test_without_a_t0_a_job_begins_where_query_and_verify_do(spark, tmp_path, start, operator):
+    text = TEXT.format(operator=operator, size=1).replace("STEP PT1S", "STEP PT0.4S")
+    elements = [replace(each, time=start + each.time) for each in stream("2600: a p b. | 2900: b p c. | 4600: c p d.")]
+    write_stream(elements, tmp_path / "stream.nq")
+    semantics = replace(YABENCH, lateness=0)
+    place = {"source": str(tmp_path / "stream.nq"), "sink": str(tmp_path / "answers"), "drain": True, "moves": True}
+    run(spark, Job(parse(text), text, "rspql", semantics, checkpoint=tmp_path / "checkpoint", **place), lambda _: None)
+    found = read_run(tmp_path / "answers", parse)
+    watched = watch(text, elements, semantics=semantics)
+    assert [(one.instant, Counter(one.added)) for one in found.answers] == [
+        (one.instant, Counter(one.added)) for one in watched
+    ]
+    assert found.answers[0].instant >= elements[0].time
+    assert check(found).judgement is Judgement.RIGHT
+    assert verify(text, elements, answers=found.answers, semantics=semantics).judgement is Judgement.RIGHT
 
 
 def test_folders_may_be_named_like_patterns(spark, tmp_path):

@@ -19,7 +19,6 @@ from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import R2S, Counting, Report, Semantics
 from streamgauge.model.terms import Term
 from streamgauge.query.stamps import uses_timestamp
-from streamgauge.semantics.beginning import is_sent
 from streamgauge.spark.answers import ContentChoices, answers, changes
 from streamgauge.spark.compiler import lasting
 from streamgauge.spark.facts import Looked, PredicateCounts, Profile
@@ -153,7 +152,7 @@ class Evaluation:
         rstream = (self._query.r2s or self._semantics.r2s) is R2S.RSTREAM
         tables = self._bags(held, due) if rstream else self._differences(held, due, last)
         for report, table in zip(due, tables, strict=True):
-            if (len(table) or self._semantics.notify_empty) and is_sent(report.instant, self._semantics):
+            if len(table) or self._semantics.notify_empty:
                 yield ReportRows(report, table)
 
     def _bags(self, held: PaneRows, due: Sequence[DueReport]) -> Iterator[pa.Table]:

@@ -28,6 +28,8 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Grain, Origin, Semantics
+from streamgauge.semantics.arrivals import origins
+from streamgauge.semantics.beginning import begun
 from streamgauge.spark.session import JOB_ERRORS
 
 DRAINED = "-drained"
@@ -58,6 +60,7 @@ class Batches:
 
     Called by Spark with a frame over the batch's files (``panes.streaming``) and the batch's number. A job that waits
     for its stream has time for ``rehearsals``: they make the first report's plan and the JVM's code before it is due.
+    ``moves``: no t0 is stated, so reports begin with the stream (``begun``).
     """
 
     def __init__(
@@ -68,8 +71,10 @@ class Batches:
         checkpoint: Path,
         sink: BatchSink,
         rehearsals: int = 0,
+        moves: bool = False,
     ) -> None:
         self._query, self._semantics, self._sink, self._rehearsals = query, semantics, sink, rehearsals
+        self._waits = moves or semantics.origin is Origin.FIRST
         self._panes = Panes(spark, checkpoint / "panes", query)
         self._evaluation = Evaluation(spark, query, semantics, checkpoint / "shown", self._panes.counts)
         self._log = StateLog(checkpoint / "batches")
@@ -135,8 +140,16 @@ class Batches:
 
     def _begun(self, state: State) -> State:
         """The state with the t0 that needs no element."""
-        known = state.t0 is not None or self._semantics.origin is Origin.FIRST
-        return state if known else replace(state, t0=self._semantics.t0)
+        if state.t0 is not None or self._waits:
+            return state
+        return replace(state, t0=self._semantics.t0, since=self._semantics.since)
+
+    def _beginning(self, before: State, first: int) -> Semantics:
+        """The semantics with the t0 and ``since`` of this stream, whose first element came at ``first`` (ms)."""
+        if before.t0 is not None:
+            return replace(self._semantics, t0=before.t0, since=before.since)
+        semantics = begun(self._query.windows, self._semantics, first)
+        return replace(semantics, t0=origins(semantics, self._query.windows, first)[0])
 
     def _taken(self, parts: Sequence[PartFile], before: State, batch: int) -> State:
         """The state with what came, without its reports."""
@@ -145,9 +158,8 @@ class Batches:
         arrived = self._panes.measure([part.file for part in parts])
         if arrived is None:
             return before
-        unit = self._semantics.time_unit
-        t0 = arrived.begin - arrived.begin % unit if before.t0 is None else before.t0
-        closes = self._closes(t0)
+        semantics = self._beginning(before, arrived.begin)
+        closes = self._closes(semantics.t0)
         dropped: list[int] = []
         if not surely_in_time(arrived.first, arrived.last, before, closes):
             dropped = late(arrived.heads(), before, closes)
@@ -155,7 +167,8 @@ class Batches:
         greatest = arrived.last if before.greatest is None else max(arrived.last, before.greatest)
         return replace(
             before,
-            t0=t0,
+            t0=semantics.t0,
+            since=semantics.since,
             greatest=greatest,
             rows=before.rows + arrived.rows,
             late=before.late + len(dropped),
@@ -180,7 +193,8 @@ class Batches:
         if due:
             held = self._held(came, due)
             due = self._evaluation.evaluated(held, due)
-            said = list(self._evaluation.said(held, due, came.last))
+            evaluated = self._evaluation.said(held, due, came.last)
+            said = [one for one in evaluated if came.since is None or one.due.instant >= came.since]
             last = due[-1] if due else last
         after = replace(came, passed=upto, last=last, sent=came.sent + len(said))
         return BatchAnswers(part, said, before, forget(after, self._wanted_from(closes, after)))

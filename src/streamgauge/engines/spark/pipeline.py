@@ -42,7 +42,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.phrases import offered
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Fed, RunHeader
-from streamgauge.model.semantics import Semantics
+from streamgauge.model.semantics import Origin, Semantics
 from streamgauge.model.terms import Row
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources import Sink, Source, SourceError, check_place, kafka, open_sink, open_source
@@ -161,6 +161,7 @@ class RunFolder:
         """Put a batch's rows, then its reports, then what is known of the batch on disk."""
         ended = self._clock()
         part, after = done.part + 2, done.after  # part 0 is that of an empty run
+        self._begin(after)
         if done.said:
             self._part("rows", part, _rows(done.said, done.before.sent))
             self._part("answers", part, tables.answers_table(self._answers(done.said, ended), done.before.sent))
@@ -174,6 +175,14 @@ class RunFolder:
         """Say how far time came (ms) and how many elements were late."""
         header = replace(self._header, advanced_to=advanced_to, late=late)
         write_header(self._root, header, self._stream, finished=True)
+
+    def _begin(self, state: State) -> None:
+        """Say where reports begin, once that is known."""
+        known = self._header.semantics
+        if state.t0 is None or known.origin is Origin.FIRST or (state.t0, state.since) == (known.t0, known.since):
+            return
+        self._header = replace(self._header, semantics=replace(known, t0=state.t0, since=state.since))
+        write_header(self._root, self._header, self._stream, finished=False)
 
     def _answers(self, said: Sequence[ReportRows], ended: int) -> list[Answer]:
         query = self._header.query
@@ -275,7 +284,8 @@ class Job:
     """The options of a job: ``source`` a folder of stream tables or a URL, ``sink`` a folder or a URL, times in ms.
 
     ``files``, or ``messages`` of a topic, are taken in one batch at most; batches begin ``every`` ms apart; ``drain``
-    ends the job when everything that is there was answered, the last windows included.
+    ends the job when everything that is there was answered, the last windows included. ``moves``: reports begin with
+    the stream, as no t0 is stated.
     """
 
     query: ContinuousQuery
@@ -291,6 +301,7 @@ class Job:
     messages: int = 200_000
     latency: str = MICRO_BATCHES
     reason: str = ""
+    moves: bool = False
 
 
 def interval(query: ContinuousQuery) -> int:
@@ -325,7 +336,8 @@ def run(spark: SparkSession, job: Job, tell: Callable[[BatchAnswers], None]) -> 
     sink = _sink(job, folder, started)
     own = configured(spark)
     rehearsals = 0 if job.drain else REHEARSALS
-    batches = Batches(own, job.query, job.semantics, job.checkpoint, ReportingSink(sink, tell), rehearsals)
+    told = ReportingSink(sink, tell)
+    batches = Batches(own, job.query, job.semantics, job.checkpoint, told, rehearsals, moves=job.moves)
     thread = landing and landing.start()
     if thread and job.drain:
         _wait(thread, landing)
@@ -471,14 +483,15 @@ def claim(job: Job) -> int:
     """Write what the checkpoint is for, or refuse one that is for something else; when it was begun (ns)."""
     file = job.checkpoint / "job.json"
     asked = {"query": job.text, "semantics": encode(job.semantics), "source": job.source, "sink": job.sink}
-    asked["latency"] = job.latency
+    asked |= {"latency": job.latency, "moves": str(job.moves)}
     data = json.loads(json.dumps({"format": "streamgauge stream", "version": VERSION, **asked}))
     if not file.exists():
         started = time.time_ns()
         write_json(file, data | {"started": started, "reason": job.reason})
         return started
     known = read_json(file, "streamgauge stream", VERSION)
-    known.setdefault("latency", MICRO_BATCHES)  # checkpoints of before there was a choice
+    for name, value in (("latency", MICRO_BATCHES), ("moves", str(False))):  # checkpoints of before these were chosen
+        known.setdefault(name, value)
     differing = sorted(name for name in asked if known[name] != data[name])
     if differing:
         raise CheckpointError(

@@ -170,15 +170,16 @@ class Pane:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Times in ms: ``greatest`` seen, ``passed`` up to where reports are done; ``sent`` counts reports.
+    """Times in ms: from ``since`` on reports are sent, ``greatest`` was seen, up to ``passed`` reports are done.
 
-    ``last`` is the report that was evaluated last, which Istream and Dstream compare with; ``rows`` and ``late``
-    count triples and elements since the start; ``next`` is the least sequence number of what is still to come,
-    ``files`` how many files of a folder were taken.
+    ``last`` is the report that was evaluated last, which Istream and Dstream compare with; ``sent``, ``rows`` and
+    ``late`` count reports, triples and elements since the start; ``next`` is the least sequence number of what is still
+    to come, ``files`` how many files of a folder were taken.
     """
 
     batch: int = -1
     t0: int | None = None
+    since: int | None = None
     greatest: int | None = None
     passed: int | None = None
     last: DueReport | None = None
