@@ -336,8 +336,7 @@ def run(spark: SparkSession, job: Job, tell: Callable[[BatchAnswers], None]) -> 
     sink = _sink(job, folder, started)
     own = configured(spark)
     rehearsals = 0 if job.drain else REHEARSALS
-    told = ReportingSink(sink, tell)
-    batches = Batches(own, job.query, job.semantics, job.checkpoint, told, rehearsals, moves=job.moves)
+    batches = Batches(own, job.query, job.semantics, job.checkpoint, ReportingSink(sink, tell), rehearsals, job.moves)
     thread = landing and landing.start()
     if thread and job.drain:
         _wait(thread, landing)
