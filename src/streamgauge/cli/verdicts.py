@@ -115,7 +115,14 @@ def check(
             tell(f"{tried} of {of} {steps}", tried / max(1, of))
 
         means = Means(
-            lambda: spark(master), judges, milliseconds(max_delay, "--max-delay"), told, gracious, exact_datatypes, tell
+            spark=lambda: spark(master),
+            evaluator=judges,
+            max_delay=milliseconds(max_delay, "--max-delay"),
+            progress=told,
+            gracious=gracious,
+            exact_datatypes=exact_datatypes,
+            chosen=tell,
+            in_tasks=master is not None,
         )
         if rules is None:
             verdict = judge_stored(heads and recorded, lambda: asked(read_run(run, parse)), stream_path(run), means)

@@ -26,6 +26,7 @@ OURS: Final = {
     "spark.sql.ui.retainedExecutions": "5",
     "spark.streaming.ui.retainedBatches": "5",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "64m",  # a batch may have rows that are whole windows
     "spark.buffer.pageSize": "8m",  # by default 64 MB, of which each hash table of a small job clears at least one
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # or every column costs calls to say where it was made
     "spark.sql.dataFrameQueryContext.enabled": "false",

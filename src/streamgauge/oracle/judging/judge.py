@@ -57,6 +57,7 @@ class Means:
 
     ``max_delay`` in ms; ``gracious`` asks for the borders that fit wrong answers best; ``exact_datatypes`` compares the
     datatypes of computed numbers too. ``chosen`` hears the sentence that says which evaluator was chosen, and why.
+    ``in_tasks``: the definition too is asked in tasks of Spark, where the run allows it.
     """
 
     spark: "Callable[[], SparkSession]"
@@ -66,6 +67,7 @@ class Means:
     gracious: bool = False
     exact_datatypes: bool = False
     chosen: Callable[[str], None] = lambda _sentence: None
+    in_tasks: bool = False
 
     def choose(
         self, stream: Path, query: ContinuousQuery, semantics: Semantics, own: str | None, until: int | None = None
@@ -100,7 +102,7 @@ def judge_stored(heads: Run | None, whole: Callable[[], Run], stream: Path, mean
             refuse(header.query, header.semantics)
             evaluator = means.choose(stream, header.query, header.semantics, header.evaluator, header.advanced_to)
             means = replace(means, evaluator=evaluator)
-            if evaluator == "spark" and header.evaluator != evaluator:
+            if (evaluator == "spark" or means.in_tasks) and header.evaluator != evaluator:
                 from streamgauge.oracle.judging.tables import NotInTablesError, judge_tables
 
                 rules = JudgingRules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)

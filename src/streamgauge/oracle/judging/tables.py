@@ -21,8 +21,10 @@ from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import R2S, Borders, Clock, Counting, Due, EmptyAggregate, Grain, Report
 from streamgauge.model.terms import Row
-from streamgauge.model.verdict import Verdict, WindowVerdict
-from streamgauge.oracle.expected.extent import Extent, extent
+from streamgauge.model.verdict import Evaluator, Verdict, WindowVerdict
+from streamgauge.oracle.expected.extent import extent
+from streamgauge.oracle.expected.in_tasks import Answered, by_definition
+from streamgauge.oracle.expected.in_tasks import refusal as refuse_tasks
 from streamgauge.oracle.expected.on_spark import table_at
 from streamgauge.oracle.expected.reports import refuse_spark
 from streamgauge.oracle.judging.bounds import bounded
@@ -66,7 +68,7 @@ _ANY: Final = frozenset(
 )
 
 
-def refusal(header: RunHeader) -> str | None:
+def refusal(header: RunHeader, evaluator: Evaluator = "spark") -> str | None:
     """Why a run with this header is not judged in its tables; ``None`` when it is, as far as the header tells."""
     query, semantics = header.query, header.semantics
     if header.failure is not None:
@@ -85,7 +87,7 @@ def refusal(header: RunHeader) -> str | None:
         return "a query whose answers are not compared term by term"
     if uses_timestamp(form) or semantics.empty_aggregate is not EmptyAggregate.SPARQL:
         return "timestamp(), or another value than SPARQL's for an aggregate over nothing"
-    return refuse_spark(query, semantics)
+    return refuse_tasks(semantics) if evaluator == "definition" else refuse_spark(query, semantics)
 
 
 def judge_tables(
@@ -95,7 +97,7 @@ def judge_tables(
 
     The driver keeps a few numbers and at most ``rules.witnesses`` rows of each kind for each window.
     """
-    if reason := refusal(run.header):
+    if reason := refusal(run.header, rules.evaluator):
         raise NotInTablesError(reason)
     table = table_at(session, stream)
     reach = extent(table, run.header.query.streams)
@@ -103,7 +105,7 @@ def judge_tables(
         raise NotInTablesError("elements that go back in time")
     heads = _heads(run)
     fit(session, reach.triples, cores(session))
-    judged = TableJudging(session, table, reach, run, heads, rules)
+    judged = TableJudging(session, table, run, heads, rules)
     return decide(run, judged.score, reach.first, rules, progress, judged.impossible)
 
 
@@ -138,24 +140,30 @@ class TableJudging:
 
     session: SparkSession
     stream: DataFrame
-    reach: Extent
     run: Run
     heads: Mapping[int, tuple[int, Answer]]
     rules: JudgingRules
 
     def score(self, t0: int) -> Scored:
         """The run's windows under one t0 (ms)."""
-        due, content = self._due(t0)
-        index = {report.instant: place for place, report in enumerate(due)}
-        surplus = [instant for instant in sorted(self.heads) if instant not in index]
-        units = index | {instant: len(due) + place for place, instant in enumerate(surplus)}
+        due = self._candidates(t0)
+        answered = self._answered(due)
+        try:
+            return self._scored(answered, len(due))
+        finally:
+            answered.release()
+
+    def _scored(self, answered: Answered, candidates: int) -> Scored:
+        units = {due.instant: unit for unit, (due, _) in answered.due.items()}
+        surplus = [instant for instant in sorted(self.heads) if instant not in units]
+        units |= {instant: candidates + place for place, instant in enumerate(surplus)}
         counted = self._counted(
-            due, {self.heads[instant][0]: unit for instant, unit in units.items() if instant in self.heads}
+            answered.rows, {self.heads[instant][0]: unit for instant, unit in units.items() if instant in self.heads}
         )
         counts = _totals(counted)
-        wrong = [unit for unit, each in counts.items() if len({*each}) > 1]
+        wrong = [unit for unit in units.values() if len({*counts.get(unit, RowCounts())}) > 1]
         witnesses = _witnesses(counted, wrong, self.rules.witnesses) if wrong else {}
-        windows = self._windows(due, content, units, counts, witnesses)
+        windows = self._windows(answered.due, units, counts, witnesses)
         return Scored(self._names, tuple(replace(each, index=place) for place, each in enumerate(windows)))
 
     def impossible(self, t0: int) -> tuple[bool, float, int]:
@@ -174,42 +182,30 @@ class TableJudging:
         header = self.run.header
         return candidates(Arrivals((), (), ()), header.query.windows, header.semantics, t0, header.advanced_to)
 
-    def _due(self, t0: int) -> tuple[list[DueReport], list[int]]:
-        """The reports whose contents satisfy the strategies about content, with the sizes of these."""
+    def _answered(self, due: Sequence[DueReport]) -> Answered:
+        """The reports that are due among these candidates, and their rows: by compiled plans, or by the definition."""
         query, semantics = self.run.header.query, self.run.header.semantics
-        due = self._candidates(t0)
-        found: ContentSizes = contents(self._seen(), due, query.windows, semantics.content, semantics.changes)
+        seen = self.stream.filter(fn.col("stream").isin(*sorted(query.streams)))
+        if self.rules.evaluator == "definition":
+            return by_definition(self.session, seen, due, query, semantics)
+        found: ContentSizes = contents(seen, due, query.windows, semantics.content, semantics.changes)
         kept = [
-            place
+            (due[place], size)
             for place, size in enumerate(found.sizes)
             if (size or Report.NON_EMPTY not in semantics.report)
             and (place in found.changed or Report.CONTENT_CHANGE not in semantics.report)
         ]
-        return [due[place] for place in kept], [found.sizes[place] for place in kept]
+        means = ContentChoices(semantics.content, semantics.empty_aggregate)
+        reports = [report for report, _ in kept]
+        wanted = answers(self.session, seen, reports, query.form, query.static, windows=query.windows, means=means)
+        terms = fn.array(*(fn.col(f"`{name}`") for name in wanted.columns[1:])).cast("array<string>")
+        return Answered(
+            dict(enumerate(kept)), wanted.select(fn.col("report").cast("int").alias(_UNIT), terms.alias(_ROW))
+        )
 
-    def _seen(self) -> DataFrame:
-        return self.stream.filter(fn.col("stream").isin(*sorted(self.run.header.query.streams)))
-
-    def _counted(self, due: Sequence[DueReport], units: Mapping[int, int]) -> DataFrame:
+    def _counted(self, rows: DataFrame, units: Mapping[int, int]) -> DataFrame:
         """How often each row of each unit is expected, and recorded."""
-        header = self.run.header
-        means = ContentChoices(header.semantics.content, header.semantics.empty_aggregate)
-        wanted = answers(
-            self.session,
-            self._seen(),
-            due,
-            header.query.form,
-            header.query.static,
-            windows=header.query.windows,
-            means=means,
-        )
-        terms = (
-            fn.array(*(fn.col(f"`{name}`") for name in wanted.columns[1:]))
-            if self._names
-            else fn.array().cast("array<string>")
-        )
-        expected = wanted.select(fn.col("report").cast("int").alias(_UNIT), terms.alias(_ROW), *_once(True))
-        sides = expected.unionByName(self._recorded(units))
+        sides = rows.select(_UNIT, _ROW, *_once(True)).unionByName(self._recorded(units))
         return sides.groupBy(_UNIT, _ROW).agg(*(fn.sum(name).alias(name) for name in (_EXPECTED, _ACTUAL)))
 
     def _recorded(self, units: Mapping[int, int]) -> DataFrame:
@@ -225,21 +221,20 @@ class TableJudging:
 
     def _windows(
         self,
-        due: Sequence[DueReport],
-        content: Sequence[int],
+        due: Mapping[int, tuple[DueReport, int]],
         units: Mapping[int, int],
         counts: Mapping[int, RowCounts],
         witnesses: Mapping[int, tuple[tuple[Row, ...], tuple[Row, ...]]],
     ) -> Iterator[WindowVerdict]:
-        """The verdict of each unit in order of its instant; a report that sends nothing is none."""
+        """The verdict of each unit in order of its instant; a report without rows counts where it is notified."""
         notified = self.run.header.semantics.notify_empty
-        when = handed_over(self.run, due)
+        when = handed_over(self.run, [report for report, _ in due.values()])
         for instant, unit in sorted(units.items()):
             count = counts.get(unit, RowCounts())
             place, answer = self.heads.get(instant, (None, None))
             report = None
-            if unit < len(due) and (count.expected or notified):
-                report = ExpectedReport(due[unit], self._names, (), content[unit])
+            if unit in due and (count.expected or notified):
+                report = ExpectedReport(due[unit][0], self._names, (), due[unit][1])
             if report is None and answer is None:
                 continue
             plain = judge(0, Unit(report, answer, place, Overlap(0, (), ())), when, self.rules.witnesses)

@@ -1,0 +1,161 @@
+"""The definition in tasks of Spark: the content of each report is evaluated by itself, wherever a task has room.
+
+Nothing of the compiled plans is used: a task gets the elements that a report may look at, and from there on it is the
+code of ``semantics`` that says what the windows hold and what the query answers. One report's elements are in the
+memory of one task.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+from pyspark import StorageLevel
+
+from streamgauge.formats.stream import SCHEMA, UNTIL, elements
+from streamgauge.model.element import StreamElement
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.report import DueReport
+from streamgauge.model.semantics import Changes, Report, Semantics
+from streamgauge.model.terms import Triple
+from streamgauge.oracle.expected.reports import inspected
+from streamgauge.semantics.arrivals import triples
+from streamgauge.semantics.evaluate import Snapshot
+
+_EVERY: Final = 1 << 62
+"""A view's ``seen``: everything that came in its times."""
+
+_ANSWER: Final = "array<struct<row: array<string>, size: bigint, content: bigint>>"
+"""The rows of an answer, and last how many triples the report's windows hold (``size``), with their digest."""
+
+_FIELDS: Final = [pa.field("row", pa.list_(pa.string())), pa.field("size", pa.int64()), pa.field("content", pa.int64())]
+
+
+class Answered(NamedTuple):
+    """The reports that are due, by unit, each with the size of its content, and the rows of units on Spark.
+
+    ``rows`` has the columns ``unit`` (also of reports that are not due) and ``row``; ``release`` frees its disk space.
+    """
+
+    due: dict[int, tuple[DueReport, int]]
+    rows: DataFrame
+    release: Callable[[], object] = lambda: None
+
+
+def refusal(semantics: Semantics) -> str | None:
+    """Why the definition does not judge in tasks, which know one report's content each."""
+    if Report.CONTENT_CHANGE in semantics.report and semantics.changes is not Changes.BOTH:
+        return "content change by arrivals only"
+    return None
+
+
+def by_definition(
+    session: SparkSession, stream: DataFrame, due: Sequence[DueReport], query: ContinuousQuery, semantics: Semantics
+) -> Answered:
+    """The answers of candidate reports over a stream table, each by the definition; views go forward in time.
+
+    A unit is a place in ``due``. The answers are kept on disk until they are released.
+    """
+    names = [*SCHEMA.names, *([UNTIL.name] if UNTIL.name in stream.columns else [])]
+    place = fn.arrow_udf(_placing(due, query), "struct<low: int, high: int>")
+    placed = stream.select(*names, place("time", "stream").alias("units")).filter("units.low <= units.high")
+    copies = placed.select(
+        fn.explode(fn.sequence("units.low", "units.high")).alias("unit"), fn.struct(*names).alias("one")
+    )
+    every = session.range(len(due)).select(fn.col("id").cast("int").alias("unit"))  # windows may be empty
+    groups = every.join(copies.groupBy("unit").agg(fn.collect_list("one").alias("rows")), "unit", "left")
+    evaluate = fn.arrow_udf(_evaluating(due, query, semantics), _ANSWER)
+    answered = groups.select("unit", fn.inline(evaluate("unit", "rows")))
+    kept = answered.persist(StorageLevel.DISK_ONLY)
+    heads = kept.filter("size is not null").select("unit", "size", "content").toArrow().to_pylist()
+    sizes = _due(sorted((head["unit"], head["size"], head["content"]) for head in heads), semantics)
+    rows = kept.filter("size is null").select("unit", "row")
+    return Answered({unit: (due[unit], size) for unit, size in sizes.items()}, rows, kept.unpersist)
+
+
+def _due(heads: Sequence[tuple[int, int, int]], semantics: Semantics) -> dict[int, int]:
+    """The sizes of the contents that satisfy the strategies about content."""
+    found: dict[int, int] = {}
+    before = 0
+    for unit, size, content in heads:
+        if (size or Report.NON_EMPTY not in semantics.report) and (
+            content != before or Report.CONTENT_CHANGE not in semantics.report
+        ):
+            found[unit] = size
+        before = content
+    return found
+
+
+Times: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
+
+
+def _placing(due: Sequence[DueReport], query: ContinuousQuery) -> Callable[[pa.Array, pa.Array], pa.Array]:
+    """The first and the last report that may look at a row, by its time and stream; the last is less for none.
+
+    Worked example: windows of 10 ms that slide by 5, an element at 12: views end at 9, 14, 19 and begin at 0, 5, 10.
+    The first that has come to 12 is the second, the last that begins by 12 the third.
+    """
+    borders = {stream: _borders(due, query, stream) for stream in sorted(query.streams)}
+
+    def place(time: pa.Array, stream: pa.Array) -> pa.Array:
+        times = time.to_numpy()
+        low, high = np.zeros(len(times), np.int32), np.full(len(times), -1, np.int32)
+        for name, (firsts, lasts) in borders.items():
+            own = pc.equal(stream, name).to_numpy(zero_copy_only=False)
+            low[own] = np.searchsorted(lasts, times[own])
+            high[own] = np.searchsorted(firsts, times[own], "right") - 1
+        return pa.StructArray.from_arrays([pa.array(low), pa.array(high)], ["low", "high"])
+
+    return place
+
+
+def _borders(due: Sequence[DueReport], query: ContinuousQuery, stream: str) -> tuple[Times, Times]:
+    """The first and the last time that each report may look at in a stream, through any of its windows (ms)."""
+    places = [place for place, window in enumerate(query.windows) if window.stream == stream]
+    views = [[report.views[place] for place in places] for report in due]
+    firsts, lasts = (
+        [limit(getattr(view, name) for view in one) for one in views] for limit, name in ((min, "first"), (max, "last"))
+    )
+    return np.array(firsts, np.int64), np.array(lasts, np.int64)
+
+
+def _evaluating(
+    due: Sequence[DueReport], query: ContinuousQuery, semantics: Semantics
+) -> Callable[[pa.Array, pa.Array], pa.Array]:
+    """The rows that reports may look at to their answers by the definition."""
+
+    def evaluate(units: pa.Array, groups: pa.Array) -> pa.Array:
+        answers = [_answer(due[unit.as_py()], rows, query, semantics) for unit, rows in zip(units, groups, strict=True)]
+        offsets = np.cumsum([0, *map(len, answers)], dtype=np.int32)
+        columns = list(zip(*(row for answer in answers for row in answer), strict=True)) or [()] * len(_FIELDS)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, _FIELDS, strict=True)]
+        return pa.ListArray.from_arrays(pa.array(offsets), pa.StructArray.from_arrays(arrays, fields=_FIELDS))
+
+    return evaluate
+
+
+def _answer(
+    due: DueReport, rows: pa.ListScalar, query: ContinuousQuery, semantics: Semantics
+) -> list[tuple[list[str | None] | None, int | None, int | None]]:
+    """The rows of one report, then the size and the digest of its content."""
+    held: list[StreamElement] = []
+    if rows.is_valid:
+        table = pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows.values)])
+        held = list(elements(table.sort_by([("sequence", "ascending"), ("position", "ascending")])))
+    whole = replace(due, views=tuple(replace(view, seen=_EVERY, after=0) for view in due.views))
+    contents = inspected(sorted(held, key=lambda one: (one.time, one.sequence)), query, semantics)(whole)
+    answer = Snapshot(query, semantics.content, semantics.empty_aggregate).rows(contents)
+    counts = triples(contents, semantics.content)
+    return [*((list(row), None, None) for row in answer), (None, sum(counts.values()), _digest(counts))]
+
+
+def _digest(held: Counter[tuple[int, Triple]]) -> int:
+    """A number of 63 bits for the pairs (window, triple) of a content, whatever their order; 0 for none."""
+    hashes = (blake2b(repr(pair).encode(), digest_size=8).digest() for pair in held)
+    return sum(int.from_bytes(each, "big") for each in hashes) & ((1 << 63) - 1)
