@@ -31,6 +31,7 @@ SEMANTICS = (
     Semantics("closed, first", borders=Borders.CLOSED, origin=Origin.FIRST, time_unit=10),
     Semantics("searched", origin=Origin.SEARCH, time_unit=250),
     Semantics("a bag", content=Counting.BAG),
+    Semantics("a watermark", lateness=300),
 )
 QUERIES = (
     "SELECT ?s ?o { ?s <urn:p> ?o }",
@@ -122,7 +123,6 @@ def test_verdicts_of_many_runs_are_those_of_this_process(spark, tmp_path):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"lateness": 5}, "lateness = 5"),
         ({"clock": Clock.ARRIVAL}, f"clock = {Clock.ARRIVAL}"),
         ({"since": 0}, "since = 0"),
         ({"report": frozenset({Report.CONTENT_CHANGE})}, "no clock"),

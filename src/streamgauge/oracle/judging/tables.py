@@ -55,7 +55,6 @@ _HONOURED: Final[Mapping[str, frozenset[object]]] = {
     "answers": frozenset({Counting.BAG}),
     "grain": frozenset({Grain.REPORT}),
     "due": frozenset({Due.ALL}),
-    "lateness": frozenset({None}),
     "since": frozenset({None}),
 }
 """The fields of which only these values are honoured; of ``_ANY`` all values are."""
@@ -63,7 +62,7 @@ _HONOURED: Final[Mapping[str, frozenset[object]]] = {
 _ANY: Final = frozenset(
     (
         *("name", "sources", "report", "tick", "r2s", "r2s_able", "notify_empty", "origin", "t0", "borders", "scope"),
-        *("partial_head", "changes", "period", "time_unit", "empty_aggregate"),
+        *("partial_head", "changes", "period", "time_unit", "empty_aggregate", "lateness"),
     )
 )
 
@@ -101,7 +100,7 @@ def judge_tables(
         raise NotInTablesError(reason)
     table = table_at(session, stream)
     reach = extent(table, run.header.query.streams)
-    if not reach.ordered:
+    if not reach.ordered:  # in order nothing is late, whatever the bound
         raise NotInTablesError("elements that go back in time")
     heads = _heads(run)
     fit(session, reach.triples, cores(session))
