@@ -206,6 +206,9 @@ def _await_end(jvm: "subprocess.Popen[bytes]", owner: int, relay: "Relay") -> No
     context = SparkContext._active_spark_context
     if context is not None and (updates := getattr(context, "_accumulatorServer", None)) is not None:
         updates.handle_error = _expected  # its connection ends with the JVM: EOFError, which it prints with its stack
+    gateway = SparkContext._gateway
+    if gateway is not None:
+        gateway._gateway_client.is_connected = False  # or objects that are freed last are told to a JVM that has gone
     if jvm.stdin is not None:
         jvm.stdin.close()
     try:

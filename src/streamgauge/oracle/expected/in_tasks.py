@@ -6,7 +6,7 @@ memory of one task.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Final, NamedTuple, TypeAlias
@@ -19,7 +19,6 @@ from pyspark.sql import functions as fn
 from pyspark import StorageLevel
 
 from streamgauge.formats.stream import SCHEMA, UNTIL, elements
-from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Changes, Report, Semantics
@@ -31,10 +30,12 @@ from streamgauge.semantics.evaluate import Snapshot
 _EVERY: Final = 1 << 62
 """A view's ``seen``: everything that came in its times."""
 
-_ANSWER: Final = "array<struct<row: array<string>, size: bigint, content: bigint>>"
-"""The rows of an answer, and last how many triples the report's windows hold (``size``), with their digest."""
+_ANSWER: Final = "unit int, row array<string>, size long, content long"
+"""The rows of a report's answer; last how many triples its windows hold (``size``), with their digest."""
 
-_FIELDS: Final = [pa.field("row", pa.list_(pa.string())), pa.field("size", pa.int64()), pa.field("content", pa.int64())]
+_SCHEMA: Final = pa.schema(
+    [("unit", pa.int32()), ("row", pa.list_(pa.string())), ("size", pa.int64()), ("content", pa.int64())]
+)
 
 
 class Answered(NamedTuple):
@@ -65,13 +66,12 @@ def by_definition(
     names = [*SCHEMA.names, *([UNTIL.name] if UNTIL.name in stream.columns else [])]
     place = fn.arrow_udf(_placing(due, query), "struct<low: int, high: int>")
     placed = stream.select(*names, place("time", "stream").alias("units")).filter("units.low <= units.high")
-    copies = placed.select(
-        fn.explode(fn.sequence("units.low", "units.high")).alias("unit"), fn.struct(*names).alias("one")
-    )
-    every = session.range(len(due)).select(fn.col("id").cast("int").alias("unit"))  # windows may be empty
-    groups = every.join(copies.groupBy("unit").agg(fn.collect_list("one").alias("rows")), "unit", "left")
-    evaluate = fn.arrow_udf(_evaluating(due, query, semantics), _ANSWER)
-    answered = groups.select("unit", fn.inline(evaluate("unit", "rows")))
+    unit = fn.explode(fn.sequence("units.low", "units.high")).alias("unit")
+    hollow = [fn.lit(None).cast(field.dataType).alias(field.name) for field in placed.schema if field.name != "units"]
+    every = session.range(len(due)).select(fn.col("id").cast("int").alias("unit"), *hollow)  # windows may be empty
+    copies = placed.select(unit, *names).unionByName(every).asTable()
+    evaluate = fn.arrow_udtf(_evaluating(due, query, semantics), returnType=_ANSWER)
+    answered = evaluate(copies.partitionBy("unit").orderBy("sequence", "position"))
     kept = answered.persist(StorageLevel.DISK_ONLY)
     heads = kept.filter("size is not null").select("unit", "size", "content").toArrow().to_pylist()
     sizes = _due(sorted((head["unit"], head["size"], head["content"]) for head in heads), semantics)
@@ -125,34 +125,40 @@ def _borders(due: Sequence[DueReport], query: ContinuousQuery, stream: str) -> t
     return np.array(firsts, np.int64), np.array(lasts, np.int64)
 
 
-def _evaluating(
-    due: Sequence[DueReport], query: ContinuousQuery, semantics: Semantics
-) -> Callable[[pa.Array, pa.Array], pa.Array]:
-    """The rows that reports may look at to their answers by the definition."""
+def _evaluating(due: Sequence[DueReport], query: ContinuousQuery, semantics: Semantics) -> type:
+    """A table function of a report's rows, which come in order: its answer by the definition."""
 
-    def evaluate(units: pa.Array, groups: pa.Array) -> pa.Array:
-        answers = [_answer(due[unit.as_py()], rows, query, semantics) for unit, rows in zip(units, groups, strict=True)]
-        offsets = np.cumsum([0, *map(len, answers)], dtype=np.int32)
-        columns = list(zip(*(row for answer in answers for row in answer), strict=True)) or [()] * len(_FIELDS)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, _FIELDS, strict=True)]
-        return pa.ListArray.from_arrays(pa.array(offsets), pa.StructArray.from_arrays(arrays, fields=_FIELDS))
+    class ReportContent:
+        """Keeps the batches of one report until they are all there; other reports wait on Spark's disk."""
 
-    return evaluate
+        def __init__(self) -> None:
+            self._batches: list[pa.RecordBatch] = []
+
+        def eval(self, batch: pa.RecordBatch) -> Iterator[pa.Table]:
+            """Take the next batch of the report's rows."""
+            self._batches.append(batch)
+            return iter(())
+
+        def terminate(self) -> Iterator[pa.Table]:
+            """The report's answer, after its last batch."""
+            rows = pa.Table.from_batches(self._batches)
+            unit = rows.column("unit")[0].as_py()
+            seen = rows.filter(pc.is_valid(rows.column("time"))).drop_columns(["unit"])
+            yield _answer(unit, due[unit], seen, query, semantics)
+
+    return ReportContent
 
 
-def _answer(
-    due: DueReport, rows: pa.ListScalar, query: ContinuousQuery, semantics: Semantics
-) -> list[tuple[list[str | None] | None, int | None, int | None]]:
+def _answer(unit: int, due: DueReport, rows: pa.Table, query: ContinuousQuery, semantics: Semantics) -> pa.Table:
     """The rows of one report, then the size and the digest of its content."""
-    held: list[StreamElement] = []
-    if rows.is_valid:
-        table = pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows.values)])
-        held = list(elements(table.sort_by([("sequence", "ascending"), ("position", "ascending")])))
+    held = sorted(elements(rows), key=lambda element: (element.time, element.sequence))
     whole = replace(due, views=tuple(replace(view, seen=_EVERY, after=0) for view in due.views))
-    contents = inspected(sorted(held, key=lambda one: (one.time, one.sequence)), query, semantics)(whole)
+    contents = inspected(held, query, semantics)(whole)
     answer = Snapshot(query, semantics.content, semantics.empty_aggregate).rows(contents)
     counts = triples(contents, semantics.content)
-    return [*((list(row), None, None) for row in answer), (None, sum(counts.values()), _digest(counts))]
+    nulls = [None] * len(answer)
+    columns = ([*map(list, answer), None], [*nulls, sum(counts.values())], [*nulls, _digest(counts)])
+    return pa.table([[unit] * (len(answer) + 1), *columns], schema=_SCHEMA)
 
 
 def _digest(held: Counter[tuple[int, Triple]]) -> int:
