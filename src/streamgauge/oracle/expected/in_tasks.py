@@ -141,6 +141,8 @@ def _evaluating(due: Sequence[DueReport], query: ContinuousQuery, semantics: Sem
 
         def terminate(self) -> Iterator[pa.Table]:
             """The report's answer, after its last batch."""
+            if not self._batches:  # a task without reports
+                return
             rows = pa.Table.from_batches(self._batches)
             unit = rows.column("unit")[0].as_py()
             seen = rows.filter(pc.is_valid(rows.column("time"))).drop_columns(["unit"])
