@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, NoReturn, cast
@@ -98,9 +99,7 @@ def check(
 
     text = None if query is None else read_text(query)
 
-    def asked(found: Run) -> Run:
-        return _asked(found, run, semantics, query, text, define)
-
+    asked = partial(_asked, folder=run, semantics=semantics, query=query, text=text, define=define)
     heads = read_heads(run, parse) if rules is None else None
     recorded = asked(heads or read_run(run, parse))
     if query is not None:
@@ -109,16 +108,11 @@ def check(
     steps = "steps done" if rules or gracious else "candidates for t0 tried"
     with telling(Terminal(stderr=True), "check") as tell:
         tell("judging")
-        judges = cast("Evaluator | None", evaluator)
-
-        def told(tried: int, of: int) -> None:
-            tell(f"{tried} of {of} {steps}", tried / max(1, of))
-
         means = Means(
             spark=lambda: spark(master),
-            evaluator=judges,
+            evaluator=cast("Evaluator | None", evaluator),
             max_delay=milliseconds(max_delay, "--max-delay"),
-            progress=told,
+            progress=lambda tried, of: tell(f"{tried} of {of} {steps}", tried / max(1, of)),
             gracious=gracious,
             exact_datatypes=exact_datatypes,
             chosen=tell,

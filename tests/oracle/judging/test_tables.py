@@ -32,6 +32,7 @@ SEMANTICS = (
     Semantics("searched", origin=Origin.SEARCH, time_unit=250),
     Semantics("a bag", content=Counting.BAG),
     Semantics("a watermark", lateness=300),
+    Semantics("since", since=1700),
 )
 QUERIES = (
     "SELECT ?s ?o { ?s <urn:p> ?o }",
@@ -124,7 +125,6 @@ def test_verdicts_of_many_runs_are_those_of_this_process(spark, tmp_path):
     ("change", "reason"),
     [
         ({"clock": Clock.ARRIVAL}, f"clock = {Clock.ARRIVAL}"),
-        ({"since": 0}, "since = 0"),
         ({"report": frozenset({Report.CONTENT_CHANGE})}, "no clock"),
     ],
 )

@@ -34,6 +34,7 @@ from streamgauge.oracle.judging.metrics import ADVANCE, DueTime, Unit, due_time,
 from streamgauge.oracle.judging.oracle import JudgingRules, Progress, Scored, chooses, decide, inexact
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.semantics.arrivals import Arrivals
+from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.definition import operator
 from streamgauge.semantics.due import candidates
 from streamgauge.spark.answers import ContentChoices, answers
@@ -55,14 +56,13 @@ _HONOURED: Final[Mapping[str, frozenset[object]]] = {
     "answers": frozenset({Counting.BAG}),
     "grain": frozenset({Grain.REPORT}),
     "due": frozenset({Due.ALL}),
-    "since": frozenset({None}),
 }
 """The fields of which only these values are honoured; of ``_ANY`` all values are."""
 
 _ANY: Final = frozenset(
     (
         *("name", "sources", "report", "tick", "r2s", "r2s_able", "notify_empty", "origin", "t0", "borders", "scope"),
-        *("partial_head", "changes", "period", "time_unit", "empty_aggregate", "lateness"),
+        *("partial_head", "changes", "period", "time_unit", "empty_aggregate", "lateness", "since"),
     )
 )
 
@@ -153,7 +153,8 @@ class TableJudging:
             answered.release()
 
     def _scored(self, answered: Answered, candidates: int) -> Scored:
-        units = {due.instant: unit for unit, (due, _) in answered.due.items()}
+        semantics = self.run.header.semantics
+        units = {due.instant: unit for unit, (due, _) in answered.due.items() if is_sent(due.instant, semantics)}
         surplus = [instant for instant in sorted(self.heads) if instant not in units]
         units |= {instant: candidates + place for place, instant in enumerate(surplus)}
         counted = self._counted(
@@ -167,7 +168,8 @@ class TableJudging:
 
     def impossible(self, t0: int) -> tuple[bool, float, int]:
         """The best rank that a t0 may have: answers at instants at which nothing is due are surplus."""
-        due = {report.instant for report in self._candidates(t0)}
+        semantics = self.run.header.semantics
+        due = {report.instant for report in self._candidates(t0) if is_sent(report.instant, semantics)}
         apart = sum(instant not in due for instant in self.heads)
         return not apart, 1.0 if len(self.heads) > apart or not apart else 0.0, -apart
 
