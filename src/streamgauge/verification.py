@@ -55,6 +55,8 @@ class VerifyOptions(ExpectOptions, total=False):
     """Find why answers are wrong (``verdict.diagnosis``); so unless ``False``."""
     exact_datatypes: bool
     """Compare the datatypes of computed numbers too."""
+    ordered: bool
+    """The rows of each answer are in the engine's own order, so that ORDER BY is judged."""
     engine_name: str
     """The name of the engine in the verdict's run."""
 
@@ -107,6 +109,7 @@ def verified(
         asked.semantics,
         _horizon(given.get("advance_to"), asked.query, course, said, (t0 or 0) - 1),
         0,
+        ordered=given.get("ordered", False),
     )
     if t0 is not None:
         return judged(Run(replace(header, semantics=fixed(asked.semantics, t0)), said, ()), held, **options)

@@ -22,7 +22,10 @@ from tests.mutants.sample import draw, files
 from tests.mutants.table import Ended, share, survivors, table
 from tests.mutants.trial import Steady, Trials, Tried, forked
 
-FOLDERS = ("streamgauge/oracle/judging", "streamgauge/oracle/expected", "streamgauge/semantics")
+FOLDERS = (
+    *("streamgauge/oracle/judging", "streamgauge/oracle/worlds", "streamgauge/oracle/expected"),
+    "streamgauge/semantics",
+)
 WITHOUT = ("streamgauge/oracle/expected/on_spark.py",)
 """Files that only tests with a JVM reach, which are not run here."""
 TESTS = (

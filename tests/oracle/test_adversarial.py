@@ -1,7 +1,7 @@
 """Recordings made to mislead a judge: the verdict on each is the one that was written by hand, by every evaluator.
 
 A file of ``adversarial/`` is a family: cases (a stream, a query, a window), each with recordings [verdict, answers,
-reason]. "undecided" is right with an undecided row. Answers are written as in ``sparql/simple/written.py``.
+reason]. Answers are written as in ``sparql/simple/written.py``.
 """
 
 import re
@@ -23,7 +23,6 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import R2S, Borders, Report, Semantics
-from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import Expect, definition
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query.parser import parse_sparql
@@ -118,13 +117,11 @@ def expected(name: str, evaluator: str) -> Expect:
 
 
 def verdict_of(name: str, said: str, expect: Expect) -> str:
-    """right, wrong, unknown, undecided (right with undecided rows); refused where the evaluator does not do it."""
+    """right, wrong, unknown; refused where the evaluator does not do it."""
     try:
         found = check(run_of(CASES[name], said), expect, 0, JudgingRules())
     except RefusedError as error:
         return "refused" if str(error).startswith("the incremental evaluator") else "unknown"
-    if found.judgement is Judgement.RIGHT:
-        return "undecided" if found.undecided else "right"
     return str(found.judgement)
 
 
@@ -159,7 +156,7 @@ def test_the_verdict_by_hand_is_that_of_the_simple_evaluator(recording: str) -> 
     (answer,) = run_of(CASES[name], said).answers
     told = tuple(dict.fromkeys(answer.added)) if answer.kind == "triples" else answer.added
     legal = is_legal(legal_answers(Case(form, data)), told)
-    assert legal is (wanted in ("right", "undecided")), why
+    assert legal is (wanted == "right"), why
 
 
 BY_VALUE = {
@@ -187,4 +184,4 @@ def test_there_are_enough_and_of_both_kinds() -> None:
     assert len(verdicts) >= 200
     assert len(RECORDINGS) == sum(len(case["recordings"]) for case in CASES.values())
     assert min(verdicts.count("right"), verdicts.count("wrong")) > 60
-    assert set(verdicts) <= {"right", "wrong", "undecided", "unknown"}
+    assert set(verdicts) <= {"right", "wrong", "unknown"}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from streamgauge.formats.canonical import Canonical, parse_term
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import CQL, R2S, Counting, Report, Semantics
-from streamgauge.oracle.judging.compare import computed_columns
+from streamgauge.oracle.worlds.restatement import computed_columns
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.arrivals import origins
 from streamgauge.semantics.definition import CAME, WENT, expected

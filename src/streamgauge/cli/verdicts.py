@@ -248,9 +248,7 @@ def _json(report: ExpectedReport, rows: bool) -> dict[str, object]:
     }
     if not rows:
         return {**sizes}
-    pools = [{"take": pool.take, "rows": pool.rows} for pool in report.pools]
-    legal: dict[str, object] = {"pools": pools} if pools else {}
-    return {**sizes, "variables": report.variables, "rows": report.rows, **legal}
+    return {**sizes, "variables": report.variables, "rows": report.rows}
 
 
 def _table(found: Sequence[ExpectedReport]) -> Table:

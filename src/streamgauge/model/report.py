@@ -55,31 +55,13 @@ class DueReport:
 
 
 @dataclass(frozen=True, slots=True)
-class TiePool:
-    """Rows of which any ``take`` are legal: a tie that LIMIT or OFFSET cuts. The first ``take`` are a legal choice.
-
-    With ``order`` (each row's chain and its level there) rows of a chain keep their order, and ``skipped`` rows come
-    before the chosen ones.
-    """
-
-    rows: tuple[Row, ...]
-    take: int
-    order: tuple[tuple[int, int], ...] = ()
-    skipped: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class ExpectedReport(Tabular):
-    """The answer of one due report: ``rows`` is a bag over ``variables``; ``content`` counts its triples.
-
-    With ``pools`` the rows are one legal answer of several: those that came from a pool may be others of it.
-    """
+    """The answer of one due report: ``rows`` is a bag over ``variables``; ``content`` counts its triples."""
 
     due: DueReport
     variables: tuple[str, ...]
     rows: tuple[Row, ...]
     content: int
-    pools: tuple[TiePool, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -45,6 +45,7 @@ class RunHeader:
     an engine that crashed, hung or flooded. ``workload`` and ``versions`` are free-form and printed in reports.
     ``options`` are the engine's own, as its task had them; ``late`` counts the elements that it said came too late.
     ``cpu`` is the CPU time (s) of the engine's process tree from the feed's start to its end.
+    ``ordered`` says that each answer has its rows in the order in which the engine sent them.
     ``experiment`` names the experiment that planned the run, ``parameters`` are the values of its query's parameters.
     """
 
@@ -68,6 +69,7 @@ class RunHeader:
     cpu: float | None = None
     experiment: str = ""
     parameters: Mapping[str, object] = field(default_factory=dict)
+    ordered: bool = False
 
 
 @dataclass(frozen=True)

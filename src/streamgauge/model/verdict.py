@@ -26,8 +26,8 @@ class WindowVerdict:
     ``start``, ``end`` and ``instant`` in ms, ``None`` for a surplus report that names none; ``report`` is the
     position of the answer that was matched (``None`` when it was missed); ``delay`` in ms, ``None`` when
     missed; ``missing`` and ``surplus`` are witnesses, at most as many as the oracle was asked to keep. ``due`` is
-    false for a surplus report. ``undecided`` counts rows so near a FILTER or HAVING bound that they count for neither
-    side, and ``doubtful`` keeps some of them. ``borders`` are those (ms) that gracious mode found to fit best,
+    false for a surplus report. ``undecided`` counts rows by which a legal answer differs from the evaluator's own,
+    and ``doubtful`` keeps some of them. ``borders`` are those (ms) that gracious mode found to fit best,
     ``fitted`` precision and recall under them. ``late`` says that its delay is beyond the bound that was given.
     """
 

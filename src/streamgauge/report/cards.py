@@ -37,8 +37,8 @@ def _undecided(verdict: Verdict) -> Iterator[str]:
     if verdict.undecided:
         verb = "is" if verdict.undecided == 1 else "are"
         yield (
-            f"{counted(verdict.undecided, 'row')} {verb} undecided: so near a bound of FILTER or HAVING that either "
-            "answer is right. They count for neither side."
+            f"{counted(verdict.undecided, 'row')} {verb} undecided: SPARQL leaves them open, and legal answers "
+            "differ in them from the evaluator's own."
         )
 
 

@@ -24,6 +24,7 @@ SIGN: Final = "±"
 """The last column of rows that come and go in one answer; no variable of SPARQL has this name."""
 CAME: Final = '"+"'
 WENT: Final = '"-"'
+SIGNS: Final = ((CAME,), (WENT,))
 
 
 def streamed(
@@ -37,7 +38,7 @@ def streamed(
     before: Counter[Row] = Counter()
     for due, solutions in evaluated:
         now = Counter(set(solutions) if semantics.answers is Counting.SET else solutions)
-        rows = _rows(r2s, before, now)
+        rows = difference(r2s, before, now)
         before = now
         if (rows or semantics.notify_empty) and is_sent(due.instant, semantics):
             yield due, rows
@@ -48,7 +49,8 @@ def columns(variables: tuple[str, ...], r2s: R2S) -> tuple[str, ...]:
     return (*variables, SIGN) if r2s is R2S.CHANGES else variables
 
 
-def _rows(r2s: R2S, before: Counter[Row], now: Counter[Row]) -> tuple[Row, ...]:
+def difference(r2s: R2S, before: Counter[Row], now: Counter[Row]) -> tuple[Row, ...]:
+    """The rows that an operator sends when one answer follows another."""
     match r2s:
         case R2S.RSTREAM:
             return tuple(now.elements())

@@ -86,6 +86,20 @@ class Snapshot:
         self._matches = a.Ask(group.pattern) if group else None
 
     @property
+    def form(self) -> a.QueryForm:
+        """The query as the algebra is asked it."""
+        return self._form
+
+    @property
+    def matches(self) -> a.Ask | None:
+        """Whether an aggregate without keys has solutions, where its value over nothing is not SPARQL's."""
+        return self._matches
+
+    def dataset(self, contents: Contents) -> Dataset:
+        """The triples of the windows and the static data, for the algebra."""
+        return self._dataset(contents)
+
+    @property
     def variables(self) -> tuple[str, ...]:
         """The columns of the rows."""
         if isinstance(self._form, a.Select):

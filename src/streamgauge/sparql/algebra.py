@@ -242,7 +242,7 @@ def answer(form: al.QueryForm, dataset: Dataset) -> tuple[Row, ...]:
         case al.Ask():
             return ((TRUE if next(found, None) is not None else FALSE,),)
         case al.Construct(template=template):
-            return tuple(dict.fromkeys(_constructed(template, found, blank_nodes)))
+            return tuple(dict.fromkeys(constructed(template, found, blank_nodes)))
 
 
 class _Evaluation:
@@ -467,7 +467,7 @@ def _order_key(term: Term | None) -> tuple[object, ...]:
     return (0,) if term is None else value_key(read(term))
 
 
-def _constructed(
+def constructed(
     template: tuple[al.TriplePattern, ...], found: Iterable[Solution], blank_nodes: BlankNodes
 ) -> Iterator[Triple]:
     """The template's triples for each solution (16.2): blank nodes are new ones, what is no triple is left out."""

@@ -2,8 +2,10 @@
 
 import pytest
 
+from streamgauge.model.answer import Answer
+from streamgauge.model.report import DueReport, ExpectedReport, View
 from streamgauge.model.terms import XSD, Row
-from streamgauge.oracle.judging.oracle import ComputedEquality
+from streamgauge.oracle.judging.units import Alignment
 from streamgauge.query import parse
 from streamgauge.semantics.profiles import profile
 
@@ -17,5 +19,7 @@ TEN = f'"10"^^<{XSD}decimal>'
     [(("<urn:s>", TEN), True), (("<urn:s>",), False), ((), False), (("<urn:s>", TEN, TEN), False)],
 )
 def test_a_row_of_another_width_is_not_equal(row: Row, equal: bool):
-    same = ComputedEquality(parse(QUERY), profile("rspql"), [], None).of(0)
-    assert same(("<urn:s>", TEN), row) is equal
+    report = ExpectedReport(DueReport(5, (View(0, 5, 0, 4, 1),)), ("s", "mean"), (("<urn:s>", TEN),), 1)
+    answer = Answer(("s", "mean"), (row,), instant=5)
+    (unit,) = Alignment([report], [answer], parse(QUERY), profile("rspql")).units()
+    assert unit.both.differs is not equal

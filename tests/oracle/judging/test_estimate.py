@@ -25,15 +25,14 @@ CHANGE = replace(RSPQL, name="change", report=frozenset({Report.CONTENT_CHANGE})
 TWICE = "SELECT ?a ?b { ?a <urn:p> ?v . ?b <urn:p> ?w FILTER(?v - ?w > 60.0) }"
 
 MEASURED = [
-    # triples, reports, triples put into graphs, triples asked, queries; CPU s of the definition and of Spark (warm)
-    (10_500, 6, 10_500, 10_500, 1, 0.05, 5.16),
-    (210_021, 6, 210_021, 210_021, 1, 0.92, 9.14),
-    (840_049, 6, 840_049, 840_049, 1, 4.21, 13.93),
-    (210_021, 30, 1_050_105, 1_050_105, 1, 2.56, 15.99),
-    (630_042, 30, 3_150_210, 3_150_210, 1, 9.54, 13.22),
-    (21_000, 6, 21_000, 21_000, 3, 0.63, 19.10),
-    (63_000, 30, 315_000, 315_000, 1, 0.97, 6.12),
-    (3_500, 480, 3_500, 841_599, 1, 0.78, 6.88),
+    # triples, reports, triples put into graphs, triples asked; CPU s of the definition and of Spark (warm)
+    (10_500, 6, 10_500, 10_500, 0.05, 5.16),
+    (210_021, 6, 210_021, 210_021, 0.92, 9.14),
+    (840_049, 6, 840_049, 840_049, 4.21, 13.93),
+    (210_021, 30, 1_050_105, 1_050_105, 2.56, 15.99),
+    (630_042, 30, 3_150_210, 3_150_210, 9.54, 13.22),
+    (63_000, 30, 315_000, 315_000, 0.97, 6.12),
+    (3_500, 480, 3_500, 841_599, 0.78, 6.88),
 ]
 """Points of ``python -m benchmarks.oracle --parts choice``."""
 
@@ -51,9 +50,9 @@ def table(tmp_path_factory):
     return file
 
 
-@pytest.mark.parametrize(("triples", "reports", "loaded", "held", "forms", "definition", "spark"), MEASURED)
-def test_the_cheaper_one_is_picked_at_every_measured_point(triples, reports, loaded, held, forms, definition, spark):
-    work = Work(triples, 0, reports, loaded, held, max(triples, loaded), forms)
+@pytest.mark.parametrize(("triples", "reports", "loaded", "held", "definition", "spark"), MEASURED)
+def test_the_cheaper_one_is_picked_at_every_measured_point(triples, reports, loaded, held, definition, spark):
+    work = Work(triples, 0, reports, loaded, held, max(triples, loaded))
     picked = definition_seconds(work) <= spark_seconds(work, warm=True)
     assert picked == (definition <= spark)
     for estimate, measured in ((definition_seconds(work), definition), (spark_seconds(work, warm=True), spark)):
@@ -62,7 +61,7 @@ def test_the_cheaper_one_is_picked_at_every_measured_point(triples, reports, loa
 
 @given(st.data())
 def test_more_work_never_costs_less(data):
-    sizes = ("triples", "static", "reports", "loaded", "held", "rows", "forms")
+    sizes = ("triples", "static", "reports", "loaded", "held", "rows")
     assert set(sizes) == {field.name for field in fields(Work)}
     small = {name: data.draw(st.integers(1, 10**7), name) for name in sizes}
     large = {name: value + data.draw(st.integers(0, 10**7), name) for name, value in small.items()}
@@ -73,7 +72,7 @@ def test_more_work_never_costs_less(data):
 
 def test_work_follows_from_the_windows_and_their_reports(table):
     close = work_of(table, query(Window(1000, 1000)), RSPQL)
-    assert (close.triples, close.static, close.forms) == (1000, 0, 1)
+    assert (close.triples, close.static) == (1000, 0)
     assert close.held == close.loaded == close.rows == pytest.approx(1000, rel=0.02)
     assert close.reports == pytest.approx(10, rel=0.02)
     sliding = work_of(table, query(Window(1000, 100)), RSPQL)
@@ -97,11 +96,8 @@ def test_instants_of_a_clock_count_up_to_where_time_came(table):
     assert work_of(table, asked, periodic, 50_000).reports == 2500
 
 
-def test_the_query_decides_how_often_a_content_is_asked(table):
-    window = Window(1000, 1000)
-    assert work_of(table, query(window, sparql=TWICE), RSPQL).forms == 3
-    assert work_of(table, query(window, sparql="SELECT ?s { ?s <urn:p>+ ?o }"), RSPQL).forms == 1
-    static = query(window).with_static((("<urn:a>", "<urn:q>", "<urn:b>"),) * 5)
+def test_static_data_is_part_of_each_content(table):
+    static = query(Window(1000, 1000)).with_static((("<urn:a>", "<urn:q>", "<urn:b>"),) * 5)
     assert work_of(table, static, RSPQL).static == 5
 
 

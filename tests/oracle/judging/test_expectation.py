@@ -87,12 +87,6 @@ def test_another_stream_and_an_operator_that_is_not_there_are_refused(table):
         expected_reports(replace(query(Window(5, 5)), r2s=R2S.ISTREAM), CSPARQL, table, MEANS)
 
 
-def test_a_tie_at_the_cut_comes_with_its_pool(table):
-    asked = replace(query(Window(15, 15)), form=parse_sparql("SELECT ?s { ?s <urn:p> ?o } LIMIT 2"))
-    (found,) = expected_reports(asked, RSPQL, table, MEANS, windows=1)
-    assert (len(found.rows), [(len(pool.rows), pool.take) for pool in found.pools]) == (2, [(3, 2)])
-
-
 def test_an_empty_stream_has_no_time(tmp_path):
     write(stream(""), tmp_path / "stream.parquet")
     assert instants(tmp_path / "stream.parquet") == ([], [0])

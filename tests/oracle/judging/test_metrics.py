@@ -49,9 +49,9 @@ def test_a_surplus_report():
     assert (nowhere.start, nowhere.end, nowhere.instant) == (None, None, 7)
 
 
-def test_undecided_rows_count_for_neither_side():
-    found = scored(both=Overlap(1, (B, B), (), undecided=1), doubtful=(C, C))
-    assert (found.actual, found.precision, found.undecided, found.doubtful) == (1, 1.0, 2, (C,))
+def test_the_rows_by_which_a_legal_answer_differs_are_counted_and_some_kept():
+    found = scored(both=Overlap(2, (B,), ()), doubtful=(C, C))
+    assert (found.actual, found.precision, found.undecided, found.doubtful) == (2, 1.0, 2, (C,))
 
 
 def test_a_run_without_a_clock_has_no_delay():

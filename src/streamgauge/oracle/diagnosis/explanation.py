@@ -13,8 +13,10 @@ from streamgauge.model.semantics import Grain
 from streamgauge.model.terms import Term
 from streamgauge.oracle.diagnosis.models import Carry, Emissions, ExplanationPlace, Rows, Said, Slip, Taking
 from streamgauge.oracle.judging.align import BAND, merged, whole
-from streamgauge.oracle.judging.compare import computed_columns, has_blanks, overlap
+from streamgauge.oracle.judging.compare import overlap
 from streamgauge.oracle.judging.oracle import in_columns
+from streamgauge.oracle.worlds.blank_nodes import has_blanks
+from streamgauge.oracle.worlds.restatement import computed_columns
 
 
 class Recorded:

@@ -14,6 +14,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.semantics import R2S, Counting, Report, Semantics
 from streamgauge.model.terms import Row
+from streamgauge.oracle.expected.cuts import uncut
 from streamgauge.oracle.expected.reports import (
     ContentChange,
     ExpectChanges,
@@ -120,7 +121,10 @@ class _Wanted:
         self.session, self.stream, self.due, self.sizes = session, stream, due, sizes
 
     def bags(self, query: ContinuousQuery, semantics: Semantics) -> list[tuple[Row, ...]]:
-        """The solutions of each report."""
+        """The solutions of each report; of a query that LIMIT cuts one legal answer."""
+        whole = uncut(query)
+        if whole is not None:
+            return [whole.kept(rows) for rows in self.bags(whole.query, semantics)]
         found = self._asked(answers, query, semantics)
         report, *terms = (column.to_pylist() for column in found.columns)
         return in_order(zip(report, _tuples(terms, len(report)), strict=True), len(self.due))

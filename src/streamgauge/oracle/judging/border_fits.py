@@ -16,9 +16,12 @@ from streamgauge.model.report import View
 from streamgauge.model.semantics import R2S, Counting, EmptyAggregate, Semantics
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.oracle.judging.borders import BorderGrid, Quadrants, best_pair
-from streamgauge.oracle.judging.compare import TOLERANCE, computed_columns, has_blanks, number, overlap
+from streamgauge.oracle.judging.compare import overlap
 from streamgauge.oracle.judging.lifetimes import NotMonotoneError, Ranks, Span, TimedQuery, TimedSolutions, minimal
 from streamgauge.oracle.judging.metrics import ratio
+from streamgauge.oracle.worlds.blank_nodes import has_blanks
+from streamgauge.oracle.worlds.restatement import computed_columns
+from streamgauge.oracle.worlds.tolerance import TOLERANCE, number
 from streamgauge.semantics.arrivals import Arrival, admit, arrived_triples, content
 from streamgauge.semantics.definition import facts, operator
 from streamgauge.sparql.aggregates import aggregate

@@ -20,13 +20,14 @@ from streamgauge.model.run import Run
 from streamgauge.model.semantics import R2S, Grain, Report, Semantics
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import WindowVerdict
-from streamgauge.oracle.expected.reports import Agreed, ContentChange, Expect, ExpectChanges, Net, agreed, said
+from streamgauge.oracle.expected.reports import Agreed, Expect, ExpectChanges, Net, agreed, said
 from streamgauge.oracle.judging.align import align
-from streamgauge.oracle.judging.bounds import bounded
-from streamgauge.oracle.judging.compare import Overlap, computed_columns, exact_terms, has_blanks, overlap, similarity
+from streamgauge.oracle.judging.compare import Overlap, exact_terms, overlap, similarity
 from streamgauge.oracle.judging.metrics import DueTime, Unit, due_time, judge, ratio
-from streamgauge.oracle.judging.oracle import JudgingRules, Score, Scored, by_rows, chooses, in_columns
-from streamgauge.query.printer import sparql
+from streamgauge.oracle.judging.oracle import JudgingRules, Score, Scored, by_rows, in_columns
+from streamgauge.oracle.judging.units import may_be_open
+from streamgauge.oracle.worlds.blank_nodes import has_blanks
+from streamgauge.oracle.worlds.restatement import computed_columns
 from streamgauge.semantics.definition import operator
 
 _NOTHING = Overlap(0, (), ())
@@ -41,7 +42,6 @@ def countable(query: ContinuousQuery, semantics: Semantics) -> bool:
         and semantics.since is None
         and Report.WINDOW_CLOSE not in semantics.report
         and not isinstance(query.form.pattern, Slice)
-        and not chooses(query.form)
     )
 
 
@@ -53,25 +53,17 @@ def by_changes(run: Run, changes: ExpectChanges, expect: Expect, rules: JudgingR
     given = list(said(answers))
 
     def score(t0: int) -> Scored:
-        reports = list(
-            agreed(_versions(changes, header.query, header.semantics, header.advanced_to, t0), header.semantics)
-        )
-        nets = [net for report in reports for net in (report.certain, report.doubtful)]
-        if any(map(has_blanks, (*given, *nets))) or any(report.doubtful for report in reports):
+        reports = list(agreed([changes(header.query, header.semantics, header.advanced_to, t0)], header.semantics))
+        if any(map(has_blanks, (*given, *(report.certain for report in reports)))):
             return by_rows(run, expect, rules)(t0)
         beside = Beside(reports, given, computed_columns(form))
         windows = tuple(_units(reports, answers, names, beside, due_time(run), rules.witnesses))
-        return by_rows(run, expect, rules)(t0) if beside.by_value else Scored(names, windows)
+        differ = beside.by_value or not all(window.right for window in windows)
+        if differ and may_be_open(form, answers):
+            return by_rows(run, expect, rules)(t0)
+        return Scored(names, windows)
 
     return score
-
-
-def _versions(
-    changes: ExpectChanges, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int
-) -> list[tuple[ContentChange, ...]]:
-    forms = (query.form, *(bounded(query.form) or ()))
-    queries = [query, *(replace(query, form=form, sparql=sparql(form)) for form in forms[1:])]
-    return [changes(one, semantics, advanced_to, t0) for one in queries]
 
 
 def _in_columns(answer: Answer, names: tuple[str, ...]) -> Answer:

@@ -22,7 +22,6 @@ from streamgauge.model.query import ContinuousQuery, Window
 from streamgauge.model.semantics import Counting, Origin, Report, Scope, Semantics, Tick
 from streamgauge.model.verdict import Evaluator
 from streamgauge.oracle.expected.reports import refuse_spark
-from streamgauge.oracle.judging.bounds import bounded
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.semantics.jumps import clock_steps
 from streamgauge.spark.contexts import running_context
@@ -36,8 +35,6 @@ LOADED: Final = 0.9e-6
 """Putting a triple of a content into a graph."""
 ASKED: Final = 1.1e-6
 """Asking the query over a triple of a content."""
-BOUNDED: Final = 8.0e-6
-"""Asking it with looser or tighter bounds, whose conditions compute more."""
 REPORT: Final = 2.0e-4
 """A report of the definition, even of an empty content."""
 
@@ -56,8 +53,7 @@ class Work:
     """The size of what is judged: ``triples`` of the stream and ``static`` ones, and ``reports`` that may be due.
 
     ``loaded`` triples are put into graphs over all reports and ``held`` ones asked, both without static ones. ``rows``
-    is how often triples stand in windows, ``forms`` how many queries are asked of each content (with looser and tighter
-    bounds where computed numbers are compared).
+    is how often triples stand in windows.
     """
 
     triples: int
@@ -66,20 +62,18 @@ class Work:
     loaded: float
     held: float
     rows: float
-    forms: int = 1
 
 
 def definition_seconds(work: Work) -> float:
     """CPU seconds that the definition takes."""
-    each = ASKED + BOUNDED * (work.forms - 1)
     kept = LOADED * (work.loaded + work.static * work.reports)
-    return READ * work.triples + kept + each * (work.held + work.static * work.reports) + REPORT * work.reports
+    return READ * work.triples + kept + ASKED * (work.held + work.static * work.reports) + REPORT * work.reports
 
 
 def spark_seconds(work: Work, *, warm: bool) -> float:
     """CPU seconds that Spark takes; ``warm`` where its session is there already."""
     job = JOB + ROW * (work.rows + work.static) + SPARK_REPORT * work.reports
-    return job * work.forms + (0.0 if warm else SESSION)
+    return job + (0.0 if warm else SESSION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +141,6 @@ def work_of(stream: Path, query: ContinuousQuery, semantics: Semantics, advanced
         sum(one.loaded for one in each) if not uses_timestamp(query.form) else sum(one.held for one in each),
         sum(one.held for one in each),
         sum(one.rows for one in each),
-        len(bounded(query.form) or ()) + 1,
     )
 
 

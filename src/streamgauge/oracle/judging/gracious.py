@@ -21,10 +21,11 @@ from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
 from streamgauge.oracle.expected.reports import Expect, definition
 from streamgauge.oracle.judging.border_fits import BorderFit, Contents, fast_search
-from streamgauge.oracle.judging.compare import computed_columns, overlap
+from streamgauge.oracle.judging.compare import overlap
 from streamgauge.oracle.judging.lifetimes import NotMonotoneError
 from streamgauge.oracle.judging.metrics import Unit, ratio
 from streamgauge.oracle.judging.oracle import Progress, matched
+from streamgauge.oracle.worlds.restatement import computed_columns
 from streamgauge.semantics.arrivals import Head, arrivals
 from streamgauge.semantics.definition import due_reports, operator
 from streamgauge.semantics.due import candidates

@@ -21,7 +21,6 @@ from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock, Semantics
 from streamgauge.model.verdict import Evaluator, Judgement, Verdict
 from streamgauge.oracle.expected.reports import Expect, definition
-from streamgauge.oracle.judging.cuts import with_cuts
 from streamgauge.oracle.judging.deltas import by_changes, countable
 from streamgauge.oracle.judging.estimate import choice, column, instants, work_of
 from streamgauge.oracle.judging.gracious import gracious
@@ -322,7 +321,7 @@ def expected_reports(
     if windows is not None:
         until = origin + _closes(query, semantics, windows)
     name(until, awaited(query.windows, semantics, origin, until))
-    return with_cuts(expect)(query, semantics, until, origin)
+    return expect(query, semantics, until, origin)
 
 
 def _closes(query: ContinuousQuery, semantics: Semantics, windows: int) -> int:

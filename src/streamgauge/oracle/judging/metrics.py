@@ -134,8 +134,8 @@ DueTime = Callable[[ExpectedReport], int | None]
 class Unit:
     """One due report beside the answer that speaks of it; either is ``None`` for a surplus or a missed one.
 
-    ``doubtful`` are the rows about which either answer is right: they count for neither side. ``unknown`` says why
-    nobody can tell whether rows that differ are wrong.
+    ``doubtful`` are the rows by which a legal answer differs from the evaluator's own. ``unknown`` says why nobody can
+    tell whether rows that differ are wrong.
     """
 
     report: ExpectedReport | None
@@ -162,7 +162,7 @@ def judge(index: int, unit: Unit, due_time: DueTime, witnesses: int) -> WindowVe
     """One unit scored; at most ``witnesses`` missing and surplus rows are kept. Missed and surplus ones score 0."""
     report, answer, both = unit.report, unit.answer, unit.both
     expected = len(report.rows) if report else 0
-    actual = len(answer.added) - both.undecided if answer else 0
+    actual = len(answer.added) if answer else 0
     silent = report is None or answer is None
     start, end, instant = _scope(report, answer)
     return WindowVerdict(

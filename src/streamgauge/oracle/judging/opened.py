@@ -12,7 +12,6 @@ from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock, Grain, Semantics
 from streamgauge.model.terms import Row, Triple
 from streamgauge.model.verdict import Verdict, WindowVerdict
-from streamgauge.oracle.judging.cuts import with_cuts
 from streamgauge.oracle.judging.metrics import by_arrival
 from streamgauge.semantics.arrivals import triples
 from streamgauge.semantics.definition import Held, answered, held
@@ -59,7 +58,7 @@ def opened(run: Run, stream: Path, verdict: Verdict, index: int) -> OpenedWindow
     def expect(query: ContinuousQuery, semantics: Semantics, _until: int, _t0: int) -> tuple[ExpectedReport, ...]:
         return answered(near, [(query, semantics)])[0]
 
-    reports = with_cuts(expect)(header.query, header.semantics, window.instant, verdict.t0)
+    reports = expect(header.query, header.semantics, window.instant, verdict.t0)
     report = next((each for each in reports if _is(each.due.instant, each.due.start, each.due.end, window)), None)
     contents = next((each for due, each in near if _is(due.instant, due.start, due.end, window)), ())
     inside = tuple(triple for _, triple in triples(contents, header.semantics.content))

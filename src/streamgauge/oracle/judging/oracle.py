@@ -1,167 +1,24 @@
 """The oracle: a pure function from a run and its stream's expected reports to a verdict (DESIGN, judging)."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from streamgauge.model import algebra as a
 from streamgauge.model.answer import Answer
-from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.report import ExpectedReport
-from streamgauge.model.run import Run
-from streamgauge.model.semantics import R2S, Grain, Semantics
-from streamgauge.model.terms import Row, Term, datatype
+from streamgauge.model.run import Run, RunHeader
+from streamgauge.model.semantics import R2S, Grain
+from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Evaluator, Judgement, Verdict, WindowVerdict
 from streamgauge.oracle.expected.reports import Expect, Timetable
-from streamgauge.oracle.judging import choices, undecided
-from streamgauge.oracle.judging.align import align, merged, whole
-from streamgauge.oracle.judging.choices import REASON
-from streamgauge.oracle.judging.compare import (
-    Alike,
-    Bags,
-    Overlap,
-    alike,
-    computed_columns,
-    exact_terms,
-    fits,
-    tolerance_sentence,
-)
-from streamgauge.oracle.judging.cuts import with_cuts
-from streamgauge.oracle.judging.intervals import INTERVAL, OpenError
-from streamgauge.oracle.judging.latitude import BINARY, CASTS, UNARY
+from streamgauge.oracle.judging.align import whole
+from streamgauge.oracle.judging.compare import tolerance_sentence
 from streamgauge.oracle.judging.metrics import Unit, due_time, judge, last_answer, ratio, totals
-from streamgauge.oracle.judging.undecided import CERTAIN, Doubt, Possibilities, possibilities
-from streamgauge.query.traversal import every_expression, every_pattern, expressions
+from streamgauge.oracle.judging.units import Alignment, LegalUnits, in_order, is_right, may_be_open
+from streamgauge.oracle.worlds.legality import report_legality
+from streamgauge.oracle.worlds.slices import is_ordered, order_keys
 from streamgauge.semantics.arrivals import origins
 from streamgauge.semantics.definition import CAME, SIGN, WENT, operator, signed
-
-
-class ComputedEquality:
-    """The equality of computed values in one run's expected reports; ``columns`` are the computed ones."""
-
-    def __init__(
-        self,
-        query: ContinuousQuery,
-        semantics: Semantics,
-        expected: Sequence[ExpectedReport],
-        possible: Possibilities | None,
-        *,
-        exact_datatypes: bool = False,
-    ) -> None:
-        self.columns = computed_columns(query.form)
-        self._expected, self._possible, self._exact_datatypes = expected, possible, exact_datatypes
-        self._plain = operator(query, semantics) is R2S.RSTREAM
-        self._inexact = inexact(query.form)
-        self._width = len(query.form.variables) if isinstance(query.form, a.Select) else None
-        self._groups: dict[int, dict[Row, list[Row]] | str] = {}
-
-    def of(self, report: int) -> Alike:
-        """Which rows are equal to those of the report at this place."""
-        return lambda expected, actual: self._equal(report, expected, actual)
-
-    def _equal(self, report: int, expected: Row, actual: Row) -> bool:
-        if len(expected) != len(actual):
-            return False
-        if self._exact_datatypes and any(_typed(expected[at]) != _typed(actual[at]) for at in self.columns):
-            return False
-        if all(fits(expected[at], actual[at]) for at in self.columns):
-            return True
-        if not self._inexact:
-            return False
-        found = self._possible_rows(report)
-        if found is None:
-            return alike(expected, actual, self.columns)
-        return any(
-            all(fits(row[at], expected[at]) and fits(row[at], actual[at]) for at in self.columns)
-            for row in found.get(self._key(expected), ())
-        )
-
-    def _key(self, row: Row) -> Row:
-        return exact_terms(row[: self._width], self.columns)
-
-    def _possible_rows(self, report: int) -> dict[Row, list[Row]] | None:
-        """The rows of the report's possible answers, by their exact columns; ``None`` where they are not known."""
-        if report not in self._groups:
-            self._groups[report] = self._grouped(report)
-        found = self._groups[report]
-        return None if isinstance(found, str) else found
-
-    def _grouped(self, report: int) -> dict[Row, list[Row]] | str:
-        if self._possible is None:
-            return "the contents are not at hand"
-        groups: dict[Row, list[Row]] = {}
-        try:
-            for row in self._rows(report):
-                groups.setdefault(self._key(row), []).append(row)
-        except OpenError as error:
-            return str(error)
-        return groups
-
-    def _rows(self, report: int) -> Iterator[Row]:
-        """The possible rows at a report, and those at the one before where differences are sent."""
-        assert self._possible is not None
-        for place in self._places(report):
-            yield from self._possible.of(self._expected[place].due).loose
-
-    def _places(self, report: int) -> list[int]:
-        """The reports whose contents decide what is sent at one."""
-        return [report] if self._plain else [place for place in (report, report - 1) if place >= 0]
-
-    def unknown(self, report: int, said: Sequence[Row]) -> str:
-        """Why nobody can tell whether an answer that differs from the report is wrong; empty where it is."""
-        reason = self._unknown(report)
-        if REASON not in reason or not self._plain or self._possible is None:
-            return reason
-        return "" if self._possible.exclude(self._expected[report].due, said) else reason
-
-    def _unknown(self, report: int) -> str:
-        if self._possible is None:
-            return ""
-        try:
-            for place in self._places(report):
-                self._possible.refuse(self._expected[place].due)
-        except OpenError as error:
-            return str(error)
-        if not self._inexact or all(
-            self._possible.certain(self._expected[place].due) for place in self._places(report)
-        ):
-            return ""
-        self._possible_rows(report)
-        found = self._groups[report]
-        if isinstance(found, str):
-            return found
-        terms = [term for rows in found.values() for row in rows for term in row if term is not None]
-        if not self._plain and any(map(choices.is_open, terms)):
-            return "what SAMPLE or GROUP_CONCAT gave before is open: differences to it cannot be compared"
-        if self._width is None and any(choices.is_open(term) or INTERVAL in term for term in terms):
-            return "a CONSTRUCT has terms that implementations may compute differently"
-        return ""
-
-
-def _typed(term: Term | None) -> str | None:
-    return datatype(term) if term is not None else None
-
-
-def inexact(form: a.QueryForm) -> bool:
-    """Whether the query has an operation of which implementations may give different values."""
-    for pattern in every_pattern(form.pattern):
-        if isinstance(pattern, a.Group) and any(each.function in _OPEN for _, each in pattern.aggregates):
-            return True
-        parts = (part for tree in expressions(pattern) for part in every_expression(tree))
-        if any(isinstance(part, a.Call) and part.operator in _OPERATIONS for part in parts):
-            return True
-    return False
-
-
-def chooses(form: a.QueryForm) -> bool:
-    """Whether the query has SAMPLE or GROUP_CONCAT, of which SPARQL leaves the value open (18.5.1.7, 18.5.1.8)."""
-    groups = (pattern for pattern in every_pattern(form.pattern) if isinstance(pattern, a.Group))
-    return any(each.function in ("SAMPLE", "GROUP_CONCAT") for group in groups for _, each in group.aggregates)
-
-
-_OPEN: Final = frozenset({"SUM", "AVG", "SAMPLE", "GROUP_CONCAT"})
-_OPERATIONS: Final = BINARY | UNARY | CASTS.keys()
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +193,8 @@ def _verdict(run: Run, scored: Scored, t0: int, rules: JudgingRules) -> Verdict:
         max_delay=max(delays, default=None),
         variables=scored.variables,
         windows=windows,
-        tolerance=tolerance_sentence(header.query.form, scored.retyped, exact_datatypes=rules.exact_datatypes),
+        tolerance=tolerance_sentence(header.query.form, scored.retyped, exact_datatypes=rules.exact_datatypes)
+        + _order_sentence(header),
         reason=header.failure or (scored.unknown[wrong[0]] if open_ else ""),
         last_answer=last_answer(run),
         undecided=sum(window.undecided for window in windows),
@@ -373,19 +231,42 @@ def by_rows(run: Run, expect: Expect, rules: JudgingRules) -> Score:
 def matched(
     run: Run, expect: Expect, t0: int, rules: JudgingRules = JudgingRules()
 ) -> tuple[tuple[str, ...], list[Unit]]:
-    """The columns of the expected rows, and due reports and answers side by side, aligned at minimal cost."""
+    """The columns of the expected rows, and due reports and answers side by side, aligned at minimal cost.
+
+    The evaluator's own answers are compared first; only where one differs are the other legal ones computed.
+    """
     header = run.header
     query, semantics = header.query, header.semantics
-    every = with_cuts(expect)
-    possible = possibilities(every, query, semantics, t0)
-    expected, unsure = undecided.doubts(every, query, semantics, header.advanced_to, t0, possible)
+    expected = expect(query, semantics, header.advanced_to, t0)
     names = expected[0].variables if expected else (run.answers[0].variables if run.answers else ())
     both = operator(query, semantics) is R2S.CHANGES
     said = [in_columns(_signed(one) if both else one, names) for one in run.answers]
     said = said if both else list(whole(said))
-    equality = ComputedEquality(query, semantics, expected, possible, exact_datatypes=rules.exact_datatypes)
-    answers = merged(said, expected, semantics.grain, equality.columns, equality.of)
-    return names, _units(expected, unsure, answers, equality)
+    plain = Alignment(expected, said, query, semantics, exact_datatypes=rules.exact_datatypes)
+    units = plain.units()
+    if not all(map(is_right, units)) and may_be_open(query.form, said):
+        legality = report_legality(expect, query, semantics, t0, exact_datatypes=rules.exact_datatypes)
+        units = (
+            plain.units(near=True) if legality is None else LegalUnits(run, expect, t0, legality, plain).units(units)
+        )
+    keys = compared_order(header)
+    return names, [in_order(unit, keys) for unit in units] if keys else units
+
+
+def compared_order(header: RunHeader) -> tuple[tuple[int, bool], ...]:
+    """The columns by which rows have to be ordered in each answer; empty where their order is left out."""
+    sends = operator(header.query, header.semantics)
+    kept = header.ordered and sends is R2S.RSTREAM and header.semantics.grain is Grain.REPORT
+    return order_keys(header.query.form) if kept else ()
+
+
+def _order_sentence(header: RunHeader) -> str:
+    """The verdict's note on ORDER BY, where the query has one for its whole answer."""
+    if not is_ordered(header.query.form):
+        return ""
+    if compared_order(header):
+        return "; rows in the order of ORDER BY"
+    return "; the order of rows is left out"
 
 
 def _signed(answer: Answer) -> Answer:
@@ -410,28 +291,3 @@ def in_columns(answer: Answer, columns: tuple[str, ...]) -> Answer:
         return tuple(tuple(row[at[name]] if name in at else None for name in order) for row in rows)
 
     return replace(answer, variables=order, added=ordered(answer.added), removed=ordered(answer.removed))
-
-
-def _units(
-    expected: Sequence[ExpectedReport], doubts: Sequence[Doubt], answers: Sequence[Answer], equality: ComputedEquality
-) -> list[Unit]:
-    bags = Bags(
-        [report.rows for report in expected],
-        [answer.added for answer in answers],
-        equality.columns,
-        [doubt.rows for doubt in doubts],
-        equality.of,
-        [report.pools for report in expected],
-    )
-
-    def unit(i: int | None, j: int | None) -> Unit:
-        report, doubt = (None, CERTAIN) if i is None else (expected[i], doubts[i])
-        answer = None if j is None else answers[j]
-        if i is not None and j is not None:
-            both, answer_rows = bags.overlap(i, j), answers[j].added
-            return Unit(report, answer, j, both, doubt.rows, equality.unknown(i, answer_rows) if both.differs else "")
-        alone = Overlap(0, report.rows if report else (), answer.added if answer else ())
-        return Unit(report, answer, j, alone, doubt.rows)
-
-    pairs = align(expected, answers, bags.similarity)
-    return [unit(i, j) for i, j in pairs if j is not None or not (i is not None and doubts[i].silent)]

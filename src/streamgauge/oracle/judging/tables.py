@@ -27,11 +27,10 @@ from streamgauge.oracle.expected.in_tasks import Answered, by_definition
 from streamgauge.oracle.expected.in_tasks import refusal as refuse_tasks
 from streamgauge.oracle.expected.on_spark import table_at
 from streamgauge.oracle.expected.reports import refuse_spark
-from streamgauge.oracle.judging.bounds import bounded
 from streamgauge.oracle.judging.compare import Overlap
-from streamgauge.oracle.judging.cuts import whole
 from streamgauge.oracle.judging.metrics import ADVANCE, DueTime, Unit, due_time, judge, ratio
-from streamgauge.oracle.judging.oracle import JudgingRules, Progress, Scored, chooses, decide, inexact
+from streamgauge.oracle.judging.oracle import JudgingRules, Progress, Scored, decide
+from streamgauge.oracle.judging.units import is_compared_by_term
 from streamgauge.query.stamps import uses_timestamp
 from streamgauge.semantics.arrivals import Arrivals
 from streamgauge.semantics.beginning import is_sent
@@ -82,7 +81,7 @@ def refusal(header: RunHeader, evaluator: Evaluator = "spark") -> str | None:
     if operator(query, semantics) is not R2S.RSTREAM:
         return f"{operator(query, semantics)}"
     form = query.form
-    if not isinstance(form, Select) or whole(query) is not None or bounded(form) or chooses(form) or inexact(form):
+    if not isinstance(form, Select) or not is_compared_by_term(form):
         return "a query whose answers are not compared term by term"
     if uses_timestamp(form) or semantics.empty_aggregate is not EmptyAggregate.SPARQL:
         return "timestamp(), or another value than SPARQL's for an aggregate over nothing"

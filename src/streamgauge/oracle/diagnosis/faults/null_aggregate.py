@@ -7,7 +7,8 @@ from streamgauge.model.semantics import EmptyAggregate
 from streamgauge.model.terms import Term
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Case, Fault, Rows, Seen
-from streamgauge.oracle.judging.compare import computed_columns, number
+from streamgauge.oracle.worlds.restatement import computed_columns
+from streamgauge.oracle.worlds.tolerance import number
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:

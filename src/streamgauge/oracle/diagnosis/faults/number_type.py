@@ -7,7 +7,7 @@ from streamgauge.formats.canonical import Canonical, parse_term
 from streamgauge.model.terms import XSD, Term, datatype, is_literal
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Case, Fault, Rows, Seen
-from streamgauge.oracle.judging.compare import number
+from streamgauge.oracle.worlds.tolerance import number
 
 
 def proposals(seen: Seen) -> Iterator[Fault]:

@@ -8,7 +8,8 @@ from streamgauge.formats.canonical import Canonical, parse_term
 from streamgauge.model.terms import Term, datatype
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Case, Fault, Rows, Seen
-from streamgauge.oracle.judging.compare import computed_columns, number
+from streamgauge.oracle.worlds.restatement import computed_columns
+from streamgauge.oracle.worlds.tolerance import number
 
 MOST_DIGITS = 6
 _WAYS = (("rounded", ROUND_HALF_UP), ("rounded half to even", ROUND_HALF_EVEN), ("cut off", ROUND_DOWN))

@@ -33,8 +33,6 @@ UNIT: Final = {FLOAT: Fraction(1, 1 << 24), DOUBLE: Fraction(1, 1 << 53), DECIMA
 DIGITS: Final = 18
 """The digits of a decimal that every implementation supports (XSD 1.0, 3.2.3)."""
 
-INTERVAL: Final = "urn:streamgauge:interval:"
-_STORED: Final = " stored"
 _BITS: Final = {FLOAT: 24, DOUBLE: 53}
 _NAMES: Final = ("integer", "decimal", "float", "double")
 _LENGTHS: Final = ("integer", "byte", "short", "int", "long", "unsignedByte", "unsignedShort", "unsignedInt")
@@ -95,14 +93,11 @@ def _special(kind: int, value: float) -> Interval:
 
 @lru_cache(maxsize=1 << 16)
 def read(term: Term) -> Interval | None:
-    """The interval of a literal, or of the text of an interval; ``None`` for what is no number."""
+    """The interval of a literal; ``None`` for what is no number."""
     close = term.rfind('"^^<')
     if term[:1] != '"' or close < 1:
         return None
     text, name = term[1:close], term[close + 4 : -1]
-    if name.startswith(INTERVAL):
-        low, high, value = map(Fraction, text.split()[:3])
-        return Interval(int(name.removeprefix(INTERVAL)), low, high, value, text.endswith(_STORED))
     kind = _KINDS.get(name)
     if kind is None or not text.isascii() or "_" in text or "/" in text:
         return None
@@ -129,30 +124,23 @@ def _literal(kind: int, text: str) -> Interval | None:
     return Interval(kind, min(written, value), max(written, value), value, stored=True)
 
 
-def text(interval: Interval) -> tuple[str, str]:
-    """Lexical form and datatype IRI of a literal that ``read`` reads back; a plain number for one value."""
-    name = XSD + _NAMES[interval.kind]
-    if interval.special is not None:
-        return _floating(interval.special), name
-    if not interval.exact:
-        stored = _STORED if interval.stored else ""
-        return f"{interval.low} {interval.high} {interval.value}{stored}", f"{INTERVAL}{interval.kind}"
+def own(interval: Interval) -> Term:
+    """SPARQL's own value as a canonical literal; decimals to 18 digits after the point."""
     if interval.kind >= FLOAT:
-        return _floating(float(interval.value)), name
-    return _decimal(interval.value), name
+        return written(Value(interval.kind, float(_near(interval))))
+    if interval.kind == INTEGER:
+        return written(Value(INTEGER, int(interval.value)))
+    cut = Fraction(int(interval.value * 10**DIGITS), 10**DIGITS)
+    return written(Value(DECIMAL, Decimal(_decimal(cut))))
 
 
-def own(term: Term) -> Term:
-    """SPARQL's own value of an interval, as a canonical literal; decimals to 18 digits after the point."""
-    number = read(term)
-    if number is None:
-        return term
-    if number.kind >= FLOAT:
-        near = number.special if number.special is not None else float(_rounded(number.value, number.kind))
-        return written(Value(number.kind, near))
-    if number.kind == INTEGER:
-        return written(Value(INTEGER, int(number.value)))
-    return written(Value(DECIMAL, Decimal(_decimal(Fraction(int(number.value * 10**DIGITS), 10**DIGITS)))))
+def _near(interval: Interval) -> Fraction | float:
+    return interval.special if interval.special is not None else _rounded(interval.value, interval.kind)
+
+
+def datatype_of(interval: Interval) -> str:
+    """The datatype IRI of a number."""
+    return XSD + _NAMES[interval.kind]
 
 
 def fits(possible: Interval, actual: Interval) -> bool:
@@ -165,15 +153,9 @@ def fits(possible: Interval, actual: Interval) -> bool:
     if wanted.special is not None or given.special is not None:
         return wanted.special is not None and repr(wanted.number) == repr(given.number)
     slack = _NOTHING
-    if actual.kind > possible.kind and actual.kind >= FLOAT and not wanted.exact:
+    if actual.kind > possible.kind and actual.kind >= FLOAT and not possible.exact:
         slack = TOLERANCE[kind] * wanted.size
     return given.low <= wanted.high + slack and wanted.low - slack <= given.high
-
-
-def _floating(value: float) -> str:
-    if isfinite(value):
-        return repr(value)
-    return "NaN" if isnan(value) else "INF" if value > 0 else "-INF"
 
 
 def _decimal(value: Fraction) -> str:
@@ -442,14 +424,3 @@ class IntervalSum:
         found = arithmetic("/", self.total, point(INTEGER, self.count)) if self.count else point(INTEGER, 0)
         assert found is not None
         return found
-
-
-def extreme(numbers: Iterable[Interval], *, least: bool) -> Interval:
-    """The least, or the greatest, of some numbers; OpenError where NaN is among them."""
-    found = list(numbers)
-    if any(each.special is not None for each in found):
-        raise OpenError("MIN or MAX of computed infinities or NaN")
-    pick = min if least else max
-    kind = pick(found, key=lambda each: each.value).kind
-    low, high, value = (pick(ends) for ends in zip(*((x.low, x.high, x.value) for x in found), strict=True))
-    return Interval(kind, low, high, value)

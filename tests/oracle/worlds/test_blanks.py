@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.model.report import TiePool
-from streamgauge.oracle.judging import compare
-from streamgauge.oracle.judging.compare import has_blanks, overlap, renamed
+from streamgauge.oracle.judging.compare import overlap
+from streamgauge.oracle.worlds import blank_nodes
+from streamgauge.oracle.worlds.blank_nodes import has_blanks, renamed
 
 NAMES = [f"_:b{i}" for i in range(5)]
 TERMS = st.sampled_from([*NAMES, "<urn:a>", "<urn:b>"])
@@ -103,15 +103,6 @@ def test_numbers_that_may_be_equal_tell_no_blank_nodes_apart():
         assert overlap(rows, answer, frozenset({2})).common == 0
 
 
-def test_blank_nodes_of_rows_that_are_not_certain_are_told_apart_too():
-    pool = TiePool((("_:a", "p"), ("_:b", "q")), 1)
-    for said in ("p", "q"):
-        found = overlap([("_:a", "p")], [("_:x", said)], frozenset(), pools=[pool])
-        assert (found.common, found.differs) == (1, False)
-    found = overlap([("c", "p")], [("c", "p"), ("_:x", "q")], frozenset(), [("_:b", "q")])
-    assert (found.common, found.undecided, found.differs) == (1, 1, False)
-
-
 def test_a_blank_node_without_a_counterpart_has_a_name_that_no_expected_row_has():
     assert renamed([("_:a", "p")], [("_:x", "p"), ("_:a", "q"), ("_:b", "r")]) == (
         ("_:a", "p"),
@@ -131,12 +122,12 @@ def test_how_long_is_searched_is_bounded_not_whether(monkeypatch):
     ring = [(f"_:{i}", "<p>", f"_:{(i + 1) % 7}") for i in range(7)]
     said = [(f"_:x{(i + 1) * 3 % 7}", "<p>", f"_:x{i * 3 % 7}") for i in range(7)]
     for choices, whole in ((1, True), (0, False)):
-        monkeypatch.setattr(compare, "CHOICES", choices)
+        monkeypatch.setattr(blank_nodes, "CHOICES", choices)
         assert (overlap(ring, said, frozenset()).common == 7) is whole
 
 
 def test_numbers_that_are_close_one_after_the_other_are_one_beside_blank_nodes():
     double = "^^<http://www.w3.org/2001/XMLSchema#double>"
     terms = [f'"{text}"{double}' for text in ("1", "1.0000000009", "1.0000000018", "1.0000000027", "2")]
-    found = compare._alike_numbers([(term,) for term in terms], frozenset({0}))[0]
+    found = blank_nodes.alike_numbers([(term,) for term in terms], frozenset({0}))[0]
     assert [found.get(term, term) for term in terms] == [*([terms[0]] * 4), terms[4]]

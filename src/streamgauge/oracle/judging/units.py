@@ -1,0 +1,263 @@
+"""Due reports and answers side by side: compared with the evaluator's own answers, then with all legal ones."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Final
+
+from streamgauge.model import algebra as a
+from streamgauge.model.answer import Answer
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.report import DueReport, ExpectedReport
+from streamgauge.model.run import Run
+from streamgauge.model.semantics import R2S, Counting, Semantics
+from streamgauge.model.terms import Row, datatype
+from streamgauge.oracle.expected.reports import Expect
+from streamgauge.oracle.judging.align import align, merged
+from streamgauge.oracle.judging.compare import Alike, Bags, Overlap, fits
+from streamgauge.oracle.judging.histories import Histories, SentDifference
+from streamgauge.oracle.judging.metrics import Unit
+from streamgauge.oracle.worlds.legality import Opinion, ReportLegality
+from streamgauge.oracle.worlds.restatement import computed_columns, computes
+from streamgauge.oracle.worlds.slices import misplaced
+from streamgauge.oracle.worlds.tolerance import close
+from streamgauge.query.traversal import every_expression, every_pattern, expressions
+from streamgauge.semantics.definition import operator
+
+_ANY_TERM: Final = frozenset({"SAMPLE", "GROUP_CONCAT", "MIN", "MAX"})
+
+
+def is_right(unit: Unit) -> bool:
+    """Whether a due report and its answer have the same rows."""
+    return unit.report is not None and unit.answer is not None and not unit.both.differs
+
+
+def may_be_open(form: a.QueryForm, answers: Sequence[Answer]) -> bool:
+    """Whether a query may have several legal answers: it computes, compares, samples or cuts something."""
+    for pattern in every_pattern(form.pattern):
+        if isinstance(pattern, a.Slice | a.Reduced) or expressions(pattern):
+            return True
+        if isinstance(pattern, a.Group) and pattern.aggregates:
+            return True
+    terms = (term for answer in answers for row in answer.added for term in row if term)
+    return any(term[0] == '"' and term[-1] not in '">' for term in terms)
+
+
+def is_compared_by_term(form: a.QueryForm) -> bool:
+    """Whether a query computes no number that rounds, and samples and cuts nothing."""
+    for pattern in every_pattern(form.pattern):
+        if isinstance(pattern, a.Slice | a.Reduced):
+            return False
+        if isinstance(pattern, a.Group) and any(each.function != "COUNT" for _, each in pattern.aggregates):
+            return False
+        if any(computes(part, frozenset()) for tree in expressions(pattern) for part in every_expression(tree)):
+            return False
+    return True
+
+
+def in_order(unit: Unit, keys: Sequence[tuple[int, bool]]) -> Unit:
+    """The unit with the rows that ORDER BY puts elsewhere on both sides, as missing and as surplus."""
+    if not is_right(unit) or unit.answer is None:
+        return unit
+    late = tuple(misplaced(unit.answer.added, keys))
+    if not late:
+        return unit
+    both = unit.both
+    return replace(unit, both=Overlap(both.common - len(late), late, late, both.retyped))
+
+
+class Alignment:
+    """Expected reports beside the answers of one run, aligned by the rows that they have in common."""
+
+    def __init__(
+        self,
+        expected: Sequence[ExpectedReport],
+        said: Sequence[Answer],
+        query: ContinuousQuery,
+        semantics: Semantics,
+        *,
+        exact_datatypes: bool = False,
+    ) -> None:
+        self.expected, self.said, self.query, self.semantics = expected, said, query, semantics
+        self._columns, self._exact_datatypes = computed_columns(query.form), exact_datatypes
+        self._loose = _loose_columns(query.form)
+        self.answers = merged(said, expected, semantics.grain, self._columns, lambda _: self._near)
+        self._bags = self._compared(self._equal)
+        self._near_bags = self._compared(self._near) if self._columns else self._bags
+
+    def _compared(self, equal: Alike) -> Bags:
+        rows = [report.rows for report in self.expected]
+        return Bags(rows, [answer.added for answer in self.answers], self._columns, equal)
+
+    def _equal(self, expected: Row, actual: Row) -> bool:
+        """Whether a row is the evaluator's own: computed numbers of the same value."""
+        if len(expected) != len(actual):
+            return False
+        pairs = [(expected[at], actual[at]) for at in self._columns]
+        if self._exact_datatypes and any(datatype(one or "") != datatype(other or "") for one, other in pairs):
+            return False
+        return all(fits(one, other) for one, other in pairs)
+
+    def _near(self, expected: Row, actual: Row) -> bool:
+        """Whether a row may be meant by another one, so that answers find their reports."""
+        return len(expected) == len(actual) and all(
+            at in self._loose or close(expected[at], actual[at]) for at in self._columns
+        )
+
+    def units(self, *, near: bool = False) -> list[Unit]:
+        """Each report beside the answer that speaks of it; ``near`` within the tolerance of datatypes."""
+        bags = self._near_bags if near else self._bags
+        return [self._unit(i, j, bags) for i, j in align(self.expected, self.answers, self._near_bags.similarity)]
+
+    def _unit(self, i: int | None, j: int | None, bags: Bags) -> Unit:
+        """A report and an answer by their places; either may be missing."""
+        report = None if i is None else self.expected[i]
+        answer = None if j is None else self.answers[j]
+        if i is not None and j is not None:
+            return Unit(report, answer, j, bags.overlap(i, j))
+        return Unit(report, answer, j, Overlap(0, report.rows if report else (), answer.added if answer else ()))
+
+    def aligned(self, legality: ReportLegality) -> list[Unit]:
+        """The same, where an answer is a report's own when it is a legal one."""
+
+        @lru_cache(maxsize=1 << 16)
+        def similar(i: int, j: int) -> float:
+            near = self._near_bags.similarity(i, j)
+            if near == 1.0 and self._bags.similarity(i, j) == 1.0:
+                return 1.0
+            legal = legality.of(self.expected[i].due, self.answers[j].added).legal
+            return 1.0 if legal else min(near, 0.999)
+
+        return [self._unit(i, j, self._bags) for i, j in align(self.expected, self.answers, similar)]
+
+
+def _loose_columns(form: a.QueryForm) -> frozenset[int]:
+    """The columns of aggregates that may give any of several terms."""
+    if not isinstance(form, a.Select):
+        return frozenset()
+    names = {
+        variable.name
+        for pattern in every_pattern(form.pattern)
+        if isinstance(pattern, a.Group)
+        for variable, each in pattern.aggregates
+        if each.function in _ANY_TERM
+    }
+    names |= {
+        pattern.variable.name
+        for pattern in every_pattern(form.pattern)
+        if isinstance(pattern, a.Extend) and isinstance(pattern.expression, a.Var) and pattern.expression.name in names
+    }
+    return frozenset(place for place, name in enumerate(form.variables) if name in names)
+
+
+class LegalUnits:
+    """The units of a run of which some differ from the evaluator's own answers."""
+
+    def __init__(self, run: Run, expect: Expect, t0: int, legality: ReportLegality, plain: Alignment) -> None:
+        self._run, self._expect, self._t0, self._legality, self._plain = run, expect, t0, legality, plain
+        self._query, self._semantics = run.header.query, run.header.semantics
+        self._r2s = operator(self._query, self._semantics)
+
+    def units(self, plain: Sequence[Unit]) -> list[Unit]:
+        """The units by all legal answers."""
+        alignment = self._with_silent(plain)
+        if self._r2s is not R2S.RSTREAM:
+            return self._differences(alignment.units())
+        named = all(answer.instant is not None for answer in alignment.answers)
+        units = alignment.units() if named else alignment.aligned(self._legality)
+        return [found for unit in units if (found := self._judged(unit)) is not None]
+
+    def _with_silent(self, plain: Sequence[Unit]) -> Alignment:
+        """The reports with those that some legal answer, not the evaluator's own, makes due."""
+        known = {report.due for report in self._plain.expected}
+        if self._semantics.notify_empty or not any(unit.report is None for unit in plain):
+            return self._plain
+        silent = [
+            report for report in self._everything() if report.due not in known and self._legality.may_speak(report.due)
+        ]
+        if not silent:
+            return self._plain
+        names = self._plain.expected[0].variables if self._plain.expected else silent[0].variables
+        empty = [replace(report, rows=(), variables=names) for report in silent]
+        order = sorted((*self._plain.expected, *empty), key=lambda report: (report.due.instant, report.due.seen))
+        return Alignment(order, self._plain.said, self._query, self._semantics)
+
+    def _everything(self) -> tuple[ExpectedReport, ...]:
+        """All that holds at every instant."""
+        query, semantics = replace(self._query, r2s=R2S.RSTREAM), every_instant(self._semantics)
+        return self._expect(query, semantics, self._run.header.advanced_to, self._t0)
+
+    def _judged(self, unit: Unit) -> Unit | None:
+        """A unit by all legal answers; ``None`` where it need not be."""
+        if is_right(unit) or unit.report is None:
+            return unit
+        if unit.answer is None:
+            return self._missed(unit)
+        received = unit.answer.added
+        opinion = self._legality.of(unit.report.due, received)
+        if opinion.legal:
+            return _legal(unit)
+        nearest = None if opinion.unknown else self._legality.nearest(unit.report.due, received)
+        if nearest is None or not (nearest.missing or nearest.surplus):
+            return replace(unit, unknown=opinion.unknown)
+        rows = len(received) - len(nearest.surplus) + len(nearest.missing)
+        report = replace(unit.report, rows=(*unit.report.rows, *received)[:rows])
+        return replace(unit, report=report, both=Overlap(nearest.common, nearest.missing, nearest.surplus))
+
+    def _missed(self, unit: Unit) -> Unit | None:
+        """A report without an answer: none was due where nothing is a legal answer."""
+        assert unit.report is not None
+        if self._semantics.notify_empty:
+            return unit
+        opinion = self._legality.of(unit.report.due, ())
+        return None if opinion.legal else replace(unit, unknown=opinion.unknown)
+
+    def _differences(self, units: Sequence[Unit]) -> list[Unit]:
+        """Units of differences: each is right where all up to it fit a legal history."""
+        by_due = {unit.report.due: unit for unit in units if unit.report is not None}
+        sets = self._semantics.answers is Counting.SET
+        sent = []
+        for report in self._everything():
+            unit = by_due.get(report.due)
+            received = () if unit is None or unit.answer is None else unit.answer.added
+            silent = unit is None or (not unit.report.rows if unit.report else True)
+            fits_own = silent if unit is None or unit.answer is None else is_right(unit)
+            rows = Counter(set(report.rows) if sets else report.rows)
+            sent.append(SentDifference(report.due, rows, received, fits_own))
+        opinions = Histories(self._legality, self._r2s).opinions(sent)
+        by_report = {each.due: opinion for each, opinion in zip(sent, opinions, strict=True)}
+        return [found for unit in units if (found := self._fitted(unit, by_report)) is not None]
+
+    def _fitted(self, unit: Unit, opinions: dict[DueReport, Opinion]) -> Unit | None:
+        if unit.report is None:
+            return unit
+        opinion = opinions.get(unit.report.due, Opinion(is_right(unit)))
+        if unit.answer is None:
+            silent = not self._semantics.notify_empty
+            return None if opinion.legal and silent else replace(unit, unknown=opinion.unknown)
+        if opinion.legal:
+            return unit if is_right(unit) else _legal(unit)
+        if is_right(unit):  # a history before it does not fit
+            return unit
+        return replace(unit, unknown=opinion.unknown)
+
+
+def _legal(unit: Unit) -> Unit:
+    """A unit whose answer is legal, with the rows by which it differs from the evaluator's own."""
+    assert unit.report is not None
+    assert unit.answer is not None
+    received = unit.answer.added
+    report = replace(unit.report, rows=received)
+    return replace(
+        unit,
+        report=report,
+        both=Overlap(len(received), (), (), retyped=unit.both.retyped),
+        doubtful=(*unit.both.missing, *unit.both.surplus),
+    )
+
+
+def every_instant(semantics: Semantics) -> Semantics:
+    """The semantics under which every evaluated instant sends all that holds."""
+    able = semantics.r2s_able | {R2S.RSTREAM}
+    return replace(semantics, r2s=R2S.RSTREAM, r2s_able=able, notify_empty=True, since=None, answers=Counting.BAG)

@@ -1,0 +1,413 @@
+"""SPARQL's algebra over rows with conditions: every answer that some assignment of the choices gives.
+
+A row is a solution with the condition under which it exists; a world is an assignment of all choices, and its answer
+has the rows whose conditions it meets. Operators that ask whether rows are missing (OPTIONAL, MINUS, NOT EXISTS,
+aggregates, LIMIT) tell the cases of their own rows apart, no others:
+
+    { a if x > 50 } OPTIONAL { a, b if y }      a b if x > 50 and y      a if x > 50 and not y
+    COUNT(*) over a if u, b if v                0, 1 or 2: a choice in the place of u and v, which nothing else reads
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from streamgauge.model import algebra as a
+from streamgauge.model.terms import Row, Term
+from streamgauge.oracle.worlds.conditions import (
+    ALWAYS,
+    Condition,
+    OpenChoice,
+    any_of,
+    both,
+    chosen,
+    limit,
+    none_of,
+    worlds,
+)
+from streamgauge.oracle.worlds.groups import ConditionalRow, Grouping, Valuation, as_choice
+from streamgauge.oracle.worlds.intervals import OpenError
+from streamgauge.oracle.worlds.openings import CURRENT, Alternatives
+from streamgauge.oracle.worlds.slices import KEPT, Keys, legal_slices
+from streamgauge.query.traversal import written_variables
+from streamgauge.sparql.algebra import (
+    FALSE,
+    TRUE,
+    BlankNodeCalls,
+    BlankNodes,
+    Partners,
+    constructed,
+    labels,
+    makes_blank_nodes,
+)
+from streamgauge.sparql.bgp import Dataset, IndexedGraph
+from streamgauge.sparql.blocks import Block, Solution
+from streamgauge.sparql.expression import compiled, condition
+
+Extensions: TypeAlias = Callable[[Solution], Iterable[ConditionalRow]]
+
+
+@dataclass(frozen=True, slots=True)
+class PossibleRow:
+    """A row of an answer with its condition, and the keys by which the answer is ordered."""
+
+    terms: Row
+    condition: Condition
+    keys: Row = ()
+
+
+class ConditionalEvaluation:
+    """One active graph, and the terms that EXISTS has put for variables."""
+
+    def __init__(
+        self, dataset: Dataset, graph: IndexedGraph, fixed: Mapping[str, Term], blank_nodes: BlankNodes
+    ) -> None:
+        self._dataset, self._graph, self.fixed, self._blank_nodes = dataset, graph, fixed, blank_nodes
+        self._openings = CURRENT.get()
+        self._certain: dict[tuple[int, tuple[Term | None, ...]], bool] = {}
+
+    def rows(self, pattern: a.Pattern) -> Iterable[ConditionalRow]:
+        """The rows of a restated pattern (``operations``)."""
+        match pattern:
+            case a.BGP():
+                self._refuse_numbers(pattern)
+                return ((each, ALWAYS) for each in Block(pattern, self._graph, self.fixed).solutions({}))
+            case a.Join(left=left, right=right):
+                return self._joined(left, right)
+            case a.LeftJoin(left=left, right=right, condition=wanted):
+                return self._left_joined(left, right, wanted)
+            case a.Filter(condition=wanted, pattern=inner):
+                return self._filtered(wanted, inner)
+            case a.Union(left=left, right=right):
+                return [*self.rows(left), *self.rows(right)]
+            case a.Minus(left=left, right=right):
+                return self._subtracted(left, right)
+            case a.Extend(pattern=inner, variable=variable, expression=value):
+                return self._extended(inner, variable.name, value)
+            case a.Values():
+                return self._inline(pattern)
+            case a.Graph():
+                return self._in_graph(pattern)
+            case a.Group():
+                return Grouping(self, pattern).rows()
+            case _:
+                return self._modified(pattern)
+
+    def _modified(self, pattern: a.Project | a.Distinct | a.Reduced | a.OrderBy | a.Slice) -> Iterable[ConditionalRow]:
+        match pattern:
+            case a.Project(variables=variables):
+                names = [variable.name for variable in variables]
+                seen = {name: self.fixed[name] for name in names if name in self.fixed}
+                inside = self if len(seen) == len(self.fixed) else self.over(self._graph, seen)
+                return (
+                    ({name: row[name] for name in names if name in row}, given)
+                    for row, given in inside.rows(pattern.pattern)
+                )
+            case a.Distinct():
+                return self._distinct(self.rows(pattern.pattern))
+            case a.Reduced():
+                return self._reduced(self.rows(pattern.pattern))
+            case a.OrderBy():
+                return self.rows(pattern.pattern)
+            case a.Slice():
+                return self._sliced(pattern)
+
+    def over(self, graph: IndexedGraph, fixed: Mapping[str, Term]) -> "ConditionalEvaluation":
+        """The evaluation of another graph, or with other terms for variables."""
+        return ConditionalEvaluation(self._dataset, graph, fixed, self._blank_nodes)
+
+    # Expressions
+    def outcomes(self, run: Callable[[Solution], Any], row: Solution, given: Condition) -> Alternatives:
+        """The results of an expression for a row, each with its conditions."""
+        return self._openings.outcomes(lambda: run(row), given)
+
+    def valuation(self, value: a.Expression) -> Valuation:
+        """The value of an expression for a solution."""
+        compute = compiled(value)
+        return lambda row: compute({**self.fixed, **row}, self._exists)
+
+    def _holds(self, wanted: a.Expression) -> Callable[[Solution, Condition], list[Condition]]:
+        """The conditions under which a row that exists under a condition meets another one."""
+        test = condition(wanted)
+
+        def cases(row: Solution, given: Condition) -> list[Condition]:
+            found = self.outcomes(lambda each: test({**self.fixed, **each}, self._exists), row, given)
+            if len(found) == 1:
+                return [case for kept, case in found if kept]
+            return any_of([case for kept, case in found if kept])
+
+        return cases
+
+    def _exists(self, test: a.Exists, solution: Mapping[str, Term | None]) -> bool:
+        names = tuple(sorted(variable.name for variable in written_variables(test.pattern)))
+        fixed: dict[str, Term] = {}
+        for name in names:
+            term = solution.get(name)
+            decided = None if term is None else self._openings.decided(term)
+            if decided is not None:
+                fixed[name] = decided
+        key = id(test), tuple(map(fixed.get, names))
+        if key in self._certain:
+            return self._certain[key]
+        before = self._openings.condition
+
+        def alternatives() -> Alternatives:
+            rows = self._openings.outcomes(lambda: list(self.over(self._graph, fixed).rows(test.pattern)), ALWAYS)
+            ((inner, _),) = rows
+            found = any_of([case for _, given in inner if (case := both(before, given)) is not None])
+            return [*((True, case) for case in found), *((False, case) for case in none_of(found, before))]
+
+        answer: bool = self._openings.choose(alternatives)
+        if self._openings.condition is before and not before:
+            self._certain[key] = answer
+        return answer
+
+    # Terms
+    def decided(self, rows: Iterable[ConditionalRow], names: Sequence[str]) -> Iterator[ConditionalRow]:
+        """The rows with decided terms for these variables: for each option of an open term a row."""
+        for row, given in rows:
+            if self._openings.any:
+                yield from self._decided(row, given, names)
+            else:
+                yield row, given
+
+    def _decided(self, row: Solution, given: Condition, names: Sequence[str]) -> Iterator[ConditionalRow]:
+        open_names = [name for name in names if self._openings.open_term(row.get(name)) is not None]
+        if not open_names:
+            yield row, given
+            return
+        found = self._openings.outcomes(lambda: {name: self._openings.decided(row[name]) for name in open_names}, given)
+        for terms, case in found:
+            plain = {name: term for name, term in row.items() if name not in terms}
+            yield {**plain, **{name: term for name, term in terms.items() if term is not None}}, case
+
+    def _keyed(self, rows: Iterable[ConditionalRow], names: Sequence[str]) -> Iterator[ConditionalRow]:
+        """The same of variables by which rows are joined; OpenError where one is an inexact number."""
+        for row, given in self.decided(rows, names):
+            if self._openings.any and any(self._openings.open_number(row.get(name)) is not None for name in names):
+                raise OpenError("an inexact number is joined with a term")
+            yield row, given
+
+    def _refuse_numbers(self, pattern: a.BGP) -> None:
+        if any(
+            self._openings.open_number(self.fixed.get(variable.name)) is not None
+            for variable in a.pattern_variables(pattern)
+        ):
+            raise OpenError("an inexact number is joined with a term")
+
+    # Operators
+    def _joined(self, left: a.Pattern, right: a.Pattern) -> Iterator[ConditionalRow]:
+        names, extensions = self._extensions(left, right)
+        for row, given in self._keyed(self.rows(left), names):
+            for other, own in extensions(row):
+                case = both(given, own)
+                if case is not None:
+                    yield {**row, **other}, case
+
+    def _left_joined(self, left: a.Pattern, right: a.Pattern, wanted: a.Expression | None) -> Iterator[ConditionalRow]:
+        names, extensions = self._extensions(left, right)
+        holds = None if wanted is None else self._holds(wanted)
+        for row, given in self._keyed(self.rows(left), names):
+            matched: list[Condition] = []
+            for other, own in extensions(row):
+                case = both(given, own)
+                if case is None:
+                    continue
+                merged = {**row, **other}
+                for kept in [case] if holds is None else holds(merged, case):
+                    matched.append(kept)
+                    yield merged, kept
+            if not any(case is given for case in matched):
+                yield from ((row, case) for case in none_of(matched, given))
+
+    def _subtracted(self, left: a.Pattern, right: a.Pattern) -> Iterator[ConditionalRow]:
+        names = self._shared(left, right)
+        others = [(dict(other), own) for other, own in self._keyed(self.rows(right), names)]
+        conditions = {id(other): own for other, own in others}
+        partners = Partners((other for other, _ in others), names)
+        for row, given in self._keyed(self.rows(left), names):
+            met = [conditions[id(other)] for other in partners.compatible(row, overlapping=True)]
+            if not met:
+                yield row, given
+            elif ALWAYS not in met:
+                yield from ((row, case) for case in none_of(met, given))
+
+    def _filtered(self, wanted: a.Expression, inner: a.Pattern) -> Iterator[ConditionalRow]:
+        holds = self._holds(wanted)
+        for row, given in self.rows(inner):
+            for case in holds(row, given):
+                yield row, case
+
+    def _shared(self, left: a.Pattern, right: a.Pattern) -> list[str]:
+        other = set(a.pattern_variables(right))
+        return [variable.name for variable in a.pattern_variables(left) if variable in other]
+
+    def _extensions(self, left: a.Pattern, right: a.Pattern) -> tuple[list[str], Extensions]:
+        """The shared variables, and the right rows that are compatible with a left one."""
+        names = self._shared(left, right)
+        if isinstance(right, a.BGP) and all(isinstance(each.predicate, a.Var | str) for each in right.patterns):
+            self._refuse_numbers(right)
+            blocks: dict[tuple[str, ...], Block] = {}
+
+            def matches(row: Solution) -> Iterator[ConditionalRow]:
+                bound = tuple(name for name in names if name in row)
+                if bound not in blocks:
+                    blocks[bound] = Block(right, self._graph, self.fixed, bound)
+                return ((found, ALWAYS) for found in blocks[bound].solutions(row))
+
+            return names, matches
+        others = [(dict(other), own) for other, own in self._keyed(self.rows(right), names)]
+        conditions = {id(other): own for other, own in others}
+        partners = Partners((other for other, _ in others), names)
+        return names, lambda row: ((other, conditions[id(other)]) for other in partners.compatible(row))
+
+    def _extended(self, inner: a.Pattern, name: str, value: a.Expression) -> Iterator[ConditionalRow]:
+        if makes_blank_nodes(value):
+            yield from self._labelled(inner, name, value)
+            return
+        compute = self.valuation(value)
+        for row, given in self.rows(inner):
+            for term, case in self.outcomes(compute, row, given):
+                yield (row if term is None else {**row, name: term}), case
+
+    def _labelled(self, inner: a.Pattern, name: str, value: a.Expression) -> Iterator[ConditionalRow]:
+        calls = BlankNodeCalls(value, self._blank_nodes)
+        compute = compiled(calls.expression)
+        for row, given in self.rows(inner):
+            seen = {**self.fixed, **row}
+            made = calls.bound(row, seen, self._exists)
+            for term, case in self.outcomes(lambda each: compute(each, self._exists), {**seen, **made}, given):
+                yield {**row, **labels(made), **({} if term is None else {name: term})}, case
+
+    def _inline(self, data: a.Values) -> Iterator[ConditionalRow]:
+        names = [variable.name for variable in data.variables]
+        for row in data.rows:
+            solution = {name: term for name, term in zip(names, row, strict=True) if term is not None}
+            if all(self.fixed.get(name, term) == term for name, term in solution.items()):
+                yield {name: term for name, term in solution.items() if name not in self.fixed}, ALWAYS
+
+    def _in_graph(self, pattern: a.Graph) -> Iterator[ConditionalRow]:
+        name, inner = pattern.name, pattern.pattern
+        known = self.fixed.get(name.name) if isinstance(name, a.Var) else name
+        if known is not None:
+            if known in self._dataset.named:
+                yield from self.over(self._dataset.named[known], self.fixed).rows(inner)
+            return
+        assert isinstance(name, a.Var)
+        for graph, indexed in self._dataset.named.items():
+            rows = self.over(indexed, self.fixed).rows(inner)
+            for row, given in self._keyed(rows, [name.name]):
+                if row.get(name.name, graph) == graph:
+                    yield {**row, name.name: graph}, given
+
+    # Solution modifiers
+    def _distinct(self, rows: Iterable[ConditionalRow]) -> Iterator[ConditionalRow]:
+        for row, conditions in self._different(rows):
+            yield from ((row, case) for case in any_of(conditions))
+
+    def _different(self, rows: Iterable[ConditionalRow]) -> Iterator[tuple[Solution, list[Condition]]]:
+        """The different solutions, each with the conditions of its copies."""
+        known: dict[frozenset[tuple[str, Term]], tuple[Solution, list[Condition]]] = {}
+        for row, given in rows:
+            for plain, case in self.decided([(row, given)], list(row)):
+                known.setdefault(frozenset(plain.items()), (plain, []))[1].append(case)
+        self._refuse_alike([row for row, _ in known.values()])
+        yield from known.values()
+
+    def _refuse_alike(self, rows: Sequence[Solution]) -> None:
+        """OpenError where rows may be equal or not: they differ in inexact numbers only."""
+        if not self._openings.any:
+            return
+        alike: Counter[frozenset[tuple[str, Term]]] = Counter()
+        for row in rows:
+            numbers = {name for name, term in row.items() if self._openings.open_number(term) is not None}
+            alike[frozenset((name, "" if name in numbers else term) for name, term in row.items())] += 1
+            if numbers and alike.most_common(1)[0][1] > 1:
+                raise OpenError("rows that differ in inexact numbers only are compared")
+
+    def _reduced(self, rows: Iterable[ConditionalRow]) -> Iterator[ConditionalRow]:
+        """REDUCED: each row once at least, and as often as it comes at most (18.5)."""
+        for row, conditions in self._different(rows):
+            yield from ((row, case) for case in any_of(conditions))
+            for place, given in enumerate(conditions[1:], 1):
+                kept = OpenChoice((True, False), "how many duplicates REDUCED keeps (SPARQL 18.5)")
+                for case in any_of([c for each in conditions[:place] if (c := both(given, each)) is not None]):
+                    more = both(case, chosen(kept, True))
+                    assert more is not None
+                    yield row, more
+
+    def _sliced(self, pattern: a.Slice) -> Iterator[ConditionalRow]:
+        """LIMIT and OFFSET of a subquery: every legal slice is an option of one choice."""
+        rows = self.keyed_rows(pattern.pattern)
+        for members, world in worlds([(row.condition, row) for row in rows]):
+            slices = legal_slices(members, pattern.offset, pattern.limit)
+            limit(len(slices), [world])
+            bags = [[(row.solution, world) for row in kept] for kept in slices]
+            yield from as_choice(bags, KEPT)
+
+    def keyed_rows(self, pattern: a.Pattern) -> list["KeyedRow"]:
+        """The rows below a LIMIT with the keys of its ORDER BY."""
+        inner: Any = pattern
+        distinct = False
+        while isinstance(inner, a.Distinct | a.Reduced):
+            distinct, inner = True, inner.pattern
+        project = inner if isinstance(inner, a.Project) else None
+        inner = inner.pattern if project is not None else inner
+        order = inner.keys if isinstance(inner, a.OrderBy) else ()
+        names = None if project is None else {variable.name for variable in project.variables}
+        kept = all(isinstance(key, a.Var) and (names is None or key.name in names) for key, _ in order)
+        if distinct and not kept:
+            raise OpenError("DISTINCT folds rows whose keys of ORDER BY may differ")
+        seen = {name: term for name, term in self.fixed.items() if names is None or name in names}
+        inside = self if len(seen) == len(self.fixed) else self.over(self._graph, seen)
+        if distinct or not order:
+            plain = [(row, row, given) for row, given in self.rows(pattern)]
+        else:
+            plain = [
+                ({name: row[name] for name in row if names is None or name in names}, row, given)
+                for row, given in inside.rows(inner)
+            ]
+        keys = [inside.valuation(key) for key, _ in order]
+        directions = tuple(down for _, down in order)
+        found = []
+        for shown, row, given in plain:
+            for terms, case in inside.outcomes(lambda each: tuple(value(each) for value in keys), row, given):
+                found.append(KeyedRow(shown, Keys(terms, directions), case))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedRow:
+    """A row below a LIMIT, with the keys that order it."""
+
+    solution: Solution
+    keys: Keys
+    condition: Condition
+
+
+def answers(form: a.QueryForm, dataset: Dataset) -> list[PossibleRow]:
+    """The rows of all possible answers of a restated query form, without its LIMIT (``slices``)."""
+    blank_nodes = BlankNodes(dataset)
+    evaluation = ConditionalEvaluation(dataset, dataset.default, {}, blank_nodes)
+    match form:
+        case a.Select(pattern=a.Slice(pattern=inner), variables=names):
+            keyed = evaluation.keyed_rows(inner)
+            return [PossibleRow(tuple(map(row.solution.get, names)), row.condition, row.keys.terms) for row in keyed]
+        case a.Select(pattern=pattern, variables=names):
+            return [PossibleRow(tuple(map(row.get, names)), given) for row, given in evaluation.rows(pattern)]
+        case a.Ask(pattern=pattern):
+            found = any_of([given for _, given in evaluation.rows(pattern)])
+            return [
+                *(PossibleRow((TRUE,), given) for given in found),
+                *(PossibleRow((FALSE,), given) for given in none_of(found)),
+            ]
+        case a.Construct(template=template, pattern=pattern):
+            rows = list(evaluation.rows(pattern))
+            bound = list(dict.fromkeys(name for row, _ in rows for name in row))
+            triples = [
+                (dict(zip(("subject", "predicate", "object"), triple, strict=True)), given)
+                for row, given in evaluation.decided(rows, bound)
+                for triple in constructed(template, [row], blank_nodes)
+            ]
+            return [PossibleRow(tuple(row.values()), given) for row, given in evaluation._distinct(triples)]

@@ -1,0 +1,212 @@
+"""Blank nodes of two bags of rows, equal by isomorphism."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, pairwise
+from operator import itemgetter
+from typing import Final
+
+from streamgauge.model.terms import Row, Term
+from streamgauge.oracle.worlds.tolerance import close, number
+
+CHOICES = 10_000
+"""How many choices the exact search of one component may try."""
+
+
+Computed = Mapping[int, Mapping[Term | None, Term | None]]
+"""Columns of computed terms, each with the terms that stand there for others when blank nodes are told apart."""
+
+
+def renamed(expected: Sequence[Row], actual: Sequence[Row], computed: Computed | None = None) -> tuple[Row, ...]:
+    """The actual rows with the expected rows' blank nodes, so that as much as possible is equal.
+
+    Rows that share blank nodes are a component. Components are told apart by colour refinement and matched exactly, by
+    a bounded search where refinement leaves a choice; the remaining ones are paired as alike as possible.
+
+    A blank node without a counterpart gets a name that no expected row has.
+    """
+    if not has_blanks(actual):
+        return tuple(actual)
+    names = _matching(_known(expected, computed or {}), _known(actual, computed or {}))
+    fresh = iter(range(len(actual) * max(map(len, actual))))
+
+    def name(term: Term | None) -> Term | None:
+        if term is None or not term.startswith("_:"):
+            return term
+        if term not in names:
+            names[term] = f"_:only-received-{next(fresh)}"
+        return names[term]
+
+    return tuple(tuple(map(name, row)) for row in actual)
+
+
+_initial: Final = itemgetter(0)
+
+
+def has_blanks(rows: Iterable[Row]) -> bool:
+    """Whether some row holds a blank node: the only terms that begin with ``_``."""
+    return "_" in map(_initial, filter(None, chain.from_iterable(rows)))
+
+
+def _known(rows: Iterable[Row], computed: Computed) -> list[Row]:
+    """The rows with blank nodes by which these are told apart."""
+    known = (
+        tuple(computed[i].get(term, term) if i in computed else term for i, term in enumerate(row)) for row in rows
+    )
+    return [row for row in known if has_blanks((row,))]
+
+
+def alike_numbers(rows: Sequence[Row], computed: frozenset[int]) -> Computed:
+    """For each computed column one number for all that may be equal: neighbours in order that are close."""
+    found: dict[int, dict[Term | None, Term | None]] = {}
+    for place in computed:
+        numbers = {(value, row[place]) for row in rows if (value := number(row[place])) is not None}
+        found[place] = {}
+        for (_, before), (_, term) in pairwise(sorted(numbers)):
+            found[place][term] = found[place].get(before, before) if close(before, term) else term
+    return found
+
+
+def _blanks(row: Row) -> Iterator[Term]:
+    return (term for term in row if term is not None and term.startswith("_:"))
+
+
+Colours = dict[Term, int]
+
+
+@dataclass
+class _Palette:
+    """Numbers for colours, the same number for the same thing on both sides."""
+
+    numbers: dict[object, int] = field(default_factory=dict)
+    choices: int = CHOICES
+
+    def number(self, thing: object) -> int:
+        return self.numbers.setdefault(thing, len(self.numbers))
+
+
+class _Component:
+    """Rows held together by blank nodes, with the colours of each round of refinement."""
+
+    def __init__(self, rows: list[Row], palette: _Palette) -> None:
+        self.rows = rows
+        self.of: dict[Term, list[Row]] = defaultdict(list)
+        for row in rows:
+            for blank in set(_blanks(row)):
+                self.of[blank].append(row)
+        self.history = self.refined(dict.fromkeys(self.of, 0), palette)
+        self.signature = tuple(sorted(self.history[-1].values()))
+
+    def refined(self, colours: Colours, palette: _Palette) -> list[Colours]:
+        """The colours after each round, until a round tells no more blank nodes apart."""
+        rounds = [colours]
+        while True:
+            last = rounds[-1]
+            now = {blank: palette.number((last[blank], self._seen(blank, last, palette))) for blank in self.of}
+            rounds.append(now)
+            if len(set(now.values())) == len(set(last.values())):
+                return rounds
+
+    def _seen(self, blank: Term, colours: Colours, palette: _Palette) -> tuple[int, ...]:
+        return tuple(sorted(palette.number(_pattern(row, blank, colours)) for row in self.of[blank]))
+
+
+def _pattern(row: Row, blank: Term, colours: Colours) -> tuple[object, ...]:
+    return tuple(True if term == blank else colours.get(term, term) if term else term for term in row)
+
+
+def _components(rows: Sequence[Row], palette: _Palette) -> list[_Component]:
+    parent: dict[Term, Term] = {}
+
+    def root(blank: Term) -> Term:
+        while parent.setdefault(blank, blank) != blank:
+            parent[blank] = blank = parent[parent[blank]]
+        return blank
+
+    for row in rows:
+        first, *others = _blanks(row)
+        for other in others:
+            parent[root(other)] = root(first)
+    groups: dict[Term, list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[root(next(_blanks(row)))].append(row)
+    return [_Component(group, palette) for group in groups.values()]
+
+
+def _matching(expected: Sequence[Row], actual: Sequence[Row]) -> dict[Term, Term]:
+    """Received blank node to expected one."""
+    palette = _Palette()
+    waiting: dict[tuple[int, ...], list[_Component]] = defaultdict(list)
+    for component in _components(expected, palette):
+        waiting[component.signature].append(component)
+    names: dict[Term, Term] = {}
+    odd: list[_Component] = []
+    for component in _components(actual, palette):
+        for other in waiting[component.signature]:
+            palette.choices = CHOICES
+            found = _isomorphism(other, component, other.history[-1], component.history[-1], palette)
+            if found is not None:
+                names.update(found)
+                waiting[component.signature].remove(other)
+                break
+        else:
+            odd.append(component)
+    names.update(_likeliest([one for left in waiting.values() for one in left], odd))
+    return names
+
+
+def _isomorphism(
+    expected: _Component, actual: _Component, wanted: Colours, given: Colours, palette: _Palette
+) -> dict[Term, Term] | None:
+    """Received to expected blank node so that the rows are equal; ``None`` when there is none (or none was found)."""
+    classes, others = _classes(wanted), _classes(given)
+    if {colour: len(found) for colour, found in classes.items()} != {c: len(found) for c, found in others.items()}:
+        return None
+    open_classes = [colour for colour, found in classes.items() if len(found) > 1]
+    if not open_classes:
+        names = {others[colour][0]: found[0] for colour, found in classes.items()}
+        return names if Counter(expected.rows) == Counter(_with(names, actual.rows)) else None
+    colour = min(open_classes, key=lambda colour: len(classes[colour]))
+    mark = palette.number(("chosen", colour))
+    first = expected.refined({**wanted, classes[colour][0]: mark}, palette)[-1]
+    for candidate in others[colour]:
+        palette.choices -= 1
+        if palette.choices < 0:
+            return None
+        second = actual.refined({**given, candidate: mark}, palette)[-1]
+        found = _isomorphism(expected, actual, first, second, palette)
+        if found is not None:
+            return found
+    return None
+
+
+def _classes(colours: Colours) -> dict[int, list[Term]]:
+    classes: dict[int, list[Term]] = defaultdict(list)
+    for blank, colour in colours.items():
+        classes[colour].append(blank)
+    return classes
+
+
+def _with(names: Mapping[Term, Term], rows: Iterable[Row]) -> Iterator[Row]:
+    return (tuple(None if term is None else names.get(term, term) for term in row) for row in rows)
+
+
+def _likeliest(expected: Sequence[_Component], actual: Sequence[_Component]) -> dict[Term, Term]:
+    """Blank nodes of components that differ, paired by the longest history of equal colours."""
+    names: dict[Term, Term] = {}
+    taken: set[Term] = set()
+    depth = max((len(one.history) for one in (*expected, *actual)), default=0)
+    for level in range(depth - 1, -1, -1):
+        free: dict[int, list[Term]] = defaultdict(list)
+        for one in expected:
+            if level < len(one.history):
+                for blank, colour in one.history[level].items():
+                    if blank not in taken:
+                        free[colour].append(blank)
+        for other in actual:
+            for blank, colour in (other.history[level] if level < len(other.history) else {}).items():
+                if blank not in names and free[colour]:
+                    names[blank] = free[colour].pop(0)
+                    taken.add(names[blank])
+    return names

@@ -1,0 +1,273 @@
+"""Conditions on choices: which decisions that SPARQL leaves open make a row exist (docs/semantics.md, choices).
+
+A choice is a variable: of some options (``OpenChoice``), or a number of an interval (``OpenNumber``). A condition is a
+conjunction that allows each of its variables some of its options, or a span of its interval. Not having a condition
+takes several of them, of which no two can hold together:
+
+    not (g is "a" and x > 50)       g is "b"        g is "a" and x <= 50
+"""
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from typing import Any, Final, TypeAlias
+
+from streamgauge.oracle.worlds.intervals import Interval
+
+MAX_CASES: Final = 2_000
+"""How many cases, worlds or options are told apart at one place."""
+
+
+class CutOffError(ArithmeticError):
+    """The search is too large; the sentence names the choices."""
+
+
+class OpenChoice:
+    """A decision that SPARQL leaves open: its options, and the reason with the section of the specification.
+
+    A ``shared`` choice has a name and may decide several parts of a query.
+    """
+
+    def __init__(
+        self, options: Sequence[Hashable] | Callable[[], Sequence[Hashable]], reason: str, *, shared: bool = False
+    ) -> None:
+        self._options, self.reason, self.shared = options, reason, shared
+
+    @cached_property
+    def options(self) -> tuple[Hashable, ...]:
+        """The legal decisions; CutOffError where they are too many."""
+        return tuple(self._options() if callable(self._options) else self._options)
+
+
+class NumberOrder(OpenChoice):
+    """Whether one open number is less than (-1), equal to (0) or greater than (1) another one."""
+
+    def __init__(self, left: "OpenNumber", right: "OpenNumber") -> None:
+        super().__init__((-1, 0, 1), f"{left.reason}; {right.reason}", shared=True)
+        self.left, self.right = left, right
+
+
+@dataclass(frozen=True, slots=True)
+class NumberSpan:
+    """The numbers from ``low`` to ``high``, without an end that is open."""
+
+    low: Fraction
+    high: Fraction
+    low_open: bool = False
+    high_open: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether no number is in it."""
+        return self.low > self.high or (self.low == self.high and (self.low_open or self.high_open))
+
+    def within(self, other: "NumberSpan") -> "NumberSpan":
+        """The numbers of both."""
+        low = max((self.low, self.low_open), (other.low, other.low_open))
+        high = min((self.high, not self.high_open), (other.high, not other.high_open))
+        return NumberSpan(low[0], high[0], low[1], not high[1])
+
+    def parts_beside(self, other: "NumberSpan") -> tuple["NumberSpan", "NumberSpan"]:
+        """The numbers of this span below another one, and above it; either may be empty."""
+        below = self.within(NumberSpan(self.low, other.low, False, not other.low_open))
+        return below, self.within(NumberSpan(other.high, self.high, not other.high_open, False))
+
+
+@dataclass(eq=False, slots=True)
+class OpenNumber:
+    """A computed number of which implementations may have different values; ``shared`` as in ``OpenChoice``."""
+
+    interval: Interval
+    reason: str
+    shared: bool = False
+    span: NumberSpan = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.span = NumberSpan(self.interval.low, self.interval.high)
+
+
+Variable: TypeAlias = OpenChoice | OpenNumber
+Allowed: TypeAlias = frozenset[Hashable] | NumberSpan
+Condition: TypeAlias = Mapping[Variable, Allowed]
+ALWAYS: Final[Condition] = {}
+
+
+def chosen(choice: OpenChoice, *options: Hashable) -> Condition:
+    """The condition that one of these options is taken."""
+    return {choice: frozenset(options)}
+
+
+def both(first: Condition, second: Condition) -> Condition | None:
+    """The conjunction of two conditions; ``None`` where they exclude one another."""
+    if not first or first is second:
+        return second
+    if not second:
+        return first
+    merged = dict(first)
+    changed = False
+    for variable, allowed in second.items():
+        known = merged.get(variable)
+        if known is None:
+            merged[variable], changed = allowed, True
+            continue
+        common = _common(known, allowed)
+        if common is None:
+            return None
+        if common != known:
+            merged[variable], changed = common, True
+    if not changed:
+        return first
+    return merged if _is_orderable(merged) else None
+
+
+def _common(first: Allowed, second: Allowed) -> Allowed | None:
+    if isinstance(first, NumberSpan):
+        assert isinstance(second, NumberSpan)
+        within = first.within(second)
+        return None if within.empty else within
+    assert not isinstance(second, NumberSpan)
+    return first & second or None
+
+
+def _is_orderable(condition: Condition) -> bool:
+    """Whether numbers exist that are in their spans and compare as the condition wants.
+
+    Numbers are dense, so these exist when the wanted order has no cycle that is less than itself, and no number that is
+    to be below another one has to be above it by their spans.
+    """
+    comparisons = [(each, allowed) for each, allowed in condition.items() if isinstance(each, NumberOrder)]
+    if not comparisons:
+        return True
+    order: dict[tuple[OpenNumber, OpenNumber], bool] = {}
+    apart: list[tuple[OpenNumber, OpenNumber]] = []
+    for each, allowed in comparisons:
+        assert isinstance(allowed, frozenset)
+        for low, high, sign in ((each.left, each.right, 1), (each.right, each.left, -1)):
+            if sign not in allowed:
+                order[low, high] = 0 not in allowed
+        if allowed == {-1, 1}:
+            apart.append((each.left, each.right))
+    _close(order, {number for each, _ in comparisons for number in (each.left, each.right)})
+    if any(low is high and strict for (low, high), strict in order.items()):
+        return False
+    if any(pair in order and pair[::-1] in order for pair in apart):
+        return False
+    spans = {number: condition.get(number, number.span) for pair in order for number in pair}
+    return all(_is_below(spans[low], spans[high], strict) for (low, high), strict in order.items())
+
+
+def _close(order: dict[tuple[OpenNumber, OpenNumber], bool], numbers: Collection[OpenNumber]) -> None:
+    """The transitive closure: less than what is at most something is less than that."""
+    for middle, low, high in product(numbers, repeat=3):
+        first, second = order.get((low, middle)), order.get((middle, high))
+        if first is not None and second is not None:
+            order[low, high] = order.get((low, high), False) or first or second
+
+
+def _is_below(low: Allowed, high: Allowed, strict: bool) -> bool:
+    assert isinstance(low, NumberSpan)
+    assert isinstance(high, NumberSpan)
+    touch = not (strict or low.low_open or high.high_open)
+    return low.low < high.high or (touch and low.low == high.high)
+
+
+def negated(condition: Condition) -> Iterator[Condition]:
+    """Conditions of which exactly one holds where the condition does not."""
+    held: dict[Variable, Allowed] = {}
+    for variable, allowed in condition.items():
+        for rest in _others(variable, allowed):
+            yield {**held, variable: rest}
+        held[variable] = allowed
+
+
+def _others(variable: Variable, allowed: Allowed) -> Iterator[Allowed]:
+    if isinstance(variable, OpenNumber):
+        assert isinstance(allowed, NumberSpan)
+        yield from (span for span in variable.span.parts_beside(allowed) if not span.empty)
+    else:
+        assert not isinstance(allowed, NumberSpan)
+        rest = frozenset(variable.options) - allowed
+        if rest:
+            yield rest
+
+
+def none_of(conditions: Iterable[Condition], given: Condition = ALWAYS) -> list[Condition]:
+    """The cases of ``given``, no two together, in which none of the conditions holds."""
+    cases = [given]
+    for condition in conditions:
+        cases = [
+            case
+            for before in cases
+            for case in ((before,) if both(before, condition) is None else _without(before, condition))
+        ]
+        limit(len(cases), cases)
+    return cases
+
+
+def _without(given: Condition, condition: Condition) -> Iterator[Condition]:
+    return (case for each in negated(condition) if (case := both(given, each)) is not None)
+
+
+def any_of(conditions: Sequence[Condition]) -> list[Condition]:
+    """The cases, no two together, in which at least one of the conditions holds."""
+    if len(conditions) < 2:
+        return list(conditions)
+    if not all(conditions):
+        return [ALWAYS]
+    if merged := _of_one_choice(conditions):
+        return merged
+    found: list[Condition] = []
+    for condition in conditions:
+        found += none_of(found, condition)
+        limit(len(found), found)
+    return found
+
+
+def _of_one_choice(conditions: Sequence[Condition]) -> list[Condition] | None:
+    """The same as one condition where all differ in one choice only."""
+    variables = {variable for condition in conditions for variable in condition}
+    allowed = {variable: {condition.get(variable) for condition in conditions} for variable in variables}
+    differing = [variable for variable, different in allowed.items() if len(different) > 1]
+    if len(differing) != 1 or isinstance(choice := differing[0], OpenNumber) or None in allowed[choice]:
+        return None
+    options = frozenset().union(*(each for each in allowed[choice] if isinstance(each, frozenset)))
+    rest = {variable: each for variable, each in conditions[0].items() if variable is not choice}
+    whole = rest if len(options) == len(choice.options) else {**rest, choice: options}
+    return [whole or ALWAYS]
+
+
+def worlds(rows: Sequence[tuple[Condition, Any]]) -> list[tuple[list[Any], Condition]]:
+    """The cases of which rows exist: in each the rows, and its condition; no two cases hold together."""
+    cases: list[tuple[list[Any], Condition]] = [([], ALWAYS)]
+    for given, row in rows:
+        if not given:
+            for members, _ in cases:
+                members.append(row)
+            continue
+        after: list[tuple[list[Any], Condition]] = []
+        for members, world in cases:
+            present = both(world, given)
+            if present is not None:
+                after.append(([*members, row], present))
+            if present is not world:
+                after += [(list(members), case) for case in none_of([given], world)]
+        cases = after
+        limit(len(cases), (world for _, world in cases))
+    return cases
+
+
+def limit(number: int, conditions: Iterable[Condition]) -> None:
+    """CutOffError, naming the choices, where there are too many cases."""
+    if number > MAX_CASES:
+        raise CutOffError(cut_off(variable for condition in conditions for variable in condition))
+
+
+def cut_off(variables: Iterable[Variable]) -> str:
+    """The sentence about a search that would be too long, with the choices in it."""
+    reasons: dict[str, int] = {}
+    for variable in dict.fromkeys(variables):
+        reasons[variable.reason] = reasons.get(variable.reason, 0) + 1
+    named = "; ".join(f"{reason} ({times:,} times)" if times > 1 else reason for reason, times in reasons.items())
+    return f"more than {MAX_CASES:,} legal answers would have to be compared; open are: {named[:600]}"

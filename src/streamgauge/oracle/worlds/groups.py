@@ -1,0 +1,193 @@
+"""Aggregates over rows with conditions, and choices among bags of rows."""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeAlias
+
+from streamgauge.model import algebra as a
+from streamgauge.model.terms import Row, Term
+from streamgauge.oracle.worlds.conditions import ALWAYS, Condition, OpenChoice, Variable, both, chosen, limit, worlds
+from streamgauge.oracle.worlds.intervals import OpenError
+from streamgauge.oracle.worlds.openings import CURRENT, Alternatives
+from streamgauge.sparql.aggregates import aggregate
+from streamgauge.sparql.blocks import Solution
+
+ConditionalRow: TypeAlias = tuple[Solution, Condition]
+Valuation: TypeAlias = Callable[[Solution], Any]
+Arguments: TypeAlias = tuple[Hashable, ...]
+"""The values of a row that the aggregates of its group read."""
+_ROW: Final = '"*"'
+
+
+class PatternEvaluation(Protocol):
+    """The evaluation of the pattern that is grouped."""
+
+    @property
+    def fixed(self) -> Mapping[str, Term]:
+        """The terms that EXISTS has put for variables."""
+
+    def rows(self, pattern: a.Pattern) -> Iterable[ConditionalRow]:
+        """The rows of a pattern."""
+
+    def valuation(self, value: a.Expression) -> Valuation:
+        """The value of an expression for a solution."""
+
+    def outcomes(self, run: Callable[[Solution], Any], row: Solution, given: Condition) -> Alternatives:
+        """The results of a function for a row, each with its conditions."""
+
+
+def as_choice(bags: Sequence[Sequence[ConditionalRow]], reason: str) -> Iterator[ConditionalRow]:
+    """The rows of one of several bags, of which a choice says which; equal bags are one option."""
+    different = list({frozenset(Counter(map(_name, bag)).items()): bag for bag in bags}.values())
+    if len(different) == 1:
+        yield from different[0]
+        return
+    choice = OpenChoice(tuple(range(len(different))), reason)
+    places: dict[Hashable, tuple[ConditionalRow, list[int]]] = {}
+    for place, bag in enumerate(different):
+        copies: Counter[Hashable] = Counter()
+        for row in bag:
+            name = _name(row)
+            copies[name] += 1
+            places.setdefault((name, copies[name]), (row, []))[1].append(place)
+    for (solution, own), members in places.values():
+        case = own if len(members) == len(different) else both(own, chosen(choice, *members))
+        assert case is not None
+        yield solution, case
+
+
+def _name(row: ConditionalRow) -> Hashable:
+    return frozenset(row[0].items()), frozenset(row[1].items())
+
+
+class Grouping:
+    """Grouping and aggregation (18.5) of rows with conditions: each group tells its own cases apart.
+
+    Choices that only rows of one group depend on, and no other row of the answer, end in it: their place is taken by
+    one choice of what the group gives. So a count of 100 rows that exist or not has 101 options, not 2^100 cases.
+    """
+
+    def __init__(self, evaluation: PatternEvaluation, group: a.Group) -> None:
+        self._evaluation, self._group = evaluation, group
+        self._openings = CURRENT.get()
+        self._keys = [(variable.name, evaluation.valuation(key)) for variable, key in group.keys]
+        self._sets = [
+            (variable.name, each, None if each.argument is None else evaluation.valuation(each.argument))
+            for variable, each in group.aggregates
+        ]
+
+    def rows(self) -> Iterator[ConditionalRow]:
+        """A row for each group in each of its cases."""
+        groups: dict[Row, list[tuple[Condition, Arguments]]] = {} if self._keys else {(): []}
+        for row, given in self._evaluation.rows(self._group.pattern):
+            for (key, arguments), case in self._evaluation.outcomes(self._read, row, given):
+                groups.setdefault(key, []).append((case, arguments))
+        users: Counter[Variable] = Counter()
+        for members in groups.values():
+            users.update({variable for given, _ in members for variable in given})
+        for key, members in groups.items():
+            if any(self._openings.open_number(term) is not None for term in key):
+                raise OpenError("rows are grouped by an inexact number")
+            names = {name: term for (name, _), term in zip(self._keys, key, strict=True) if term is not None}
+            for row, case in self._grouped(members, users):
+                yield {**names, **row}, case
+
+    def _read(self, row: Solution) -> tuple[Row, Arguments]:
+        """The key of a row's group, and the arguments of the aggregates."""
+        openings = self._openings
+        key = tuple(None if (term := value(row)) is None else openings.decided(term) for _, value in self._keys)
+        return key, tuple(self._argument(row, each, value) for _, each, value in self._sets)
+
+    def _argument(self, row: Solution, each: a.Aggregate, value: Valuation | None) -> Hashable:
+        if value is None:
+            if not each.distinct:
+                return _ROW
+            return frozenset((name, self._certain(term)) for name, term in row.items())
+        term: Term | None = value(row)
+        if each.function == "COUNT" and not each.distinct:
+            if term is not None and self._may_fail(term):
+                term = self._openings.decided(term)
+            return None if term is None else _ROW
+        return self._certain(term) if each.distinct and term is not None else term
+
+    def _may_fail(self, term: Term) -> bool:
+        choice = self._openings.open_term(term)
+        return choice is not None and choice.shared and None in choice.options
+
+    def _certain(self, term: Term) -> Term | None:
+        decided = self._openings.decided(term)
+        if self._openings.open_number(decided) is not None:
+            raise OpenError("inexact numbers are made distinct")
+        return decided
+
+    def _grouped(
+        self, members: list[tuple[Condition, Arguments]], users: Mapping[Variable, int]
+    ) -> Iterator[ConditionalRow]:
+        if all(not given for given, _ in members):
+            yield from self._finished([arguments for _, arguments in members], ALWAYS)
+            return
+        named, hidden = self._parted(members, users)
+        bags = self._bags(hidden)
+        for present, world in worlds(named):
+            totals = {tuple(sorted((*bag, *present), key=repr)) for bag in bags}
+            limit(len(totals), [world])
+            outcomes = [self._finished(total, world) if total or not self._keys else [] for total in totals]
+            reasons = dict.fromkeys(variable.reason for given, _ in members for variable in given)
+            yield from as_choice(outcomes, "; ".join(reasons))
+
+    def _finished(self, total: Sequence[Arguments], given: Condition) -> list[ConditionalRow]:
+        """The aggregates over a bag of arguments."""
+
+        def run(_row: Solution) -> Solution:
+            found: Solution = {}
+            for place, (name, each, _) in enumerate(self._sets):
+                values: list[Any] = [arguments[place] for arguments in total]
+                if each.argument is None and each.distinct:
+                    values = [_ROW] * len(set(values))
+                plain = each.distinct and each.argument is not None
+                term = aggregate(each.function, values, distinct=plain, separator=each.separator)
+                if term is not None:
+                    found[name] = term
+            return found
+
+        return [(row, case) for row, case in self._evaluation.outcomes(run, {}, given)]
+
+    def _parted(
+        self, members: Sequence[tuple[Condition, Arguments]], users: Mapping[Variable, int]
+    ) -> tuple[list[tuple[Condition, Any]], list[list[tuple[Condition, Any]]]]:
+        """The rows whose choices others may read, and the others, apart where they share no choice."""
+        shown = {
+            variable
+            for _, arguments in members
+            for term in arguments
+            if (variable := self._openings.variable(term)) is not None
+        }
+        shown |= {
+            variable
+            for term in self._evaluation.fixed.values()
+            if (variable := self._openings.variable(term)) is not None
+        }
+        groups: list[tuple[set[Variable], list[tuple[Condition, Any]]]] = []
+        for given, arguments in members:
+            variables = set(given)
+            touched = [each for each in groups if each[0] & variables]
+            rows = [row for _, own in touched for row in own]
+            groups = [each for each in groups if not any(each is one for one in touched)]
+            groups.append((variables.union(*(own for own, _ in touched)), [*rows, (given, arguments)]))
+        named: list[tuple[Condition, Any]] = []
+        hidden: list[list[tuple[Condition, Any]]] = []
+        for variables, rows in groups:
+            if any(each.shared or users[each] > 1 or each in shown for each in variables):
+                named += rows
+            else:
+                hidden.append(rows)
+        return named, hidden
+
+    def _bags(self, hidden: Iterable[Sequence[tuple[Condition, Any]]]) -> list[tuple[Arguments, ...]]:
+        """The bags of arguments that rows with choices of their own may be."""
+        bags: set[tuple[Arguments, ...]] = {()}
+        for rows in hidden:
+            own = {tuple(sorted(present, key=repr)) for present, _ in worlds(rows)}
+            bags = {tuple(sorted((*bag, *more), key=repr)) for bag in bags for more in own}
+            limit(len(bags), (given for given, _ in rows))
+        return list(bags)

@@ -1,0 +1,466 @@
+"""Whether some assignment of the choices gives exactly a received answer: a search, small domains first.
+
+Each possible row is missing in the received answer, under the cases in which it does not exist, or it is one of the
+received rows, under those in which it exists and has its terms. Rows that share neither a choice nor a received row are
+decided apart. A row with one move left is moved at once; only then one with the fewest moves is tried both ways.
+
+    possible: a if x > 50, b if x > 49, c          received: b, c
+    c is moved; a is missing: x <= 50; b is received: 49 < x <= 50. Right.          received: a, c: wrong
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from streamgauge.model.terms import Row, Term, datatype
+from streamgauge.oracle.worlds import intervals
+from streamgauge.oracle.worlds.algebra import PossibleRow
+from streamgauge.oracle.worlds.conditions import (
+    ALWAYS,
+    Condition,
+    CutOffError,
+    NumberSpan,
+    OpenNumber,
+    Variable,
+    both,
+    chosen,
+    cut_off,
+    none_of,
+    worlds,
+)
+from streamgauge.oracle.worlds.intervals import TOLERANCE, UNIT
+from streamgauge.oracle.worlds.openings import CURRENT, Concatenation, Openings, tag_choice, tag_forms
+from streamgauge.oracle.worlds.slices import Keys, Precedence, slice_size
+from streamgauge.sparql.values import FLOAT, INTEGER
+
+MAX_STEPS: Final = 300_000
+"""Moves that are looked at before a search is cut off."""
+
+Moves: TypeAlias = list[tuple[Row | None, Condition]]
+"""A possible row is one of the received rows, or missing (``None``): each with the condition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A LIMIT and OFFSET of the whole query, with the directions of its keys."""
+
+    offset: int
+    limit: int | None
+    descending: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedAnswerRow:
+    """A possible row by its keys."""
+
+    row: PossibleRow
+    keys: Keys
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """A legal answer near a received one: what they have in common, and what either has alone."""
+
+    common: int
+    missing: tuple[Row, ...]
+    surplus: tuple[Row, ...]
+
+
+class PossibleAnswers:
+    """The possible rows of one report, asked for received answers; ``computed`` columns are compared by value."""
+
+    def __init__(
+        self,
+        rows: Sequence[PossibleRow],
+        openings: Openings,
+        computed: frozenset[int],
+        cut: Cut | None = None,
+        *,
+        exact_datatypes: bool = False,
+        as_sets: bool = False,
+    ) -> None:
+        self.rows, self.openings, self.computed, self._cut = rows, openings, computed, cut
+        self._exact_datatypes, self._as_sets = exact_datatypes, as_sets
+        self._steps = 0
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether LIMIT or OFFSET cut the answer."""
+        return self._cut is not None
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The choices that rows depend on."""
+        found = dict.fromkeys(variable for row in self.rows for variable in row.condition)
+        opened = (self.openings.variable(term) for row in self.rows for term in row.terms)
+        return list(dict.fromkeys((*found, *(variable for variable in opened if variable is not None))))
+
+    def admit(self, received: Sequence[Row]) -> bool:
+        """Whether some world gives exactly these rows; CutOffError where the search would be too long."""
+        self._steps = 0
+        token = CURRENT.set(self.openings)
+        try:
+            if self._cut is not None:
+                return self._is_slice(received, self._cut)
+            return self._is_whole(received)
+        finally:
+            CURRENT.reset(token)
+
+    # Terms
+    def _options(self, received: Iterable[Row]) -> Iterator[dict[Row, Condition]]:
+        """For each possible row the received rows that it may be, with the conditions."""
+        index = _Index(list(dict.fromkeys(received)))
+        for row in self.rows:
+            width = len(row.terms)
+            open_places = frozenset(place for place, term in enumerate(row.terms) if self._is_flexible(place, term))
+            options = {}
+            for other in index.alike(row.terms, open_places):
+                case = self._row_condition(row, other) if len(other) == width else None
+                if case is not None:
+                    options[other] = case
+            yield options
+
+    def _is_flexible(self, place: int, term: Term | None) -> bool:
+        return term is not None and (
+            place in self.computed or self.openings.is_open(term) or (term[0] == '"' and term[-1] not in '">')
+        )
+
+    def _row_condition(self, row: PossibleRow, other: Row) -> Condition | None:
+        case: Condition | None = row.condition
+        for place, (term, given) in enumerate(zip(row.terms, other, strict=True)):
+            cell = self._cell(term, given, place in self.computed)
+            case = None if cell is None or case is None else both(case, cell)
+            if case is None:
+                return None
+        return case
+
+    def _cell(self, term: Term | None, given: Term | None, computed: bool) -> Condition | None:
+        """The condition under which a term is the given one."""
+        if term is None:
+            return ALWAYS if given is None else None
+        choice = self.openings.open_term(term)
+        if choice is not None:
+            if isinstance(choice, Concatenation):
+                return chosen(choice, given) if choice.allowed(given) else None
+            options = [each for each in choice.options if self._cell(_as_term(each), given, computed) is not None]
+            return chosen(choice, *options) if options else None
+        if given is None:
+            return None
+        if term == given:
+            return _tagged(term, given)
+        if computed and self._exact_datatypes and self._datatype(term) != datatype(given):
+            return None
+        number = self.openings.open_number(term)
+        if number is not None:
+            return _shown(number, given)
+        if computed:
+            one, other = intervals.read(term), intervals.read(given)
+            return ALWAYS if one is not None and other is not None and intervals.fits(one, other) else None
+        return _tagged(term, given)
+
+    def _datatype(self, term: Term) -> str | None:
+        number = self.openings.open_number(term)
+        return datatype(term) if number is None else intervals.datatype_of(number.interval)
+
+    # Whole answers
+    def _is_whole(self, received: Sequence[Row]) -> bool:
+        need = Counter(dict.fromkeys(received, 1) if self._as_sets else received)
+        rest: list[tuple[PossibleRow, dict[Row, Condition]]] = []
+        for row, options in zip(self.rows, self._options(received), strict=True):
+            if row.condition or len(options) != 1:
+                if not options and not row.condition:
+                    return False
+                rest.append((row, options))
+                continue
+            ((other, case),) = options.items()
+            if case:
+                rest.append((row, options))
+            elif not self._take(need, other):
+                return False
+        components = list(_components(rest))
+        supplied = {other for _, options in rest for other in options}
+        if any(times > 0 and other not in supplied for other, times in need.items()):
+            return False
+        return all(self._solve(component, need, ALWAYS) for component in components)
+
+    def _take(self, need: Counter[Row], other: Row) -> bool:
+        if self._as_sets:
+            need[other] = 0
+            return True
+        need[other] -= 1
+        return need[other] >= 0
+
+    def _moves(self, row: PossibleRow, options: dict[Row, Condition], need: Counter[Row], given: Condition) -> Moves:
+        self._steps += 1
+        if self._steps > MAX_STEPS:
+            raise CutOffError(cut_off(self.variables))
+        found: Moves = [
+            (other, case)
+            for other, own in options.items()
+            if (self._as_sets or need[other] > 0) and (case := both(given, own)) is not None
+        ]
+        if row.condition:
+            found += [(None, case) for case in none_of([row.condition], given)]
+        return found
+
+    def _solve(
+        self, rows: Sequence[tuple[PossibleRow, dict[Row, Condition]]], wanted: Counter[Row], given: Condition
+    ) -> bool:
+        """Whether the rows of a component can be moved so that no received row of theirs is left."""
+        own = {other for _, options in rows for other in options}
+        need = Counter({other: wanted[other] for other in own})
+        waiting = list(rows)
+        while waiting:
+            fewest: tuple[int, Moves] | None = None
+            left: list[tuple[PossibleRow, dict[Row, Condition]]] = []
+            supply: Counter[Row] = Counter()
+            moved = False
+            for row, options in waiting:
+                moves = self._moves(row, options, need, given)
+                if not moves:
+                    return False
+                if len(moves) == 1:
+                    ((other, given),) = moves
+                    moved = True
+                    if other is not None and not self._take(need, other):
+                        return False
+                    continue
+                supply.update({other for other, _ in moves if other is not None})
+                if fewest is None or len(moves) < len(fewest[1]):
+                    fewest = len(left), moves
+                left.append((row, options))
+            waiting = left
+            if moved or fewest is None:
+                continue
+            if any(times > supply[other] for other, times in need.items()):
+                return False
+            return self._branch(waiting, need, *fewest)
+        return not any(need.values())
+
+    def _branch(
+        self, waiting: list[tuple[PossibleRow, dict[Row, Condition]]], need: Counter[Row], place: int, moves: Moves
+    ) -> bool:
+        rest = [*waiting[:place], *waiting[place + 1 :]]
+        for other, case in moves:
+            after = need.copy()
+            if other is not None:
+                self._take(after, other)
+            if self._left(rest, after) and self._solve(rest, after, case):
+                return True
+        return False
+
+    def _left(self, rest: Sequence[tuple[PossibleRow, dict[Row, Condition]]], need: Counter[Row]) -> bool:
+        """Whether each received row that is left may be one of the rows that are left."""
+        own = {other for _, options in rest for other in options}
+        return all(times <= 0 or other in own for other, times in need.items())
+
+    # Slices
+    def _is_slice(self, received: Sequence[Row], cut: Cut) -> bool:
+        if self._as_sets:
+            raise CutOffError("answers compared as sets do not tell how many rows LIMIT kept")
+        options = list(self._options(received))
+        numbered = [
+            (row.condition, (KeyedAnswerRow(row, Keys(row.keys, cut.descending)), own))
+            for row, own in zip(self.rows, options, strict=True)
+        ]
+        return any(self._is_slice_of(members, received, cut, world) for members, world in worlds(numbered))
+
+    def _is_slice_of(
+        self,
+        members: Sequence[tuple[KeyedAnswerRow, dict[Row, Condition]]],
+        received: Sequence[Row],
+        cut: Cut,
+        world: Condition,
+    ) -> bool:
+        if len(received) != slice_size(len(members), cut.offset, cut.limit):
+            return False
+        precedence = Precedence([row for row, _ in members])
+        places: dict[Row, list[int]] = defaultdict(list)
+        for place, (_, options) in enumerate(members):
+            for other in options:
+                places[other].append(place)
+        wanted = sorted(received, key=lambda other: (len(places[other]), repr(other)))
+
+        def fill(at: int, kept: tuple[int, ...], given: Condition) -> bool:
+            if at == len(wanted):
+                return precedence.is_slice(kept, cut.offset)
+            tried: set[object] = set()
+            for place in places[wanted[at]]:
+                row, options = members[place]
+                same = row.row.terms, row.keys, tuple(options[wanted[at]].items())
+                if place in kept or same in tried:
+                    continue
+                tried.add(same)
+                self._steps += 1
+                if self._steps > MAX_STEPS:
+                    raise CutOffError(cut_off(self.variables))
+                case = both(given, options[wanted[at]])
+                if case is not None and fill(at + 1, (*kept, place), case):
+                    return True
+            return False
+
+        return fill(0, (), world)
+
+    def bags(self) -> list[Counter[Row]]:
+        """Every legal answer, with SPARQL's own values of inexact numbers; CutOffError where they are too many."""
+        token = CURRENT.set(self.openings)
+        try:
+            plain = [
+                (case, (KeyedAnswerRow(row, Keys(row.keys, self._cut.descending if self._cut else ())), terms))
+                for row in self.rows
+                for terms, case in decided(self.openings, row.terms, row.condition)
+            ]
+            found = {frozenset(Counter(bag).items()) for members, _ in worlds(plain) for bag in self._bags(members)}
+        finally:
+            CURRENT.reset(token)
+        return [Counter(dict(bag)) for bag in found]
+
+    def _bags(self, members: Sequence[tuple[KeyedAnswerRow, Row]]) -> Iterator[list[Row]]:
+        rows = [tuple(map(self._legal, terms)) for _, terms in members]
+        if self._as_sets:
+            rows = list(dict.fromkeys(rows))
+        if self._cut is None:
+            yield rows
+            return
+        size = slice_size(len(rows), self._cut.offset, self._cut.limit)
+        for places in Precedence([row for row, _ in members]).slices(self._cut.offset, size):
+            yield [rows[place] for place in places]
+
+    def canonical(self, received: Row) -> Row:
+        """The received row with SPARQL's own values of the numbers that it may show."""
+        token = CURRENT.set(self.openings)
+        try:
+            for row, options in zip(self.rows, self._options([received]), strict=True):
+                if received in options:
+                    return tuple(
+                        given if self.openings.open_term(term) is not None else self._legal(term)
+                        for term, given in zip(row.terms, received, strict=True)
+                    )
+        finally:
+            CURRENT.reset(token)
+        return received
+
+    # Scores
+    def nearest(self, received: Sequence[Row]) -> Nearest:
+        """A legal answer that has much in common with the received one, by one move after the other."""
+        token = CURRENT.set(self.openings)
+        try:
+            return self._nearest(received)
+        finally:
+            CURRENT.reset(token)
+
+    def _nearest(self, received: Sequence[Row]) -> Nearest:
+        need, common, given = Counter(received), 0, ALWAYS
+        self._steps = 0
+        missing: list[Row] = []
+        pairs = zip(self.rows, self._options(received), strict=True)
+        rows = sorted(pairs, key=lambda pair: (bool(pair[0].condition), len(pair[1])))
+        for row, options in rows:
+            moves = self._moves(row, options, need, given)
+            other, case = moves[0] if moves else (None, both(given, row.condition))
+            given = given if case is None else case
+            if other is not None:
+                need[other] -= 1
+                common += 1
+            elif not moves:
+                missing.append(self.legal(row))
+        return Nearest(common, tuple(missing), tuple((+need).elements()))
+
+    def legal(self, row: PossibleRow) -> Row:
+        """A possible row in terms: one option of what is open."""
+        return tuple(map(self._legal, row.terms))
+
+    def _legal(self, term: Term | None) -> Term | None:
+        number, choice = self.openings.open_number(term), self.openings.open_term(term)
+        if number is not None:
+            return intervals.own(number.interval)
+        return term if choice is None else choice.any_option
+
+
+def decided(openings: Openings, terms: Row, given: Condition) -> list[tuple[Row, Condition]]:
+    """A row with an option for each open term of it, with the conditions."""
+    return openings.outcomes(lambda: tuple(None if term is None else openings.decided(term) for term in terms), given)
+
+
+def _as_term(option: object) -> Term | None:
+    assert option is None or isinstance(option, str)
+    return option
+
+
+def _tagged(term: Term, given: Term) -> Condition | None:
+    """Equal but for the case of a language tag."""
+    if term[0] != '"' or term[-1] in '">' or given[-1] in '">':
+        return ALWAYS if term == given else None
+    text, _, tag = term.rpartition("@")
+    other, _, received = given.rpartition("@")
+    if text != other or tag.lower() != received.lower():
+        return None
+    if tag == received and len(tag_forms(tag)) == 1:
+        return ALWAYS
+    choice = tag_choice(tag)
+    return chosen(choice, received) if received in choice.options else None
+
+
+def _shown(number: OpenNumber, given: Term) -> Condition | None:
+    """The condition that a number is the given one, to a rounding of the datatype in which it is sent."""
+    known, other = number.interval, intervals.read(given)
+    if other is None or not intervals.fits(known, other):
+        return None
+    kind = max(known.kind, other.kind)
+    if kind == INTEGER:
+        return {number: NumberSpan(other.low, other.high).within(number.span)}
+    relative = TOLERANCE[kind] if other.kind > known.kind and other.kind >= FLOAT else UNIT[kind]
+    slack = relative * max(other.size, known.size if kind == FLOAT else 0, 1 if kind < FLOAT else 0)
+    span = NumberSpan(other.low - slack, other.high + slack).within(number.span)
+    return None if span.empty else {number: span}
+
+
+class _Index:
+    """Received rows by the places at which a possible row has to equal them."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = rows
+        self._known: dict[tuple[frozenset[int], int], dict[Row, list[Row]]] = {}
+
+    def alike(self, row: Row, flexible: frozenset[int]) -> Sequence[Row]:
+        """The rows that are equal but at the flexible places."""
+        places = [place for place in range(len(row)) if place not in flexible]
+        key = flexible, len(row)
+        if key not in self._known:
+            found = self._known[key] = defaultdict(list)
+            for other in self._rows:
+                if len(other) == len(row):
+                    found[tuple(other[place] for place in places)].append(other)
+        return self._known[key].get(tuple(row[place] for place in places), ())
+
+
+def _components(
+    rows: Sequence[tuple[PossibleRow, dict[Row, Condition]]],
+) -> Iterator[list[tuple[PossibleRow, dict[Row, Condition]]]]:
+    """The rows apart where they share no choice and no received row."""
+    parent: dict[object, object] = {}
+
+    def root(node: object) -> object:
+        while parent.setdefault(node, node) != node:
+            parent[node] = node = parent[parent[node]]
+        return node
+
+    for place, (row, options) in enumerate(rows):
+        linked = [*row.condition, *options, *(variable for case in options.values() for variable in case)]
+        for node in linked:
+            for part in _parts(node):
+                parent[root(part)] = root(("row", place))
+    groups: dict[object, list[tuple[PossibleRow, dict[Row, Condition]]]] = defaultdict(list)
+    for place, each in enumerate(rows):
+        groups[root(("row", place))].append(each)
+    yield from groups.values()
+
+
+def _parts(node: object) -> Iterator[object]:
+    """A choice, and the numbers that it compares."""
+    yield node
+    for side in ("left", "right"):
+        number = getattr(node, side, None)
+        if number is not None:
+            yield number

@@ -1,0 +1,386 @@
+"""The choices met while one content is evaluated, and the terms whose values they leave open.
+
+A term that is open stands in a row as a literal of a namespace that no data has, and is decided only where an operator
+reads it. An expression runs once for each decision that it meets, under the condition that this adds:
+
+    FILTER(?x > 50), ?x in [49.9, 50.1]     true under x > 50, false under x <= 50
+    STR(SAMPLE(?v)) over "a", "b"           "a" under v = "a", "b" under v = "b"
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextvars import ContextVar
+from decimal import Decimal
+from itertools import count, permutations
+from typing import Any, Final, TypeAlias, TypeVar
+
+from streamgauge.formats.canonical import parse_term
+from streamgauge.model.terms import XSD, Term, datatype, quoted
+from streamgauge.oracle.worlds.conditions import (
+    ALWAYS,
+    MAX_CASES,
+    Condition,
+    CutOffError,
+    NumberOrder,
+    NumberSpan,
+    OpenChoice,
+    OpenNumber,
+    Variable,
+    both,
+    chosen,
+    cut_off,
+    limit,
+)
+from streamgauge.oracle.worlds.intervals import DIGITS, Interval, OpenError, own, read, representable
+from streamgauge.sparql.values import DECIMAL, FLOAT, INTEGER, shortest, text_of
+
+Result = TypeVar("Result")
+Alternatives: TypeAlias = list[tuple[Any, Condition]]
+"""Results, each with the condition under which a decision gives it; no two of the conditions hold together."""
+
+OPEN: Final = "urn:streamgauge:open"
+ARITHMETIC: Final = "a computed number (F&O, 4.2; SPARQL 17.3)"
+LIMITED: Final = f"a number of more than {DIGITS} digits, which implementations need not support"
+_WIDTHS: Final = range(61, 129)
+"""Bits of signed integers that hold 18 digits, which implementations compute modulo 2^n."""
+_UNBOUNDED: Final = frozenset(
+    XSD + name for name in ("integer", "decimal", "positiveInteger", "negativeInteger", "nonPositiveInteger",
+                            "nonNegativeInteger")
+)  # fmt: skip
+
+
+class OpenTerm(OpenChoice):
+    """A term of several legal ones; ``None`` among the options is an error."""
+
+    def allowed(self, term: Term | None) -> bool:
+        """Whether the term is one of the options."""
+        return term in self.options
+
+    @property
+    def any_option(self) -> Term | None:
+        """One of the options."""
+        option = self.options[0]
+        assert option is None or isinstance(option, str)
+        return option
+
+
+class Concatenation(OpenTerm):
+    """Strings joined in any order (18.5.1.7); too many orders are never listed."""
+
+    def __init__(self, strings: Sequence[str], separator: str) -> None:
+        super().__init__(self._orders, "the order of GROUP_CONCAT (SPARQL 18.5.1.7)")
+        self._strings, self._separator = strings, separator
+
+    def _orders(self) -> list[Term]:
+        orders = math.factorial(len(self._strings))
+        for times in Counter(self._strings).values():
+            orders //= math.factorial(times)
+        if orders > MAX_CASES:
+            raise CutOffError(cut_off([self]))
+        return list(dict.fromkeys(quoted(self._separator.join(order)) for order in _orders(self._strings)))
+
+    def allowed(self, term: Term | None) -> bool:
+        """Whether the term is the strings in some order."""
+        if term is None or datatype(term) != XSD + "string":
+            return False
+        return joins(parse_term(term).value, self._strings, self._separator)
+
+    @property
+    def any_option(self) -> Term:
+        """The strings in the order in which they came."""
+        return quoted(self._separator.join(self._strings))
+
+
+def _orders(strings: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Every order of strings of which some may be equal, each once."""
+    if len(set(strings)) == len(strings):
+        yield from permutations(strings)
+        return
+    for first in dict.fromkeys(strings):
+        rest = list(strings)
+        rest.remove(first)
+        yield from ((first, *others) for others in (_orders(rest) if rest else ((),)))
+
+
+class Openings:
+    """The open terms of one content; ``lenient`` also towards what implementations need not support.
+
+    ``lenience`` is the reason where something would be open, or is, that is not open by SPARQL.
+    """
+
+    def __init__(self, *, lenient: bool = False) -> None:
+        self.lenient, self.lenience = lenient, ""
+        self.condition = ALWAYS
+        self._numbers: dict[Term, OpenNumber] = {}
+        self._terms: dict[Term, OpenTerm] = {}
+        self._names = (f'"{number}"^^<{OPEN}>' for number in count())
+        self._known: dict[Hashable, Any] = {}
+        self._script: list[tuple[Alternatives, int]] | None = None
+        self._place = 0
+
+    @property
+    def any(self) -> bool:
+        """Whether some term is open."""
+        return bool(self._numbers or self._terms)
+
+    def named(self, name: Hashable, make: Callable[[], Result]) -> Result:
+        """The thing of a name, made once."""
+        if name not in self._known:
+            self._known[name] = make()
+        known: Result = self._known[name]
+        return known
+
+    def is_lenient(self, reason: str) -> bool:
+        """Whether something is open that is not so by SPARQL; the reason is kept either way."""
+        self.lenience = reason
+        return self.lenient
+
+    # Decisions
+    def choose(self, alternatives: Callable[[], Alternatives]) -> Any:
+        """One of the results, in one run after the other each that is possible under the condition."""
+        assert self._script is not None
+        if self._place == len(self._script):
+            possible = [
+                (result, whole)
+                for result, condition in alternatives()
+                if (whole := both(self.condition, condition)) is not None
+            ]
+            assert possible, "a decision has an alternative under every condition"
+            self._script.append((possible, 0))
+        possible, at = self._script[self._place]
+        self._place += 1
+        result, self.condition = possible[at]
+        return result
+
+    def outcomes(self, run: Callable[[], Result], given: Condition = ALWAYS) -> list[tuple[Result, Condition]]:
+        """The results of ``run`` by all decisions that it meets, each with its condition."""
+        before = self._script, self._place, self.condition
+        found: list[tuple[Result, Condition]] = []
+        self._script = []
+        try:
+            while True:
+                self._place, self.condition = 0, given
+                found.append((run(), self.condition))
+                limit(len(found), (condition for _, condition in found))
+                while self._script and self._script[-1][1] + 1 == len(self._script[-1][0]):
+                    self._script.pop()
+                if not self._script:
+                    return found
+                alternatives, at = self._script[-1]
+                self._script[-1] = alternatives, at + 1
+        finally:
+            self._script, self._place, self.condition = before
+
+    # Terms
+    def number(self, interval: Interval, name: Hashable = None) -> Term:
+        """The literal of a computed number: a plain one where it has one value; of one name it is one number."""
+        if interval.special is not None or interval.exact:
+            return self._exact(interval)
+        if name is not None:
+            return self.named(name, lambda: self._add(OpenNumber(interval, ARITHMETIC, shared=True)))
+        return self._add(OpenNumber(interval, ARITHMETIC))
+
+    def _exact(self, interval: Interval) -> Term:
+        if interval.kind == INTEGER and interval.size >= 10**DIGITS:
+            return self.beyond(int(interval.value))
+        return own(interval)
+
+    def _add(self, number: OpenNumber) -> Term:
+        term = next(self._names)
+        self._numbers[term] = number
+        return term
+
+    def term(self, choice: OpenTerm) -> Term:
+        """The literal of an open term."""
+        term = next(self._names)
+        self._terms[term] = choice
+        return term
+
+    def beyond(self, value: int) -> Term:
+        """An integer that need not be supported: its value; leniently also that modulo 2^n, or an error (F&O, 6.2)."""
+        plain = f'"{value}"^^<{XSD}integer>'
+        if not self.is_lenient(LIMITED):
+            return plain
+        wrapped = {(value + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1)) for bits in _WIDTHS}
+        options = (plain, *(f'"{each}"^^<{XSD}integer>' for each in sorted(wrapped - {value})), None)
+        return self.named(("beyond", value), lambda: self.term(OpenTerm(options, LIMITED, shared=True)))
+
+    def open_number(self, term: Term | None) -> OpenNumber | None:
+        """The number of an open literal."""
+        return None if term is None else self._numbers.get(term)
+
+    def open_term(self, term: Term | None) -> OpenTerm | None:
+        """The choice of an open literal."""
+        return None if term is None else self._terms.get(term)
+
+    def variable(self, term: Hashable) -> Variable | None:
+        """The number or choice of an open literal."""
+        return (self._numbers.get(term) or self._terms.get(term)) if isinstance(term, str) else None
+
+    def is_open(self, term: Term | None) -> bool:
+        """Whether a term is open."""
+        return term is not None and (term in self._numbers or term in self._terms)
+
+    def decided(self, term: Term) -> Term | None:
+        """The term itself, or the option that is taken for an open one."""
+        choice = self._terms.get(term)
+        if choice is None:
+            return term
+        taken: Term | None = self.choose(lambda: [(option, chosen(choice, option)) for option in choice.options])
+        return taken
+
+    def interval(self, term: Term) -> Interval | None:
+        """The interval of a number under the present condition; ``None`` for what is no number."""
+        number = self._numbers.get(term)
+        if number is None:
+            found = read(term)
+            if found is not None and found.exact and not is_supported(found.kind, term):
+                self._refuse(term)
+            return found
+        span = self.condition.get(number)
+        if not isinstance(span, NumberSpan):
+            return number.interval
+        known = number.interval
+        return Interval(known.kind, span.low, span.high, min(max(known.value, span.low), span.high))
+
+    def _refuse(self, term: Term) -> None:
+        if self.is_lenient(LIMITED):
+            raise OpenError(f"{term.partition('^^')[0]} is {LIMITED}")
+
+    # Comparisons
+    def compared(self, holds: Callable[[int], bool], left: Term, right: Term) -> bool:
+        """Whether a comparison of two numbers holds, of which at least one is open; ``holds`` by the sign."""
+        first, second = self._as_open(left), self._as_open(right)
+        if isinstance(first, OpenNumber) and isinstance(second, OpenNumber):
+            return self._ordered(holds, first, second)
+        if isinstance(first, OpenNumber):
+            assert not isinstance(second, OpenNumber)
+            return self._beside(holds, first, second)
+        assert isinstance(second, OpenNumber)
+        return self._beside(lambda sign: holds(-sign), second, first)
+
+    def _as_open(self, term: Term) -> OpenNumber | Interval:
+        number = self._numbers.get(term)
+        if number is not None:
+            return number
+        found = read(term)
+        assert found is not None
+        if found.exact or found.special is not None:
+            return found
+        return self.named(("literal", term), lambda: OpenNumber(found, ARITHMETIC, shared=True))
+
+    def _beside(self, holds: Callable[[int], bool], number: OpenNumber, other: Interval) -> bool:
+        if other.special is not None:
+            return holds(-1 if other.special > 0 else 1) if other.special == other.special else holds(2)
+        at = other.value
+        parts = {
+            -1: NumberSpan(number.span.low, at, False, True),
+            0: NumberSpan(at, at),
+            1: NumberSpan(at, number.span.high, True),
+        }
+
+        def alternatives() -> Alternatives:
+            found = [(sign, span.within(number.span)) for sign, span in parts.items()]
+            return [(sign, {number: span}) for sign, span in found if not span.empty]
+
+        return holds(self.choose(lambda: _merged(alternatives(), holds, number)))
+
+    def _ordered(self, holds: Callable[[int], bool], left: OpenNumber, right: OpenNumber) -> bool:
+        if left is right:
+            return holds(0)
+        if left.span.high < right.span.low or right.span.high < left.span.low:
+            return holds(-1 if left.span.high < right.span.low else 1)
+        turned = -1 if ("order", right, left) in self._known else 1
+        pair = (left, right) if turned > 0 else (right, left)
+        comparison = self.named(("order", *pair), lambda: NumberOrder(*pair))
+        true = frozenset(turned * sign for sign in (-1, 0, 1) if holds(sign))
+        sides = [(True, true), (False, frozenset({-1, 0, 1}) - true)]
+        answer: bool = self.choose(lambda: [(truth, {comparison: signs}) for truth, signs in sides if signs])
+        return answer
+
+
+def _merged(alternatives: Alternatives, holds: Callable[[int], bool], number: OpenNumber) -> Alternatives:
+    """The parts of a span, neighbours of one outcome as one."""
+    found: list[tuple[int, NumberSpan]] = []
+    for sign, condition in alternatives:
+        span = condition[number]
+        assert isinstance(span, NumberSpan)
+        if found and holds(found[-1][0]) is holds(sign):
+            before = found[-1][1]
+            found[-1] = sign, NumberSpan(before.low, span.high, before.low_open, span.high_open)
+        else:
+            found.append((sign, span))
+    return [(sign, {number: span}) for sign, span in found]
+
+
+CURRENT: Final[ContextVar[Openings]] = ContextVar("openings")
+
+
+def is_supported(kind: int, term: Term) -> bool:
+    """Whether every implementation has to support a literal of this kind."""
+    if term.rfind('"') <= DIGITS + 1 or kind >= FLOAT or datatype(term) not in _UNBOUNDED:
+        return True
+    number = read(term)
+    assert number is not None
+    return abs(number.value) < 10**DIGITS if kind == INTEGER else representable(number.value, DECIMAL)
+
+
+def joins(text: str, strings: Sequence[str], separator: str) -> bool:
+    """Whether ``text`` is these strings in some order with the separator between them, each used once.
+
+    The text is consumed from the left, longest string first; states that failed are not tried again.
+    """
+    kinds = sorted(set(strings), key=len, reverse=True)
+    counts = Counter(strings)
+    if len(text) != sum(map(len, strings)) + len(separator) * (len(strings) - 1):
+        return False
+    failed: set[tuple[int, ...]] = set()
+    stack = [(0, tuple(counts[kind] for kind in kinds))]
+    while stack:
+        place, left = stack.pop()
+        if (place, *left) in failed:
+            continue
+        failed.add((place, *left))
+        for index in reversed(range(len(kinds))):
+            after = place + len(kinds[index])
+            rest = (*left[:index], left[index] - 1, *left[index + 1 :])
+            if left[index] and text.startswith(kinds[index], place):
+                if not any(rest):
+                    return True
+                if text.startswith(separator, after):
+                    stack.append((after + len(separator), rest))
+    return False
+
+
+def number_texts(kind: int, value: int | Decimal | float) -> list[str]:
+    """The texts that implementations give a computed number: without exponent, or as XML Schema and Java write it.
+
+    1e6: 1000000, 1.0E6, 1.0e6, 1000000.0; the decimal 1: 1, 1.0.
+    """
+    plain = text_of(kind, value)
+    if kind == DECIMAL:
+        return [plain] if "." in plain else [plain, f"{plain}.0"]
+    if kind == INTEGER or not math.isfinite(value):
+        return [plain]
+    digits = Decimal(shortest(float(value), kind)).as_tuple()
+    assert isinstance(digits.exponent, int)
+    figures = "".join(map(str, digits.digits)).rstrip("0") or "0"
+    power = len(digits.digits) + digits.exponent - 1 if figures != "0" else 0
+    scientific = f"{'-' * digits.sign}{figures[0]}.{figures[1:] or '0'}"
+    pointed = plain if "." in plain else f"{plain}.0"
+    return list(dict.fromkeys([plain, f"{scientific}E{power}", f"{scientific}e{power}", pointed]))
+
+
+def tag_forms(tag: str) -> tuple[str, ...]:
+    """The forms of a language tag: as it is, in lower case (RDF 1.1 Concepts, 3.3), or as BCP 47 (2.1.1) writes it."""
+    first, *others = tag.lower().split("-")
+    cased = {2: str.upper, 4: str.capitalize}
+    return tuple(dict.fromkeys((tag, tag.lower(), "-".join([first, *(cased.get(len(x), str)(x) for x in others)]))))
+
+
+def tag_choice(tag: str) -> OpenChoice:
+    """The case of a language tag, one decision for all of its terms."""
+    openings = CURRENT.get()
+    reason = f"the case of the language tag {tag} (RDF 1.1 Concepts, 3.3)"
+    return openings.named(("tag", tag), lambda: OpenChoice(tag_forms(tag), reason, shared=True))

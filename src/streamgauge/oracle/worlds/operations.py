@@ -1,0 +1,419 @@
+"""SPARQL's operations where they are open: numbers as intervals, comparisons as decisions, terms decided when read.
+
+A query is restated: operations on numbers, comparisons, and functions of what may be open are functions beside SPARQL's
+own, which ask the present ``Openings``.
+
+    FILTER(?x - ?y > 0.0)       FILTER(<...compare>(">", <...number>("-", ?x, ?y), 0.0))
+    FILTER(STR(?sample) = "a")  FILTER(<...compare>("=", STR(<...term>(?sample)), "a"))
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import partial
+from math import ceil, floor
+from operator import add, mul, sub
+from typing import Any, Final
+
+from streamgauge.model import algebra as a
+from streamgauge.model.terms import XSD, Term, is_literal
+from streamgauge.oracle.worlds import intervals
+from streamgauge.oracle.worlds.conditions import NumberSpan, OpenChoice, OpenNumber, chosen
+from streamgauge.oracle.worlds.intervals import DIGITS, Interval, IntervalSum, OpenError, read
+from streamgauge.oracle.worlds.openings import (
+    CURRENT,
+    LIMITED,
+    Alternatives,
+    Concatenation,
+    OpenTerm,
+    is_supported,
+    number_texts,
+    tag_choice,
+    tag_forms,
+)
+from streamgauge.sparql import aggregates, expression
+from streamgauge.sparql.comparison import ordered
+from streamgauge.sparql.functions import COMPARISONS, boolean, effective
+from streamgauge.sparql.values import DOUBLE, FALSE, FLOAT, INTEGER, OTHER, STRING, TAGGED, TRUE, Value, typed, written
+from streamgauge.sparql.values import read as value_of
+
+BINARY: Final = frozenset("+-*/")
+UNARY: Final = frozenset({"+", "-", "ABS", "CEIL", "FLOOR", "ROUND"})
+CASTS: Final = {f"<{XSD}{name}>": kind for kind, name in enumerate(("integer", "decimal", "float", "double"))}
+_STEPS: Final = frozenset({"CEIL", "FLOOR", "ROUND", "<integer>"})
+_NAMESPACE: Final = "urn:streamgauge:open-function:"
+_RING: Final = {"+": add, "-": sub, "*": mul}
+_SMALL: Final = 1 << 12
+"""Whole numbers below it have products of 24 bits, which xsd:float holds."""
+_MAX_STEPS: Final = 16
+"""Whole numbers that a rounded number may be; beyond, nobody can tell."""
+_SIGNS: Final[dict[str, Callable[[int], bool]]] = {
+    "=": lambda sign: sign == 0,
+    "!=": lambda sign: sign != 0,
+    "<": lambda sign: sign == -1,
+    "<=": lambda sign: sign in (-1, 0),
+    ">": lambda sign: sign == 1,
+    ">=": lambda sign: sign in (0, 1),
+}
+
+
+# Numbers
+def _number(operator: Value, *operands: Value) -> Value | None:
+    """An operation on numbers; what is no number is left to SPARQL's own functions."""
+    name, openings = str(operator.value), CURRENT.get()
+    terms = _decided(operands)
+    if terms is None:
+        return None
+    if name in _RING and any(map(_is_limited, terms)) and openings.is_lenient(LIMITED):
+        return _ring(name, terms)
+    exact = _exactly(name, operands)
+    if exact is not None:
+        return exact
+    numbers = [openings.interval(term) for term in terms]
+    known = [number for number in numbers if number is not None]
+    if len(known) < len(numbers):
+        found = expression.evaluate(a.Call(name, terms), {})
+        return None if found is None else value_of(found)
+    if _is_known(name, terms, known):
+        return value_of(openings.number(intervals.point(known[0].kind, 0 if name == "-" else 1)))
+    if _steps(name) in _STEPS and (number := openings.open_number(terms[0])) is not None:
+        return _stepped(_steps(name), number, known[0])
+    result = _operated(name, known)
+    if result is None:
+        return None
+    neutral = next((term for term, each in zip(terms, known, strict=True) if result is each), None)
+    if neutral is not None:
+        return value_of(neutral)
+    return value_of(openings.number(result, ("result", name, *zip(terms, known, strict=True))))
+
+
+def _exactly(name: str, operands: Sequence[Value]) -> Value | None:
+    """A sum, difference or product of whole numbers of one datatype that are small, so that none is rounded."""
+    if name not in _RING or len(operands) < 2 or operands[0].kind != operands[1].kind:
+        return None
+    kind, numbers = operands[0].kind, [operand.value for operand in operands]
+    if kind not in (INTEGER, FLOAT, DOUBLE) or not all(abs(each) < _SMALL and each == int(each) for each in numbers):
+        return None
+    value = _RING[name](*numbers)
+    return Value(kind, value) if value else None
+
+
+def _is_known(name: str, terms: Sequence[Term], numbers: Sequence[Interval]) -> bool:
+    """Whether x - x or x / x of an open number is asked for: 0, or 1 unless x may be 0."""
+    if len(terms) < 2 or terms[0] != terms[1] or CURRENT.get().open_number(terms[0]) is None:
+        return False
+    return name == "-" or (name == "/" and not numbers[0].low <= 0 <= numbers[0].high)
+
+
+def _decided(operands: Sequence[Value]) -> tuple[Term, ...] | None:
+    """The operands as terms; ``None`` where one is an error."""
+    openings = CURRENT.get()
+    terms = [openings.decided(written(operand)) for operand in operands]
+    return None if None in terms else tuple(term for term in terms if term is not None)
+
+
+def _steps(name: str) -> str:
+    return "<integer>" if CASTS.get(name) == INTEGER else name
+
+
+def _operated(name: str, numbers: Sequence[Interval]) -> Interval | None:
+    if name in CASTS:
+        return intervals.cast(CASTS[name], numbers[0])
+    if len(numbers) == 1:
+        return intervals.unary(name, numbers[0])
+    return intervals.arithmetic(name, *numbers)
+
+
+def _stepped(name: str, number: OpenNumber, known: Interval) -> Value | None:
+    """A number rounded to a whole one: which it is, is a decision about the number."""
+    lowest, highest = (int(_step(name, end)) for end in (known.low, known.high))
+    if highest - lowest > _MAX_STEPS:
+        raise OpenError("an inexact number is rounded to one of many whole numbers")
+    kind = INTEGER if name == "<integer>" else known.kind
+
+    def alternatives() -> Alternatives:
+        spans = [(whole, _rounded_to(name, whole).within(number.span)) for whole in range(lowest, highest + 1)]
+        return [(whole, {number: span}) for whole, span in spans if not span.empty]
+
+    openings = CURRENT.get()
+    return value_of(openings.number(intervals.point(kind, openings.choose(alternatives))))
+
+
+def _step(name: str, value: Fraction) -> int:
+    match name:
+        case "CEIL":
+            return ceil(value)
+        case "ROUND":
+            return floor(value + Fraction(1, 2))
+        case _:
+            return int(value) if name == "<integer>" else floor(value)
+
+
+def _rounded_to(name: str, whole: int) -> NumberSpan:
+    """The numbers that are rounded to this one."""
+    at, half = Fraction(whole), Fraction(1, 2)
+    if name == "ROUND":
+        return NumberSpan(at - half, at + half, False, True)
+    if name == "CEIL" or (name == "<integer>" and whole < 0):
+        return NumberSpan(at - 1, at, True, False)
+    return (
+        NumberSpan(at - 1, at + 1, True, True)
+        if name == "<integer>" and whole == 0
+        else NumberSpan(at, at + 1, False, True)
+    )
+
+
+def _is_limited(term: Term) -> bool:
+    """Whether a number need not be supported."""
+    if term.rfind('"') <= DIGITS + 1:
+        return False
+    number = read(term)
+    return number is not None and number.exact and not is_supported(number.kind, term)
+
+
+def _ring(name: str, terms: Sequence[Term]) -> Value:
+    """A sum, difference or product with an integer that need not be supported; of others nothing is known."""
+    values = [number.value for term in terms if (number := read(term)) is not None and number.kind == INTEGER]
+    if len(values) < len(terms):
+        raise OpenError(f"{terms[0]} is {LIMITED}")
+    return value_of(CURRENT.get().beyond(int(_RING[name](*values) if len(values) == 2 else _RING[name](0, *values))))
+
+
+# Comparisons
+def _compare(operator: Value, x: Value, y: Value) -> Value | None:
+    name, openings = str(operator.value), CURRENT.get()
+    decided = _decided((x, y))
+    if decided is None:
+        return None
+    left, right = decided
+    x, y = value_of(left), value_of(right)
+    limited = _is_limited(left) or _is_limited(right)
+    if limited and is_literal(left) and is_literal(right) and openings.is_lenient(LIMITED):
+        return boolean(
+            _choose(openings.named(("limited", name, left, right), lambda: _named((True, False, None), LIMITED)))
+        )
+    if openings.is_open(left) or openings.is_open(right):
+        numbers = openings.interval(left), openings.interval(right)
+        if numbers[0] is not None and numbers[1] is not None:
+            return _compared(name, left, right, numbers[0], numbers[1])
+    if name in "=!=" and {x.kind, y.kind} == {TAGGED, OTHER}:
+        return _extended_equality(name, left, right)
+    return COMPARISONS[name](_plain(x), _plain(y))
+
+
+def _plain(value: Value) -> Value:
+    """A number of an open one's datatype, for what is not compared by its value."""
+    number = CURRENT.get().open_number(value.term)
+    return value if number is None else value_of(f'"1"^^{list(CASTS)[number.interval.kind]}')
+
+
+def _compared(name: str, left: Term, right: Term, one: Interval, other: Interval) -> Value:
+    openings = CURRENT.get()
+    possible, certain = intervals.compared(name, one, other)
+    if possible is certain:
+        return TRUE if certain else FALSE
+    return TRUE if openings.compared(_SIGNS[name], left, right) else FALSE
+
+
+def _extended_equality(name: str, left: Term, right: Term) -> Value | None:
+    """``=`` of a language-tagged string and a literal of unknown datatype: an error, or, by an extension, false."""
+    pair = frozenset((left, right))
+    reason = "an extension of = to unknown datatypes (SPARQL 17.3.1)"
+    equal = _choose(CURRENT.get().named(("17.3.1", pair), lambda: _named((None, False), reason)))
+    return None if equal is None else boolean(name == "!=")
+
+
+def _named(options: Sequence[Any], reason: str) -> OpenChoice:
+    return OpenChoice(options, reason, shared=True)
+
+
+def _choose(choice: OpenChoice) -> Any:
+    """One of the options."""
+    return CURRENT.get().choose(lambda: [(option, chosen(choice, option)) for option in choice.options])
+
+
+def _truth(value: Value) -> Value | None:
+    """The effective boolean value of what may be open."""
+    openings = CURRENT.get()
+    term = written(value)
+    number = openings.open_number(term)
+    if number is not None:
+        return _compared("!=", term, typed("0", "integer"), openings.interval(term) or number.interval, _ZERO)
+    found = effective(value)
+    return None if found is None else TRUE if found else FALSE
+
+
+_ZERO: Final = intervals.point(INTEGER, 0)
+
+
+# Terms
+def _term(value: Value) -> Value | None:
+    """The term that an open one is decided to be; a number stays as it is."""
+    found = CURRENT.get().decided(written(value))
+    return None if found is None else value_of(found)
+
+
+def _text(value: Value) -> Value | None:
+    """A computed number as a term: which text it has, is open."""
+    openings = CURRENT.get()
+    decided = _term(value)
+    if decided is None:
+        return None
+    term = written(decided)
+    if openings.open_number(term) is not None:
+        raise OpenError("an inexact number is used as a term")
+    if decided.kind > 3 or term != written(Value(decided.kind, decided.value)):
+        return decided
+    texts = number_texts(decided.kind, decided.value)
+    if len(texts) == 1:
+        return decided
+    close = term[term.rindex('"') :]
+    reason = "the text of a computed number (XML Schema 2, 3.3)"
+    text = _choose(openings.named(("text", term), lambda: _named(texts, reason)))
+    return value_of(f'"{text}{close}')
+
+
+def _kind(value: Value) -> Value | None:
+    """A number of an open one's datatype, where only that matters."""
+    decided = _term(value)
+    return None if decided is None else _plain(decided)
+
+
+def _lang(value: Value) -> Value | None:
+    """LANG: the tag, whose case is open."""
+    term = written(value)
+    if value.kind != TAGGED:
+        return Value(STRING, "") if is_literal(term) else None
+    tag = term[term.rindex("@") + 1 :]
+    if len(tag_forms(tag)) == 1:
+        return Value(STRING, tag)
+    return Value(STRING, _choose(tag_choice(tag)))
+
+
+# Set functions
+def _summed(finish: Callable[[IntervalSum], Interval], terms: Sequence[Term | None], _: str) -> Term | None:
+    """SUM or AVG; an error unless all are numbers."""
+    openings = CURRENT.get()
+    numbers: Counter[Interval] = Counter()
+    for term, times in Counter(terms).items():
+        number = None if term is None else openings.interval(term)
+        if number is None:
+            return None
+        numbers[number] += times
+    return openings.number(finish(IntervalSum(numbers)))
+
+
+def _added(terms: Sequence[Term | None], separator: str) -> Term | None:
+    openings = CURRENT.get()
+    if any(term is not None and _is_limited(term) for term in terms) and openings.is_lenient(LIMITED):
+        values = [read(term) for term in terms if term is not None]
+        known = [number.value for number in values if number is not None and number.kind == INTEGER]
+        if len(known) == len(terms):
+            return openings.beyond(int(sum(known)))
+    return _summed(lambda numbers: numbers.total, terms, separator)
+
+
+def _extreme(least: bool, terms: Sequence[Term | None], _: str) -> Term | None:
+    """MIN or MAX: any term that may come first where ORDER BY orders the values (18.5.1.5)."""
+    if not terms or None in terms:
+        return None
+    openings = CURRENT.get()
+    distinct = [term for term in dict.fromkeys(terms) if term is not None]
+    if not any(map(openings.is_open, distinct)):
+        return _first(distinct, least)
+    if any(openings.interval(term) is None for term in distinct):
+        raise OpenError("MIN or MAX of inexact numbers among other terms")
+    sign = -1 if least else 1
+    best = distinct[0]
+    for term in distinct[1:]:
+        if _is_before(term, best, sign):
+            best = term
+    return best
+
+
+def _is_before(term: Term, best: Term, sign: int) -> bool:
+    openings = CURRENT.get()
+    one, other = openings.interval(term), openings.interval(best)
+    assert one is not None
+    assert other is not None
+    return _compared("<" if sign < 0 else ">", term, best, one, other) is TRUE
+
+
+def _first(terms: Sequence[Term], least: bool) -> Term:
+    """The least, or greatest, of stored terms: open where SPARQL does not order the candidates."""
+    candidates = _candidates(terms, least)
+    if len(candidates) == 1:
+        return candidates[0]
+    name = "MIN" if least else "MAX"
+    return CURRENT.get().term(OpenTerm(candidates, f"{name} of terms in no order (SPARQL 15.1, 18.5.1.5)"))
+
+
+def _candidates(terms: Sequence[Term], least: bool) -> list[Term]:
+    """The terms that no other has to come before."""
+    before = -1 if least else 1
+    found = list(terms[:1])
+    for term in terms[1:]:
+        if not any(ordered(other, term) == before for other in found):
+            found = [other for other in found if ordered(term, other) != before]
+            found.append(term)
+    return [term for term in found if not any(ordered(other, term) == before for other in terms)]
+
+
+_CONCATENATED: Final = (
+    "GROUP_CONCAT over terms that are not strings is an error by SPARQL 18.5.1.7, and several engines take their STR"
+)
+
+
+def _sampled(terms: Sequence[Term | None], _: str) -> Term | None:
+    """Any one value of a group (18.5.1.8)."""
+    found = [term for term in dict.fromkeys(terms) if term is not None]
+    if len(found) < 2:
+        return next(iter(found), None)
+    return CURRENT.get().term(OpenTerm(found, "the value of SAMPLE (SPARQL 18.5.1.8)"))
+
+
+def _joined(terms: Sequence[Term | None], separator: str) -> Term | None:
+    """The strings of a group in any order (18.5.1.7); leniently also the characters of other literals and IRIs."""
+    openings = CURRENT.get()
+    if any(term is None for term in terms):
+        return None
+    values = [value_of(term) for term in terms if term is not None]
+    if all(value.kind in (STRING, TAGGED) for value in values):
+        strings = [value.value if value.kind == STRING else value.value[0] for value in values]
+    elif openings.is_lenient(_CONCATENATED):
+        texts = [expression.evaluate(a.Call("STR", (term,)), {}) for term in terms if term is not None]
+        strings = [value_of(text).value for text in texts if text is not None]
+        if len(strings) < len(texts):
+            return None
+    else:
+        return None
+    concatenation = Concatenation(strings, separator)
+    if len(set(strings)) < 2:
+        return aggregates.concatenation([written(Value(STRING, text)) for text in strings], separator)
+    return openings.term(concatenation)
+
+
+def extension(name: str) -> str:
+    """The IRI of a function or aggregate that asks the openings."""
+    return f"<{_NAMESPACE}{name}>"
+
+
+def _register() -> None:
+    functions: dict[str, Callable[..., Value | None]] = {
+        "number": _number, "compare": _compare, "truth": _truth, "term": _term, "text": _text, "kind": _kind,
+        "lang": _lang,
+    }  # fmt: skip
+    expression.EXTENSIONS.update({extension(name): function for name, function in functions.items()})
+    aggregates.EXTENSIONS.update(
+        {
+            extension("SUM"): _added,
+            extension("AVG"): partial(_summed, lambda numbers: numbers.average),
+            extension("MIN"): partial(_extreme, True),
+            extension("MAX"): partial(_extreme, False),
+            extension("SAMPLE"): _sampled,
+            extension("GROUP_CONCAT"): _joined,
+        }
+    )
+
+
+_register()

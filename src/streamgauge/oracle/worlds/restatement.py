@@ -1,0 +1,161 @@
+"""A query restated so that its operations ask the openings (``operations``), and what it computes."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial, reduce
+from typing import Final
+
+from streamgauge.model import algebra as a
+from streamgauge.oracle.worlds.operations import BINARY, CASTS, UNARY, extension
+from streamgauge.query.traversal import every_pattern, parts
+from streamgauge.sparql.functions import COMPARISONS
+
+_KIND_ONLY: Final = frozenset({"DATATYPE", "ISNUMERIC", "ISLITERAL", "ISIRI", "ISBLANK"})
+_LOGICAL: Final = frozenset({"&&", "||", "!", "IN", "BOUND", "SAMETERM", *_KIND_ONLY, *COMPARISONS})
+
+
+def computed_columns(form: a.QueryForm) -> frozenset[int]:
+    """The positions of variables that an aggregate or an expression binds; only these are compared by value."""
+    if not isinstance(form, a.Select):
+        return frozenset()
+    bound = computed_variables(form.pattern)
+    return frozenset(i for i, name in enumerate(form.variables) if a.Var(name) in bound)
+
+
+def computed_variables(pattern: a.Pattern) -> frozenset[a.Var]:
+    """The variables of a pattern that an aggregate or an expression binds."""
+    match pattern:
+        case a.Extend(pattern=inner, variable=variable, expression=expression):
+            below = computed_variables(inner)
+            plain = isinstance(expression, str) or (isinstance(expression, a.Var) and expression not in below)
+            return below if plain else below | {variable}
+        case a.Group(pattern=inner, keys=keys, aggregates=aggregates):
+            below = computed_variables(inner)
+            by = {variable for variable, key in keys if isinstance(key, a.Call) or key in below}
+            return frozenset(by | {variable for variable, _ in aggregates})
+        case a.BGP() | a.Values():
+            return frozenset()
+        case a.Join() | a.LeftJoin() | a.Union() | a.Minus():
+            return computed_variables(pattern.left) | computed_variables(pattern.right)
+        case _:
+            return computed_variables(pattern.pattern)
+
+
+def computes(tree: a.Expression, bound: frozenset[a.Var]) -> bool:
+    """Whether an expression computes a number, or reads one of the ``bound`` (computed) variables."""
+    match tree:
+        case a.Var():
+            return tree in bound
+        case a.Call(operator=operator, arguments=arguments):
+            own = operator in BINARY or operator in UNARY or operator in CASTS
+            return own or any(computes(each, bound) for each in arguments)
+        case _:
+            return False
+
+
+def restated(pattern: a.Pattern) -> a.Pattern:
+    """The pattern with operations that ask the openings."""
+    return _Restating(frozenset(_joined_variables(pattern))).pattern(pattern)
+
+
+def _joined_variables(pattern: a.Pattern) -> Iterable[a.Var]:
+    """The variables that triple patterns and inline data bind: a computed number beside them is compared as a term."""
+    for each in every_pattern(pattern):
+        if isinstance(each, a.BGP | a.Values):
+            yield from a.pattern_variables(each)
+
+
+class _Restating:
+    def __init__(self, joined: frozenset[a.Var]) -> None:
+        self._joined = joined
+
+    def pattern(self, pattern: a.Pattern) -> a.Pattern:
+        match pattern:
+            case a.Filter(condition=condition, pattern=inner):
+                return a.Filter(self.condition(condition, computed_variables(inner)), self.pattern(inner))
+            case a.LeftJoin(left=left, right=right, condition=condition):
+                bound = computed_variables(left) | computed_variables(right)
+                wanted = None if condition is None else self.condition(condition, bound)
+                return a.LeftJoin(self.pattern(left), self.pattern(right), wanted)
+            case a.Group():
+                return self._grouped(pattern)
+            case a.OrderBy(pattern=inner, keys=keys):
+                bound = computed_variables(inner)
+                return a.OrderBy(self.pattern(inner), tuple((self.value(key, bound), down) for key, down in keys))
+            case a.Extend(pattern=inner, variable=variable, expression=tree):
+                bound = computed_variables(inner)
+                value = self.as_term(tree, bound) if variable in self._joined else self.bare(tree, bound)
+                return a.Extend(self.pattern(inner), variable, value)
+            case _:
+                return parts(pattern, self.pattern, lambda tree: tree)
+
+    def _grouped(self, group: a.Group) -> a.Group:
+        bound = computed_variables(group.pattern)
+        keys = tuple((variable, self.bare(key, bound)) for variable, key in group.keys)
+        sets = tuple((variable, self._aggregate(each, bound)) for variable, each in group.aggregates)
+        return a.Group(self.pattern(group.pattern), keys, sets)
+
+    def _aggregate(self, each: a.Aggregate, bound: frozenset[a.Var]) -> a.Aggregate:
+        if each.argument is None:
+            return each
+        if each.function == "COUNT":
+            return replace(each, argument=self.bare(each.argument, bound))
+        read_as = self.as_term if each.function in ("SAMPLE", "GROUP_CONCAT") else self.value
+        return replace(each, function=extension(each.function), argument=read_as(each.argument, bound))
+
+    def as_term(self, tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
+        """An expression of which the very term matters: an argument of STR."""
+        value = self.value(tree, bound)
+        return a.Call(extension("text"), (value,)) if computes(tree, bound) else value
+
+    def bare(self, tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
+        """An expression whose value is only handed on: what is open stays so."""
+        return tree if isinstance(tree, a.Var) else self.value(tree, bound)
+
+    def value(self, tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
+        """An expression whose value is read."""
+        match tree:
+            case a.Var():
+                return a.Call(extension("term"), (tree,)) if tree in bound else tree
+            case a.Exists(pattern=pattern):
+                return a.Exists(self.pattern(pattern))
+            case a.Call():
+                return self._called(tree, bound)
+            case _:
+                return tree
+
+    def condition(self, tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
+        """An expression of which the effective boolean value is taken."""
+        value = self.value(tree, bound)
+        plain = isinstance(tree, a.Exists) or (isinstance(tree, a.Call) and tree.operator.upper() in _LOGICAL)
+        return value if plain else a.Call(extension("truth"), (value,))
+
+    def _called(self, tree: a.Call, bound: frozenset[a.Var]) -> a.Expression:
+        operator, arguments = tree.operator, tree.arguments
+        name = operator if operator[0] == "<" and len(operator) > 2 else operator.upper()
+        values = partial(map, partial(self.value, bound=bound))
+        if name == "BOUND":
+            return tree
+        if name in ("&&", "||", "!"):
+            return a.Call(name, tuple(self.condition(each, bound) for each in arguments))
+        if name == "IF" and len(arguments) == 3:
+            return a.Call(name, (self.condition(arguments[0], bound), *values(arguments[1:])))
+        if name == "IN" and len(arguments) > 1:
+            equal: list[a.Expression] = [a.Call("=", (arguments[0], other)) for other in arguments[1:]]
+            return self.value(reduce(lambda one, other: a.Call("||", (one, other)), equal), bound)
+        if (name in BINARY and len(arguments) == 2) or (name in (UNARY | CASTS.keys()) and len(arguments) == 1):
+            return a.Call(extension("number"), (f'"{name}"', *values(arguments)))
+        if name in COMPARISONS and len(arguments) == 2:
+            return a.Call(extension("compare"), (f'"{name}"', *values(arguments)))
+        if name == "LANG":
+            return a.Call(extension("lang"), tuple(values(arguments)))
+        if name in _KIND_ONLY:
+            return a.Call(name, tuple(self._kind_only(each, bound) for each in arguments))
+        if name in ("COALESCE", "IN"):
+            return a.Call(name, tuple(values(arguments)))
+        return a.Call(operator, tuple(self.as_term(each, bound) for each in arguments))
+
+    def _kind_only(self, tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
+        return (
+            a.Call(extension("kind"), (self.bare(tree, bound),)) if computes(tree, bound) else self.value(tree, bound)
+        )
