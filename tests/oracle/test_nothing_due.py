@@ -25,6 +25,7 @@ def test_a_verdict_over_no_report_is_none():
         assert_right(QUERY, FRAMES, [])
 
 
+@pytest.mark.server
 def test_a_run_over_no_report_ends_with_its_own_code(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "q.rq").write_text(QUERY)

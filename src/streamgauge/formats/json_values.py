@@ -26,7 +26,7 @@ def json_value(text: bytes) -> Any:
     try:
         return json.loads(text, parse_int=JsonNumber, parse_float=JsonNumber, parse_constant=_no_number)
     except json.JSONDecodeError as error:
-        raise ValueError(f"not JSON: {error.msg} (character {error.pos + 1})") from error
+        raise ValueError(f"not JSON from character {error.pos + 1} on") from error
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 text: {error.reason}") from error
     except RecursionError as error:

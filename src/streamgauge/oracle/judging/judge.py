@@ -112,11 +112,10 @@ def judge_stored(heads: Run | None, whole: Callable[[], Run], stream: Path, mean
 
 
 def with_cautions(run: Run, verdict: Verdict, stream: Path) -> Verdict:
-    """The verdict with its cautions, unless it is unknown anyway, as one over no report is."""
-    verdict = over_nothing(run, verdict)
+    """The verdict with its cautions, unless it is unknown anyway; one over no report becomes unknown."""
     if verdict.judgement is Judgement.UNKNOWN:
         return verdict
-    return replace(verdict, cautions=(*verdict.cautions, *cautions(run, verdict, stream)))
+    return over_nothing(run, replace(verdict, cautions=(*verdict.cautions, *cautions(run, verdict, stream))))
 
 
 def _judge(run: Run, semantics: Semantics, stream: Path, means: Means) -> Verdict:
