@@ -48,6 +48,7 @@ from streamgauge.incremental.rewrite import (
 from streamgauge.incremental.row_joins import Domain, JoinRows, Merge
 from streamgauge.model import algebra as al
 from streamgauge.query.traversal import expression_parts
+from streamgauge.sparql.paths import at_terms
 
 Needed = frozenset[str]
 State = TypeVar("State", bound=Stateful)
@@ -222,7 +223,7 @@ class Builder:
         zero = nullable(path)
         shared = None if built is None else self._shared(built)
         demand = self._shared(self._demand(nodes[0], shared, edges if not zero else None, found.graph))
-        same = self._same(nodes[0], shared, demand, found, present) if zero else None
+        same = self._same(nodes[0], shared, demand, found, present, at_terms(path)) if zero else None
         placed = PathSolutions(
             self._with(Reachability(edges.tap(), demand.tap(), same, path.modifier, self.effort)), nodes
         )
@@ -239,9 +240,15 @@ class Builder:
         return self._nodes(graph)
 
     def _same(
-        self, node: al.Node, built: Shared | None, demand: Shared, found: PatternLeaf, present: Needed
+        self, node: al.Node, built: Shared | None, demand: Shared, found: PatternLeaf, present: Needed, terms: bool
     ) -> Operator:
-        """The nodes that a path of length zero joins with themselves: the graph's, and what EXISTS puts at its ends."""
+        """The nodes that a path of length zero joins with themselves: the graph's.
+
+        And where ``terms`` holds the constants and what EXISTS puts at its ends.
+        """
+        if not terms:
+            here = built is not None and isinstance(node, al.Var) and node.name in present
+            return demand.tap() if here else self._with(Unique(self._nodes(found.graph)))
         outer = frozenset(name for name in scope(found.bgp) if name in self._hidden)
         certain = frozenset[str]() if built is None else built.inner.certain
         for name in outer - certain:
@@ -379,7 +386,8 @@ class Builder:
         """A subquery sees those outer variables that it projects."""
         if self.domain is None:
             return picked(self.build(inner, frozenset(names)), names)
-        seen = tuple(name for name in self.domain.variables if name in names and name in scope(inner))
+        inside = mentions(inner)
+        seen = tuple(name for name in self.domain.variables if name in names and name in inside)
         if not seen:
             built = picked(self._alone.build(inner, frozenset(names)), names)
         else:

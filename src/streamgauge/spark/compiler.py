@@ -39,7 +39,7 @@ from streamgauge.spark.exists import (
 )
 from streamgauge.spark.facts import GraphFactsTable
 from streamgauge.spark.intervals import swept
-from streamgauge.spark.paths import NODE, path_solutions
+from streamgauge.spark.paths import NODE, OuterNodes, path_solutions
 from streamgauge.spark.relation import Relation, column, join, number
 from streamgauge.spark.scalars import DATA_BITS, SPARK_TYPES, canonical, condition, fast, value
 from streamgauge.spark.term_order import chosen, places
@@ -249,7 +249,7 @@ class Compiler:
         blocks = ordered(list(found), _names, lambda block: block != al.BGP(tuple(plain)))
         return self._leaf(reduce(self._joined, [found[block] for block in blocks]))
 
-    def _near(self, triple: al.TriplePattern) -> Relation | None:
+    def _near(self, triple: al.TriplePattern) -> OuterNodes | None:
         """The outer rows' values for the ends of a path, over NODE."""
         if self.given is None:
             return None
@@ -257,7 +257,7 @@ class Compiler:
         known = [name for name in self.given.names if name in names and name in self.given.relation.variables]
         ends = [self.given.relation.project((name,)).rename({name: NODE}) for name in known]
         bound = [end.where(fn.col(column(NODE)).isNotNull()) for end in ends]
-        return distinct(reduce(rel.union, bound)) if bound else None
+        return OuterNodes(distinct(reduce(rel.union, bound)), frozenset(known)) if bound else None
 
     def _joined(self, left: Relation, right: Relation) -> Relation:
         return rel.join(left, right, self.reports)

@@ -16,6 +16,7 @@ from streamgauge.spark.exists import distinct
 from streamgauge.spark.facts import ANY, GraphFactsTable
 from streamgauge.spark.intervals import swept
 from streamgauge.spark.relation import Relation, always, block, column, join, union
+from streamgauge.sparql.paths import at_terms
 
 Span = tuple[int, int]
 """The first and last report of an interval, inclusive."""
@@ -85,15 +86,26 @@ _PAIR = (_FROM, _TO)
 _LISTED = ("lo", "hi", *map(column, _PAIR))
 
 
-def path_solutions(facts: GraphFactsTable, pattern: al.TriplePattern, near: Relation | None) -> Relation:
-    """The solutions of a triple pattern whose predicate is a path.
+@dataclass(frozen=True)
+class OuterNodes:
+    """The nodes (over NODE) that EXISTS puts for the variables of these names; the graph need not hold them."""
 
-    ``near`` (over NODE) are nodes that need not be in the graph and have a path of length zero: what EXISTS puts there.
-    """
+    nodes: Relation
+    names: frozenset[str]
+
+    def at(self, node: al.Node) -> Relation | None:
+        """The nodes at an end of a path, which have a path of length zero there."""
+        return self.nodes if isinstance(node, al.Var) and node.name in self.names else None
+
+
+def path_solutions(facts: GraphFactsTable, pattern: al.TriplePattern, outer: OuterNodes | None) -> Relation:
+    """The solutions of a triple pattern whose predicate is a path; ``outer`` are nodes that EXISTS puts at its ends."""
     assert not isinstance(pattern.predicate, al.Var)
     subject, item = pattern.subject, pattern.object
-    ends = _Ends(subject if isinstance(subject, str) else None, item if isinstance(item, str) else None)
-    found = _Paths(facts, near).pairs(pattern.predicate, ends)
+    constants = (subject if isinstance(subject, str) else None, item if isinstance(item, str) else None)
+    near = (None, None) if outer is None else (outer.at(subject), outer.at(item))
+    ends = _Ends(*constants, *near)
+    found = _Paths(facts).pairs(pattern.predicate, ends)
     names: dict[str, str] = {}
     for end, node in zip(_PAIR, (subject, item), strict=True):
         if isinstance(node, str):
@@ -107,10 +119,23 @@ def path_solutions(facts: GraphFactsTable, pattern: al.TriplePattern, near: Rela
 
 @dataclass(frozen=True)
 class _Ends:
-    """The constants at a path's ends, ``None`` where it is open."""
+    """The constants at a path's ends, or the nodes that EXISTS puts there; ``None`` where it is open."""
 
     first: Term | None = None
     last: Term | None = None
+    near_first: Relation | None = None
+    near_last: Relation | None = None
+
+    def turned(self) -> "_Ends":
+        return _Ends(self.last, self.first, self.near_last, self.near_first)
+
+    def opening(self) -> "_Ends":
+        """The ends of a first step."""
+        return _Ends(first=self.first, near_first=self.near_first)
+
+    def closing(self) -> "_Ends":
+        """The ends of a last step."""
+        return _Ends(last=self.last, near_last=self.near_last)
 
 
 @dataclass(frozen=True)
@@ -118,14 +143,13 @@ class _Paths:
     """Pairs of nodes (as a relation) that a path connects; where an end is a constant, other pairs may be left out."""
 
     facts: GraphFactsTable
-    near: Relation | None
 
     def pairs(self, path: al.Path, ends: _Ends) -> Relation:
         match path:
             case str():
                 return self.facts.match(al.TriplePattern(al.Var(_FROM), path, al.Var(_TO)), frozenset())
             case al.Inverse(path=inner):
-                return _turned(self.pairs(inner, _Ends(ends.last, ends.first)))
+                return _turned(self.pairs(inner, ends.turned()))
             case al.Sequence(steps=steps):
                 return self._sequence(steps, ends)
             case al.Alternative(choices=choices):
@@ -135,16 +159,15 @@ class _Paths:
             case al.Repeat(path=inner, modifier="?"):
                 return distinct(union(self.pairs(inner, _Ends()), self._zero(ends)))
             case al.Repeat(path=inner, modifier="+"):
-                return _closed(self.pairs(inner, _Ends()), ends)
+                closed = _closed(self.pairs(inner, _Ends()), ends)
+                return distinct(union(closed, self._zero(ends))) if at_terms(inner) else closed
             case al.Repeat(path=inner):
                 return distinct(union(_closed(self.pairs(inner, _Ends()), ends), self._zero(ends)))
 
     def _sequence(self, steps: tuple[al.Path, ...], ends: _Ends) -> Relation:
         last = len(steps) - 1
-        known = [
-            self.pairs(step, _Ends(ends.first if index == 0 else None, ends.last if index == last else None))
-            for index, step in enumerate(steps)
-        ]
+        inside = [_Ends()] * (last - 1)
+        known = [self.pairs(*each) for each in zip(steps, (ends.opening(), *inside, ends.closing()), strict=True)]
         return reduce(self._then, known)
 
     def _then(self, left: Relation, right: Relation) -> Relation:
@@ -168,7 +191,8 @@ class _Paths:
             return always(self.facts.spark, self.facts.reports, _PAIR, [(constant, constant)])
         every = self.facts.match(ANY, frozenset())
         nodes = [every.project((name,)).rename({name: NODE}) for name in ("s", "o")]
-        known = distinct(reduce(union, [*nodes, self.near] if self.near else nodes)).rename({NODE: _FROM})
+        near = [each for each in (ends.near_first, ends.near_last) if each is not None]
+        known = distinct(reduce(union, [*nodes, *near])).rename({NODE: _FROM})
         frame = known.frame.withColumn(column(_TO), fn.col(column(_FROM)))
         return replace(known, frame=frame, variables=_PAIR, certain=frozenset(_PAIR))
 

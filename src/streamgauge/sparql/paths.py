@@ -19,6 +19,19 @@ Ends: TypeAlias = Mapping[Term, int]
 """How often a path reaches each end."""
 
 
+def at_terms(path: Path) -> bool:
+    """Whether the path has length zero from a term that the graph does not hold; the middle of a sequence is a node."""
+    match path:
+        case Repeat(path=inner, modifier=modifier):
+            return modifier in "*?" or at_terms(inner)
+        case Alternative(choices=choices):
+            return any(map(at_terms, choices))
+        case Inverse(path=inner):
+            return at_terms(inner)
+        case _:
+            return False
+
+
 class PathWalks:
     """Walks along property paths in one graph."""
 

@@ -171,7 +171,7 @@ class Drawing:
             ends, items = [*ends, *VARIABLES[4:]], [*items, *VARIABLES[4:] * 2]
         predicate: al.Node | al.Path = self._one(PREDICATES)
         if self._random.random() < 0.25:
-            predicate = self._path(2) if self._random.random() < 0.7 else VARIABLES[3]
+            predicate = self._path(self._random.choice((2, 2, 3))) if self._random.random() < 0.7 else VARIABLES[3]
         return al.TriplePattern(self._random.choice(ends), predicate, self._random.choice(items))
 
     def _path(self, depth: int) -> al.Path:
@@ -231,6 +231,8 @@ class Drawing:
         else:
             seen = _seen(where) or VARIABLES[:1]
             pattern, names = where, tuple(self._random.sample(seen, self._random.randint(1, len(seen))))
+            if self._random.random() < 0.2:  # also what only a FILTER, OPTIONAL, MINUS or nothing reads inside
+                names = tuple(dict.fromkeys((*names, self._random.choice(VARIABLES[:4]))))
         cut = self._random.random() < 0.25
         if self._random.random() < (0.7 if cut else 0.1):
             keys = [

@@ -12,6 +12,7 @@ from tests.sparql.simple.agreement import agrees, legal_answers
 from tests.sparql.simple.choices import OpenError
 from tests.sparql.simple.drawn import drawn_contents
 from tests.sparql.simple.on_spark import many_by_spark
+from tests.sparql.simple.test_agree import FOUND, case_of
 
 __all__ = ["tiny"]
 CONTENTS = 8
@@ -41,6 +42,17 @@ def check(spark: SparkSession, seeds: range) -> Counter[str]:
 def test_drawn_on_spark(tiny: SparkSession) -> None:
     tally = check(tiny, range(IN_SUITE))
     assert tally["compared"] > CONTENTS
+
+
+def test_substitution_and_repeated_paths_on_spark(tiny: SparkSession) -> None:
+    """The written cases of EXISTS over subqueries and of paths of length zero."""
+    names = [name for name, case in FOUND.items() if case["item"] == 32]
+    cases = [case_of(FOUND[name]) for name in names]
+    compared = 0
+    for name, case, found in zip(names, cases, many_by_spark(tiny, [[case] for case in cases]), strict=True):
+        assert found is None or agrees(legal_answers(case), found[0]), f"{name}: {found}"
+        compared += found is not None
+    assert compared > 6
 
 
 @pytest.mark.prove
