@@ -4,6 +4,7 @@ The text is one that pyoxigraph accepts, so the reader decides what the text mea
 Syntax beyond SPARQL 1.1 is refused. ``tests/query/test_reader.py`` holds the algebra against rdflib's parser.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -289,11 +290,11 @@ class _QueryReader(TripleReader):
             if self._word():
                 negated = self._says("NOT")
                 self._must_say("IN")
-                inside = al.Call("IN", (left, *self._arguments()))
+                inside = al.Call("IN", _tags_lowered((left, *self._arguments())))
                 left = al.Call("!", (inside,)) if negated else inside
             else:
                 operator = self._take().text
-                left = al.Call(operator, (left, self._expression(binding + 1)))
+                left = al.Call(operator, _tags_lowered((left, self._expression(binding + 1))))
         return left
 
     def _binding(self) -> int:
@@ -352,7 +353,7 @@ class _QueryReader(TripleReader):
         arguments = self._arguments()
         if not least <= len(arguments) <= most:
             self._beyond()
-        call = al.Call(_SAME.get(name, name), tuple(arguments))
+        call = al.Call(_SAME.get(name, name), _tags_lowered(tuple(arguments)))
         return self._resolved(call) if call.operator == "IRI" else call
 
     def _inner_group(self) -> al.Pattern:
@@ -385,6 +386,19 @@ class _QueryReader(TripleReader):
         self._must(")")
         aggregate = al.Aggregate(name, argument, distinct, separator)
         return known.setdefault(aggregate, al.Var(f".agg{len(known)}"))
+
+
+_TAG: Final = re.compile(r'"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{0,8})*"')
+
+
+def _tags_lowered(operands: tuple[al.Expression, ...]) -> tuple[al.Expression, ...]:
+    """The operands of a function or operator, constants beside LANG(...) in lower case: tags are, in the data.
+
+    ``LANG(?o) = "en-GB"`` is to find ``"x"@en-GB``: tags are equal whatever their case (RDF 1.2, 3.4; RFC 5646, 2.1.1).
+    """
+    if not any(isinstance(each, al.Call) and each.operator == "LANG" for each in operands):
+        return operands
+    return tuple(each.lower() if isinstance(each, str) and _TAG.fullmatch(each) else each for each in operands)
 
 
 def _both(left: al.Expression, right: al.Expression) -> al.Expression:

@@ -18,7 +18,7 @@ from streamgauge.query.parser import parse_sparql
 from streamgauge.query.printer import sparql
 from tests.sparql.simple.agreement import EVALUATORS, agrees, legal_answers, shrunk
 from tests.sparql.simple.choices import OpenError
-from tests.sparql.simple.drawn import Case, drawn
+from tests.sparql.simple.drawn import FAMILIES, RESOURCES, Case, drawn
 from tests.sparql.simple.patterns import Dataset, Row, answers
 from tests.sparql.simple.written import PREFIXES, rows, triples
 
@@ -108,6 +108,19 @@ def test_drawn(first: int, evaluator: str) -> None:
 def test_drawn_in_canonical_form(evaluator: str) -> None:
     tally = check(range(PART), evaluator, tame=True)
     assert tally["compared"] > PART / 3
+
+
+@pytest.mark.parametrize("function", ["MIN", "MAX"])
+def test_extremes_of_mixed_terms_are_the_same_by_all(function: str) -> None:
+    """Terms of all kinds beside each other, of which SPARQL does not order most: the choice is the same one."""
+    random = Random(7)
+    pool = [*(term for family in FAMILIES.values() for term in family), *RESOURCES, "_:n2"]
+    form = parse_sparql(f"SELECT ?s ({function}(?v) AS ?m) {{ ?s <urn:p> ?v }} GROUP BY ?s")
+    for _ in range(100):
+        terms = random.sample(pool, random.randint(1, 6))
+        case = Case(form, Dataset(tuple((random.choice(RESOURCES[:2]), "<urn:p>", term) for term in terms), {}))
+        answers_by = {name: Counter(evaluate(case) or ()) for name, evaluate in EVALUATORS.items()}
+        assert len(set(map(frozenset, (each.items() for each in answers_by.values())))) == 1, (terms, answers_by)
 
 
 @pytest.mark.prove
