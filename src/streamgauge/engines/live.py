@@ -1,13 +1,28 @@
 """The live engine: incremental evaluation over windows, under any Semantics value, in this process or several."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streamgauge.engines import Emit, Session
 from streamgauge.incremental.drivers.window import drive_all
 from streamgauge.incremental.evaluator import refuse as refuse_form
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import Clock, Counting, Report, Semantics
+from streamgauge.model.semantics import (
+    R2S,
+    Borders,
+    Changes,
+    Clock,
+    Counting,
+    Due,
+    EmptyAggregate,
+    Grain,
+    Origin,
+    Report,
+    Scope,
+    Semantics,
+    Tick,
+)
+from streamgauge.semantics.honoured import HonouredFields, not_honoured
 from streamgauge.semantics.refusal import meaningless
 
 if TYPE_CHECKING:
@@ -18,18 +33,47 @@ EVALUATOR = "changes"
 OPTIONS = {"shards": "the number of processes over which queries are spread where their answers allow it"}
 
 
+HONOURED: Final[HonouredFields] = {
+    "report": (Report.WINDOW_CLOSE, Report.CONTENT_CHANGE, Report.NON_EMPTY, Report.PERIODIC),
+    "tick": (Tick.TUPLE, Tick.ELEMENT, Tick.BATCH, Tick.TIME),
+    "r2s": (R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM, R2S.CHANGES),
+    "r2s_able": (R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM, R2S.CHANGES),
+    "notify_empty": (True, False),
+    "origin": (Origin.FIXED, Origin.FIRST, Origin.SEARCH),
+    "t0": None,
+    "borders": (Borders.CLOSED_OPEN, Borders.OPEN_CLOSED, Borders.CLOSED),
+    "scope": (Scope.SLIDES, Scope.RANGE),
+    "partial_head": (True, False),
+    "due": (Due.ALL, Due.LAST),
+    "changes": (Changes.BOTH, Changes.ARRIVALS),
+    "period": None,
+    "time_unit": None,
+    "lateness": None,
+    "clock": (Clock.APPLICATION,),
+    "content": (Counting.SET,),
+    "answers": (Counting.SET, Counting.BAG),
+    "grain": (Grain.REPORT, Grain.ROW),
+    "empty_aggregate": (
+        EmptyAggregate.SPARQL,
+        EmptyAggregate.UNBOUND,
+        EmptyAggregate.EMPTY_STRING,
+        EmptyAggregate.NO_ROW,
+    ),
+    "since": None,
+}
+_SENTENCES: Final[dict[object, str]] = {
+    Report.EXPIRATION: "reports at expirations: live has arrivals and clocks, use the engine fragments",
+    Counting.BAG: "a content that is a bag (content = bag): live keeps graphs, which are sets",
+    Counting.UPDATES: "updates (content = updates): live keeps graphs, use `stream --latency real-time`",
+}
+
+
 def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     """``None``, or the sentence why this query cannot be answered under the semantics."""
-    if reason := meaningless(query, semantics):
+    own_clock = f"{semantics.name} stamps elements by {semantics.clock} time and live has no clock of its own"
+    sentences = _SENTENCES | {"clock": own_clock}
+    if reason := meaningless(query, semantics) or not_honoured(semantics, HONOURED, "live", sentences):
         return reason
-    if Report.EXPIRATION in semantics.report:
-        return "reports at expirations: live has arrivals and clocks, use the engine fragments"
-    if semantics.content is Counting.BAG:
-        return "a content that is a bag (content = bag): live keeps graphs, which are sets"
-    if semantics.content is Counting.UPDATES:
-        return "updates (content = updates): live keeps graphs, use `stream --latency real-time`"
-    if semantics.clock is not Clock.APPLICATION:
-        return f"{semantics.name} stamps elements by {semantics.clock} time and live has no clock of its own"
     r2s = query.r2s or semantics.r2s
     if r2s not in semantics.r2s_able:
         return f"{semantics.name} has no {r2s}: it has {', '.join(sorted(semantics.r2s_able))}"

@@ -17,6 +17,7 @@ from streamgauge.semantics.arrivals import Contents, Head, admit, arrivals, arri
 from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import Loaded, Snapshot
+from streamgauge.semantics.honoured import DEFINED, not_honoured
 from streamgauge.semantics.refusal import RefusedError, meaningless, undefined, volatile
 from streamgauge.semantics.updates import updates
 
@@ -127,7 +128,8 @@ def _sent(
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> None:
     """Raise RefusedError for what has no meaning, and for an operator that the semantics' engine does not have."""
-    if reason := meaningless(query, semantics) or undefined(query.form) or volatile(query.form):
+    strange = not_honoured(semantics, DEFINED, "the definition")
+    if reason := strange or meaningless(query, semantics) or undefined(query.form) or volatile(query.form):
         raise RefusedError(reason)
     r2s = operator(query, semantics)
     if r2s not in semantics.r2s_able:

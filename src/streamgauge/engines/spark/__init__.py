@@ -3,11 +3,28 @@
 Micro-batches see instants of a clock, never single arrivals: queries that need these are refused by name.
 """
 
+from typing import Final
+
 from streamgauge.engines import Emit, Session
 from streamgauge.model.algebra import Select
 from streamgauge.model.extras import require
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import R2S, Clock, Counting, Due, EmptyAggregate, Report, Semantics
+from streamgauge.model.semantics import (
+    R2S,
+    Borders,
+    Changes,
+    Clock,
+    Counting,
+    Due,
+    EmptyAggregate,
+    Grain,
+    Origin,
+    Report,
+    Scope,
+    Semantics,
+    Tick,
+)
+from streamgauge.semantics.honoured import HonouredFields, not_honoured
 from streamgauge.semantics.refusal import meaningless
 
 __all__ = ["EVALUATOR", "refuse", "start"]
@@ -26,9 +43,50 @@ def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
     return MicroBatches(session("local[*]", shuffle=2), query, semantics, emit)
 
 
+HONOURED: Final[HonouredFields] = {
+    "report": (Report.WINDOW_CLOSE, Report.NON_EMPTY, Report.PERIODIC),
+    "tick": (Tick.TUPLE, Tick.ELEMENT, Tick.BATCH, Tick.TIME),
+    "r2s": (R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM, R2S.CHANGES),
+    "r2s_able": (R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM, R2S.CHANGES),
+    "notify_empty": (True, False),
+    "origin": (Origin.FIXED, Origin.FIRST, Origin.SEARCH),
+    "t0": None,
+    "borders": (Borders.CLOSED_OPEN, Borders.OPEN_CLOSED, Borders.CLOSED),
+    "scope": (Scope.SLIDES, Scope.RANGE),
+    "partial_head": (True, False),
+    "due": (Due.ALL,),
+    "changes": (Changes.BOTH, Changes.ARRIVALS),
+    "period": None,
+    "time_unit": None,
+    "lateness": None,
+    "clock": (Clock.APPLICATION,),
+    "content": (Counting.SET,),
+    "answers": (Counting.SET, Counting.BAG),
+    "grain": (Grain.REPORT, Grain.ROW),
+    "empty_aggregate": (
+        EmptyAggregate.SPARQL,
+        EmptyAggregate.UNBOUND,
+        EmptyAggregate.EMPTY_STRING,
+        EmptyAggregate.NO_ROW,
+    ),
+    "since": None,
+}
+_SENTENCES: Final[dict[object, str]] = {
+    Counting.UPDATES: "updates (content = updates): micro-batches answer when windows close, use `stream --latency "
+    "real-time`",
+    Report.CONTENT_CHANGE: "reports at content changes: spark answers at instants of a clock (window close, periodic), "
+    "use live",
+    Report.EXPIRATION: "reports at expirations: spark answers at instants of a clock, use the engine fragments",
+    Due.LAST: "only the last of several due windows (due = last): which are due at once depends on single arrivals",
+    Counting.BAG: "a content that is a bag (content = bag): spark keeps graphs, which are sets",
+}
+
+
 def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     """``None``, or the sentence why this query cannot be answered under the semantics."""
-    if reason := meaningless(query, semantics) or _refuse_semantics(semantics):
+    own_clock = f"{semantics.name} stamps elements by {semantics.clock} time and spark has no clock of its own"
+    sentences = _SENTENCES | {"clock": own_clock}
+    if reason := meaningless(query, semantics) or not_honoured(semantics, HONOURED, "spark", sentences):
         return reason
     if any(each.window.kind == "count" for each in query.windows):
         return "a count-based window: spark closes windows by time, use a time-based or landmark window"
@@ -40,22 +98,6 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     if semantics.empty_aggregate is not EmptyAggregate.SPARQL and not isinstance(query.form, Select):
         return "another value than SPARQL's for an aggregate over nothing in ASK or CONSTRUCT: use SELECT"
     return _refuse_form(query)
-
-
-def _refuse_semantics(semantics: Semantics) -> str | None:
-    if semantics.content is Counting.UPDATES:
-        return "updates (content = updates): micro-batches answer when windows close, use `stream --latency real-time`"
-    if Report.CONTENT_CHANGE in semantics.report:
-        return "reports at content changes: spark answers at instants of a clock (window close, periodic), use live"
-    if Report.EXPIRATION in semantics.report:
-        return "reports at expirations: spark answers at instants of a clock, use the engine fragments"
-    if semantics.due is Due.LAST:
-        return "only the last of several due windows (due = last): which are due at once depends on single arrivals"
-    if semantics.content is Counting.BAG:
-        return "a content that is a bag (content = bag): spark keeps graphs, which are sets"
-    if semantics.clock is not Clock.APPLICATION:
-        return f"{semantics.name} stamps elements by {semantics.clock} time and spark has no clock of its own"
-    return None
 
 
 def _refuse_form(query: ContinuousQuery) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from streamgauge.formats.stream import elements
 from streamgauge.formats.streams import read_triples
@@ -16,7 +16,21 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery, StreamWindow, static_missing
 from streamgauge.model.report import DueReport, ExpectedReport, View
-from streamgauge.model.semantics import R2S, Counting, EmptyAggregate, Semantics
+from streamgauge.model.semantics import (
+    R2S,
+    Borders,
+    Changes,
+    Clock,
+    Counting,
+    Due,
+    EmptyAggregate,
+    Grain,
+    Origin,
+    Report,
+    Scope,
+    Semantics,
+    Tick,
+)
 from streamgauge.model.terms import Row, Term
 from streamgauge.query.graphs import spread
 from streamgauge.query.stamps import stamped
@@ -25,6 +39,7 @@ from streamgauge.semantics.arrivals import Arrivals, Contents, Head, admit, arri
 from streamgauge.semantics.definition import Asked, Held, answered, columns, held, operator, refuse, streamed
 from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import Snapshot
+from streamgauge.semantics.honoured import HonouredFields, not_honoured
 
 Net = Mapping[Row, int]
 """How many more copies of a row a bag has than the one before (fewer: below 0); the first one's is the empty bag."""
@@ -308,6 +323,36 @@ def inspected(admitted: Sequence[StreamElement], query: ContinuousQuery, semanti
     return look
 
 
+SPARK_HONOURED: Final[HonouredFields] = {
+    "report": (Report.WINDOW_CLOSE, Report.CONTENT_CHANGE, Report.NON_EMPTY, Report.PERIODIC, Report.EXPIRATION),
+    "tick": (Tick.TUPLE, Tick.ELEMENT, Tick.BATCH, Tick.TIME),
+    "r2s": (R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM, R2S.CHANGES),
+    "r2s_able": (R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM, R2S.CHANGES),
+    "notify_empty": (True, False),
+    "origin": (Origin.FIXED, Origin.FIRST, Origin.SEARCH),
+    "t0": None,
+    "borders": (Borders.CLOSED_OPEN, Borders.OPEN_CLOSED, Borders.CLOSED),
+    "scope": (Scope.SLIDES, Scope.RANGE),
+    "partial_head": (True, False),
+    "due": (Due.ALL, Due.LAST),
+    "changes": (Changes.BOTH, Changes.ARRIVALS),
+    "period": None,
+    "time_unit": None,
+    "lateness": None,
+    "clock": (Clock.APPLICATION, Clock.ARRIVAL, Clock.PUT),
+    "content": (Counting.SET, Counting.BAG),
+    "answers": (Counting.SET, Counting.BAG),
+    "grain": (Grain.REPORT, Grain.ROW),
+    "empty_aggregate": (
+        EmptyAggregate.SPARQL,
+        EmptyAggregate.UNBOUND,
+        EmptyAggregate.EMPTY_STRING,
+        EmptyAggregate.NO_ROW,
+    ),
+    "since": None,
+}
+
+
 def refuse_spark(query: ContinuousQuery, semantics: Semantics) -> str | None:
     """Why Spark cannot compute the expected answers, or ``None``; what it refuses the definition may do."""
     from streamgauge.spark.exists import refuse as refuse_query
@@ -316,8 +361,9 @@ def refuse_spark(query: ContinuousQuery, semantics: Semantics) -> str | None:
         form = spread(stamped(query.form), graph_names(query.windows))
     except ValueError as error:
         return str(error)
-    if semantics.content is Counting.UPDATES:
-        return "elements that are matched by themselves (content = updates)"
+    updates: dict[object, str] = {Counting.UPDATES: "elements that are matched by themselves (content = updates)"}
+    if reason := not_honoured(semantics, SPARK_HONOURED, "Spark", updates):
+        return reason
     if semantics.content is Counting.BAG and (reason := _over_bags(form)):
         return f"{reason} over a content that is a bag"
     if semantics.empty_aggregate is not EmptyAggregate.SPARQL and not isinstance(form, Select):

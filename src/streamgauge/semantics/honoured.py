@@ -1,0 +1,88 @@
+"""The fields of Semantics that an evaluator honours, each with its values: anything else is refused by name.
+
+A field or a value that is added to Semantics is refused by every evaluator until its list names it.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import MISSING, Field, fields
+from typing import Any, Final, TypeAlias
+
+from streamgauge.model.semantics import (
+    R2S,
+    Borders,
+    Changes,
+    Clock,
+    Counting,
+    Due,
+    EmptyAggregate,
+    Grain,
+    Origin,
+    Report,
+    Scope,
+    Semantics,
+    Tick,
+)
+
+HonouredFields: TypeAlias = Mapping[str, Collection[object] | None]
+"""Values by the name of the field, ``None`` for any value; of a field that is a set all members have to be named."""
+
+DEFINED: Final[HonouredFields] = {
+    "report": (
+        Report.WINDOW_CLOSE, Report.CONTENT_CHANGE, Report.NON_EMPTY, Report.PERIODIC, Report.EXPIRATION,
+    ),
+    "tick": (Tick.TUPLE, Tick.ELEMENT, Tick.BATCH, Tick.TIME),
+    "r2s": (R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM, R2S.CHANGES),
+    "r2s_able": (R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM, R2S.CHANGES),
+    "notify_empty": (True, False),
+    "origin": (Origin.FIXED, Origin.FIRST, Origin.SEARCH),
+    "t0": None,
+    "borders": (Borders.CLOSED_OPEN, Borders.OPEN_CLOSED, Borders.CLOSED),
+    "scope": (Scope.SLIDES, Scope.RANGE),
+    "partial_head": (True, False),
+    "due": (Due.ALL, Due.LAST),
+    "changes": (Changes.BOTH, Changes.ARRIVALS),
+    "period": None,
+    "time_unit": None,
+    "lateness": None,
+    "clock": (Clock.APPLICATION, Clock.ARRIVAL, Clock.PUT),
+    "content": (Counting.SET, Counting.BAG, Counting.UPDATES),
+    "answers": (Counting.SET, Counting.BAG),
+    "grain": (Grain.REPORT, Grain.ROW),
+    "empty_aggregate": (
+        EmptyAggregate.SPARQL, EmptyAggregate.UNBOUND, EmptyAggregate.EMPTY_STRING, EmptyAggregate.NO_ROW,
+    ),
+    "since": None,
+}  # fmt: skip
+"""The fields and values that the definition honours: all that there are."""
+
+_LABELS: Final = ("name", "sources")
+"""Fields that say what a semantics is called and where it comes from."""
+
+
+def not_honoured(
+    semantics: Semantics, honoured: HonouredFields, who: str, sentences: Mapping[object, str] | None = None
+) -> str | None:
+    """Why an evaluator refuses a semantics by the fields that it honours; ``None`` when it does not.
+
+    ``sentences`` are what it says of a value, or of a field by its name, in place of the general sentence. A field
+    that it does not name is refused unless it has its default.
+    """
+    for each in fields(semantics):
+        if each.name in _LABELS:
+            continue
+        value = getattr(semantics, each.name)
+        if each.name not in honoured:
+            if value != _default(each):
+                return f"{each.name} = {value}: {who} does not know this field of a semantics, leave it out"
+            continue
+        allowed = honoured[each.name]
+        chosen = value if isinstance(value, frozenset) else (value,)
+        strange = () if allowed is None else [one for one in chosen if one not in allowed]
+        for one in strange:
+            said = (sentences or {}).get(one) or (sentences or {}).get(each.name)
+            return said or f"{each.name} = {one}: {who} does not honour this value of a semantics, take another one"
+    return None
+
+
+def _default(each: "Field[Any]") -> object:
+    return each.default_factory() if each.default_factory is not MISSING else each.default
