@@ -242,13 +242,9 @@ class Builder:
     def _same(
         self, node: al.Node, built: Shared | None, demand: Shared, found: PatternLeaf, present: Needed, terms: bool
     ) -> Operator:
-        """The nodes that a path of length zero joins with themselves: the graph's.
-
-        And where ``terms`` holds the constants and what EXISTS puts at its ends.
-        """
+        """The nodes that length zero joins with themselves: the graph's, with ``terms`` what EXISTS puts at its ends."""
         if not terms:
-            here = built is not None and isinstance(node, al.Var) and node.name in present
-            return demand.tap() if here else self._with(Unique(self._nodes(found.graph)))
+            return self._with(Unique(self._nodes(found.graph)))
         outer = frozenset(name for name in scope(found.bgp) if name in self._hidden)
         certain = frozenset[str]() if built is None else built.inner.certain
         for name in outer - certain:
@@ -386,8 +382,7 @@ class Builder:
         """A subquery sees those outer variables that it projects."""
         if self.domain is None:
             return picked(self.build(inner, frozenset(names)), names)
-        inside = mentions(inner)
-        seen = tuple(name for name in self.domain.variables if name in names and name in inside)
+        seen = tuple(name for name in self.domain.variables if name in mentions(inner).intersection(names))
         if not seen:
             built = picked(self._alone.build(inner, frozenset(names)), names)
         else:
