@@ -242,7 +242,7 @@ class Builder:
     def _same(
         self, node: al.Node, built: Shared | None, demand: Shared, found: PatternLeaf, present: Needed, terms: bool
     ) -> Operator:
-        """The nodes that length zero joins with themselves: the graph's, where ``terms`` holds those at its ends too."""
+        """The nodes that length zero joins with themselves: the graph's, and with ``terms`` those at its ends."""
         if not terms:
             return self._with(Unique(self._nodes(found.graph)))
         outer = frozenset(name for name in scope(found.bgp) if name in self._hidden)
