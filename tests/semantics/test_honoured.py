@@ -6,8 +6,8 @@ from enum import StrEnum
 import pytest
 
 from streamgauge import engines
-from streamgauge.engines import live, spark
-from streamgauge.engines.spark import updates
+from streamgauge.engines import live
+from streamgauge.engines.spark.honoured import MICRO_BATCHES, REAL_TIME
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Semantics
 from streamgauge.oracle.expected.reports import SPARK_HONOURED, refuse_spark
@@ -57,8 +57,8 @@ def test_the_oracles_evaluators_refuse_a_field_that_they_do_not_know():
 LISTS = {
     "definition": DEFINED,
     "live": live.HONOURED,
-    "spark": spark.HONOURED,
-    "real-time": updates.HONOURED,
+    "spark": MICRO_BATCHES,
+    "real-time": REAL_TIME,
     "oracle on spark": SPARK_HONOURED,
 }
 
@@ -68,7 +68,8 @@ def test_every_list_names_all_fields_and_no_value_that_is_added_later(name: str)
     own = {each.name for each in fields(Semantics)} - {"name", "sources"}
     assert set(LISTS[name]) == own
     scope = LaterSemantics("later", scope=LaterScope.SESSION)  # type: ignore[arg-type]
-    reason = not_honoured(scope, LISTS[name], "this")
+    others = dict.fromkeys(own)
+    reason = not_honoured(scope, {**others, "scope": LISTS[name]["scope"]}, "this")
     assert reason == "scope = session: this does not honour this value of a semantics, take another one"
 
 

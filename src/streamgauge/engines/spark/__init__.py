@@ -6,25 +6,12 @@ Micro-batches see instants of a clock, never single arrivals: queries that need 
 from typing import Final
 
 from streamgauge.engines import Emit, Session
+from streamgauge.engines.spark.honoured import MICRO_BATCHES
 from streamgauge.model.algebra import Select
 from streamgauge.model.extras import require
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import (
-    R2S,
-    Borders,
-    Changes,
-    Clock,
-    Counting,
-    Due,
-    EmptyAggregate,
-    Grain,
-    Origin,
-    Report,
-    Scope,
-    Semantics,
-    Tick,
-)
-from streamgauge.semantics.honoured import HonouredFields, not_honoured
+from streamgauge.model.semantics import R2S, Counting, Due, EmptyAggregate, Report, Semantics
+from streamgauge.semantics.honoured import not_honoured
 from streamgauge.semantics.refusal import meaningless
 
 __all__ = ["EVALUATOR", "refuse", "start"]
@@ -43,34 +30,6 @@ def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
     return MicroBatches(session("local[*]", shuffle=2), query, semantics, emit)
 
 
-HONOURED: Final[HonouredFields] = {
-    "report": (Report.WINDOW_CLOSE, Report.NON_EMPTY, Report.PERIODIC),
-    "tick": (Tick.TUPLE, Tick.ELEMENT, Tick.BATCH, Tick.TIME),
-    "r2s": (R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM, R2S.CHANGES),
-    "r2s_able": (R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM, R2S.CHANGES),
-    "notify_empty": (True, False),
-    "origin": (Origin.FIXED, Origin.FIRST, Origin.SEARCH),
-    "t0": None,
-    "borders": (Borders.CLOSED_OPEN, Borders.OPEN_CLOSED, Borders.CLOSED),
-    "scope": (Scope.SLIDES, Scope.RANGE),
-    "partial_head": (True, False),
-    "due": (Due.ALL,),
-    "changes": (Changes.BOTH, Changes.ARRIVALS),
-    "period": None,
-    "time_unit": None,
-    "lateness": None,
-    "clock": (Clock.APPLICATION,),
-    "content": (Counting.SET,),
-    "answers": (Counting.SET, Counting.BAG),
-    "grain": (Grain.REPORT, Grain.ROW),
-    "empty_aggregate": (
-        EmptyAggregate.SPARQL,
-        EmptyAggregate.UNBOUND,
-        EmptyAggregate.EMPTY_STRING,
-        EmptyAggregate.NO_ROW,
-    ),
-    "since": None,
-}
 _SENTENCES: Final[dict[object, str]] = {
     Counting.UPDATES: "updates (content = updates): micro-batches answer when windows close, use `stream --latency "
     "real-time`",
@@ -86,7 +45,7 @@ def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     """``None``, or the sentence why this query cannot be answered under the semantics."""
     own_clock = f"{semantics.name} stamps elements by {semantics.clock} time and spark has no clock of its own"
     sentences = _SENTENCES | {"clock": own_clock}
-    if reason := meaningless(query, semantics) or not_honoured(semantics, HONOURED, "spark", sentences):
+    if reason := meaningless(query, semantics) or not_honoured(semantics, MICRO_BATCHES, "spark", sentences):
         return reason
     if any(each.window.kind == "count" for each in query.windows):
         return "a count-based window: spark closes windows by time, use a time-based or landmark window"

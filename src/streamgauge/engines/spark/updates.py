@@ -13,25 +13,15 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
+from streamgauge.engines.spark.honoured import REAL_TIME
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery, Window
 from streamgauge.model.semantics import (
-    R2S,
-    Borders,
-    Changes,
-    Clock,
     Counting,
-    Due,
-    EmptyAggregate,
-    Grain,
-    Origin,
-    Report,
-    Scope,
     Semantics,
-    Tick,
 )
 from streamgauge.query.traversal import every_expression, expressions
-from streamgauge.semantics.honoured import HonouredFields, not_honoured
+from streamgauge.semantics.honoured import not_honoured
 from streamgauge.semantics.refusal import meaningless
 from streamgauge.semantics.updates import apart
 from streamgauge.spark import numbers
@@ -45,43 +35,13 @@ _AGGREGATES: Final = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 _WORDS: Final = {al.LeftJoin: "OPTIONAL", al.Union: "UNION", al.Minus: "MINUS", al.Values: "VALUES"}
 
 
-HONOURED: Final[HonouredFields] = {
-    "report": (Report.CONTENT_CHANGE,),
-    "tick": (Tick.ELEMENT,),
-    "r2s": (R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM, R2S.CHANGES),
-    "r2s_able": (R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM, R2S.CHANGES),
-    "notify_empty": (True, False),
-    "origin": (Origin.FIXED, Origin.FIRST, Origin.SEARCH),
-    "t0": None,
-    "borders": (Borders.CLOSED_OPEN,),
-    "scope": (Scope.SLIDES,),
-    "partial_head": (True,),
-    "due": (Due.ALL, Due.LAST),
-    "changes": (Changes.ARRIVALS,),
-    "period": None,
-    "time_unit": None,
-    "lateness": (None,),
-    "clock": (Clock.APPLICATION, Clock.ARRIVAL, Clock.PUT),
-    "content": (Counting.UPDATES,),
-    "answers": (Counting.SET, Counting.BAG),
-    "grain": (Grain.REPORT, Grain.ROW),
-    "empty_aggregate": (
-        EmptyAggregate.SPARQL,
-        EmptyAggregate.UNBOUND,
-        EmptyAggregate.EMPTY_STRING,
-        EmptyAggregate.NO_ROW,
-    ),
-    "since": (None,),
-}
-
-
 def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
     """Why real-time mode does not answer the query under the semantics, in words; ``None`` when it does."""
     if semantics.content is not Counting.UPDATES:
         return f"{semantics.name} reports windows, real-time mode answers each message (the semantics updates)"
     other = f"{semantics.name} has other borders, scopes or instants than [o, c) windows that move in slides"
     sentences: dict[object, str] = dict.fromkeys(("borders", "scope", "since"), other)
-    if reason := meaningless(query, semantics) or not_honoured(semantics, HONOURED, "real-time mode", sentences):
+    if reason := meaningless(query, semantics) or not_honoured(semantics, REAL_TIME, "real-time mode", sentences):
         return reason
     above, group, matched = apart(query.form.pattern)
     return _refuse_matched(matched) or _refuse_above(above) or (_refuse_group(group) if group else None)
