@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
-from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.semantics import Clock, Report, Tick
+from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
+from streamgauge.model.semantics import Clock, Counting, Due, Report, Tick
+from streamgauge.model.terms import Triple
 from streamgauge.query.traversal import every_expression, every_pattern, expressions
 from streamgauge.semantics.profiles import PROFILES, profile
+from tests.notation import STREAM
 from tests.semantics import draw as drawn
 from tests.sparql.draw import DEFAULT, LINKS, NUMBERS, OPERATORS, RESOURCES, STRINGS, VALUE
 
@@ -82,6 +84,60 @@ def _streams(draw: st.DrawFn, query: ContinuousQuery, scale: int) -> tuple[tuple
         for number, (time, stream, places, lasts) in enumerate(items)
     )
     return tuple(elements), None if lateness is None else lateness * scale
+
+
+ENGINES = {"broker": ("sens",), "fragments": ("fragments", "fragments-prototype")}
+"""Engines of facts that hold until they end, by the profiles of theirs."""
+
+ALL_FACTS = al.Project(al.BGP((al.TriplePattern(drawn.S, drawn.P, drawn.THING),)), (drawn.S, drawn.P, drawn.THING))
+
+
+@st.composite
+def landmark_cases(draw: st.DrawFn, engine: str) -> WatchCase:
+    """A query over a landmark window, as the broker and the query streamer answer it.
+
+    The query streamer's reads all facts, as it asks again when the first fact that it read ends.
+    """
+    semantics = profile(draw(st.sampled_from(ENGINES[engine])))
+    slide = draw(st.integers(1, 5))
+    windows = (StreamWindow(STREAM, Window(slide, slide, "landmark")),)
+    query = draw(drawn.asked(windows, EVERY if draw(st.booleans()) else frozenset()))
+    query = replace(query, r2s=draw(st.sampled_from([None, *sorted(semantics.r2s_able & frozenset(drawn.CQL))])))
+    stream, _ = draw(_streams(query, 1).filter(lambda found: found[1] is None))
+    if semantics.period is not None:
+        semantics = replace(semantics, period=draw(st.integers(1, 6)))
+        query = replace(query, form=al.Select(ALL_FACTS, ("s", "p", "o")))
+        stream = _facts(stream)
+    begins = stream[0].time if stream else 0
+    options: dict[str, Any] = {"semantics": semantics}
+    if draw(st.integers(0, 3)) == 0:
+        options["t0"] = max(begins + draw(st.integers(-9, 3)), 0 if semantics.period else -EPOCH * 2)
+    return WatchCase(query, stream, options, draw(st.sampled_from(["windows", "stream", begins + 25])))
+
+
+def _facts(stream: tuple[StreamElement, ...]) -> tuple[StreamElement, ...]:
+    """The elements from 1970 on, in order of time, each triple once: a store of facts has one end for each."""
+    seen: set[Triple] = set()
+    found: list[StreamElement] = []
+    for each in sorted(stream, key=lambda one: abs(one.time) % 1_000_000):
+        added = tuple(triple for triple in each.added if triple not in seen)
+        seen.update(added)
+        time = abs(each.time) % 1_000_000
+        until = None if each.until is None else time + each.until - each.time
+        if added:
+            found.append(StreamElement(each.stream, time, len(found), added, (), until))
+    return tuple(found)
+
+
+@st.composite
+def spark_cases(draw: st.DrawFn) -> WatchCase:
+    """Windows that close by time, reported at closes or periods, as Spark's micro-batches answer them."""
+    clocks = [Report.WINDOW_CLOSE], [Report.PERIODIC], [Report.WINDOW_CLOSE, Report.NON_EMPTY]
+    report = frozenset(draw(st.sampled_from(clocks)))
+    case = draw(cases().filter(lambda one: all(each.window.kind == "time" for each in one.query.windows)))
+    period = 3 if Report.PERIODIC in report else None
+    semantics = replace(case.options["semantics"], report=report, period=period, due=Due.ALL, content=Counting.SET)
+    return replace(case, options=case.options | {"semantics": semantics})
 
 
 MIXED = (

@@ -11,15 +11,14 @@ from streamgauge.model.semantics import Due
 from streamgauge.model.verdict import Judgement
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 from tests.examples import examples
-from tests.watching.standing import WatchCase, cases, mutated, unmatched
+from tests.watching.standing import WatchCase, cases, landmark_cases, mutated, spark_cases, unmatched
 
 
-@given(cases())
-@examples(suite=40, prove=10_000)
-def test_what_watch_answers_is_never_wrong(case: WatchCase):
+def held(case: WatchCase, engine: str = "live") -> None:
+    """What the engine answers is not judged wrong."""
     options = dict(case.options)
     try:
-        watched = watch(case.query, case.stream, end=case.end, **options)
+        watched = watch(case.query, case.stream, end=case.end, engine=engine, **options)
         answers = list(watched)
     except (RefusedError, OutOfOrderError) as error:
         event(f"refused: {str(error)[:60]}")
@@ -29,6 +28,31 @@ def test_what_watch_answers_is_never_wrong(case: WatchCase):
     verdict = verify(case.query, case.stream, answers=answers, explain=False, **options)
     event(f"{verdict.judgement}, {'some' if answers else 'no'} answers {verdict.reason[:60]}")
     assert verdict.judgement is not Judgement.WRONG, (verdict.windows, answers)
+
+
+@given(cases())
+@examples(suite=40, prove=10_000)
+def test_what_watch_answers_is_never_wrong(case: WatchCase):
+    held(case)
+
+
+@given(landmark_cases("broker"))
+@examples(suite=20, prove=2_000)
+def test_what_the_broker_answers_is_never_wrong(case: WatchCase):
+    held(case, "broker")
+
+
+@given(landmark_cases("fragments"))
+@examples(suite=15, prove=1_000)
+def test_what_the_query_streamer_answers_is_never_wrong(case: WatchCase):
+    held(case, "fragments")
+
+
+@pytest.mark.usefixtures("spark")
+@given(spark_cases())
+@examples(suite=4, prove=150)
+def test_what_spark_answers_is_never_wrong(case: WatchCase):
+    held(case, "spark")
 
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "parking"

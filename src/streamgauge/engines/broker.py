@@ -16,6 +16,7 @@ from streamgauge.model.terms import Row, Triple
 from streamgauge.query.printer import sparql
 from streamgauge.query.traversal import every_pattern
 from streamgauge.reasoning.closure import NO_RULES
+from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.profiles import SENS
 from streamgauge.semantics.refusal import meaningless
 from streamgauge.servers.broker.broker import Broker
@@ -116,8 +117,9 @@ class BrokerSession:
             came, gone = self._moved(self._due.pop(tick))
             if came or gone:
                 first = self._static if not self._begun else frozenset()
-                self._begun = True
                 self._broker.update(first | came - self._static, gone - self._static)
+                if not self._begun:
+                    self._begin()
 
     def _moved(self, changes: Iterable[tuple[int, tuple[Triple, ...]]]) -> tuple[frozenset[Triple], frozenset[Triple]]:
         """The facts that come with their first copy, and those that go with their last."""
@@ -132,13 +134,21 @@ class BrokerSession:
             del copies[triple]
         return came, gone
 
+    def _begin(self) -> None:
+        """Send all rows of the first publication: a channel's rows over nothing, as those of a COUNT, were not sent."""
+        self._begun = True
+        self._send(tuple(self._broker.rows(_CHANNEL)[1]), ())
+
     def _tell(self) -> None:
-        since = self._semantics.since
         for each in self._subscribed.take():
-            added, removed = _SENT[self._r2s](each.added, each.removed)
-            if (added or removed) and (since is None or self._next >= since):
-                scope = (self._semantics.t0, self._next)
-                self._emit(Answer(self._variables, added, removed, instant=self._next, scope=scope))
+            if self._begun:
+                self._send(each.added, each.removed)
+
+    def _send(self, came: "Rows", gone: "Rows") -> None:
+        added, removed = _SENT[self._r2s](came, gone)
+        if (added or removed) and is_sent(self._next, self._semantics):
+            scope = (self._semantics.t0, self._next)
+            self._emit(Answer(self._variables, added, removed, instant=self._next, scope=scope))
 
 
 Rows: TypeAlias = tuple[Row, ...]

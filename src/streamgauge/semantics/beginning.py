@@ -10,7 +10,7 @@ from typing import Final
 
 from streamgauge.model.query import StreamWindow
 from streamgauge.model.run import Run
-from streamgauge.model.semantics import Borders, Origin, Report, Semantics
+from streamgauge.model.semantics import Borders, Origin, Report, Semantics, Tick
 from streamgauge.semantics.arrivals import first_close
 
 FAR: Final = 10_000
@@ -98,8 +98,10 @@ def all_closed(windows: Sequence[StreamWindow], last: int) -> int:
 
 
 def _far(windows: Sequence[StreamWindow], semantics: Semantics) -> int:
-    """FAR slides, ms."""
-    return FAR * min(_steps(windows, semantics), default=semantics.time_unit)
+    """FAR slides, or ticks of the clock that reports, ms."""
+    ticks = semantics.tick is Tick.TIME and not semantics.report & {Report.WINDOW_CLOSE, Report.PERIODIC}
+    steps = [] if ticks else _steps(windows, semantics)
+    return FAR * min(steps, default=semantics.time_unit)
 
 
 def _steps(windows: Sequence[StreamWindow], semantics: Semantics) -> list[int]:

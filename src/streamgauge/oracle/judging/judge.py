@@ -349,9 +349,8 @@ def cautions(run: Run, verdict: Verdict, stream: Path) -> tuple[str, ...]:
     due = [window for window in verdict.windows if window.due]
     hoped = any(window.expected for window in due)
     got = any(window.actual for window in verdict.windows) or any(each.added or each.removed for each in run.answers)
-    waiting = () if due else _awaited(run, verdict)
     if (hoped and got) or (not verdict.windows and not run.answers):
-        return waiting
+        return ()
     held = _Terms(stream, run.header.query)
     causes = tuple(_causes(run.header.query, held))
     if hoped:
@@ -359,16 +358,7 @@ def cautions(run: Run, verdict: Verdict, stream: Path) -> tuple[str, ...]:
     empty = "No report was due" if not due else f"Every one of {len(due):,} due reports expected nothing"
     side = "" if got else ", and every answer was empty" if run.answers else ", and nothing was answered"
     found = causes or ("No pattern of the query matched: look at its constants and filters.",)
-    return (*waiting, f"{empty}{side}: this verdict says little about the engine.", *found)
-
-
-def _awaited(run: Run, verdict: Verdict) -> tuple[str, ...]:
-    """Why no report was due, where time ended before the first window did."""
-    header = run.header
-    t0 = header.semantics.t0 if verdict.t0 is None else verdict.t0
-    if not (first := awaited(header.query.windows, header.semantics, t0, header.advanced_to)):
-        return ()
-    return (f"Time came to {header.advanced_to:,} ms, and {first}: advance_to says that it came further.",)
+    return (f"{empty}{side}: this verdict says little about the engine.", *found)
 
 
 def _silent(run: Run) -> str:

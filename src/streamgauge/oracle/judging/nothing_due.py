@@ -7,6 +7,7 @@ from streamgauge.model.phrases import counted
 from streamgauge.model.query import Window
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Judgement, Verdict
+from streamgauge.semantics.beginning import awaited
 
 _TIMES: Final = "are the times of its elements those that are meant (--time-property, --time-in)?"
 _HORIZON: Final = "let time go on until windows close (--advance-to, [feed] advance_to)"
@@ -37,6 +38,9 @@ def nothing_due(run: Run, t0: int | None) -> str:
     unit = "triples" if window.kind == "count" else "ms"
     shown = f"the window has {window.size:,} {unit} and slides by {window.slide:,}"
     begun = "" if t0 is None else f" from {t0:,} ms"
+    semantics = run.header.semantics
+    if first := awaited(run.header.query.windows, semantics, semantics.t0 if t0 is None else t0, end):
+        shown, begun = f"{first} ({shown}", f"{begun})"
     return f"No report was due: {fed}time came to {end:,} ms, but {shown}{begun}; {_TIMES} Or {_HORIZON}."
 
 
