@@ -18,7 +18,7 @@ def test_a_verdict_over_no_report_is_none():
     verdict = streamgauge.verify(QUERY, FRAMES, answers=[])
     assert verdict.judgement is Judgement.UNKNOWN
     assert "No report was due: " in verdict.reason
-    assert "time came to 2,000 ms, but the window has 60,000 ms and slides by 60,000" in verdict.reason
+    assert "time came to 2,000 ms, but the first window closes at 60,000 ms (the window has 60,000 ms" in verdict.reason
     assert "--time-property" in verdict.reason
     assert verdict.reason == cards.explanation("window", verdict)
     with pytest.raises(AssertionError, match="No report was due"):
