@@ -1,0 +1,125 @@
+"""Every listening socket has the guards of the shared layer, whatever command opens it; one without is found."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.boundaries.sockets import (
+    BOUNDARIES,
+    GROWTH,
+    SRC,
+    Boundary,
+    another_coding,
+    connects,
+    foreign_page,
+    listens,
+    nobody,
+    started,
+    two_hosts,
+    violations,
+)
+
+NAMED = tomllib.loads((Path(__file__).parent / "sockets.toml").read_text())
+
+
+SIGNS = ("listen", "Serving", "open_sink", "connect", "bind", "serve", "urlopen", "Transport", "Producer", "paho")
+
+
+def modules(test):
+    texts = {str(path.relative_to(SRC)): path.read_text() for path in SRC.rglob("*.py")}
+    return {name for name, text in texts.items() if any(sign in text for sign in SIGNS) and test(text)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "test"), [("listens", listens), ("connects", connects)])
+def test_every_module_that_listens_or_connects_is_known(kind, test):
+    assert modules(test) == set(NAMED[kind])
+
+
+def test_every_boundary_is_opened_by_a_module():
+    assert set(BOUNDARIES) <= set(NAMED["listens"].values())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import asyncio\nasyncio.start_server(print, '0.0.0.0', 1)",
+        "import socket\ns = socket.socket()\ns.bind(('', 1))",
+        "from streamgauge.servers.http.server import Serving\nServing(None, '', 0, None).run()",
+        "from streamgauge.servers.sinks import open_sink\nopen_sink('sse+http://0.0.0.0/x')",
+    ],
+)
+def test_a_new_socket_is_found(text):
+    assert listens(text)
+
+
+@pytest.fixture(scope="module", params=BOUNDARIES)
+def running(request, tmp_path_factory):
+    boundary = BOUNDARIES[request.param]
+    if request.param == "documentation" and not (SRC.parents[1] / "dist" / "site" / "index.html").is_file():
+        pytest.skip("the documentation is not built here: streamgauge docs --path")
+    with started(boundary, tmp_path_factory.mktemp("boundary")) as found:
+        yield found
+
+
+@pytest.mark.server
+@pytest.mark.slow
+def test_every_socket_of_a_command_has_the_guards(running):
+    """No growth beyond 64 MB, which is given back; no traceback; SIGHUP ends nobody."""
+    if running.boundary.stays:
+        os.kill(running.process.pid, signal.SIGHUP)
+    found = {port: violations(port, running.boundary) for port in running.ports}
+    assert not any(found.values()), found
+    for _ in range(100):
+        if running.grown() < GROWTH:
+            break
+        time.sleep(0.1)
+    assert running.grown() < GROWTH
+    assert running.process.is_running()
+    assert "Traceback" not in running.text
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("name", ["broker", "engine", "workbench"])
+def test_no_command_listens_for_others_without_a_token(name, tmp_path):
+    words = BOUNDARIES[name].words(tmp_path)[:-2]
+    command = [sys.executable, "-m", "streamgauge", *words, "--host", "0.0.0.0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode != 0
+    assert "0.0.0.0 can be reached by others: give a token" in done.stderr
+
+
+class Unguarded(BaseHTTPRequestHandler):
+    """A server of the standard library, which answers everything."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_POST = do_GET  # noqa: N815
+
+    def log_message(self, *_args):
+        pass
+
+
+@pytest.mark.server
+def test_an_unguarded_socket_fails():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Unguarded)
+    server.handle_error = lambda *_: None
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    checks = (two_hosts, foreign_page, nobody, another_coding)
+    wrong = violations(server.server_port, Boundary(lambda _: [], "/publish"), checks)
+    server.shutdown()
+    server.server_close()
+    assert len(wrong) == len(checks), wrong
