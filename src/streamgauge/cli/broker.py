@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -78,6 +79,7 @@ Derived = Annotated[
 WebhookHosts = Annotated[
     list[str] | None, typer.Option(metavar="HOST", help="A webhook may be at this host, be it private.")
 ]
+MaxKept = Annotated[int, typer.Option(min=2**20, help="Bytes of notifications kept for all channels of one token.")]
 MaxChange = Annotated[
     int, typer.Option(min=1, help="Facts and rows that a channel may look at because of one publication.")
 ]
@@ -119,6 +121,7 @@ def serve(
     max_derived: Annotated[int, typer.Option(min=1, help="How often a publication may derive.")] = UNLESS.derived,
     max_body: RequestBytes = UNLESS.body,
     max_lag: Annotated[int, typer.Option(min=1, help="Notifications that a subscriber may be behind.")] = UNLESS.lag,
+    max_kept: MaxKept = UNLESS.kept_total,
     max_connections: Connections = UNLESS.connections,
 ) -> None:
     """Serve a broker: graphs are published and deleted, subscribers of SPARQL queries told how answers change."""
@@ -139,17 +142,21 @@ def serve(
         derived=max_derived,
         body=max_body,
         lag=max_lag,
+        kept_total=max_kept,
         connections=max_connections,
     )
     ways = {"lenient": lenient, "same_as": same_as, "subsumption": subsumption, "beyond": beyond_rl}
     rules = read_ontologies(ontology or (), closure.value, say, **ways)
     kept = None if journal is None else SqliteJournal(journal)
     broker = _begun(begin(strategy, rules), kept, limits, data or (), rules)
-    app, place = application(broker, access, hooks, origins), journal or "in memory"
+    app = application(broker, access, hooks, origins)
     tell_readers(token_file)
-    Serving(
-        app, host, port, broker.close, lambda at: say(f"broker ({place}) at {at}"), max_connections, alone=True
-    ).run()
+    told = partial(_say_where, journal)
+    Serving(app, host, port, broker.close, told, max_connections, alone=True).run()
+
+
+def _say_where(journal: Path | None, address: str) -> None:
+    say(f"broker ({journal or 'in memory'}) at {address}")
 
 
 def verify(

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from streamgauge.servers.http.heads import HEAD
+from streamgauge.servers.http.heads import HEAD, HeadBytes, LargeHeads, LongHeadError
 from streamgauge.servers.http.server import DescriptorReports, Serving, provide_descriptors
 from streamgauge.servers.http.websocket import FRAGMENTS
 
@@ -115,6 +115,22 @@ def test_one_read_may_not_bring_more_than_a_head_may_have(kind):
     with serving() as port, connect(port) as connection:
         connection.sendall(request)
         assert rest(connection).startswith(b"HTTP/1.1 431 ")
+
+
+def test_large_heads_of_all_connections_have_a_budget():
+    large = LargeHeads(100_000)
+    first, second = HeadBytes(large), HeadBytes(large)
+    first.add_field(b"x", b"y" * 60_000)
+    second.add_field(b"x", b"y" * 4_000)
+    with pytest.raises(LongHeadError):
+        second.add_field(b"x", b"y" * 50_000)
+    first.begin()
+    second.begin()
+    second.add_field(b"x", b"y" * 60_000)
+    second.progress()
+    second.read(10)
+    second.begin()
+    first.add_field(b"x", b"y" * 60_000)
 
 
 def test_trailers_are_no_headers():

@@ -41,6 +41,7 @@ class Log:
     form: QueryForm
     variables: tuple[str, ...]
     entries: Answers[AnswerEntry]
+    owner: str = OPEN
     channels: dict[str, "Channel"] = field(default_factory=dict)
     named: dict[str, "Channel"] = field(default_factory=dict)
 

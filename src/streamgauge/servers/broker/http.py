@@ -462,6 +462,8 @@ def _metrics(broker: Broker, webhook_failures: int) -> Iterator[Metric]:
         ("connections", "Who is connected.", sum(len(each.connected) for each in channels)),
         ("notifications", "Notifications of the channels that are there.", told),
         ("kept_bytes", "What is kept of notifications.", kept),
+        ("kept_bytes_limit", "What is kept of notifications for one token at most.", broker.budget.limit),
+        ("budgets_reached", "Tokens for whom as much is kept as may be.", broker.budget.reached),
         ("waiting", "Publications that wait.", broker.waiting),
         ("failed", "1 when nothing is taken any more.", int(bool(broker.fault))),
         ("refusing", "1 when the disk did not take the last change.", int(bool(broker.trouble))),
@@ -478,6 +480,7 @@ def _metrics(broker: Broker, webhook_failures: int) -> Iterator[Metric]:
     yield from PAUSES.metrics()
     for name, about, value in (
         ("publications", "Publications taken in.", broker.number),
+        ("let_go", "Notifications let go because a token's budget was reached.", broker.budget.let_go),
         ("webhook_failures", "Tries that a webhook did not take.", webhook_failures),
     ):
         yield Metric(f"streamgauge_broker_{name}_total", "counter", about, (({}, float(value)),))

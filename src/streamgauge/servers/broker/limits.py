@@ -37,7 +37,8 @@ from streamgauge.servers.http.limits import document_turn, load_parsers, most_ch
 class Limits:
     """Bounds. ``graph`` is the most triples of one publication, ``facts`` the most that are
     published and not deleted, ``waiting`` the most publications that wait, ``batch``
-    the most that are taken together; ``kept`` notifications (of ``kept_bytes``) of a channel can be resumed from, and a
+    the most that are taken together; ``kept`` notifications (of ``kept_bytes``; ``kept_total`` for all
+    channels of an identity) of a channel can be resumed from, and a
     subscriber that is ``lag`` behind is left; ``rows`` is the most of a channel's answer when it is created. ``body``
     is the most bytes of one request, ``connections`` the most at once, ``subscribers`` the most of one channel.
     ``effort`` is how many facts and rows are looked at, at most, to answer a query when its channel begins (a row that
@@ -73,6 +74,7 @@ class Limits:
     subscribers: int = 10_000
     kept: int = 10_000
     kept_bytes: int = 16 * 2**20
+    kept_total: int = 256 * 2**20
     lag: int = 5_000
     body: int = 32 * 2**20
     connections: int = 5_000

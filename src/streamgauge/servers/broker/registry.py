@@ -8,6 +8,7 @@ from streamgauge.incremental.budget import TooMuchError
 from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.model.algebra import QueryForm
 from streamgauge.query import parse_sparql
+from streamgauge.servers.broker.budgets import KeptBudget
 from streamgauge.servers.broker.channels import (
     Channel,
     ExistingChannelError,
@@ -67,21 +68,24 @@ class Registry:
         self._created: Counter[str] = Counter()
         self._newest = 0
         self._standing: dict[str, dict[str, str]] = {}
+        self.budget, self._trimmed = KeptBudget(limits.kept_total), set[Log]()
         self._restore()
 
     def _restore(self) -> None:
         _, lasts = self._journal.numbers()
         for each in self._journal.channels():
             try:
-                log = self._logs.get(str(each.log)) or self._ask(each.log, parse_sparql(each.query), lasts[each.log])
+                log = self._logs.get(str(each.log)) or self._ask(
+                    each.log, parse_sparql(each.query), lasts[each.log], each.owner
+                )
             except (TooMuchError, UnsupportedError):
                 self._journal.drop(each.name, each.log)
             else:
                 self._open(log, each)
         for kept in self._journal.entries():
-            entries = self._logs[str(kept.log)].entries
-            entries.number = kept.number - 1
-            entries.add(kept.entry, kept.entry.size)
+            log = self._logs[str(kept.log)]
+            log.entries.number = kept.number - 1
+            self._add(log, kept.entry)
         for log in self._logs.values():
             log.entries.number = lasts[log.number]
         for subscriber in self._journal.subscribers():
@@ -110,7 +114,7 @@ class Registry:
         try:
             log = self._asked.get(form)
             if log is None:
-                log = self._ask(self._newest + 1, form, 0, prepared)
+                log = self._ask(self._newest + 1, form, 0, owner, prepared)
         except TooMuchError as error:
             raise LimitError(f"{error}: ask for less") from error
         try:
@@ -133,8 +137,8 @@ class Registry:
         if self._created[owner] >= self.limits.channels:
             raise LimitError(f"{self.limits.channels} channels are there already{_of(owner)}: delete one first")
 
-    def _ask(self, number: int, form: QueryForm, last: int, prepared: object = None) -> Log:
-        log = Log(number, form, self._strategy.create(str(number), form, prepared), Answers(self.limits, last))
+    def _ask(self, number: int, form: QueryForm, last: int, owner: str, prepared: object = None) -> Log:
+        log = Log(number, form, self._strategy.create(str(number), form, prepared), Answers(self.limits, last), owner)
         self._logs[log.name] = self._asked[form] = log
         self._newest = max(self._newest, number)
         return log
@@ -169,6 +173,8 @@ class Registry:
         if log.name in self._logs:
             self._strategy.drop(log.name)
             del self._logs[log.name]
+            self.budget.add(log.owner, -log.entries.bytes)
+            self._trimmed.discard(log)
         if self._asked.get(log.form) is log:
             del self._asked[log.form]
 
@@ -194,6 +200,8 @@ class Registry:
             known = found.acknowledged.get(name)
             if known is None and found.names(owner) >= self.limits.subscribers:
                 raise self._crowded(owner)
+            if known is None and (full := self.budget.refuses(found.log.owner)):
+                raise LimitError(full)
             if known is None or (owner != OPEN and found.owners[name] == OPEN):
                 number = found.number if known is None else known
                 self._journal.subscribe(Subscriber(channel, name, number, owner))
@@ -290,8 +298,7 @@ class Registry:
         """Changes are told as they are found; what was not done."""
         logs, entry_of = self._logs, self._entry
         for each in found:
-            entry = entry_of(each)
-            logs[each.name].entries.add(entry, entry.size)
+            self._add(logs[each.name], entry_of(each))
         failures = self._strategy.failures()
         self._close_failed(failures.ended)
         return failures
@@ -328,8 +335,9 @@ class Registry:
             raise
         self._unsaid.clear()
         self._gone.clear()
+        self._trimmed.clear()
         for log, entry in made:
-            log.entries.add(entry, entry.size)
+            self._add(log, entry)
         self._close_failed(failures.ended)
         return failures
 
@@ -350,6 +358,8 @@ class Registry:
             except TooMuchError:
                 self._gone[log.number] = list(log.channels)
                 del self._logs[name]
+                self.budget.add(log.owner, -log.entries.bytes)
+                self._trimmed.discard(log)
                 for channel in list(log.channels.values()):
                     self._close(channel, End(f"{why}: the channel was ended", "error"))
 
@@ -365,7 +375,18 @@ class Registry:
         settled = {each.number: each.settled for each in acknowledged}
         for number, last in lasts.items():
             settled[number] = max(settled.get(number, 0), last - self.limits.kept)
+        for log in self._trimmed:
+            settled[log.number] = max(settled.get(log.number, 0), log.entries.oldest - 1)
         return settled
+
+    def _add(self, log: Log, entry: AnswerEntry) -> None:
+        """An entry is kept, within the budget of the log's owner; what leaves memory for it leaves the journal next."""
+        before, oldest = log.entries.bytes, log.entries.oldest
+        log.entries.add(entry, entry.size)
+        if log.entries.oldest > oldest:
+            self._trimmed.add(log)
+        if self.budget.add(log.owner, log.entries.bytes - before):
+            self._trimmed.update(self.budget.trim(log.owner, self._logs.values()))
 
     def _entry(self, found: AnswerChange) -> AnswerEntry:
         return AnswerEntry(found.causes, found.added, found.removed, self._clock(), found.size)

@@ -108,6 +108,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
         for phase in ConnectionPhase:
             self._done(phase)
         self._untaken.stop()
+        self._head_bytes.begin()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:

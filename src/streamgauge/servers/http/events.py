@@ -137,6 +137,14 @@ class Answers(Generic[Line]):
         while len(kept) > limits.kept or (self.bytes > limits.kept_bytes and len(kept) > 1):
             self.bytes -= kept.popleft().size
 
+    def shrink(self, size: int) -> int:
+        """Let go of the oldest until at most ``size`` bytes are kept; the newest stays. How many went."""
+        with self._lock:
+            before = len(self._kept)
+            while self.bytes > size and len(self._kept) > 1:
+                self.bytes -= self._kept.popleft().size
+            return before - len(self._kept)
+
     def subscribe(self, after: int | None, wake: Callable[[], None]) -> AnswerSubscription[Line]:
         """Begin after an answer's number: of those kept, all later ones are given first; ``None`` for new ones only.
 

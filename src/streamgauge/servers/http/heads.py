@@ -5,6 +5,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
 from typing import Final, TypeAlias
 
 from starlette.types import Receive, Scope, Send
@@ -68,6 +69,36 @@ class LongHeadError(Exception):
     """More bytes beside a request's body than ``HEAD``."""
 
 
+SMALL_HEAD: Final = 4 * 2**10
+"""Bytes of a head that are not counted among those of other connections."""
+
+LARGE_HEADS: Final = 24 * 2**20
+"""Bytes that larger heads of all connections may have together."""
+
+
+class LargeHeads:
+    """The bytes of large heads that a process holds; LongHeadError for one too many."""
+
+    def __init__(self, limit: int = LARGE_HEADS) -> None:
+        self._limit, self._total, self._lock = limit, 0, Lock()
+
+    def hold(self, size: int) -> None:
+        """So many bytes more."""
+        with self._lock:
+            if self._total + size > self._limit:
+                raise LongHeadError
+            self._total += size
+
+    def release(self, size: int) -> None:
+        """So many bytes less."""
+        with self._lock:
+            self._total -= size
+
+
+LARGE: Final = LargeHeads()
+"""Those of this process."""
+
+
 class HeadBytes:
     """Bytes of one request beside its body; LongHeadError above ``HEAD``.
 
@@ -75,13 +106,16 @@ class HeadBytes:
     without progress, which also see a field that does not end.
     """
 
-    def __init__(self) -> None:
-        self._fields = self._idle_bytes = 0
-        self._progressed = False
+    def __init__(self, large: LargeHeads = LARGE) -> None:
+        self._fields = self._idle_bytes = self._held = 0
+        self._progressed, self._large = False, large
 
     def begin(self) -> None:
-        """A request begins."""
+        """A request begins, or the connection has ended: the head before is forgotten."""
         self._fields = 0
+        if self._held:
+            held, self._held = self._held, 0
+            self._large.release(held)
 
     def add_target(self, target: bytes) -> None:
         """A piece of the target was parsed."""
@@ -99,13 +133,18 @@ class HeadBytes:
         """So many bytes of the socket were parsed."""
         self._idle_bytes = 0 if self._progressed else self._idle_bytes + size
         self._progressed = False
-        if self._idle_bytes > HEAD:
-            raise LongHeadError
+        self._check(self._idle_bytes)
 
     def _add(self, size: int) -> None:
         self._fields += size
-        if self._fields > HEAD:
+        self._check(self._fields)
+
+    def _check(self, size: int) -> None:
+        if size > HEAD:
             raise LongHeadError
+        if size > SMALL_HEAD and size > self._held:
+            self._large.hold(size - self._held)
+            self._held = size
 
 
 class BadHead:

@@ -1,0 +1,77 @@
+"""Bytes kept for absent subscribers: a budget for each principal, over all its channels, in memory and on the disk."""
+
+import pytest
+
+from streamgauge.servers.broker.limits import LimitError, Limits
+from streamgauge.servers.broker.sqlite import SqliteJournal
+from tests.servers.broker.world import broker, fact, select
+
+LIMIT = 2**16
+CHANNELS = 40
+
+
+def away(made, owner=""):
+    """Channels whose subscribers never come, each with a query of its own."""
+    for number in range(CHANNELS):
+        made.create_channel(f"{owner}{number}", select(f"?x a :Student FILTER (?x != :nobody{number})"), owner=owner)
+        made.subscribe(f"{owner}{number}", "absent", lambda: None, None, owner).close()
+
+
+def publish(made, first, last):
+    for number in range(first, last):
+        made.publish([fact(f"s{number}{place}", "a", "Student") for place in range(5)])
+
+
+def kept(made):
+    return sum(log.entries.bytes for log in {channel.log for channel in made.channels()})
+
+
+def stored(folder):
+    return sum(file.stat().st_size for file in folder.iterdir())
+
+
+def test_the_journal_and_memory_stop_at_the_budget(tmp_path):
+    made = broker(journal=SqliteJournal(tmp_path / "j"), limits=Limits(kept_total=LIMIT))
+    away(made)
+    publish(made, 0, 60)
+    assert kept(made) <= LIMIT
+    assert made.budget.bytes("") == kept(made)
+    assert made.budget.let_go
+    full = stored(tmp_path)
+    publish(made, 60, 200)
+    assert kept(made) <= LIMIT
+    assert stored(tmp_path) <= full + 2**20
+    with pytest.raises(LimitError, match=f"kept for absent subscribers reached {LIMIT} bytes: acknowledge"):
+        made.subscribe("0", "another", lambda: None)
+    back = made.subscribe("0", "absent", lambda: None)
+    assert back.missed
+    numbers = [each.number for each in back.take()]
+    assert numbers == list(range(back.missed + 1, 201)) or numbers[-1] == 200
+    made.close()
+    again = broker(journal=SqliteJournal(tmp_path / "j"), limits=Limits(kept_total=LIMIT))
+    assert kept(again) <= LIMIT
+    assert again.budget.bytes("") == kept(again)
+    again.close()
+
+
+def test_acknowledging_makes_room_and_ended_channels_count_no_more():
+    made = broker(limits=Limits(kept_total=LIMIT))
+    away(made)
+    publish(made, 0, 60)
+    for number in range(CHANNELS):
+        made.delete_channel(str(number))
+    assert made.budget.bytes("") == 0
+    made.create_channel("new", select("?x a :Student"))
+    made.subscribe("new", "somebody", lambda: None).close()
+
+
+def test_a_principal_leaves_others_their_budget():
+    made = broker(limits=Limits(kept_total=LIMIT))
+    away(made, "a")
+    made.create_channel("b", select("?x a :Student"), owner="b")
+    made.subscribe("b", "absent", lambda: None, None, "b").close()
+    publish(made, 0, 60)
+    assert made.budget.bytes("a") <= LIMIT
+    mine = made.subscribe("b", "absent", lambda: None, None, "b")
+    assert [each.number for each in mine.take()] == list(range(1, 61))
+    made.subscribe("b", "another", lambda: None, None, "b").close()
