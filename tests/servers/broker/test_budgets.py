@@ -1,7 +1,11 @@
 """Bytes kept for absent subscribers: a budget for each principal, over all its channels, in memory and on the disk."""
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
+from streamgauge.servers.broker import recovery
 from streamgauge.servers.broker.limits import LimitError, Limits
 from streamgauge.servers.broker.sqlite import SqliteJournal
 from tests.servers.broker.world import broker, fact, select
@@ -27,7 +31,7 @@ def kept(made):
 
 
 def stored(folder):
-    return sum(file.stat().st_size for file in folder.iterdir())
+    return sum(file.stat().st_size for file in folder.iterdir() if not file.name.endswith("-wal"))
 
 
 def test_the_journal_and_memory_stop_at_the_budget(tmp_path):
@@ -51,6 +55,57 @@ def test_the_journal_and_memory_stop_at_the_budget(tmp_path):
     again = broker(journal=SqliteJournal(tmp_path / "j"), limits=Limits(kept_total=LIMIT))
     assert kept(again) <= LIMIT
     assert again.budget.bytes("") == kept(again)
+    again.close()
+
+
+def test_what_channels_have_in_common_is_written_once(tmp_path):
+    made = broker(journal=SqliteJournal(tmp_path / "j"))
+    for number in range(200):
+        made.create_channel(f"c{number}", select(f"?x a :Student FILTER (?x != :nobody{number})"))
+        made.subscribe(f"c{number}", "absent", lambda: None).close()
+    before, published = stored(tmp_path), 0
+    for number in range(300):
+        facts = [fact(f"a-student-whose-name-is-long-{number}-{place}", "a", "Student") for place in range(10)]
+        published += sum(sum(map(len, each)) for each in facts)
+        made.publish(facts)
+    assert stored(tmp_path) - before <= 3 * published
+    made.close()
+    again = broker(journal=SqliteJournal(tmp_path / "j"))
+    for name in ("c0", "c199"):
+        back = again.subscribe(name, "absent", lambda: None)
+        assert [(each.number, len(each.added)) for each in back.take()] == [(n, 10) for n in range(1, 301)]
+        back.acknowledge(100)
+    for number in range(1, 199):
+        again.subscribe(f"c{number}", "absent", lambda: None).acknowledge(120)
+    again.publish([fact("new", "a", "Student")])
+    again.close()
+    journal = SqliteJournal(tmp_path / "j")
+    rows = [number for number, _, _ in journal._grouped()]
+    assert rows == list(range(101, 302))
+    journal.close()
+    third = broker(journal=SqliteJournal(tmp_path / "j"))
+    assert [each.number for each in third.subscribe("c1", "absent", lambda: None).take()] == list(range(121, 302))
+    for number in range(200):
+        third.delete_channel(f"c{number}")
+    third.close()
+    journal = SqliteJournal(tmp_path / "j")
+    assert not list(journal._grouped())
+    journal.close()
+
+
+def test_a_log_whose_row_is_lost_goes_on_after_what_it_shared(tmp_path):
+    made = broker(journal=SqliteJournal(tmp_path / "j"))
+    for number in range(3):
+        made.create_channel(f"c{number}", select(f"?x a :Student FILTER (?x != :nobody{number})"))
+        made.subscribe(f"c{number}", "absent", lambda: None).close()
+    publish(made, 0, 4)
+    made.close()
+    with closing(sqlite3.connect(tmp_path / "j")) as database, database:
+        database.execute("UPDATE log SET last = 0 WHERE number = 2")
+    saved = recovery.save(tmp_path / "j", tmp_path / "new")
+    assert "the number of log 2's last notification: 4 is taken" in saved.losses
+    again = broker(journal=SqliteJournal(tmp_path / "new"))
+    assert [each.number for each in again.subscribe("c1", "absent", lambda: None).take()] == [1, 2, 3, 4]
     again.close()
 
 

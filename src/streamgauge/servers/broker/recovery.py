@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from streamgauge.servers.broker.contract import JournalError
+from streamgauge.servers.broker.entry_groups import GROUPS
 from streamgauge.servers.broker.soundness import (
     SCHEMA,
     TABLES,
@@ -29,7 +30,7 @@ _HEADER: Final = 100
 """Bytes of the header of page 1 (SQLite file format, section 1.3)."""
 
 _ORPHANS: Final = {
-    "entries of a log that is lost": "FROM entry WHERE log NOT IN (SELECT number FROM log)",
+    "entries of a log that is lost": f"FROM entry WHERE log != {GROUPS} AND log NOT IN (SELECT number FROM log)",
     "subscribers of a channel that is lost": "FROM subscriber WHERE channel NOT IN (SELECT name FROM channel)",
     "owners of a name that is lost": "FROM owner WHERE channel NOT IN (SELECT name FROM channel)",
 }
@@ -106,8 +107,7 @@ def _write(database: sqlite3.Connection, made: sqlite3.Connection) -> tuple[dict
         "SELECT log, max(start) FROM channel WHERE log NOT IN (SELECT number FROM log) GROUP BY log"
     ).fetchall()
     for log, start in lost_logs:
-        (last,) = made.execute("SELECT max(number) FROM entry WHERE log = ?", (log,)).fetchone()
-        row = log, max(start, last or 0)
+        row = log, max(start, _last(made, log))
         made.execute("INSERT INTO log VALUES (?, ?, ?)", (*row, row_sum("log", row)))
         losses.append(f"the number of log {log}'s last notification: {row[1]} is taken")
     for name, which in _ORPHANS.items():
@@ -115,6 +115,20 @@ def _write(database: sqlite3.Connection, made: sqlite3.Connection) -> tuple[dict
         if gone:
             losses.append(f"{gone:,} {name}")
     return kept, losses
+
+
+_GROUPED: Final = (
+    "SELECT max(json_extract(run.value, '$[2]')) FROM entry, json_each(entry.body, '$[1]') AS run WHERE entry.log = ?"
+    " AND ? BETWEEN json_extract(run.value, '$[0]') AND json_extract(run.value, '$[1]')"
+)
+"""The last number of a log among entries that it shares with others."""
+
+
+def _last(made: sqlite3.Connection, log: int) -> int:
+    """The number of the last entry of a log that is there, 0 without one."""
+    (own,) = made.execute("SELECT max(number) FROM entry WHERE log = ?", (log,)).fetchone()
+    (shared,) = made.execute(_GROUPED, (GROUPS, log)).fetchone()
+    return max(own or 0, shared or 0)
 
 
 def _mend_first_page(copy: Path) -> None:

@@ -298,7 +298,7 @@ class Registry:
         """Changes are told as they are found; what was not done."""
         logs, entry_of = self._logs, self._entry
         for each in found:
-            self._add(logs[each.name], entry_of(each))
+            self._add(logs[each.name], entry_of(each, self._clock()))
         failures = self._strategy.failures()
         self._close_failed(failures.ended)
         return failures
@@ -314,7 +314,8 @@ class Registry:
         Publications that failed are returned, neither durable nor told. The keys of ``forgotten``
         publications are let go.
         """
-        made = [(self._logs[each.name], self._entry(each)) for each in found]
+        at = self._clock()  # one for all, so that channels whose answers change alike have the same entry
+        made = [(self._logs[each.name], self._entry(each, at)) for each in found]
         failures = self._strategy.failures()
         fresh = [each for each in fresh if each[0].number not in failures.refused]
         if not (fresh or made or self._unsaid or self._gone or failures.ended):
@@ -388,8 +389,8 @@ class Registry:
         if self.budget.add(log.owner, log.entries.bytes - before):
             self._trimmed.update(self.budget.trim(log.owner, self._logs.values()))
 
-    def _entry(self, found: AnswerChange) -> AnswerEntry:
-        return AnswerEntry(found.causes, found.added, found.removed, self._clock(), found.size)
+    def _entry(self, found: AnswerChange, at: int) -> AnswerEntry:
+        return AnswerEntry(found.causes, found.added, found.removed, at, found.size)
 
     def _end(self, end: End) -> None:
         """Subscribers are told that no more will come."""

@@ -28,6 +28,16 @@ from streamgauge.servers.broker.contract import (
     Subscriber,
     UnacknowledgedEntry,
 )
+from streamgauge.servers.broker.entry_groups import (
+    GROUPS,
+    GroupIndex,
+    Runs,
+    grouped,
+    members_of,
+    read_group,
+    runs_of,
+    write_group,
+)
 from streamgauge.servers.broker.soundness import (
     BEFORE_SUMS,
     TABLES,
@@ -180,6 +190,15 @@ class SqliteJournal(Journal):
         """Cached figures of the tables: the number of the newest publication, those of logs' last entries."""
         (self._newest,) = self._database.execute("SELECT max(number) FROM publication").fetchone()
         self._lasts = dict(self._database.execute("SELECT number, last FROM log").fetchall())
+        self._groups = GroupIndex()
+        for number, _, runs in self._grouped():
+            self._groups.add(number, runs, tuple(self._lasts))
+
+    def _grouped(self) -> Iterator[tuple[int, AnswerEntry, Runs]]:
+        """The rows of entries that several logs have: their numbers, entries and runs."""
+        query = "SELECT number, body FROM entry WHERE log = ? ORDER BY number"
+        for number, body in self._database.execute(query, (GROUPS,)).fetchall():
+            yield number, *read_group(body)
 
     def facts(self) -> Iterator[Triple]:
         """The explicit facts."""
@@ -208,8 +227,19 @@ class SqliteJournal(Journal):
 
     def entries(self) -> Iterator[UnacknowledgedEntry]:
         """The entries that are kept."""
-        found = self._database.execute("SELECT log, number, body FROM entry ORDER BY log, number")
-        return (UnacknowledgedEntry(log, number, _entry(body)) for log, number, body in found)
+        rows = self._database.execute("SELECT log, number, body FROM entry WHERE log != ?", (GROUPS,))
+        entries = [UnacknowledgedEntry(log, number, _entry(body)) for log, number, body in rows]
+        settled = (
+            "SELECT log, min(start + acknowledged) FROM subscriber JOIN channel ON channel = channel.name GROUP BY log"
+        )
+        wanted = dict(self._database.execute(settled))
+        for _, entry, runs in self._grouped():
+            entries += [
+                UnacknowledgedEntry(log, number, entry)
+                for log, number in members_of(runs)
+                if log in self._lasts and number > wanted.get(log, number)
+            ]
+        return iter(sorted(entries, key=lambda each: each[:2]))
 
     def numbers(self) -> tuple[int, dict[int, int]]:
         """The last numbers of publications, and of entries by log."""
@@ -260,7 +290,7 @@ class SqliteJournal(Journal):
     def _notify(self, accepted: Accepted) -> None:
         """Entries of logs enter, those that nobody waits for leave; subscribers have acknowledged."""
         if accepted.entries:
-            rows = [(log, number, msgspec.json.encode(entry).decode()) for log, number, entry in accepted.entries]
+            rows = [self._row(entry, members) for entry, members in grouped(accepted.entries)]
             self._cursor.executemany(_INSERT["entry"], [(*row, self._seal.entered("entry", row)) for row in rows])
         if accepted.lasts:
             self._cursor.executemany(
@@ -271,6 +301,19 @@ class SqliteJournal(Journal):
         for log, number in accepted.settled.items():
             if number > 0:
                 self._delete("entry", "log = ? AND number <= ?", log, number)
+                self._ungroup(self._groups.settle(log, number))
+
+    def _row(self, entry: AnswerEntry, members: Sequence[tuple[int, int]]) -> tuple[int, int, str]:
+        """The row of an entry of one log, or of several."""
+        if len(members) == 1:
+            return (*members[0], msgspec.json.encode(entry).decode())
+        runs, number = runs_of(members), self._groups.newest + 1
+        self._groups.add(number, runs)
+        return GROUPS, number, write_group(entry, runs)
+
+    def _ungroup(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            self._delete("entry", "log = ? AND number = ?", GROUPS, number)
 
     def _advanced(self, lasts: Mapping[int, int]) -> list[tuple[int, int, int]]:
         """Logs' new last entries, with the checksums of their rows, which take the place of those before."""
@@ -323,6 +366,7 @@ class SqliteJournal(Journal):
         if log is not None:
             for table, column in (("log", "number"), ("entry", "log")):
                 self._delete(table, f"{column} = ?", log)
+            self._ungroup(self._groups.settle(log))
             self._lasts.pop(log, None)
 
     def subscribe(self, subscriber: Subscriber) -> None:

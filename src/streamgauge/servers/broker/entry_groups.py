@@ -1,0 +1,99 @@
+"""Entries that several logs have in common, as one row of a journal: queries that differ may change alike.
+
+Two hundred channels whose answers gain the same rows would have the journal write them two hundred times. Such a row
+has the ``log`` 0 and a number of its own; its body is the entry with runs of logs that have it, each under one number.
+
+A worked example: logs 3, 4 and 5 have the entry under number 7, log 9 under 2. Its row is ``(0, 1, "[entry,
+[[3,5,7],[9,9,2]]]")``. It leaves the journal once 3, 4 and 5 are settled up to 7 or more, and 9 up to 2.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
+from sys import maxsize
+from typing import Final, TypeAlias
+
+import msgspec
+
+from streamgauge.servers.broker.contract import AnswerEntry, UnacknowledgedEntry
+
+GROUPS: Final = 0
+"""The log of rows that hold an entry of several logs; logs of queries count from 1."""
+
+Runs: TypeAlias = list[tuple[int, int, int]]
+"""(first log, last log, number), ascending."""
+
+_body: Final = msgspec.json.Decoder(tuple[AnswerEntry, Runs]).decode
+
+
+def grouped(entries: Iterable[UnacknowledgedEntry]) -> Iterator[tuple[AnswerEntry, list[tuple[int, int]]]]:
+    """Different entries, each with the logs that have it and its number in each."""
+    members: dict[AnswerEntry, list[tuple[int, int]]] = defaultdict(list)
+    for each in entries:
+        members[each.entry].append((each.log, each.number))
+    yield from members.items()
+
+
+def runs_of(members: Iterable[tuple[int, int]]) -> Runs:
+    """Logs and numbers as runs."""
+    runs: Runs = []
+    for log, number in sorted(members):
+        if runs and runs[-1][1:] == (log - 1, number):
+            runs[-1] = (runs[-1][0], log, number)
+        else:
+            runs.append((log, log, number))
+    return runs
+
+
+def write_group(entry: AnswerEntry, runs: Runs) -> str:
+    """The body of a row."""
+    return msgspec.json.encode((entry, runs)).decode()
+
+
+def read_group(body: str) -> tuple[AnswerEntry, Runs]:
+    """The entry and the runs of a row's body."""
+    return _body(body)
+
+
+def members_of(runs: Runs) -> Iterator[tuple[int, int]]:
+    """Logs and numbers of runs."""
+    for first, last, number in runs:
+        for log in range(first, last + 1):
+            yield log, number
+
+
+class _Group:
+    """A row, and how many logs still need it."""
+
+    __slots__ = ("needed", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number, self.needed = number, 0
+
+
+class GroupIndex:
+    """Which rows of groups each log needs, so that a row leaves with the last log that did."""
+
+    def __init__(self) -> None:
+        self.newest = 0
+        self._rows: dict[int, deque[tuple[int, _Group]]] = {}
+
+    def add(self, number: int, runs: Runs, logs: Sequence[int] | None = None) -> None:
+        """A row of that number is there; of ``logs``, where given, only those are looked at."""
+        group, known = _Group(number), None if logs is None else frozenset(logs)
+        self.newest = max(self.newest, number)
+        for log, place in members_of(runs):
+            if known is None or log in known:
+                self._rows.setdefault(log, deque()).append((place, group))
+                group.needed += 1
+
+    def settle(self, log: int, number: int = maxsize) -> list[int]:
+        """A log needs no entry up to a number; the rows that nobody needs any more."""
+        rows, gone = self._rows.get(log), list[int]()
+        while rows and rows[0][0] <= number:
+            _, group = rows.popleft()
+            group.needed -= 1
+            if not group.needed:
+                gone.append(group.number)
+        if rows is not None and not rows:
+            del self._rows[log]
+        return gone
