@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from streamgauge.servers.http.heads import HEAD, HeadBytes, LargeHeads, LongHeadError
-from streamgauge.servers.http.server import DescriptorReports, Serving, provide_descriptors
+from streamgauge.servers.http.server import GIVE_BACK, DescriptorReports, FreedMemory, Serving, provide_descriptors
 from streamgauge.servers.http.websocket import FRAGMENTS
 
 pytestmark = pytest.mark.server
@@ -150,6 +150,42 @@ def test_many_small_chunks_are_a_body():
             CHUNKED.replace(b"Host", b"Connection: close\r\nHost") + b"1\r\nx\r\n" * 40_000 + b"0\r\n\r\n"
         )
         assert rest(connection).endswith(b"x" * 40_000)
+
+
+def test_few_requests_of_a_connection_wait_for_the_one_before():
+    begun = []
+
+    async def silent(scope, receive, send):
+        begun.append(scope["path"])
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    with serving(silent) as port, connect(port) as connection:
+        connection.sendall(b"GET /x HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 500)
+        assert rest(connection).startswith(b"HTTP/1.1 400 ")
+    assert begun == ["/x"]
+
+
+def test_an_application_learns_that_its_client_left_though_requests_wait_behind():
+    left = threading.Event()
+
+    async def endless(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        left.set()
+
+    with serving(endless) as port:
+        with connect(port) as connection:
+            connection.sendall(b"GET /x HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 3)
+            connection.recv(100)
+        assert left.wait(20)
+
+
+def test_memory_that_was_freed_is_given_back_where_the_process_has_grown():
+    sizes = iter([100, 90, 95, GIVE_BACK + 95, 80])
+    freed = FreedMemory(lambda: next(sizes) + GIVE_BACK)
+    assert [freed.give_back() for _ in range(3)] == [True, False, True]
 
 
 def test_half_heads_lock_nobody_out():

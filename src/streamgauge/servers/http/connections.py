@@ -39,6 +39,14 @@ _EARLY_S: Final = 0.01
 _REPLY: Final = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%s"
 
 
+PIPELINED: Final = 64
+"""Requests of one connection that may wait for the one before them: each takes some KB."""
+
+
+class PipelineError(Exception):
+    """More requests than ``PIPELINED`` wait, which stops the parser."""
+
+
 class ConnectionPhase(IntEnum):
     """The parts of a connection that may last too long."""
 
@@ -66,6 +74,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
         self._between, self._asked = True, 0
         self._read_headers: Mapping[bytes, bytes] = {}
         self._idle_since = 0.0
+        self._answering: Any = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for a request; what a client that is gone does not confirm ends the connection in time."""
@@ -109,6 +118,10 @@ class PatientHttpProtocol(HttpToolsProtocol):
             self._done(phase)
         self._untaken.stop()
         self._head_bytes.begin()
+        if self._answering is not None and not self._answering.response_complete:
+            self._answering.disconnected = True  # uvicorn tells the last request alone, behind which others may wait
+            self._answering.message_event.set()
+        self.pipeline.clear()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -162,6 +175,8 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The head of a request is complete; a head that could be understood in two ways is refused."""
+        if len(self.pipeline) >= PIPELINED:
+            raise PipelineError
         self._begun = self._in_head = False
         self._head_bytes.progress()
         self._done(ConnectionPhase.HEAD)
@@ -184,6 +199,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
             super().handle_websocket_upgrade()
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._answering = cycle
         super()._start_asgi_task(cycle, partial(_while_connected, app))
 
     def on_message_complete(self) -> None:

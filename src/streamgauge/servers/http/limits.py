@@ -70,7 +70,7 @@ def document_turn(body: bytes, syntax: ox.RdfFormat) -> Iterator[None]:
         yield
 
 
-ARRIVING: Final = 48 * 2**20
+ARRIVING: Final = 24 * 2**20
 """Bytes of bodies that may arrive at the same time; one alone may have as many as its request allows."""
 
 

@@ -1,6 +1,7 @@
 """Serving an application: sockets, limits of connections and descriptors, a server that leaves in good order."""
 
 import asyncio
+import ctypes
 import errno
 import gc
 import resource
@@ -20,6 +21,7 @@ from starlette.types import ASGIApp
 
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.servers.http.connections import PatientHttpProtocol
+from streamgauge.servers.http.deadlines import resident
 from streamgauge.servers.http.limits import load_parsers
 from streamgauge.servers.http.metrics import PAUSES
 from streamgauge.servers.http.websocket import PushingWebSocketProtocol
@@ -77,6 +79,29 @@ def provide_descriptors(connections: int) -> int:
     return connections if soft == resource.RLIM_INFINITY else max(1, min(connections, soft - SPARE_DESCRIPTORS))
 
 
+GIVE_BACK_TICKS: Final = 50
+"""Ticks of uvicorn, ten a second, between two looks at what memory can be given back."""
+
+GIVE_BACK: Final = 8 * 2**20
+"""Bytes of growth since the last time that are worth it."""
+
+
+class FreedMemory:
+    """Memory that the C library keeps for itself after it was freed; ``resident`` are the bytes of the process."""
+
+    def __init__(self, resident: Callable[[], int]) -> None:
+        self._resident, self._least = resident, 0
+        self._trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
+
+    def give_back(self) -> bool:
+        """Give it to the system where the process has grown; whether it did."""
+        if self._trim is None or self._resident() < self._least + GIVE_BACK:
+            return False
+        self._trim(0)
+        self._least = self._resident()
+        return True
+
+
 class Serving(uvicorn.Server):
     """A server that calls ``leave`` as soon as it is told to stop, so that long responses end.
 
@@ -111,7 +136,7 @@ class Serving(uvicorn.Server):
             "proxy_headers": False,  # else X-Forwarded-* of this machine are believed
         }
         super().__init__(uvicorn.Config(app, host, port, **(own | dict(settings or {}))))
-        self._leave, self._say, self._alone = leave, say, alone
+        self._leave, self._say, self._alone, self._freed = leave, say, alone, FreedMemory(resident)
         sys.setswitchinterval(SWITCH_S)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -139,6 +164,12 @@ class Serving(uvicorn.Server):
                 yield
         finally:
             signal.signal(signal.SIGHUP, before)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Now and then give memory back that requests have left."""
+        if self._alone and counter % GIVE_BACK_TICKS == 0:
+            await asyncio.to_thread(self._freed.give_back)
+        return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal says stop; whoever it interrupts may hold what leaving needs, so leaving has a thread of its own."""
