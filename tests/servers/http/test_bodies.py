@@ -34,6 +34,7 @@ def status(error):
         (zlib.compress(TEXT), "deflate"),
         (gzip.compress(zlib.compress(TEXT)), "deflate, gzip"),
     ],
+    ids=lambda value: value if isinstance(value, str) else len(value),
 )
 def test_a_packed_body_is_unpacked(body, coding):
     assert read(body, content_encoding=coding) == TEXT
@@ -49,6 +50,7 @@ def test_a_packed_body_is_unpacked(body, coding):
         (gzip.compress(b"x" * 10_001), "gzip", 413),
         (gzip.compress(b"x" * 10_000_000), "gzip", 413),
     ],
+    ids=lambda value: len(value) if isinstance(value, bytes) else value,
 )
 def test_another_coding_damage_and_too_much_are_refused(body, coding, code):
     with pytest.raises(BodyError) as refused:
