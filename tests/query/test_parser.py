@@ -221,7 +221,7 @@ def test_template_blank_nodes_are_not_those_of_the_pattern() -> None:
         ("SELECT ?x ?x { ?x ?p ?o }", 1, None, "Duplicated variable name"),
         ("SELECT (<a:f>(?x) AS ?y) { ?x ?p ?o }", 1, 9, "custom function <a:f> is not supported"),
         ("SELECT ?x { ?x ?p ?o . LATERAL { ?o ?p ?x } }", 1, 24, "LATERAL is not SPARQL 1.1"),
-        ("SELECT ?x { ?x ?p <<( ?x ?p ?o )>> }", 1, None, ""),
+        ("SELECT ?x { ?x ?p/?q ?o {| ?q ?r |} }", 1, None, ""),
         ("", 1, 1, "there is no query here"),
         ("SELECT ?x { ?x ?p ?o ", 1, 22, "not SPARQL 1.1"),
     ],

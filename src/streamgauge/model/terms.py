@@ -26,7 +26,12 @@ _QUOTED: Final = {
 
 def is_iri(term: Term) -> bool:
     """Whether the term is an IRI."""
-    return term.startswith("<") and not term.startswith("<<")
+    return term.startswith("<") and not term.startswith("<<(")
+
+
+def is_triple(term: Term) -> bool:
+    """Whether the term is a triple term (RDF 1.2)."""
+    return term.startswith("<<(")
 
 
 def is_blank(term: Term) -> bool:
@@ -37,6 +42,30 @@ def is_blank(term: Term) -> bool:
 def is_literal(term: Term) -> bool:
     """Whether the term is a literal."""
     return term.startswith('"')
+
+
+def triple_term(triple: Triple) -> Term:
+    """The triple term (RDF 1.2) of a triple."""
+    return f"<<( {' '.join(triple)} )>>"
+
+
+_INSIDE: Final = re.compile(r'<<\(|\)>>|<[^<>\s]*>|_:[^\s]+|"(?:[^"\\]|\\.)*"(?:@[A-Za-z0-9-]+|\^\^<[^<>]*>)?')
+
+
+def triple_parts(term: Term) -> Triple:
+    """The subject, predicate and object of a triple term; these may be triple terms themselves."""
+    parts: list[Term] = []
+    depth = begin = 0
+    for found in _INSIDE.finditer(term, 3, len(term) - 3):
+        if found.group() == "<<(":
+            begin = begin if depth else found.start()
+            depth += 1
+            continue
+        depth -= found.group() == ")>>"
+        if not depth:
+            parts.append(term[begin : found.end()] if found.group() == ")>>" else found.group())
+    subject, predicate, item = parts
+    return subject, predicate, item
 
 
 def datatype(term: Term) -> str | None:

@@ -83,6 +83,9 @@ def parse_sparql(text: str, base: str | None = None, bounds: TextBounds = LOCAL)
     check_bounds(text, bounds)
     words = [first for first, second in pairwise(tokens(text)) if first.says(TIMESTAMP) and second.text == "("]
     plain = reduce(lambda before, word: blank(before, word.start, word.end, WORD), words, text)
+    for token in tokens(plain):
+        if token.says("TRUE", "FALSE"):  # keywords, in any case; pyoxigraph knows them in lower case only
+            plain = blank(plain, token.start, token.end, token.text.lower())
     try:
         return _parsed(plain, base)
     except QueryError as error:

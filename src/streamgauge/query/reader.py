@@ -12,9 +12,9 @@ from typing import Final
 
 from streamgauge.formats.canonical import parse_term
 from streamgauge.model import algebra as al
-from streamgauge.model.terms import XSD, Term, datatype
+from streamgauge.model.terms import XSD, Term, datatype, triple_term
 from streamgauge.query.stamps import FUNCTION, TIMESTAMP, WORD
-from streamgauge.query.text import TRUTH, Prologue, Token, string_value
+from streamgauge.query.text import TRUTH, Prologue, Token, refusal, string_value
 from streamgauge.query.triples import TripleReader
 
 _EMPTY: Final = al.BGP(())
@@ -24,9 +24,10 @@ _ARITIES: Final[dict[tuple[int, int], str]] = {
     (0, 0): "NOW RAND UUID STRUUID",
     (0, 1): "BNODE",
     (1, 1): """STR LANG DATATYPE IRI URI ABS CEIL FLOOR ROUND STRLEN UCASE LCASE ENCODE_FOR_URI YEAR MONTH DAY HOURS
-        MINUTES SECONDS TIMEZONE TZ MD5 SHA1 SHA256 SHA384 SHA512 ISIRI ISURI ISBLANK ISLITERAL ISNUMERIC BOUND""",
+        MINUTES SECONDS TIMEZONE TZ MD5 SHA1 SHA256 SHA384 SHA512 ISIRI ISURI ISBLANK ISLITERAL ISNUMERIC BOUND
+        LANGDIR HASLANG HASLANGDIR ISTRIPLE SUBJECT PREDICATE OBJECT""",
+    (3, 3): "IF TRIPLE STRLANGDIR",
     (2, 2): "CONTAINS STRSTARTS STRENDS STRBEFORE STRAFTER LANGMATCHES SAMETERM STRLANG STRDT",
-    (3, 3): "IF",
     (2, 3): "REGEX SUBSTR",
     (3, 4): "REPLACE",
     (0, _ANY): "COALESCE CONCAT",
@@ -99,6 +100,11 @@ class _QueryReader(TripleReader):
             template.extend(self._same_subject("template"))
             self._skip(".")
         self._at = end
+        for variable, parts in self._terms.items():
+            if any(isinstance(node, al.Var) and node.name.startswith("_:") for node in parts):
+                what = "a blank node in a triple term of a template: make it by BIND(BNODE() AS ?b)"
+                raise refusal(what, self._text, self._found[start].start)
+            pattern = al.Extend(pattern, variable, al.Call("TRIPLE", parts))
         return al.Construct(tuple(template), pattern)
 
     def _select(self) -> tuple[al.Pattern, tuple[al.Var, ...]]:
@@ -113,7 +119,8 @@ class _QueryReader(TripleReader):
         for var, expression in columns:
             if expression is not None:
                 pattern = al.Extend(pattern, var, expression)
-        every = (var for var in al.pattern_variables(pattern) if not var.name.startswith("_:"))
+        hidden = {al.Var(name) for name in self._hidden}
+        every = (var for var in al.pattern_variables(pattern) if not var.name.startswith("_:") and var not in hidden)
         variables = tuple(var for var, _ in columns) or tuple(every)
         pattern = al.Project(solutions.ordered(pattern), variables)
         if distinct:
@@ -215,17 +222,20 @@ class _QueryReader(TripleReader):
             self._must("}")
             return pattern, []
         pattern = _EMPTY
+        around, self._terms = self._terms, {}
         block: list[al.TriplePattern] = []
         filters: list[al.Expression] = []
         while not self._skip("}"):
             if self._says("FILTER"):
                 filters.append(self._constraint())
             elif self._word() in _PARTS or self._is("{"):
-                pattern, block = self._part(_join(pattern, al.BGP(tuple(block)))), []
+                pattern, block = self._part(_join(pattern, self._block(block))), []
             else:
                 block.extend(self._same_subject())
             self._skip(".")
-        return _join(pattern, al.BGP(tuple(block))), filters
+        found = _join(pattern, self._block(block)), filters
+        self._terms = around
+        return found
 
     def _part(self, left: al.Pattern) -> al.Pattern:
         if self._says("OPTIONAL"):
@@ -262,10 +272,18 @@ class _QueryReader(TripleReader):
         while not self._skip("}"):
             if several:
                 self._must("(")
-            rows.append(tuple(None if self._says("UNDEF") else self._term() for _ in variables))
+            rows.append(tuple(None if self._says("UNDEF") else self._data() for _ in variables))
             if several:
                 self._must(")")
         return al.Values(tuple(variables), tuple(rows))
+
+    def _data(self) -> Term:
+        """A constant: an IRI, a literal or a triple term of constants."""
+        if not self._skip("<<("):
+            return self._term()
+        triple = self._data(), self._predicate(), self._data()
+        self._must(")>>")
+        return triple_term(triple)
 
     # Expressions
 
@@ -313,6 +331,8 @@ class _QueryReader(TripleReader):
             return self._variable()
         if self._skip("("):
             return self._bracketed()
+        if self._skip("<<("):
+            return self._triple_value()
         if self._token.kind == "word" and self._token.text not in TRUTH:
             return self._call()
         at, term = self._at, self._term()
@@ -320,6 +340,14 @@ class _QueryReader(TripleReader):
             self._at = at
             return self._call()
         return term
+
+    def _triple_value(self) -> al.Expression:
+        """The rest of ``<<( s p o )>>`` in an expression: a constant, or what TRIPLE gives of its parts."""
+        subject, predicate, item = self._primary(), self._verb(), self._primary()
+        self._must(")>>")
+        if isinstance(subject, str) and isinstance(predicate, str) and isinstance(item, str):
+            return triple_term((subject, predicate, item))
+        return al.Call("TRIPLE", (subject, predicate, item))
 
     def _arguments(self) -> list[al.Expression]:
         """Expressions in brackets, none at all among them."""

@@ -18,19 +18,27 @@ Kind: TypeAlias = Literal["string", "iri", "blank", "name", "variable", "languag
 
 _ESCAPE: Final = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
 _LOCAL: Final = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
+_BASE: Final = (
+    r"A-Za-z\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u02FF\u0370-\u037D\u037F-\u1FFF\u200C-\u200D\u2070-\u218F"
+    r"\u2C00-\u2FEF\u3001-\uD7FF\uF900-\uFDCF\uFDF0-\uFFFD\U00010000-\U000EFFFF"
+)
+_START: Final = rf"{_BASE}_0-9"
+_JOINED: Final = r"\u00B7\u0300-\u036F\u203F-\u2040"
+_CHARS: Final = rf"{_START}{_JOINED}\-"
+"""Classes of characters of names (SPARQL 1.2, 19.8, PN_CHARS_BASE to PN_CHARS): combining marks are among them."""
 _TERMINALS: Final[dict[str, str]] = {
     "comment": r"\#[^\n\r]*",
     "string": r'"""(?:[^"\\]|\\.|"(?!""))*+"""|' + r"'''(?:[^'\\]|\\.|'(?!''))*+'''|"
     r'"(?:[^"\\\n\r]|\\.)*+"|' + r"'(?:[^'\\\n\r]|\\.)*+'",
     "iri": r'<(?:[^\x00-\x20<>"{}|^`\\]|' + _ESCAPE + r")*>",
-    "blank": r"_:\w(?:[\w.\-·]*[\w\-·])?",
-    "name": r"(?:[^\W\d_](?:[\w.\-·]*[\w\-·])?)?:"
-    rf"(?:(?:[\w:]|{_LOCAL})(?:(?:[\w.:\-·]|{_LOCAL})*(?:[\w:\-·]|{_LOCAL}))?)?",
-    "variable": r"[?$]\w+",
-    "language": r"@[A-Za-z]+(?:-[A-Za-z0-9]+)*",
+    "blank": rf"_:[{_START}](?:[{_CHARS}.]*[{_CHARS}])?",
+    "name": rf"(?:[{_BASE}](?:[{_CHARS}.]*[{_CHARS}])?)?:"
+    rf"(?:(?:[{_START}:]|{_LOCAL})(?:(?:[{_CHARS}.:]|{_LOCAL})*(?:[{_CHARS}:]|{_LOCAL}))?)?",
+    "variable": rf"[?$][{_START}][{_START}{_JOINED}]*",
+    "language": r"@[A-Za-z]+(?:-[A-Za-z0-9]+)*(?:--(?:ltr|rtl))?",
     "number": r"(?:\d+\.\d*|\.\d+|\d+)[eE][+-]?\d+|\d*\.\d+|\d+",
     "word": r"[A-Za-z_]\w*",
-    "sign": r"\^\^|&&|\|\||!=|<=|>=|\S",
+    "sign": r"<<\(|\)>>|\{\||\|\}|\^\^|&&|\|\||!=|<=|>=|\S",
 }
 _TOKEN: Final = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _TERMINALS.items()), re.DOTALL)
 
@@ -137,7 +145,7 @@ class Prologue:
             case []:
                 return to_term(ox.Literal(value))
             case [language]:
-                return to_term(ox.Literal(value, language=language.text[1:]))
+                return f"{to_term(ox.Literal(value))}{language.text.lower()}"
             case [_, datatype]:
                 return to_term(ox.Literal(value, datatype=ox.NamedNode(self.iri(datatype))))
             case _:
@@ -172,6 +180,8 @@ def read_prologue(
         elif first.says("PREFIX") and second.kind == "name" and prologue.end + 2 < len(found):
             prologue.prefixes[second.text.rstrip(":")] = prologue.iri(found[prologue.end + 2])
             prologue.end += 3
+        elif first.says("VERSION") and second.kind == "string":
+            prologue.end += 2
         else:
             break
     return prologue

@@ -1,18 +1,25 @@
 """Triples of SPARQL text with paths, collections and blank nodes, as triple patterns (SPARQL 1.1, 4.1, 4.2 and 9.1).
 
 ?x :p/^:q [ :r 5 ]    is    ?x :p _:0 . _:1 :q _:0 . _:1 :r 5    (blank nodes numbered by first appearance)
+
+A triple term with variables is a variable of its own, whose parts are taken by functions (SPARQL 1.2, 4.3 and 4.4):
+
+?s :says <<( ?a :p ?b )>>    is    ?s :says ?term0 FILTER(isTRIPLE(?term0)) BIND(SUBJECT(?term0) AS ?a) ...
+<< ?a :p ?b >> :by ?w        is    ?reifier0 rdf:reifies <<( ?a :p ?b )>> ; :by ?w
+?a :p ?b {| :by ?w |}        is    ?a :p ?b . ?reifier0 rdf:reifies <<( ?a :p ?b )>> ; :by ?w
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Final, TypeAlias
 
 from streamgauge.model import algebra as al
-from streamgauge.model.terms import RDF_TYPE, Term
+from streamgauge.model.terms import RDF_TYPE, Term, triple_term
 from streamgauge.query.text import Cursor, Prologue, Token
 
 _RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-_FIRST, _REST, _NIL = (f"<{_RDF}{name}>" for name in ("first", "rest", "nil"))
+_FIRST, _REST, _NIL, _REIFIES = (f"<{_RDF}{name}>" for name in ("first", "rest", "nil", "reifies"))
 
 _RawTriple: TypeAlias = tuple[al.Node, al.Node | al.Path, al.Node]
 """A triple as written: paths whole, blank nodes under names of the text."""
@@ -25,10 +32,14 @@ class TripleReader(Cursor):
         super().__init__(text, found, prologue)
         self._fresh_names = count()
         self._numbers: dict[tuple[str, str], int] = {}
+        self._terms: dict[al.Var, tuple[al.Node, al.Node, al.Node]] = {}
+        self._hidden: set[str] = set()
+        self._scope = "query"
 
     def _same_subject(self, scope: str = "query") -> Iterator[al.TriplePattern]:
         """The triple patterns of one subject; blank nodes of different scopes are different ones."""
         raw: list[_RawTriple] = []
+        self._scope = scope
         subject = self._graph_node(raw)
         if not raw or self._is_verb():
             self._properties(subject, raw)
@@ -50,8 +61,96 @@ class TripleReader(Cursor):
 
     def _object(self, subject: al.Node, way: al.Node | al.Path, raw: list[_RawTriple]) -> None:
         own: list[_RawTriple] = []
-        raw.append((subject, way, self._graph_node(own)))
+        item = self._graph_node(own)
+        raw.append((subject, way, item))
         raw.extend(own)
+        self._annotations(subject, way, item, raw)
+
+    def _annotations(self, subject: al.Node, way: al.Node | al.Path, item: al.Node, raw: list[_RawTriple]) -> None:
+        """Reifiers ``~ :r`` of a triple and annotations ``{| :p :o |}``, each of the reifier before it or a new one."""
+        reifier: al.Node | None = None
+        while self._is("~", "{|"):
+            if not isinstance(way, al.Var | str):
+                self._beyond()
+            if self._skip("~"):
+                reifier = self._reifier(self._named_reifier(), (subject, way, item), raw)
+                continue
+            self._must("{|")
+            node = reifier or self._reifier(None, (subject, way, item), raw)
+            self._properties(node, raw)
+            self._must("|}")
+            reifier = None
+
+    def _named_reifier(self) -> al.Node | None:
+        return self._node() if self._token.kind in ("variable", "iri", "name", "blank") else None
+
+    def _reifier(self, node: al.Node | None, nodes: tuple[al.Node, al.Node, al.Node], raw: list[_RawTriple]) -> al.Node:
+        """The node that reifies a triple: a new one where none is named."""
+        if node is None:
+            node = self._fresh() if self._scope == "template" else self._unseen("reifier")
+        raw.append((node, _REIFIES, self._term_of(*nodes)))
+        return node
+
+    def _term_of(self, subject: al.Node, predicate: al.Node, item: al.Node) -> al.Node:
+        """The triple term of three nodes: a constant, or a variable whose parts are looked at later."""
+        if isinstance(subject, str) and isinstance(predicate, str) and isinstance(item, str):
+            return triple_term((subject, predicate, item))
+        variable = self._unseen("term")
+        self._terms[variable] = (subject, predicate, item)
+        return variable
+
+    def _triple_nodes(self, raw: list[_RawTriple]) -> tuple[al.Node, al.Node, al.Node]:
+        subject = self._graph_node(raw)
+        return subject, self._verb(), self._graph_node(raw)
+
+    def _verb(self) -> al.Var | Term:
+        """A predicate that is no path."""
+        return self._variable() if self._token.kind == "variable" else self._predicate()
+
+    def _reified(self, raw: list[_RawTriple]) -> al.Node:
+        """``<< s p o ~ r >>``, from the subject on: the reifier."""
+        nodes = self._triple_nodes(raw)
+        self._skip("~")
+        reifier = self._reifier(self._named_reifier(), nodes, raw)
+        self._must(">")
+        self._must(">")
+        return reifier
+
+    def _unseen(self, kind: str) -> al.Var:
+        """A variable that the text does not have; ``SELECT *`` leaves it out."""
+        taken = {token.text[1:] for token in self._found if token.kind == "variable"} | self._hidden
+        name = next(name for number in count() if (name := f"{kind}{number}") not in taken)
+        self._hidden.add(name)
+        return al.Var(name)
+
+    def _begins_reified(self) -> bool:
+        following = self._found[self._at + 1 : self._at + 2]
+        return self._is("<") and bool(following) and following[0].text == "<"
+
+    def _block(self, triples: Sequence[al.TriplePattern]) -> al.Pattern:
+        """The triples of a group as a pattern, with the parts of their triple terms."""
+        terms, self._terms = self._terms, {}
+        if not terms:
+            return al.BGP(tuple(triples))
+        blank = dict.fromkeys(
+            node
+            for nodes in (*((each.subject, each.object) for each in triples), *terms.values())
+            for node in nodes
+            if isinstance(node, al.Var) and node.name.startswith("_:")
+        )
+        names: dict[al.Node, al.Node] = {self._numbered(node, "query"): self._unseen("blank") for node in blank}
+        pattern: al.Pattern = al.BGP(
+            tuple(
+                replace(each, subject=names.get(each.subject, each.subject), object=names.get(each.object, each.object))
+                for each in triples
+            )
+        )
+        for variable, parts in reversed(terms.items()):
+            pattern = al.Filter(al.Call("ISTRIPLE", (variable,)), pattern)
+            for function, node in zip(("SUBJECT", "PREDICATE", "OBJECT"), parts, strict=True):
+                numbered = self._numbered(node, "query")
+                pattern = _with_part(pattern, al.Call(function, (variable,)), names.get(numbered, numbered))
+        return pattern
 
     def _is_verb(self) -> bool:
         token = self._token
@@ -59,6 +158,13 @@ class TripleReader(Cursor):
 
     def _graph_node(self, raw: list[_RawTriple]) -> al.Node:
         """A node; the triples of a collection, or of a blank node's properties, are added to ``raw``."""
+        if self._skip("<<("):
+            term = self._term_of(*self._triple_nodes(raw))
+            self._must(")>>")
+            return term
+        if self._begins_reified():
+            self._at += 2
+            return self._reified(raw)
         if self._skip("("):
             return self._collection(raw)
         if self._skip("["):
@@ -156,3 +262,10 @@ class TripleReader(Cursor):
             self._at += 1
             return RDF_TYPE
         return self._iri()
+
+
+def _with_part(pattern: al.Pattern, part: al.Call, node: al.Node) -> al.Pattern:
+    """A part of a triple term is a node: bound by it, or the same term."""
+    if isinstance(node, al.Var) and node not in al.pattern_variables(pattern):
+        return al.Extend(pattern, node, part)
+    return al.Filter(al.Call("SAMETERM", (part, node)), pattern)

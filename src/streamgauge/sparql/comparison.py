@@ -10,7 +10,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any, Final
 
-from streamgauge.model.terms import Term
+from streamgauge.model.terms import Term, is_iri, is_triple, triple_parts
 from streamgauge.sparql import moments
 from streamgauge.sparql.values import (
     BLANK,
@@ -69,6 +69,8 @@ def equal_values(left: Value, right: Value) -> bool | None:
         return bool(first == second)
     if one == other == STRING:
         return bool(left.value == right.value)
+    if one == other == TRIPLE:
+        return _equal_triples(left, right)
     if one in _NO_LITERALS or other in _NO_LITERALS:
         return written(left) == written(right)
     if one in _NO_VALUES or other in _NO_VALUES:
@@ -82,6 +84,13 @@ def equal_values(left: Value, right: Value) -> bool | None:
     if family == DURATION:
         return bool(left.value == right.value)
     return None if order is None else order == 0
+
+
+def _equal_triples(left: Value, right: Value) -> bool | None:
+    """``=`` of triple terms: of their parts (SPARQL 1.2, 17.3)."""
+    pairs = zip(triple_parts(left.value), triple_parts(right.value), strict=True)
+    answers = [equal(one, other) for one, other in pairs]
+    return False if False in answers else None if None in answers else True
 
 
 def less_values(left: Value, right: Value) -> bool | None:
@@ -116,7 +125,8 @@ def promoted(left: Value, right: Value) -> tuple[Any, Any]:
 def ordered(left: Term | None, right: Term | None) -> int | None:
     """-1, 0 or 1 as ORDER BY (15.1) puts left before, beside or after right; ``None`` where SPARQL does not order.
 
-    First what is unbound, then blank nodes (in no order), IRIs by their characters, literals as ``<`` compares them.
+    First what is unbound, then blank nodes (in no order), IRIs by their characters, literals as ``<`` compares them,
+    triple terms by their parts (SPARQL 1.2, 15.1).
     """
     if left == right:
         return 0
@@ -125,8 +135,11 @@ def ordered(left: Term | None, right: Term | None) -> int | None:
     one, other = read(left), read(right)
     if (first := _place(one)) != (second := _place(other)):
         return -1 if first < second else 1
-    if one.kind in (BLANK, TRIPLE):
+    if one.kind == BLANK:
         return None
+    if one.kind == TRIPLE:
+        steps = map(ordered, triple_parts(left), triple_parts(right))
+        return next((step for step in steps if step != 0), 0)
     if one.kind == IRI:
         return -1 if left[1:-1] < right[1:-1] else 1
     return _ordered_literals(one, other)
@@ -139,7 +152,7 @@ def _ordered_literals(one: Value, other: Value) -> int | None:
     return 1 if less_values(other, one) else (0 if equal_values(one, other) else None)
 
 
-_PLACES: Final = {BLANK: 1, IRI: 2, TRIPLE: 3}
+_PLACES: Final = {BLANK: 1, IRI: 2, TRIPLE: 5}
 
 
 def _place(value: Value) -> int:
@@ -155,12 +168,16 @@ def order_key(term: Term | None) -> tuple[Any, ...]:
         return (0,)
     value = read(term)
     place = _place(value)
+    if place == 5:
+        return (*value_key(value), term)
     return (place, *_literal_key(value), term) if place == 4 else (place, term[1:-1] if place == 2 else term)
 
 
 def value_key(value: Value) -> tuple[Any, ...]:
     """``order_key`` without the term: equal for equal values."""
     place = _place(value)
+    if value.kind == TRIPLE:
+        return (place, *(value_key(read(part)) for part in triple_parts(value.value)))
     return (place, *_literal_key(value)) if place == 4 else (place, written(value)[1:-1])
 
 
@@ -227,8 +244,9 @@ def ranks(terms: Sequence[Term | None]) -> list[tuple[int, bool]]:
     distinct = sorted(dict.fromkeys(terms), key=order_key)
     groups: list[tuple[list[Term | None], bool]] = [([None], True)]
     groups.append(([term for term in distinct if term and term[0] == "_"], False))
-    groups += [([term], True) for term in distinct if term and term[0] == "<"]
+    groups += [([term], True) for term in distinct if term and is_iri(term)]
     groups += _groups([term for term in distinct if term and term[0] == '"'])
+    groups += _groups([term for term in distinct if term and is_triple(term)])
     known = {term: (rank, decided) for rank, (group, decided) in enumerate(groups) for term in group}
     return [known[term] for term in terms]
 
@@ -249,5 +267,7 @@ def _groups(literals: Sequence[Term]) -> list[tuple[list[Term | None], bool]]:
 
 
 def _unordered(term: Term) -> bool:
+    if is_triple(term):
+        return any(map(_unordered, triple_parts(term)))
     value = read(term)
     return value.kind <= DOUBLE and isinstance(value.value, float) and math.isnan(value.value)

@@ -23,7 +23,8 @@ _Access: TypeAlias = Callable[[str], _Step]
 
 VOLATILE: Final = frozenset({"RAND", "NOW", "UUID", "STRUUID", "BNODE"})
 """Functions whose value is another one each time: no expression here has one."""
-_COUNTS: Final = {"SUBSTR": (2, 3), "REGEX": (2, 3), "REPLACE": (3, 4), "CONCAT": (0, 1 << 30), "IF": (3, 3)}
+_COUNTS: Final = {"SUBSTR": (2, 3), "REGEX": (2, 3), "REPLACE": (3, 4), "CONCAT": (0, 1 << 30), "IF": (3, 3),
+    "TRIPLE": (3, 3), "STRLANGDIR": (3, 3)}  # fmt: skip
 
 
 EXTENSIONS: Final[dict[str, Callable[..., Value | None]]] = {}

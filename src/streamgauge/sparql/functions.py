@@ -11,7 +11,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, Final
 from urllib.parse import quote
 
-from streamgauge.model.terms import lexical, quoted
+from streamgauge.model.terms import lexical, quoted, triple_parts, triple_term
 from streamgauge.sparql import moments
 from streamgauge.sparql.arithmetic import CASTS, OPERATORS, negated, unsigned
 from streamgauge.sparql.comparison import equal_values, less_values, same_term
@@ -106,8 +106,37 @@ def _lang(value: Value) -> Value | None:
         return None
     if value.kind != TAGGED:
         return Value(STRING, "")
-    term = written(value)
-    return Value(STRING, term[term.rindex("@") + 1 :])
+    return Value(STRING, value.value[1].partition("--")[0])
+
+
+def _lang_direction(value: Value) -> Value | None:
+    """LANGDIR: the base direction, "" where a literal has none (SPARQL 1.2, 17.4.2)."""
+    if value.kind in (IRI, BLANK, TRIPLE):
+        return None
+    return Value(STRING, value.value[1].partition("--")[2] if value.kind == TAGGED else "")
+
+
+def _has_direction(value: Value) -> Value | None:
+    return boolean(value.kind == TAGGED and "--" in value.value[1])
+
+
+def _strlangdir(form: Value, tag: Value, direction: Value) -> Value | None:
+    tagged = _strlang(form, tag)
+    if tagged is None or direction.kind != STRING or direction.value not in ("ltr", "rtl"):
+        return None
+    return Value(TAGGED, (form.value, f"{tagged.value[1]}--{direction.value}"))
+
+
+def _triple(subject: Value, predicate: Value, item: Value) -> Value | None:
+    """TRIPLE: a triple term, an error for terms that a triple cannot have at these places."""
+    if subject.kind not in (IRI, BLANK) or predicate.kind != IRI:
+        return None
+    return read(triple_term((written(subject), written(predicate), written(item))))
+
+
+def _part(place: int) -> Function:
+    """SUBJECT, PREDICATE or OBJECT of a triple term."""
+    return lambda value: read(triple_parts(value.value)[place]) if value.kind == TRIPLE else None
 
 
 def _datatype(value: Value) -> Value | None:
@@ -391,7 +420,14 @@ ONE: Final[dict[str, Function]] = {
     "-": negated,
     "STR": _str,
     "LANG": _lang,
+    "LANGDIR": _lang_direction,
+    "HASLANG": _is(TAGGED),
+    "HASLANGDIR": _has_direction,
     "DATATYPE": _datatype,
+    "ISTRIPLE": _is(TRIPLE),
+    "SUBJECT": _part(0),
+    "PREDICATE": _part(1),
+    "OBJECT": _part(2),
     "IRI": _iri,
     "ISIRI": _is(IRI),
     "ISBLANK": _is(BLANK),
@@ -429,5 +465,12 @@ TWO: Final[dict[str, Function]] = {
     "STRAFTER": _strafter,
     "LANGMATCHES": _langmatches,
 }
-ANY: Final[dict[str, Function]] = {"CONCAT": _concat, "SUBSTR": _substr, "REGEX": _regex, "REPLACE": _replace}
+ANY: Final[dict[str, Function]] = {
+    "TRIPLE": _triple,
+    "STRLANGDIR": _strlangdir,
+    "CONCAT": _concat,
+    "SUBSTR": _substr,
+    "REGEX": _regex,
+    "REPLACE": _replace,
+}
 """Functions by name, of one, two, and any number of arguments."""

@@ -36,6 +36,7 @@ EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 """Sums and products of decimals without rounding."""
 
 LANG_STRING: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
+DIR_LANG_STRING: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#dirLangString"
 LONGEST: Final = 10_000
 """Characters of a number; a longer one has no value here."""
 _LIMIT: Final = 200_000
@@ -103,7 +104,7 @@ def _read(term: Term) -> Value:
         return _literal(term)
     if first == "_":
         return Value(BLANK, term, term)
-    return Value(TRIPLE if term.startswith("<<") else IRI, term, term)
+    return Value(TRIPLE if term.startswith("<<(") else IRI, term, term)
 
 
 def _literal(term: Term) -> Value:
@@ -317,7 +318,7 @@ def datatype_of(value: Value) -> str | None:
     if value.kind in (IRI, BLANK, TRIPLE):
         return None
     if value.kind == TAGGED:
-        return LANG_STRING
+        return DIR_LANG_STRING if "--" in value.value[1] else LANG_STRING
     if not value.term and value.kind in _NAMES:
         return XSD + _NAMES[value.kind]
     return datatype(written(value))
