@@ -66,7 +66,7 @@ def test_the_citation_is_of_this_version():
     assert all(set(author) == {"name"} for author in found["authors"])
 
 
-@pytest.mark.parametrize("version", ["3.11", "3.12"])
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14", "3.15"])
 def test_pythons_are_told_as_they_are(version):
     """What is tested has a classifier, and no other version has one."""
     claimed = f"Programming Language :: Python :: {version}" in PROJECT["classifiers"]

@@ -84,7 +84,9 @@ def check(python: Path, home: Path, say: Say) -> None:
     if not core.run("streamgauge", "docs", "--path").stdout.strip().endswith("site"):
         raise InstallationError("the wheel has no site of the documentation")
     with QUICK_START_PORTS, step("the quick starts", say):
-        say(core.call("-m", "tests.installation.reading", *QUICK_STARTS, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}))
+        pages = core.call("-m", "tests.installation.reading", *QUICK_STARTS, cwd=ROOT, env={"PYTHONPATH": str(ROOT)})
+        for line in pages.splitlines():
+            say(line.strip())
     folder = home / "examples"
     copytree(ROOT / "examples", folder)
     prepare(core, folder)

@@ -19,6 +19,7 @@ from streamgauge.oracle.judging.estimate import (
 )
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.profiles import RSPQL
+from streamgauge.spark import requirements
 from tests.notation import STREAM, stream
 
 CHANGE = replace(RSPQL, name="change", report=frozenset({Report.CONTENT_CHANGE}), tick=Tick.BATCH, partial_head=True)
@@ -40,6 +41,12 @@ MEASURED = [
 def query(*windows: Window, sparql: str = "SELECT * { ?s ?p ?o }") -> ContinuousQuery:
     over = tuple(StreamWindow(STREAM, window, f"urn:w{n}") for n, window in enumerate(windows))
     return ContinuousQuery(parse_sparql(sparql), over, sparql=sparql)
+
+
+@pytest.fixture(autouse=True)
+def java(monkeypatch):
+    """Java is here, also where it is not: none of these tests starts it."""
+    monkeypatch.setattr(requirements, "java_lack", lambda: "")
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from streamgauge.oracle.judging.judge import Means, judge_run, other_stream
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.arrivals import Head
 from streamgauge.semantics.profiles import RSPQL
+from streamgauge.spark import requirements
 from tests.notation import STREAM, stream
 from tests.oracle.judging.test_deltas import changes_of
 from tests.oracle.runs import right_run
@@ -89,7 +90,8 @@ def test_spark_and_definition_say_the_same(spark, table, semantics):
     assert judge_run(run, table, Means(lambda: spark, "definition")).judgement is Judgement.RIGHT
 
 
-def test_time_that_goes_on_without_end_is_refused_not_waited_for(table):
+def test_time_that_goes_on_without_end_is_refused_not_waited_for(table, monkeypatch):
+    monkeypatch.setattr(requirements, "java_lack", lambda: "")  # here or not: Spark is not started
     run = right_run(RSPQL, text=TEXT, window=(5, 5), advance=15)
     endless = replace(run, header=replace(run.header, advanced_to=20_000_000))
     verdict = judge_run(endless, table, Means(lambda: None, "definition"))  # type: ignore[arg-type]

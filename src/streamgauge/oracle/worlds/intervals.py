@@ -18,11 +18,10 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, copysign, floor, inf, isfinite, isnan, nan
 from operator import add, eq, ge, gt, le, lt, mul, ne, sub, truediv
-from struct import pack, unpack
 from typing import Final
 
 from streamgauge.model.terms import XSD, Term
-from streamgauge.sparql.values import DECIMAL, DOUBLE, FLOAT, INTEGER, Value, written
+from streamgauge.sparql.values import DECIMAL, DOUBLE, FLOAT, INTEGER, Value, single, written
 
 TOLERANCE: Final = {FLOAT: Fraction(1, 10**5), DOUBLE: Fraction(1, 10**9), DECIMAL: Fraction(1, 10**17)}
 """How far an inexact result may be from the exact one, relative to the operands, by datatype."""
@@ -183,14 +182,8 @@ def _rounded(value: Fraction, kind: int) -> Fraction | float:
     except OverflowError:
         return inf if value > 0 else -inf
     if kind == FLOAT:
-        near = _single(near)
+        near = single(near)
     return Fraction(near) if isfinite(near) else near
-
-
-def _single(value: float) -> float:
-    """The nearest value of 32 bits; native packing gives an infinity beyond them."""
-    rounded: float = unpack("f", pack("f", value))[0]
-    return rounded
 
 
 def representable(value: Fraction, kind: int) -> bool:
