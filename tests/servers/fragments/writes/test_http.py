@@ -240,7 +240,7 @@ REFUSED = [
         "brackets lie in each other",
     ),
     ("DELETE", f"?object={'<<(<a:b><a:c>' * 500}", "", TURTLE, 400, "not a triple term"),
-    ("PUT", "", "<a:b> <a:c> 1 .", TURTLE, 400, "touch every fact"),
+    ("PUT", "", " ", TURTLE, 400, "an empty body would remove every fact"),
     ("PUT", "?subject=?x", "<a:b> <a:c> 1 .", TURTLE, 400, "touch every fact"),
     ("PUT", "?subject=x", "<a:b> <a:c> 1 .", TURTLE, 400, "not an absolute IRI"),
     ("DELETE", "", "", TURTLE, 400, "touch every fact"),
@@ -438,3 +438,11 @@ def test_what_was_done_is_said_again_although_its_condition_holds_no_more() -> N
     given = {"If-None-Match": "*", "Idempotency-Key": "k"}
     one, two = (write(app, "PUT", f"{WHERE}&from=1", turtle(LATE), **given) for _ in range(2))
     assert (one.status_code, one.json()) == (two.status_code, two.json()) == (200, one.json())
+
+
+def test_a_whole_data_set_is_replaced() -> None:
+    """An hourly dump: what it no longer has is gone, what it still has stays."""
+    data = held(facts=[Fact(LATE), Fact(("<a:a>", "<a:p>", '"1"'))])
+    reply = write(served(data), "PUT", "", '<a:a> <a:p> "1" , "2" .', TURTLE)
+    assert reply.status_code == 200, reply.text
+    assert facts(data) == {Fact(("<a:a>", "<a:p>", '"1"')), Fact(("<a:a>", "<a:p>", '"2"'))}

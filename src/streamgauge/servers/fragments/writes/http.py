@@ -141,7 +141,7 @@ def read_request(request: WriteRequest) -> list[Operation]:
         case "POST":
             return [addition(_facts(request))]
         case "PUT":
-            return [replacement(_wanted(request.parameters, request.base), _facts(request))]
+            return [replacement(_replaced(request), _facts(request))]
         case "DELETE":
             if request.body:
                 raise WriteRequestError("DELETE takes no body: name the pattern in the address, or send a PATCH")
@@ -216,6 +216,15 @@ def _wanted(given: Mapping[str, str], base: str) -> TripleMatch:
     if subject is None and predicate is None and object_ is None:
         raise WriteRequestError("this would touch every fact: give a subject, predicate or object")
     return subject, predicate, object_
+
+
+def _replaced(request: WriteRequest) -> TripleMatch:
+    """The pattern of a PUT: all facts where the address has none, as in SPARQL's Graph Store Protocol (5.3)."""
+    if any(name in request.parameters for name in PLACES):
+        return _wanted(request.parameters, request.base)
+    if not request.body.strip():
+        raise WriteRequestError("an empty body would remove every fact: send the data set that holds from now on")
+    return None, None, None
 
 
 def _place(text: str, base: str) -> Term | None:
