@@ -240,7 +240,7 @@ REFUSED = [
         "brackets lie in each other",
     ),
     ("DELETE", f"?object={'<<(<a:b><a:c>' * 500}", "", TURTLE, 400, "not a triple term"),
-    ("PUT", "", " ", TURTLE, 400, "an empty body would remove every fact"),
+    ("PUT", "", " ", TURTLE, 400, "touch every fact"),
     ("PUT", "?subject=?x", "<a:b> <a:c> 1 .", TURTLE, 400, "touch every fact"),
     ("PUT", "?subject=x", "<a:b> <a:c> 1 .", TURTLE, 400, "not an absolute IRI"),
     ("DELETE", "", "", TURTLE, 400, "touch every fact"),

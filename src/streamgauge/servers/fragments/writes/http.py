@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from streamgauge.formats.bounds import SERVED, check_rdf, read_json
 from streamgauge.formats.charsets import CharsetError
 from streamgauge.formats.streams.format import Relabel
-from streamgauge.formats.syntaxes import media_type, reason, served_text
+from streamgauge.formats.syntaxes import BY_MEDIA_TYPE, media_type, reason, served_text
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
@@ -85,14 +85,8 @@ _KNOWN: Final = {
 _TIMES: Final = {"add": VALIDITY_PARAMETERS, "remove": (), "replace": ("by", *VALIDITY_PARAMETERS), "expire": ("at",)}
 """The members that may stand beside an operation in JSON."""
 
-_SYNTAXES: Final = (
-    ox.RdfFormat.TURTLE,
-    ox.RdfFormat.N_TRIPLES,
-    ox.RdfFormat.N_QUADS,
-    ox.RdfFormat.TRIG,
-    ox.RdfFormat.JSON_LD,
-)
 _RDF: Final = "text/turtle, application/n-triples, application/n-quads, application/trig, application/ld+json"
+_SYNTAXES: Final = frozenset(BY_MEDIA_TYPE[name] for name in _RDF.split(", "))
 _UPDATE: Final = "application/sparql-update"
 _SHAPE: Final = '[{"add": TURTLE, "until": TIME}, {"remove" | "expire": PATTERN}, {"replace": PATTERN, "by": TURTLE}]'
 
@@ -219,12 +213,10 @@ def _wanted(given: Mapping[str, str], base: str) -> TripleMatch:
 
 
 def _replaced(request: WriteRequest) -> TripleMatch:
-    """The pattern of a PUT: all facts where the address has none, as in SPARQL's Graph Store Protocol (5.3)."""
-    if any(name in request.parameters for name in PLACES):
-        return _wanted(request.parameters, request.base)
-    if not request.body.strip():
-        raise WriteRequestError("an empty body would remove every fact: send the data set that holds from now on")
-    return None, None, None
+    """The pattern of a PUT: all facts where the address has none (Graph Store Protocol, 5.3)."""
+    if request.parameters.keys().isdisjoint(PLACES) and request.body.strip():
+        return None, None, None
+    return _wanted(request.parameters, request.base)
 
 
 def _place(text: str, base: str) -> Term | None:
@@ -277,11 +269,9 @@ def _quads(request: WriteRequest) -> Iterator[Quad]:
                 yield unskolemised(s, base), p, unskolemised(o, base), unskolemised(graph, base)
     except TooManyError:
         raise
-    except SyntaxError as error:
-        line = "" if error.lineno is None else f"line {error.lineno}: "
-        raise WriteRequestError(f"{line}not {request.media_type}: {reason(error)}"[:300]) from None
-    except ValueError as error:
-        raise WriteRequestError(f"not {request.media_type}: {error}"[:300]) from None
+    except (SyntaxError, ValueError) as error:
+        what = reason(error) if isinstance(error, SyntaxError) else error
+        raise WriteRequestError(f"not {request.media_type}: {what}"[:300]) from None
 
 
 class _Fresh:
