@@ -11,6 +11,7 @@ from streamgauge.oracle.judging.judge import Means, expected_reports
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.profiles import CSPARQL, RSPQL
 from streamgauge.semantics.refusal import RefusedError
+from streamgauge.sources.named import Course
 from tests.notation import STREAM, stream
 
 PARTIAL = replace(RSPQL, name="partial", partial_head=True)
@@ -37,19 +38,31 @@ def query(*windows: Window, name: str = STREAM) -> ContinuousQuery:
 
 
 def instants(table, semantics=RSPQL, window=Window(5, 5), **how):  # noqa: B008
-    told: list[int] = []
-    found = expected_reports(query(window), semantics, table, MEANS, name=told.append, **how)
-    return [each.due.instant for each in found], told
+    horizons: list[int] = []
+
+    def name(horizon: int, _awaited: str) -> None:
+        horizons.append(horizon)
+
+    found = expected_reports(query(window), semantics, table, MEANS, name=name, **how)
+    return [each.due.instant for each in found], horizons
+
+
+def course(first: int, last: int) -> Course:
+    """Time as a source tells it, which may come further than its elements."""
+    made = Course()
+    made.first, made.last = first, last
+    return made
 
 
 @pytest.mark.parametrize(
     ("how", "found", "horizon"),
     [
         ({}, [5, 10], 12),
-        ({"told": 17}, [5, 10, 15], 17),
-        ({"told": 7}, [5, 10], 12),
+        ({"course": course(1, 17)}, [5, 10, 15], 17),
+        ({"course": course(7, 17)}, [10, 15], 17),
+        ({"advance_to": "windows"}, [5, 10, 15], 17),
         ({"advance_to": 9}, [5], 9),
-        ({"advance_to": 9, "told": 17}, [5], 9),
+        ({"advance_to": 9, "course": course(1, 17)}, [5], 9),
         ({"windows": 1}, [5], 5),
         ({"windows": 3}, [5, 10, 15], 15),
         ({"windows": 2, "t0": 3}, [8, 13], 13),
@@ -90,4 +103,4 @@ def test_another_stream_and_an_operator_that_is_not_there_are_refused(table):
 def test_an_empty_stream_has_no_time(tmp_path):
     write(stream(""), tmp_path / "stream.parquet")
     assert instants(tmp_path / "stream.parquet") == ([], [0])
-    assert instants(tmp_path / "stream.parquet", advance_to=5) == ([5], [5])
+    assert instants(tmp_path / "stream.parquet", advance_to=5) == ([], [5])  # reports begin with the stream
