@@ -20,7 +20,9 @@ OWN = {
     "streamgauge.cli.catalogue",
     "streamgauge.cli.completion",
     "streamgauge.cli.main",
+    "streamgauge.cli.streams",
     "streamgauge.model",
+    "streamgauge.model.controls",
     "streamgauge.model.phrases",
     "streamgauge.model.mistake",
 }

@@ -102,11 +102,12 @@ def judge_stored(heads: Run | None, whole: Callable[[], Run], stream: Path, mean
             evaluator = means.choose(stream, header.query, header.semantics, header.evaluator, header.advanced_to)
             means = replace(means, evaluator=evaluator)
             if (evaluator == "spark" or means.in_tasks) and header.evaluator != evaluator:
+                session = means.spark()  # first, as it says what is missing where there is no PySpark
                 from streamgauge.oracle.judging.tables import NotInTablesError, judge_tables
 
                 rules = JudgingRules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)
                 with suppress(NotInTablesError):
-                    verdict = judge_tables(means.spark(), heads, stream, rules, means.progress)
+                    verdict = judge_tables(session, heads, stream, rules, means.progress)
                     return with_cautions(heads, verdict, stream)
     return judge_run(whole(), stream, means)
 
