@@ -11,6 +11,7 @@ from streamgauge.engines.spark.honoured import MICRO_BATCHES, REAL_TIME
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Semantics
 from streamgauge.oracle.expected.reports import SPARK_HONOURED, refuse_spark
+from streamgauge.oracle.judging.tables import IN_TABLES
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.definition import refuse
 from streamgauge.semantics.honoured import DEFINED, not_honoured
@@ -60,6 +61,7 @@ LISTS = {
     "spark": MICRO_BATCHES,
     "real-time": REAL_TIME,
     "oracle on spark": SPARK_HONOURED,
+    "judge in tables": IN_TABLES,
 }
 
 

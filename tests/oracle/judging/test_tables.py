@@ -124,7 +124,7 @@ def test_verdicts_of_many_runs_are_those_of_this_process(spark, tmp_path):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"clock": Clock.ARRIVAL}, f"clock = {Clock.ARRIVAL}"),
+        ({"clock": Clock.ARRIVAL}, f"clock = {Clock.ARRIVAL}: a judge in tables does not honour"),
         ({"report": frozenset({Report.CONTENT_CHANGE})}, "no clock"),
     ],
 )

@@ -19,7 +19,20 @@ from streamgauge.model.algebra import Select
 from streamgauge.model.answer import Answer
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.run import Run, RunHeader
-from streamgauge.model.semantics import R2S, Borders, Clock, Counting, Due, EmptyAggregate, Grain, Report
+from streamgauge.model.semantics import (
+    R2S,
+    Borders,
+    Changes,
+    Clock,
+    Counting,
+    Due,
+    EmptyAggregate,
+    Grain,
+    Origin,
+    Report,
+    Scope,
+    Tick,
+)
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Evaluator, Verdict, WindowVerdict
 from streamgauge.oracle.expected.extent import extent
@@ -36,6 +49,7 @@ from streamgauge.semantics.arrivals import Arrivals
 from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.definition import operator
 from streamgauge.semantics.due import candidates
+from streamgauge.semantics.honoured import HonouredFields, not_honoured
 from streamgauge.spark.answers import ContentChoices, answers
 from streamgauge.spark.files import location
 from streamgauge.spark.intervals import ContentSizes, contents
@@ -47,23 +61,30 @@ class NotInTablesError(ValueError):
     """Why a run is not judged in its tables; it is judged in this process instead."""
 
 
-_CLOCKED: Final = frozenset({Report.WINDOW_CLOSE, Report.PERIODIC, Report.NON_EMPTY, Report.CONTENT_CHANGE})
-
-_HONOURED: Final[Mapping[str, frozenset[object]]] = {
-    "clock": frozenset({Clock.APPLICATION}),
-    "content": frozenset({Counting.SET, Counting.BAG}),
-    "answers": frozenset({Counting.BAG}),
-    "grain": frozenset({Grain.REPORT}),
-    "due": frozenset({Due.ALL}),
+IN_TABLES: Final[HonouredFields] = {
+    "report": (Report.WINDOW_CLOSE, Report.PERIODIC, Report.NON_EMPTY, Report.CONTENT_CHANGE),
+    "tick": (Tick.TUPLE, Tick.ELEMENT, Tick.BATCH, Tick.TIME),
+    "r2s": (R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM, R2S.CHANGES),  # the query's keyword decides
+    "r2s_able": (R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM, R2S.CHANGES),
+    "notify_empty": (True, False),
+    "origin": (Origin.FIXED, Origin.FIRST, Origin.SEARCH),
+    "t0": None,
+    "borders": (Borders.CLOSED_OPEN, Borders.OPEN_CLOSED, Borders.CLOSED),
+    "scope": (Scope.SLIDES, Scope.RANGE),
+    "partial_head": (True, False),
+    "due": (Due.ALL,),
+    "changes": (Changes.BOTH, Changes.ARRIVALS),
+    "period": None,
+    "time_unit": None,
+    "lateness": None,
+    "clock": (Clock.APPLICATION,),
+    "content": (Counting.SET, Counting.BAG),
+    "answers": (Counting.BAG,),
+    "grain": (Grain.REPORT,),
+    "empty_aggregate": (EmptyAggregate.SPARQL,),
+    "since": None,
 }
-"""The fields of which only these values are honoured; of ``_ANY`` all values are."""
-
-_ANY: Final = frozenset(
-    (
-        *("name", "sources", "report", "tick", "r2s", "r2s_able", "notify_empty", "origin", "t0", "borders", "scope"),
-        *("partial_head", "changes", "period", "time_unit", "empty_aggregate", "lateness", "since"),
-    )
-)
+"""What is judged in tables; any lateness bound, as a stream whose elements are in order has no late ones."""
 
 
 def refusal(header: RunHeader, evaluator: Evaluator = "spark") -> str | None:
@@ -71,10 +92,11 @@ def refusal(header: RunHeader, evaluator: Evaluator = "spark") -> str | None:
     query, semantics = header.query, header.semantics
     if header.failure is not None:
         return "an engine that failed"
-    for name in type(semantics).__dataclass_fields__:
-        if name not in _ANY and getattr(semantics, name) not in _HONOURED.get(name, ()):
-            return f"{name} = {getattr(semantics, name)}"
-    if not semantics.report <= _CLOCKED or not semantics.report & {Report.WINDOW_CLOSE, Report.PERIODIC}:
+    if header.ordered:
+        return "answers that keep the order of their rows"
+    if reason := not_honoured(semantics, IN_TABLES, "a judge in tables"):
+        return reason
+    if not semantics.report & {Report.WINDOW_CLOSE, Report.PERIODIC}:
         return "reports that no clock makes due"
     if any(each.window.kind == "count" for each in query.windows):
         return "count-based windows"
@@ -83,8 +105,8 @@ def refusal(header: RunHeader, evaluator: Evaluator = "spark") -> str | None:
     form = query.form
     if not isinstance(form, Select) or not is_compared_by_term(form):
         return "a query whose answers are not compared term by term"
-    if uses_timestamp(form) or semantics.empty_aggregate is not EmptyAggregate.SPARQL:
-        return "timestamp(), or another value than SPARQL's for an aggregate over nothing"
+    if uses_timestamp(form):
+        return "timestamp()"
     return refuse_tasks(semantics) if evaluator == "definition" else refuse_spark(query, semantics)
 
 
