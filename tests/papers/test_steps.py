@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from streamgauge.formats.seals import seal
 from streamgauge.papers import reproduction
 from streamgauge.papers.csrbench import measure
 from streamgauge.papers.csrbench.measure import reproduce
@@ -130,7 +131,8 @@ def test_killed_in_the_middle_it_goes_on(tmp_path):
     first.kill()
     first.wait()
     file = kept[0]
-    file.write_text(file.read_text().replace('"note": ""', '"note": "kept before the kill"'))
+    changed = json.loads(file.read_text().replace('"note": ""', '"note": "kept before the kill"'))
+    file.write_text(json.dumps(seal(changed)))
 
     told = subprocess.run(
         [sys.executable, "-m", "streamgauge", *words, "--json"],

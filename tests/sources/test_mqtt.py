@@ -241,9 +241,12 @@ BAD = {
     "no broker": ("mqtt://127.0.0.1:{port}/x", "nobody listens there"),
     "no form": (
         "mqtt://127.0.0.1:{port}/x?form=parquet",
-        "messages have no form 'parquet': there are gtfsrt, jelly, jsonl",
+        "messages have no form 'parquet': there are csv, gtfsrt, jelly, json, jsonl",
     ),
-    "no option": ("mqtt://127.0.0.1:{port}/x?group=a", "unknown option group: there are bad, buffer, ca, client"),
+    "no option": (
+        "mqtt://127.0.0.1:{port}/x?group=a",
+        "unknown option group: there are bad, base, buffer, ca, charset, client",
+    ),
     "wildcard": ("mqtt://127.0.0.1:{port}/x/#", "write # as %23"),
 }
 

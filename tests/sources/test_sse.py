@@ -221,7 +221,7 @@ def test_a_server_that_stays_away_is_named():
 
 BAD = {
     "nobody": ("sse+http://127.0.0.1:{port}/x", "nobody listens there"),
-    "option": ("sse+http://127.0.0.1:{port}/x?group=1", "unknown option group: there are bad, ca, "),
+    "option": ("sse+http://127.0.0.1:{port}/x?group=1", "unknown option group: there are bad, base, ca, "),
     "form": ("sse+http://127.0.0.1:{port}/x?form=yabench", "messages have no form 'yabench'"),
 }
 

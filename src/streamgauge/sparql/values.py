@@ -207,21 +207,29 @@ def single(value: float) -> float:
     return rounded
 
 
-@lru_cache(maxsize=4096)
 def nearest_double(exact: int | Decimal) -> float:
     """The nearest float of 64 bits, an infinity beyond its range."""
+    return _nearest_double(exact) if exact else float(exact)  # 0 and -0 are one key of a cache
+
+
+@lru_cache(maxsize=4096)
+def _nearest_double(exact: int | Decimal) -> float:
     try:
         return float(exact)
     except OverflowError:
         return math.inf if exact > 0 else -math.inf
 
 
-@lru_cache(maxsize=4096)
 def nearest_single(exact: int | Decimal) -> float:
     """The nearest float of 32 bits.
 
     Rounding to 64 bits first may land on the middle between two floats of 32 bits: then the exact number decides.
     """
+    return _nearest_single(exact) if exact else float(exact)
+
+
+@lru_cache(maxsize=4096)
+def _nearest_single(exact: int | Decimal) -> float:
     near = nearest_double(exact)
     pair = around(near)
     if pair is None or exact == near:

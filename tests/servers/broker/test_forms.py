@@ -87,7 +87,6 @@ REFUSED = {
     "STRUUID": (f"SELECT (STRUUID() AS ?r) {{ {P} }}", "STRUUID"),
     "BNODE": (f"SELECT (BNODE() AS ?r) {{ {P} }}", "BNODE"),
     "timestamp()": (f"SELECT (timestamp(?s) AS ?t) {{ {P} }}", "timestamp"),
-    "triple terms": ("SELECT * { << ?s ?p ?o >> ?q ?v }", "beyond SPARQL 1.1"),
     "a path with * inside GRAPH ?g": ("SELECT * { GRAPH ?g { ?s <urn:r>* ?o } }", "name the graph"),
     "an update": ("INSERT DATA { <urn:a> <urn:b> 1 }", "line 1"),
 }

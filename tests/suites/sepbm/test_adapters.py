@@ -204,7 +204,7 @@ def test_a_broker_that_dies_is_a_failure(tmp_path, monkeypatch):
     small = on_disk(tmp_path, Small())
     recording = run(small, "broker_http", {}, RunPlan(rate=5.0, seconds=1500), progress=progress)
     assert recording.failure.startswith("sequence: http://127.0.0.1:")
-    assert recording.failure.endswith("is a broker there?")
+    assert "is a broker there?" in recording.failure  # what the broker said on standard error may follow
     assert 0 < len(recording.published) < len(small.publications)
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.formats.stream import SCHEMA, elements, files
-from streamgauge.formats.tables import batches
+from streamgauge.formats.tables import batches, metadata
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import Graph
 from streamgauge.model.element import StreamElement
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 ROWS_LIMIT = 3_000_000
 """Triples over all windows of a run judged by counts up to which gracious mode has its rows computed too."""
+
+IN_PROCESS = 1_000_000
+"""Triples of a stream up to which the definition judges in this process, also where a cluster is named."""
 
 MOST_INSTANTS = 300_000
 """At how many instants the definition is asked."""
@@ -101,7 +104,8 @@ def judge_stored(heads: Run | None, whole: Callable[[], Run], stream: Path, mean
             refuse(header.query, header.semantics)
             evaluator = means.choose(stream, header.query, header.semantics, header.evaluator, header.advanced_to)
             means = replace(means, evaluator=evaluator)
-            if (evaluator == "spark" or means.in_tasks) and header.evaluator != evaluator:
+            far = means.in_tasks and triples_of(stream) > IN_PROCESS
+            if (evaluator == "spark" or far) and header.evaluator != evaluator:
                 session = means.spark()  # first, as it says what is missing where there is no PySpark
                 from streamgauge.oracle.judging.tables import NotInTablesError, judge_tables
 
@@ -229,6 +233,11 @@ def other_stream(stream: Path, query: ContinuousQuery) -> str | None:
         f"{' and '.join(f'<{name}>' for name in recorded[:4])}: name the same stream in both (a file's is named by "
         f"IRI=FILE)"
     )
+
+
+def triples_of(stream: Path) -> int:
+    """How many triples a stream table has, from the footers of its files."""
+    return sum(metadata(file).num_rows for file in files(stream))
 
 
 def names(stream: Path) -> set[str]:

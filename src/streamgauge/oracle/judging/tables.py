@@ -84,7 +84,7 @@ IN_TABLES: Final[HonouredFields] = {
     "empty_aggregate": (EmptyAggregate.SPARQL,),
     "since": None,
 }
-"""What is judged in tables; any lateness bound, as a stream whose elements are in order has no late ones."""
+"""The semantics that tables judge; any lateness bound, as a stream whose elements are in order has no late ones."""
 
 
 def refusal(header: RunHeader, evaluator: Evaluator = "spark") -> str | None:

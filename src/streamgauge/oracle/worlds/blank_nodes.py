@@ -41,12 +41,12 @@ def renamed(expected: Sequence[Row], actual: Sequence[Row], computed: Computed |
     return tuple(tuple(map(name, row)) for row in actual)
 
 
-_initial: Final = itemgetter(0)
+_label: Final = itemgetter(slice(2))
 
 
 def has_blanks(rows: Iterable[Row]) -> bool:
-    """Whether some row holds a blank node: the only terms that begin with ``_``."""
-    return "_" in map(_initial, filter(None, chain.from_iterable(rows)))
+    """Whether some row holds a blank node: a term that begins with ``_:``, which an engine's other texts do not."""
+    return "_:" in map(_label, filter(None, chain.from_iterable(rows)))
 
 
 def _known(rows: Iterable[Row], computed: Computed) -> list[Row]:
