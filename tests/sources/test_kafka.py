@@ -147,7 +147,7 @@ BAD = {
     "no broker": ("kafka://127.0.0.1:{port}/x", "Failed to get metadata: .*Connection refused"),
     "no option": (
         "kafka://127.0.0.1:{port}/x?client=a",
-        "unknown option client: there are bad, brokers, ca, csv_mapping, form, from",
+        "unknown option client: there are bad, base, brokers, ca, charset, context, csv_mapping, fold, form, from",
     ),
     "odd option": ("kafka://127.0.0.1:{port}/x?from=noon", "option from is 'noon': expected one of 'earliest'"),
 }
