@@ -36,11 +36,16 @@ def start(folder: Path) -> str:
 
 
 def main(starts: int) -> int:
-    """Start so often; the number of starts that went wrong, each printed."""
+    """Start so often; 1 when a start went wrong. Each that did is printed as it ends, and every fiftieth number."""
+    faults = 0
     with TemporaryDirectory() as folder:
-        faults = [fault for _ in range(starts) if (fault := start(Path(folder)))]
-    print(*faults, f"{len(faults)} of {starts} starts went wrong", sep="\n")
-    return min(len(faults), 1)
+        for number in range(1, starts + 1):
+            if fault := start(Path(folder)):
+                faults += 1
+                print(f"start {number}: {fault}", flush=True)
+            if not number % 50 or number == starts:
+                print(f"{faults} of {number} starts went wrong", flush=True)
+    return min(faults, 1)
 
 
 if __name__ == "__main__":
