@@ -7,7 +7,7 @@ While a command runs, its streams show control characters instead of sending the
 import io
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from streamgauge.model.controls import visible
@@ -25,6 +25,11 @@ class _VisibleStream(io.TextIOWrapper):
         """Write the text visibly; its length."""
         super().write(visible(text))
         return len(text)
+
+    def close(self) -> None:
+        """Flush: the bytes belong to the stream that was there before, and a library may have kept this one."""
+        with suppress(OSError, ValueError):
+            self.flush()
 
 
 class _ExactStream:
@@ -55,15 +60,7 @@ def visible_streams() -> Iterator[None]:
         sys.stdout, sys.stderr = before
         for one in streams:
             if isinstance(one, _VisibleStream):
-                _detach(one)
-
-
-def _detach(stream: _VisibleStream) -> None:
-    """Leave the bytes of a stream to whoever had them before; a reader who has left lacks nothing."""
-    try:
-        stream.detach()
-    except (OSError, ValueError):
-        return
+                one.close()
 
 
 def write(data: bytes) -> None:
