@@ -37,7 +37,7 @@ NEEDED: Final = {"spark.sql.session.timeZone": "UTC"}
 """Settings that answers depend on; no user's setting changes them."""
 
 MIN_PARTITIONS: Final = 4
-"""Partitions of a shuffle at least: a small job on two cores is fastest with so many (``benchmarks.spark``)."""
+"""Partitions of a shuffle at least; chosen for a small job on two cores, not measured."""
 
 ROW_BYTES: Final = 128
 """Bytes of a row of a shuffle, about: a few terms or their numbers, times and keys."""
