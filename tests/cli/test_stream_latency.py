@@ -50,7 +50,7 @@ def test_a_semantics_that_reports_windows_is_done_in_micro_batches(command, done
 def test_updates_are_refused_where_real_time_mode_cannot_be(command, done, tmp_path):
     said = asked(command, tmp_path, "--latency", "real-time", "--semantics", "updates")
     assert said.code == 2
-    assert "reports at content changes: spark answers at instants of a clock" in said.err
+    assert "updates (content = updates): micro-batches answer when windows close" in said.err
     assert not done
 
 

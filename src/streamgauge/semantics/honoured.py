@@ -64,24 +64,35 @@ def not_honoured(
 ) -> str | None:
     """Why an evaluator refuses a semantics by the fields that it honours; ``None`` when it does not.
 
-    ``sentences`` are what it says of a value, or of a field by its name, in place of the general sentence. A field
-    that it does not name is refused unless it has its default.
+    ``sentences`` are what it says of a value, or of a field by its name, in place of the general sentence; of several
+    that apply the first is told. A field that it does not name is refused unless it has its default.
     """
-    for each in fields(semantics):
-        if each.name in _LABELS:
-            continue
-        value = getattr(semantics, each.name)
-        if each.name not in honoured:
-            if value != _default(each):
-                return f"{each.name} = {value}: {who} does not know this field of a semantics, leave it out"
-            continue
-        allowed = honoured[each.name]
-        chosen = value if isinstance(value, frozenset) else (value,)
-        strange = () if allowed is None else [one for one in chosen if one not in allowed]
-        for one in strange:
-            said = (sentences or {}).get(one) or (sentences or {}).get(each.name)
-            return said or f"{each.name} = {one}: {who} does not honour this value of a semantics, take another one"
+    refused = [
+        (each.name, value)
+        for each in fields(semantics)
+        if each.name not in _LABELS
+        for value in _refused(each, getattr(semantics, each.name), honoured)
+    ]
+    for key, sentence in (sentences or {}).items():
+        if any(key in field_and_value for field_and_value in refused):
+            return sentence
+    for name, value in refused:
+        if name not in honoured:
+            return f"{name} = {value}: {who} does not know this field of a semantics, leave it out"
+        return f"{name} = {value}: {who} does not honour this value of a semantics, take another one"
     return None
+
+
+def _refused(each: "Field[Any]", value: object, honoured: HonouredFields) -> list[object]:
+    """The values of a field that are not honoured."""
+    if each.name not in honoured:
+        return [value] if value != _default(each) else []
+    allowed = honoured[each.name]
+    return [
+        one
+        for one in (value if isinstance(value, frozenset) else (value,))
+        if allowed is not None and one not in allowed
+    ]
 
 
 def _default(each: "Field[Any]") -> object:

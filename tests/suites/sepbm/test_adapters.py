@@ -1,6 +1,7 @@
 """Systems under test: each tells every notification that is due, one publisher or many, and fails in so many words."""
 
 import os
+import re
 import signal
 import time
 from bisect import bisect_right
@@ -203,8 +204,7 @@ def test_a_broker_that_dies_is_a_failure(tmp_path, monkeypatch):
     monkeypatch.setattr(broker_http, "ServerProcess", Watched)
     small = on_disk(tmp_path, Small())
     recording = run(small, "broker_http", {}, RunPlan(rate=5.0, seconds=1500), progress=progress)
-    assert recording.failure.startswith("sequence: http://127.0.0.1:")
-    assert "is a broker there?" in recording.failure  # what the broker said on standard error may follow
+    assert re.match(r"sequence: http://127\.0\.0\.1:\d+[^;]*: is a broker there\?", recording.failure)
     assert 0 < len(recording.published) < len(small.publications)
 
 
