@@ -22,7 +22,7 @@ from streamgauge.papers.tpf.measure import (
 from streamgauge.papers.tpf.page import TpfRequest, reproduce, reproduction
 from streamgauge.suites.crowds.runs import ScenarioRunner
 from streamgauge.suites.crowds.scenario import CrowdOutcome, ReceivedAnswer
-from streamgauge.suites.experiments.capacity import Bracket
+from streamgauge.suites.experiments.load_search import Bracket
 
 QUICK = plan.QUICK
 SYSTEMS = (*plan.FRAGMENTS, *plan.PUSHED)

@@ -10,7 +10,8 @@ import pytest
 from rich.console import Console
 
 from streamgauge.report.capacity import Carried, bound_of, figure_of, json_of, page, shown
-from streamgauge.suites.experiments.capacity import Bound, Capacity, CapacityAxis, Harder, Limit, LoadProbe
+from streamgauge.suites.experiments.capacity import Bound, Capacity, CapacityAxis, Limit, LoadProbe
+from streamgauge.suites.experiments.load_search import Harder
 
 
 def axis(harder: Harder) -> CapacityAxis:
@@ -19,13 +20,14 @@ def axis(harder: Harder) -> CapacityAxis:
 
 
 def probe(value: float, bound: Bound | None = None, folder: Path = Path("p")) -> LoadProbe:
-    right = 8 if bound is None else 6
-    return LoadProbe(value, 100 * value, 8, right, 1.0, 1.0, 2.0, 30.0, 40.0, 1.0, bound, "it is so", (folder,))
+    right, late = (8 if bound is None else 6), (bound is Bound.DELAY) * 2_000
+    figures = (100 * value, 8, right, 1.0, 1.0, 2.0, 30.0, 40.0 + late, 1.0)
+    return LoadProbe(value, *figures, bound, "it is so", (folder,), excess=late - 960.0)
 
 
 def found(harder: Harder, bound: Bound | None) -> tuple[Carried, Capacity]:
     beyond = 80 if harder is Harder.GREATER else 20
-    probes = (probe(40), probe(beyond, bound)) if bound else (probe(40),)
+    probes = tuple(sorted([probe(40), probe(beyond, bound)], key=lambda one: one.value)) if bound else (probe(40),)
     one = Capacity("live", "rspql", probes, 40, beyond if bound else None)
     return Carried("c", axis(harder), Limit(1000, 250), 0.05, [one]), one
 
@@ -54,7 +56,10 @@ CASES = [
         Expected(
             GREATER, bound, LEAST, f"The search ended at 80 by {bound}, which says nothing", "unknown", "at 40, limit"
         )
-        for bound in (Bound.FEEDER, Bound.SHORT, Bound.UNKNOWN, Bound.REFUSED)
+        for bound in (Bound.FEEDER, Bound.UNKNOWN, Bound.REFUSED)
+    ),
+    Expected(
+        GREATER, Bound.SHORT, "no figure: pace 40 was carried", "Pace 80 failed by stream", "unknown", "at 40, no"
     ),
 ]
 
@@ -76,6 +81,42 @@ def test_the_page_draws_bound_and_limit(case: Expected) -> None:
     assert f'<svg class="icon {case.icon}"' in text
     assert text.count("bound 1 s<title>") == 2  # on a wide screen and on a narrow one
     assert len(re.findall(rf"{case.rule}[^<]*<title>", text)) == 4
+
+
+NOISY = (
+    (20, 809, None), (40, 787, None), (57, 417, None), (59, 1006, Bound.DELAY), (62, 446, Bound.SHORT),
+    (67, 818, Bound.SHORT), (80, 793, Bound.SHORT),
+)  # fmt: skip
+"""Pace, slowest window (ms) and bound of a recorded search whose bound was a disturbance at 59."""
+
+
+@pytest.mark.parametrize(
+    ("probes", "passed", "failed", "why"),
+    [
+        (NOISY, 57, 59, "at 62, which is harder, it was right and in time"),
+        (NOISY[:4], 57, 59, "easier values were up to 392 ms slower than harder ones"),
+        (((10, 30, None), (12, 20, Bound.WRONG), (14, 20, None)), 10, 12, "at 14, which is harder"),
+        (((40, 809, None), (20, 417, None), (19, 1006, Bound.DELAY)), 20, 19, "up to 392 ms slower"),
+        (((10, 30, None), (20, 450, None), (40, 1500, Bound.DELAY)), 20, 40, ""),
+        (((10, 300, None), (20, 250, None), (40, 1500, Bound.DELAY)), 20, 40, ""),
+        (((10, 300, None), (20, 250, None), (40, 900, Bound.WRONG), (80, 900, Bound.FAILED)), 20, 40, ""),
+        (((20, 250, Bound.DELAY), (40, 900, Bound.WRONG)), None, 20, ""),
+    ],
+)  # fmt: skip
+def test_probes_that_contradict_each_other_give_no_figure(probes, passed, failed, why) -> None:
+    scored = sorted(
+        (
+            LoadProbe(value, slowest=slow, bound=bound, reason="late", excess=slow - 1000)
+            for value, slow, bound in probes
+        ),
+        key=lambda probe: probe.value,
+    )
+    one = Capacity("live", "rspql", tuple(scored), passed, failed)
+    carried = Carried("c", axis(GREATER), Limit(1000, 250), 0.05, [one])
+    (engine,) = json_of(carried)["engines"]
+    assert (why in one.doubt, bool(one.doubt)) == (True, bool(why))
+    assert (engine["capacity"], engine["carried"]) == (None if why else passed, passed)
+    assert figure_of(carried, one).startswith("no figure: ") == bool(why)
 
 
 def links(tmp_path: Path, *, own: bool) -> Any:

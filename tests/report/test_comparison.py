@@ -21,7 +21,8 @@ from streamgauge.report.comparison.measurements import (
     measured,
     write_baseline,
 )
-from streamgauge.suites.experiments.capacity import Bound, Harder
+from streamgauge.suites.experiments.capacity import Bound
+from streamgauge.suites.experiments.load_search import Harder
 from tests.notation import stream
 from tests.oracle.runs import TEXT, right_run
 from tests.report.test_capacity import found as capacity_found

@@ -30,14 +30,13 @@ from streamgauge.suites.experiments.capacity import (
     PACE,
     Capacity,
     CapacitySearch,
-    Harder,
     Limit,
-    SearchRange,
     axis,
     capacities,
     with_engines,
 )
 from streamgauge.suites.experiments.capacity import CapacityAxis as Varied
+from streamgauge.suites.experiments.load_search import Harder, SearchRange
 from streamgauge.suites.experiments.plan import RUN_S, RunEstimate
 from streamgauge.suites.experiments.progress import ProgressFolder
 from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
@@ -283,7 +282,14 @@ def capacity(
     if stopped:
         console.print("stopped; finished probes are kept, the same command goes on from there")
         raise typer.Exit(130)
-    raise typer.Exit(Exit.RIGHT if any(one.carried for one in found) else Exit.WRONG)
+    raise typer.Exit(_exit_of_search(found))
+
+
+def _exit_of_search(found: Sequence[Capacity]) -> Exit:
+    """Right where some engine has a figure, unknown where values were carried and none settles a figure."""
+    if any(one.carried and not one.doubt for one in found):
+        return Exit.RIGHT
+    return Exit.UNKNOWN if any(one.carried for one in found) else Exit.WRONG
 
 
 def _foretell_probes(experiment: Experiment, asked: CapacitySearch) -> None:

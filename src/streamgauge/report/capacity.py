@@ -18,8 +18,9 @@ from streamgauge.report.numbers import duration, number, percent
 from streamgauge.report.plots import SHARE, Figure, figure
 from streamgauge.report.sections import PageSection, PageStyle, PageTable, TableLine, render, rich_table
 from streamgauge.report.series import Bin, Judged
-from streamgauge.suites.experiments.capacity import Capacity, Harder, Limit, LoadProbe
+from streamgauge.suites.experiments.capacity import Bound, Capacity, Limit, LoadProbe
 from streamgauge.suites.experiments.capacity import CapacityAxis as Varied
+from streamgauge.suites.experiments.load_search import Harder
 
 WORDS = {True: "carried", False: "not carried", None: ""}
 FORMAT = "streamgauge capacity"
@@ -53,13 +54,17 @@ def figure_of(carried: Carried, one: Capacity) -> str:
     """The one figure of an engine, in a sentence.
 
     ``stations at most 40`` where 42 are too many for the engine; ``stations at least 40, the limit was not reached``
-    where nothing that the engine did bounds the figure.
+    where nothing that the engine did bounds the figure; ``no figure`` where the probes contradict each other.
     """
     best = one.carried
     if one.absent:
         return one.absent
     if best is None:
         return f"It carries no {carried.axis.name} that was tried."
+    if one.doubt:
+        return (
+            f"no figure: {carried.axis.name} {carried.axis.written(best.value)} was carried, {best.rate:,.0f} triples/s"
+        )
     greater = carried.axis.harder is Harder.GREATER
     word = "at most" if greater == one.reached else "at least"
     unit = f" {carried.axis.unit}" if carried.axis.unit else ""
@@ -74,6 +79,11 @@ def bound_of(carried: Carried, one: Capacity) -> str:
     if one.beyond is None or one.beyond.bound is None:
         return "The search ended before anything bound it: raise its end (--to)."
     at, bound, reason = carried.axis.written(one.beyond.value), one.beyond.bound, one.beyond.reason
+    if one.doubt:
+        remedy = (
+            "" if bound is Bound.SHORT else " Repeat it on a machine that does nothing else, for longer (--lasting)."
+        )
+        return f"{carried.axis.name.capitalize()} {at} failed by {bound}: {one.doubt}.{remedy}"
     if not one.reached:
         return f"The search ended at {at} by {bound}, which says nothing of the engine: {reason}."
     return f"At {at} bound by {bound}: {reason}."
@@ -149,7 +159,9 @@ def json_of(carried: Carried) -> dict[str, Any]:
         {
             "engine": one.engine,
             "semantics": one.semantics,
-            "capacity": one.passed,
+            "capacity": None if one.doubt else one.passed,
+            "carried": one.passed,
+            "doubt": one.doubt or None,
             "triples_per_second": one.carried.rate if one.carried else None,
             "failed": one.failed,
             "bound": one.beyond.bound if one.beyond else None,
@@ -177,7 +189,9 @@ def _probe_json(probe: LoadProbe) -> dict[str, Any]:
 
 def _headline(carried: Carried) -> str:
     best = [
-        f"{label(one)} carries {'' if one.reached else 'at least '}{one.carried.rate:,.0f} triples/s"
+        f"{label(one)}: no figure"
+        if one.doubt
+        else f"{label(one)} carries {'' if one.reached else 'at least '}{one.carried.rate:,.0f} triples/s"
         for one in carried.found
         if one.carried
     ]
@@ -263,7 +277,9 @@ def _limits(carried: Carried, index: int, one: Capacity) -> Iterator[RuleLine]:
         text = f"not carried at {carried.axis.written(one.beyond.value)}: {one.beyond.bound}"
         yield RuleLine("x", one.beyond.value, text, index, before=_before(carried, one.beyond.value))
     elif one.carried is not None:
-        text = f"carried at {carried.axis.written(one.carried.value)}, limit not reached"
+        text = (
+            f"carried at {carried.axis.written(one.carried.value)}, {'no figure' if one.doubt else 'limit not reached'}"
+        )
         yield RuleLine("x", one.carried.value, text, index, before=_before(carried, one.carried.value))
 
 

@@ -12,13 +12,13 @@ from streamgauge.suites.experiments.capacity import (
     Bound,
     CapacitySearch,
     Limit,
-    SearchRange,
     at,
     axis,
     capacities,
     varied,
     with_engines,
 )
+from streamgauge.suites.experiments.load_search import SearchRange
 from streamgauge.suites.experiments.runner import ExperimentContext
 from tests.suites.experiments import dropping_engine
 

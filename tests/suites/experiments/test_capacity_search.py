@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.suites.experiments.capacity import Bracket, Harder, SearchRange, search
+from streamgauge.suites.experiments.load_search import Bracket, Harder, SearchRange, search
 
 
 def asked(border, reach):

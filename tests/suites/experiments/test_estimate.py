@@ -1,6 +1,6 @@
 """How long an experiment or a search takes is said before it begins."""
 
-from streamgauge.suites.experiments.capacity import SearchRange, search
+from streamgauge.suites.experiments.load_search import SearchRange, search
 from streamgauge.suites.experiments.plan import RunEstimate
 
 

@@ -13,7 +13,7 @@ from streamgauge.report.sections import PageTable, TableLine
 from streamgauge.suites.crowds.runs import ScenarioRunner
 from streamgauge.suites.crowds.scenario import BROKER, SERVICES, CrowdOutcome, Scenario, freshness
 from streamgauge.suites.crowds.scenario import PAPER as WORKLOAD
-from streamgauge.suites.experiments.capacity import Bracket, SearchRange, search
+from streamgauge.suites.experiments.load_search import Bracket, SearchRange, search
 from streamgauge.workloads.trains import PROPERTIES
 
 CACHES: Final = {

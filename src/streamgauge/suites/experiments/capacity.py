@@ -1,13 +1,12 @@
 """Sustainable load: the hardest value of an axis at which an engine is right, in time, and fed on schedule.
 
-An axis is varied in the experiment: the load, the window's size or slide, the time unit. Steps of a factor of two lead
-to a bracket, which is bisected; each value is scored by a probe, a paced run.
+An axis is varied in the experiment: the load, the window's size or slide, the time unit; each value that the search
+asks for is scored by a probe, a paced run.
 """
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum, StrEnum
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -20,102 +19,9 @@ from streamgauge.oracle.judging.metrics import ADVANCE, percentile
 from streamgauge.query import print_query
 from streamgauge.semantics.profiles import profile
 from streamgauge.suites.experiments import EnginePart, Experiment, ExperimentError
+from streamgauge.suites.experiments.load_search import Harder, SearchRange, search
 from streamgauge.suites.experiments.plan import parameters_of, plan_query, plan_runs
 from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
-
-DIGITS = 4
-"""Significant digits of a value that is not whole: the same search asks for the same values again."""
-
-
-class Harder(Enum):
-    """Which way an axis gets harder for an engine."""
-
-    GREATER = "greater"
-    SMALLER = "smaller"
-
-
-@dataclass(frozen=True, slots=True)
-class SearchRange:
-    """The range to look in: ``start`` first, never outside ``least`` to ``most``, until the bracket is narrow.
-
-    That is a relative width of ``precision``; ``whole`` values are integers, and neighbours end the search.
-    """
-
-    start: float
-    least: float
-    most: float
-    harder: Harder = Harder.GREATER
-    whole: bool = False
-    precision: float = 0.05
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be searched."""
-        if not 0 < self.least <= self.start <= self.most:
-            raise ValueError(
-                f"the search begins at {self.start:g}: that must be within {self.least:g} to {self.most:g}, above 0"
-            )
-        if not 0 < self.precision < 1:
-            raise ValueError(f"precision is {self.precision:g}: it must be between 0 and 1")
-
-    def step(self, value: float, harder: bool) -> float | None:
-        """Twice as hard, or half as hard, as ``value``; ``None`` when that is the end of the reach."""
-        greater = harder == (self.harder is Harder.GREATER)
-        end = self.most if greater else self.least
-        if value == end:
-            return None
-        stepped = self._rounded(value * 2 if greater else value / 2)
-        return min(stepped, end) if greater else max(stepped, end)
-
-    def between(self, one: float, other: float) -> float | None:
-        """The geometric middle of a bracket; ``None`` when it is narrow enough."""
-        low, high = sorted((one, other))
-        if high / low <= 1 + self.precision:
-            return None
-        middle = self._rounded(math.sqrt(low * high))
-        return middle if low < middle < high else None
-
-    @property
-    def fewest(self) -> int:
-        """How many values a search that finds a border asks for at least: a bracket of two, and its bisection.
-
-        A precision of 5% takes 4 bisections, as 2 ** (1/16) is the first root below 1.05; whole values may take none.
-        """
-        if self.least == self.most:
-            return 1
-        return 2 if self.whole else 2 + max(0, math.ceil(math.log2(math.log(2) / math.log1p(self.precision))))
-
-    def _rounded(self, value: float) -> float:
-        return max(1.0, float(round(value))) if self.whole else float(f"{value:.{DIGITS}g}")
-
-
-@dataclass(frozen=True, slots=True)
-class Bracket:
-    """The hardest value that passed and the easiest that did not, ``None`` where the reach had none."""
-
-    passed: float | None
-    failed: float | None
-
-
-def search(passes: Callable[[float], bool], reach: SearchRange) -> Bracket:
-    """The bracket around the border between what passes and what does not, asked as few times as that takes."""
-    found = _bracket(passes, reach)
-    passed, failed = found.passed, found.failed
-    while passed is not None and failed is not None and (middle := reach.between(passed, failed)) is not None:
-        if passes(middle):
-            passed = middle
-        else:
-            failed = middle
-    return Bracket(passed, failed)
-
-
-def _bracket(passes: Callable[[float], bool], reach: SearchRange) -> Bracket:
-    """Steps of a factor of two from the start, harder while it passes, easier while it does not."""
-    first, last = passes(reach.start), reach.start
-    while (value := reach.step(last, harder=first)) is not None:
-        if passes(value) != first:
-            return Bracket(last, value) if first else Bracket(value, last)
-        last = value
-    return Bracket(last, None) if first else Bracket(None, last)
 
 
 class Bound(StrEnum):
@@ -129,10 +35,9 @@ class Bound(StrEnum):
     SHORT = "stream too short"
     REFUSED = "not tried"
 
-    @property
-    def of_engine(self) -> bool:
-        """Whether the engine itself failed by it; the others say nothing of how much more the engine carries."""
-        return self in {Bound.WRONG, Bound.DELAY, Bound.FAILED}
+
+OF_ENGINE = frozenset({Bound.WRONG, Bound.DELAY, Bound.FAILED})
+"""Bounds by which the engine itself failed; the others say nothing of how much more it carries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +73,12 @@ class LoadProbe:
     bound: Bound | None = None
     reason: str = ""
     folders: tuple[Path, ...] = ()
+    excess: float = 0.0
+
+    @property
+    def in_time(self) -> bool:
+        """Whether it was carried, or would have been but for a stream that is too short."""
+        return self.carried or (self.bound is Bound.SHORT and self.excess <= 0)
 
     @property
     def carried(self) -> bool:
@@ -181,6 +92,7 @@ def probed(value: float, runs: Sequence[tuple[Path, Run, Verdict]], limit: Limit
     delays = [window.delay for window in windows if window.delay is not None]
     failed = (found for _, run, verdict in runs if (found := _failed(run, verdict, limit)) is not None)
     bound, reason = next(failed, (None, ""))
+    slow = max((slowest(run.header.query, verdict.windows) for _, run, verdict in runs), default=0.0)
     return LoadProbe(
         value=value,
         rate=min(rate(run) for _, run, _ in runs),
@@ -190,11 +102,12 @@ def probed(value: float, runs: Sequence[tuple[Path, Run, Verdict]], limit: Limit
         recall=min(verdict.recall for _, _, verdict in runs),
         p50=percentile(delays, 50),
         p99=percentile(delays, 99),
-        slowest=max((slowest(run.header.query, verdict.windows) for _, run, verdict in runs), default=0.0),
+        slowest=slow,
         feeder=max(feeder_p99(run) for _, run, _ in runs),
         bound=bound,
         reason=reason,
         folders=tuple(folder for folder, _, _ in runs),
+        excess=slow - limit.delay,
     )
 
 
@@ -399,7 +312,38 @@ class Capacity:
     @property
     def reached(self) -> bool:
         """Whether the engine's limit was reached: a harder value failed by what the engine did."""
-        return self.beyond is not None and self.beyond.bound is not None and self.beyond.bound.of_engine
+        return not self.doubt and self.beyond is not None and self.beyond.bound in OF_ENGINE
+
+    @property
+    def doubt(self) -> str:
+        """Why the search gives no figure although a value was carried; empty where it gives one.
+
+        An engine that is slower at a lighter load than at a heavier one is disturbed by something else. The greatest
+        such fall is the noise of the search, and a delay over the limit by no more than that says nothing. Example:
+        slowest windows of 809, 417 and 1,006 ms at pace 20, 57 and 59 fall by 392 ms, a limit of 1,000 is passed by 6.
+        """
+        failed = self.beyond
+        if self.passed is None or failed is None:
+            return ""
+        if failed.bound is Bound.SHORT:
+            return failed.reason
+        by_load = self.probes if failed.value > self.passed else self.probes[::-1]
+        heavier = by_load[by_load.index(failed) + 1 :]
+        if failed.bound in OF_ENGINE and (fine := next((probe for probe in heavier if probe.in_time), None)):
+            return f"{failed.reason}, but at {fine.value:g}, which is harder, it was right and in time"
+        noise = _noise([probe.slowest for probe in by_load if probe.slowest is not None])
+        if failed.bound is Bound.DELAY and failed.excess < noise:
+            return f"{failed.reason}, and easier values were up to {noise:,.0f} ms slower than harder ones"
+        return ""
+
+
+def _noise(delays: Sequence[float]) -> float:
+    """The greatest fall from one delay to a later one; 0 where they never fall."""
+    worst = fall = 0.0
+    for delay in delays:
+        worst = max(worst, delay)
+        fall = max(fall, worst - delay)
+    return fall
 
 
 def capacities(experiment: Experiment, asked: CapacitySearch, doing: ExperimentContext) -> Iterator[Capacity]:

@@ -1,0 +1,100 @@
+"""The search for a border on one axis: steps of a factor of two, then bisection, each value asked for once."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+DIGITS = 4
+"""Significant digits of a value that is not whole: the same search asks for the same values again."""
+
+
+class Harder(Enum):
+    """Which way an axis gets harder for an engine."""
+
+    GREATER = "greater"
+    SMALLER = "smaller"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRange:
+    """The range to look in: ``start`` first, never outside ``least`` to ``most``, until the bracket is narrow.
+
+    That is a relative width of ``precision``; ``whole`` values are integers, and neighbours end the search.
+    """
+
+    start: float
+    least: float
+    most: float
+    harder: Harder = Harder.GREATER
+    whole: bool = False
+    precision: float = 0.05
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be searched."""
+        if not 0 < self.least <= self.start <= self.most:
+            raise ValueError(
+                f"the search begins at {self.start:g}: that must be within {self.least:g} to {self.most:g}, above 0"
+            )
+        if not 0 < self.precision < 1:
+            raise ValueError(f"precision is {self.precision:g}: it must be between 0 and 1")
+
+    def step(self, value: float, harder: bool) -> float | None:
+        """Twice as hard, or half as hard, as ``value``; ``None`` when that is the end of the reach."""
+        greater = harder == (self.harder is Harder.GREATER)
+        end = self.most if greater else self.least
+        if value == end:
+            return None
+        stepped = self._rounded(value * 2 if greater else value / 2)
+        return min(stepped, end) if greater else max(stepped, end)
+
+    def between(self, one: float, other: float) -> float | None:
+        """The geometric middle of a bracket; ``None`` when it is narrow enough."""
+        low, high = sorted((one, other))
+        if high / low <= 1 + self.precision:
+            return None
+        middle = self._rounded(math.sqrt(low * high))
+        return middle if low < middle < high else None
+
+    @property
+    def fewest(self) -> int:
+        """How many values a search that finds a border asks for at least: a bracket of two, and its bisection.
+
+        A precision of 5% takes 4 bisections, as 2 ** (1/16) is the first root below 1.05; whole values may take none.
+        """
+        if self.least == self.most:
+            return 1
+        return 2 if self.whole else 2 + max(0, math.ceil(math.log2(math.log(2) / math.log1p(self.precision))))
+
+    def _rounded(self, value: float) -> float:
+        return max(1.0, float(round(value))) if self.whole else float(f"{value:.{DIGITS}g}")
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """The hardest value that passed and the easiest that did not, ``None`` where the reach had none."""
+
+    passed: float | None
+    failed: float | None
+
+
+def search(passes: Callable[[float], bool], reach: SearchRange) -> Bracket:
+    """The bracket around the border between what passes and what does not, asked as few times as that takes."""
+    found = _bracket(passes, reach)
+    passed, failed = found.passed, found.failed
+    while passed is not None and failed is not None and (middle := reach.between(passed, failed)) is not None:
+        if passes(middle):
+            passed = middle
+        else:
+            failed = middle
+    return Bracket(passed, failed)
+
+
+def _bracket(passes: Callable[[float], bool], reach: SearchRange) -> Bracket:
+    """Steps of a factor of two from the start, harder while it passes, easier while it does not."""
+    first, last = passes(reach.start), reach.start
+    while (value := reach.step(last, harder=first)) is not None:
+        if passes(value) != first:
+            return Bracket(last, value) if first else Bracket(value, last)
+        last = value
+    return Bracket(last, None) if first else Bracket(None, last)
