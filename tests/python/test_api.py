@@ -265,10 +265,10 @@ def test_a_query_takes_static_data_of_any_collection(case):
     ("static", "words"),
     [
         ("data.ttl", "static is text: give triples"),
-        (["<urn:a> <urn:b> <urn:c> ."], "which is no triple: give tuples of three N-Triples terms"),
-        ([("urn:a", "urn:b", "urn:c")], "which is no triple"),
-        ([("<urn:a>", "<urn:b>")], "which is no triple"),
-        ([5], "static holds 5, which is no triple"),
+        (["<urn:a> <urn:b> <urn:c> ."], "which is not a triple: it has the subject None"),
+        ([("urn:a", "urn:b", "urn:c")], "which is not a triple: it has the subject urn:a: <IRI> or _:name is expected"),
+        ([("<urn:a>", "<urn:b>")], "which is not a triple: it has 2 terms"),
+        ([5], "static has 5, which is not a triple"),
     ],
 )
 def test_static_data_that_are_no_triples_are_refused(static, words):

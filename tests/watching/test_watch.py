@@ -287,6 +287,9 @@ def test_which_sources_end_nobody_knows_when(address):
     assert is_live(parse_address(address)) is LIVE[address]
 
 
+THREE, NESTED = ("<a:>", "<b:>", "<c:>"), "<<( <a:> <b:> <c:> )>>"
+
+
 @pytest.mark.parametrize(
     ("query", "streams", "options", "error", "says"),
     [
@@ -298,10 +301,21 @@ def test_which_sources_end_nobody_knows_when(address):
         (COUNT, (PAIRS,), {"late": 1}, TypeError, "no option late"),
         (COUNT, (PAIRS,), {"semantics": "cqels-1.x"}, RefusedError, "no clock of its own"),
         (COUNT, ([("1", PAIRS[0][1])],), {}, WatchError, "'1' is no time"),
-        (COUNT, ([StreamElement(STREAM, 1, 5, (), (("a", "b", "c"),))],), {}, RefusedError, "element 5 removes"),
+        (COUNT, ([StreamElement(STREAM, 1, 5, (), (("<a>", "<b>", "<c>"),))],), {}, RefusedError, "element 5 removes"),
         (COUNT, ([7],), {}, WatchError, "7 is no stream element"),
         (COUNT, ([(1, "<urn:s> <urn:p> .")],), {}, WatchError, "not triples"),
-        (COUNT, ([(1, [("a", "b")])],), {}, WatchError, "not triples"),
+        (COUNT, ([(1, [("<a:>", "<b:>")])],), {}, WatchError, "element 0, triple 0: .* it has 2 terms"),
+        (COUNT, ([(1, [THREE, ("<a:>",) * 4])],), {}, WatchError, "element 0, triple 1: .* it has 4 terms"),
+        (COUNT, ([(1, [("<a:>", '"b"', "<c:>")])],), {}, WatchError, 'triple 0: .* it has the predicate "b": <IRI>'),
+        (COUNT, ([(1, [('"a"', "<b:>", "<c:>")])],), {}, WatchError, 'triple 0: .* it has the subject "a"'),
+        (COUNT, ([(1, [(NESTED, "<b:>", "<c:>")])],), {}, WatchError, "triple 0: .* it has the subject <<"),
+        (COUNT, ([(1, [("<a:>", "<b:>", "c")])],), {}, WatchError, "triple 0: .* it has the object c: "),
+        (COUNT, ([(1, [("<a:>", "<b:>", 3)])],), {}, WatchError, "triple 0: .* it has the object 3: the text"),
+        (COUNT, ([(1, [("<a:>", "<b:>", '"c"@en--up')])],), {}, WatchError, "triple 0: not an N-Triples term"),
+        (COUNT, ([(1, ["<a:> <b:> <c:> ."])],), {}, WatchError, "triple 0: '<a:> <b:> <c:> .' is not a triple"),
+        (COUNT, ([StreamElement(STREAM, 1, 5, (THREE, ("<a:>", "<b:>")))],), {}, WatchError, "element 5, triple 1: "),
+        (COUNT, ([StreamElement(STREAM, 1, 5, (("<a:>", None, "<b:>"),))],), {}, WatchError, "has the predicate None"),
+        (COUNT, (PAIRS,), {"static": (("<a:>", "<b:>"),)}, WatchError, "static has .* not a triple: it has 2 terms"),
     ],
 )
 def test_what_cannot_be_watched(query, streams, options, error, says):

@@ -13,7 +13,6 @@ from itertools import chain
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
-import pyoxigraph as ox
 from rich import box
 from rich.console import Console, Group
 from rich.live import Live
@@ -22,7 +21,6 @@ from rich.text import Text
 
 from streamgauge.cli.streams import write
 from streamgauge.cli.terminal import Terminal
-from streamgauge.formats.canonical import parse_term
 from streamgauge.formats.lines import encode_answer
 from streamgauge.formats.streams import stream_formats
 from streamgauge.model import algebra as al
@@ -30,7 +28,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.phrases import counted, date_text
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Semantics
-from streamgauge.model.terms import XSD, Row, Term, datatype, is_iri, is_literal
+from streamgauge.model.terms import XSD, Row, Term, by_parts, datatype, is_iri, is_literal, lexical
 from streamgauge.query import QueryError
 from streamgauge.query.text import DEFAULT_BASE, read_prologue, tokens
 from streamgauge.servers.queries.sessions import as_element, makes_triples
@@ -90,11 +88,10 @@ def _changes(answer: Answer) -> Iterator[tuple[str, Row]]:
 
 
 def _plain(term: Term | None) -> str:
-    """A term without brackets, quotes, language and datatype."""
-    if term is None or term.startswith("_:"):
-        return term or ""
-    parsed = parse_term(term)
-    return str(parsed) if isinstance(parsed, ox.BlankNode) else parsed.value
+    """A term without brackets, quotes, language, direction and datatype; a triple term as in N-Triples."""
+    if term is None:
+        return ""
+    return lexical(term) if is_literal(term) else term[1:-1] if is_iri(term) else term
 
 
 class Shown:
@@ -152,15 +149,17 @@ def longest_first(prefixes: Mapping[str, str]) -> list[tuple[str, str]]:
 
 def shortened(term: Term | None, prefixes: Sequence[tuple[str, str]]) -> str:
     """A term for people: plain values, IRIs by the first prefix that fits."""
-    if term is None:
-        return ""
-    if is_literal(term):
-        kind = datatype(term)
-        if kind in _PLAIN:
-            return _plain(term)
-        written = f"^^<{kind}>"
-        return f"{term.removesuffix(written)}^^{_name(f'<{kind}>', prefixes)}" if term.endswith(written) else term
-    return _name(term, prefixes) if is_iri(term) else term
+    return "" if term is None else by_parts(term, partial(_short, prefixes=prefixes))
+
+
+def _short(term: Term, prefixes: Sequence[tuple[str, str]]) -> str:
+    if not is_literal(term):
+        return _name(term, prefixes) if is_iri(term) else term
+    kind = datatype(term)
+    if kind in _PLAIN:
+        return _plain(term)
+    written = f"^^<{kind}>"
+    return f"{term.removesuffix(written)}^^{_name(f'<{kind}>', prefixes)}" if term.endswith(written) else term
 
 
 def _name(iri: Term, prefixes: Sequence[tuple[str, str]]) -> str:

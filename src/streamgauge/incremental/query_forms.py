@@ -25,7 +25,7 @@ from streamgauge.incremental.operators import Bag, Stateful, add, collect
 from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.incremental.row_joins import FALSE, TRUE
 from streamgauge.model import algebra as al
-from streamgauge.model.terms import Row, Term, Triple, is_blank, is_iri, is_literal
+from streamgauge.model.terms import Row, Term, Triple, is_triple_of
 from streamgauge.query.traversal import every_expression
 from streamgauge.sparql.comparison import descending, value_key
 from streamgauge.sparql.expression import VOLATILE
@@ -137,14 +137,10 @@ def _label(row: Row, copy: int, name: str) -> Term:
 
 
 def _is_triple(cells: Sequence[Term | None]) -> bool:
-    subject, predicate, end = cells
-    if subject is None or predicate is None or end is None:
+    subject, predicate, item = cells
+    if subject is None or predicate is None or item is None:
         return False
-    return (
-        (is_iri(subject) or is_blank(subject))
-        and is_iri(predicate)
-        and (is_iri(end) or is_blank(end) or is_literal(end))
-    )
+    return is_triple_of(subject, predicate, item)
 
 
 def shape(form: al.QueryForm, names: Sequence[str]) -> AnswerStage | None:

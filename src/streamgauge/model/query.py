@@ -1,13 +1,13 @@
 """Continuous queries: SPARQL over the facts that hold at an instant, plus the windows that say which hold."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.semantics import R2S
 from streamgauge.model.tabular import html_table
-from streamgauge.model.terms import Triple
+from streamgauge.model.terms import Triple, misplaced, triple_term
 
 WindowKind: TypeAlias = Literal["time", "count", "landmark"]
 
@@ -79,7 +79,7 @@ class ContinuousQuery:
         if isinstance(self.static, str | bytes):
             raise ValueError("static is text: give triples of three N-Triples terms, or a file to watch() and expect()")
         if isinstance(self.static, list | set | frozenset | Iterator):
-            object.__setattr__(self, "static", tuple(map(_static_triple, self.static)))
+            object.__setattr__(self, "static", static_triples(self.static))
 
     @property
     def window(self) -> Window:
@@ -98,13 +98,33 @@ class ContinuousQuery:
         return replace(self, static=static)
 
 
+def static_triples(given: Iterable[object]) -> tuple[Triple, ...]:
+    """Background data as triples of N-Triples terms; ValueError quotes the first that is not a triple."""
+    return tuple(map(_static_triple, given))
+
+
 def _static_triple(given: object) -> Triple:
     """Three N-Triples terms, or a triple of pyoxigraph, which writes its terms so."""
-    parts = given if isinstance(given, tuple | list) else [getattr(given, name, None) for name in _PARTS]
-    terms = tuple(map(str, parts))
-    if len(terms) != 3 or terms[0][:1] not in ("<", "_") or terms[1][:1] != "<" or terms[2][:1] not in ("<", "_", '"'):
-        raise ValueError(f"static holds {given!r:.120}, which is no triple: give tuples of three N-Triples terms")
-    return terms[0], terms[1], terms[2]
+    terms = tuple(map(_written, given if isinstance(given, tuple | list) else _parts(given)))
+    if fault := misplaced(terms):
+        raise ValueError(f"static has {given!r:.120}, which is not a triple: it {fault}")
+    subject, predicate, item = map(str, terms)
+    return subject, predicate, item
+
+
+def _parts(given: object) -> list[object]:
+    return [getattr(given, name, None) for name in _PARTS]
+
+
+def _written(term: object) -> object:
+    """The N-Triples text of a term of pyoxigraph, which writes a triple term without its brackets."""
+    if term is None or isinstance(term, str):
+        return term
+    parts = _parts(term)
+    if None in parts:
+        return str(term)
+    subject, predicate, item = (str(_written(part)) for part in parts)
+    return triple_term((subject, predicate, item))
 
 
 _PARTS = ("subject", "predicate", "object")

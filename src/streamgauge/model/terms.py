@@ -1,6 +1,7 @@
 """Terms, triples and rows: a term is its canonical N-Triples string, a triple a tuple of three."""
 
 import re
+from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 Term: TypeAlias = str
@@ -13,6 +14,9 @@ Row: TypeAlias = tuple[Term | None, ...]
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+
+_PLACES: Final = ("subject", "predicate", "object")
+_EXPECTED: Final = ("<IRI> or _:name", "<IRI>", '<IRI>, _:name, "literal" or <<( triple term )>>')
 
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
 _LETTERS: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
@@ -44,6 +48,24 @@ def is_literal(term: Term) -> bool:
     return term.startswith('"')
 
 
+def is_triple_of(subject: Term, predicate: Term, item: Term) -> bool:
+    """Whether the terms are a triple of RDF: no literal or triple term as subject, an IRI as predicate (1.2, 3.1)."""
+    return (is_iri(subject) or is_blank(subject)) and is_iri(predicate) and item.startswith(("<", '"', "_:"))
+
+
+def misplaced(terms: Sequence[object]) -> str:
+    """What keeps terms from being a triple, as in ``has 2 terms: ...``; empty for a triple."""
+    if len(terms) != len(_PLACES):
+        return f"has {len(terms)} terms: subject, predicate and object are expected"
+    for place, expected, term in zip(_PLACES, _EXPECTED, terms, strict=True):
+        if not isinstance(term, str):
+            return f"has the {place} {term!r:.80}: the text of an N-Triples term is expected"
+        standing = is_iri(term) or (place != "predicate" and is_blank(term))
+        if not standing and (place != "object" or not (is_literal(term) or is_triple(term))):
+            return f"has the {place} {term:.80}: {expected} is expected"
+    return ""
+
+
 def triple_term(triple: Triple) -> Term:
     """The triple term (RDF 1.2) of a triple."""
     return f"<<( {' '.join(triple)} )>>"
@@ -66,6 +88,14 @@ def triple_parts(term: Term) -> Triple:
             parts.append(term[begin : found.end()] if found.group() == ")>>" else found.group())
     subject, predicate, item = parts
     return subject, predicate, item
+
+
+def by_parts(term: Term, write: Callable[[Term], str]) -> str:
+    """A term as ``write`` writes it, a triple term by its parts: ``<<( s p o )>>``."""
+    if not is_triple(term):
+        return write(term)
+    subject, predicate, item = (by_parts(part, write) for part in triple_parts(term))
+    return triple_term((subject, predicate, item))
 
 
 def datatype(term: Term) -> str | None:

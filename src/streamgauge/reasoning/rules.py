@@ -28,7 +28,7 @@ from typing import Final, TypeVar
 from streamgauge.incremental.facts.facts import HIDDEN, Class, Facts, Property
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.mistake import MistakeError
-from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple, is_iri, is_literal, lexical
+from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple, is_literal, is_triple_of, lexical
 from streamgauge.sparql.comparison import equal
 from streamgauge.sparql.values import DECIMAL, ILL, INTEGER, LANG_STRING, TAGGED, read
 
@@ -239,9 +239,9 @@ def is_class(pattern: TriplePattern) -> bool:
 def instance(pattern: TriplePattern, bound: Mapping[Node, Term]) -> Triple | None:
     """The triple of a head for these bindings; ``None`` for what is no triple of RDF, and for x owl:sameAs x."""
     subject, predicate, end = (bound.get(node, node) for node in _nodes(pattern))
-    if not (isinstance(subject, str) and isinstance(predicate, str) and isinstance(end, str)) or is_literal(subject):
+    if not (isinstance(subject, str) and isinstance(predicate, str) and isinstance(end, str)):
         return None
-    if not is_iri(predicate) or (predicate == SAME and subject == end):
+    if not is_triple_of(subject, predicate, end) or (predicate == SAME and subject == end):
         return None
     return subject, predicate, end
 

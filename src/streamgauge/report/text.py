@@ -11,7 +11,7 @@ from rich.text import Text
 from streamgauge.model.phrases import counted
 from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Borders
-from streamgauge.model.terms import Row
+from streamgauge.model.terms import Row, by_parts
 from streamgauge.model.verdict import Diagnosis, Judgement, Part, Verdict, WindowVerdict
 from streamgauge.report.cards import explanation, facts_of, findings, fitted, late_ones
 from streamgauge.report.numbers import duration, interval, percent
@@ -267,7 +267,7 @@ def _rows(window: "Worked | _Sides", with_model: bool) -> Table:
 
 
 def _text(row: Row) -> Text:
-    return Text(", ".join("unbound" if term is None else _short(term) for term in row))
+    return Text(", ".join("unbound" if term is None else by_parts(term, _short) for term in row))
 
 
 def _short(term: str) -> str:

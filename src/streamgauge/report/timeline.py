@@ -21,7 +21,7 @@ from streamgauge.model.phrases import DATED, counted, date_text
 from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.semantics import Counting, Report, Semantics
-from streamgauge.model.terms import Row, Term
+from streamgauge.model.terms import Row, Term, by_parts
 from streamgauge.model.verdict import WindowVerdict
 from streamgauge.report.colours import AXIS, GRID, INK, MUTED, SERIES, STATE
 from streamgauge.report.numbers import duration, seconds
@@ -342,8 +342,10 @@ def _text(x: float, y: float, text: str, kind: str = "") -> str:
 
 def _short(term: Term | None) -> str:
     """A term as people write it: an IRI by its last part, a literal by its text."""
-    if term is None:
-        return "-"
+    return "-" if term is None else by_parts(term, _short_part)
+
+
+def _short_part(term: Term) -> str:
     if term.startswith("<"):
         return re.split("[/#]", term[1:-1].removeprefix("urn:"))[-1] or term[1:-1]
     return term if term.startswith("_:") else term[1 : term.rindex('"')]

@@ -8,7 +8,7 @@ from itertools import compress
 
 from streamgauge.model.phrases import counted
 from streamgauge.model.run import Run, RunHeader
-from streamgauge.model.terms import XSD, Row, Term
+from streamgauge.model.terms import XSD, Row, Term, by_parts
 from streamgauge.model.verdict import Verdict, WindowVerdict
 from streamgauge.report.cards import fitted
 from streamgauge.report.numbers import NOTHING, duration, interval, moment, percent
@@ -214,15 +214,15 @@ def shortener(query_text: str) -> Callable[[Term], str]:
     prefixes = sorted(_PREFIX.findall(query_text), key=lambda found: -len(found[1]))
     known = [(name + ":", iri) for name, iri in prefixes] + [("xsd:", XSD)]
 
-    def short(term: Term) -> str:
+    def short_part(term: Term) -> str:
         head, tail = ("", term) if term.startswith("<") else _split(term)
         for name, iri in known:
             if tail.startswith("<" + iri) and re.fullmatch(r"[\w.-]*", tail[len(iri) + 1 : -1]):
                 tail = name + tail[len(iri) + 1 : -1]
                 break
-        return cut(head + tail)
+        return head + tail
 
-    return short
+    return lambda term: cut(by_parts(term, short_part))
 
 
 def _split(term: Term) -> tuple[str, str]:

@@ -60,7 +60,8 @@ def constructed(found: Relation, template: tuple[al.TriplePattern, ...], reports
     names = [column(place) for place in _PLACES]
     rows = frame.select("lo", "hi", fn.explode(fn.array(*triples)).alias("triple")).select("lo", "hi", "triple.*")
     subject, predicate, item = map(fn.col, names)
-    valid = ~subject.startswith('"') & predicate.startswith("<") & item.isNotNull()
+    iri, blank = predicate.startswith("<") & ~predicate.startswith("<<("), subject.startswith("_:")
+    valid = (blank | (subject.startswith("<") & ~subject.startswith("<<("))) & iri & item.isNotNull()
     kept = merged(rows.filter(valid).distinct(), names)
     return Relation(kept, _PLACES, frozenset(_PLACES), reports)
 

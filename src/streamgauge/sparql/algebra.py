@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import Aggregate, Call, Exists, Expression, Group, Var
-from streamgauge.model.terms import XSD, Row, Term, Triple, is_blank, is_iri
+from streamgauge.model.terms import XSD, Row, Term, Triple, is_blank, is_triple, is_triple_of
 from streamgauge.query.traversal import every_expression, expression_parts, written_variables
 from streamgauge.sparql.aggregates import aggregate
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
@@ -42,9 +42,9 @@ class BlankNodes:
 
     def _free_prefix(self) -> str:
         graphs = (self._dataset.default, *self._dataset.named.values())
-        taken = [node for graph in graphs for node in graph.nodes if is_blank(node)]
+        taken = [node for graph in graphs for node in graph.nodes if is_blank(node) or is_triple(node)]
         prefix = "made"
-        while any(node.startswith(f"_:{prefix}") for node in taken):
+        while any(f"_:{prefix}" in node for node in taken):
             prefix += "x"
         return prefix
 
@@ -479,7 +479,7 @@ def constructed(
             subject, predicate, item = (_instance(node, bound) for node in plain_nodes(triple))
             if subject is None or predicate is None or item is None:
                 continue
-            if (is_iri(subject) or is_blank(subject)) and is_iri(predicate):
+            if is_triple_of(subject, predicate, item):
                 yield subject, predicate, item
 
 

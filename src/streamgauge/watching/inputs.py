@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import starmap
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -16,9 +17,9 @@ from streamgauge.formats.streams.format import Reading, which
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Engine
 from streamgauge.model.mistake import MistakeError, obstacle
-from streamgauge.model.query import ContinuousQuery, static_missing
+from streamgauge.model.query import ContinuousQuery, static_missing, static_triples
 from streamgauge.model.semantics import Semantics
-from streamgauge.model.terms import Triple
+from streamgauge.model.terms import Triple, is_triple_of, misplaced
 from streamgauge.query import QueryError, detect, parse
 from streamgauge.query.text import declared_prefixes
 from streamgauge.semantics.profiles import profile
@@ -115,7 +116,12 @@ def _text(path: Path) -> str:
 def _static(static: Static) -> tuple[Triple, ...] | None:
     if static is None:
         return None
-    return tuple(read_triples(static) if isinstance(static, str | Path) else static)
+    if isinstance(static, str | Path):
+        return tuple(read_triples(static))
+    try:
+        return static_triples(static)
+    except ValueError as error:
+        raise WatchError(str(error)) from error
 
 
 def _semantics(terms: Terms, dialect: str, engine: Engine) -> Semantics:
@@ -211,7 +217,9 @@ class _Making:
 
     def __call__(self, given: Item) -> Input:
         """The element; WatchError says what was expected."""
-        if isinstance(given, StreamElement | Advance):
+        if isinstance(given, StreamElement):
+            return self._checked(given)
+        if isinstance(given, Advance):
             return given
         try:
             time, triples = given
@@ -226,16 +234,43 @@ class _Making:
         self._next += 1
         return StreamElement(self._stream, time, self._next - 1, self._triples(triples))
 
+    def _checked(self, element: StreamElement) -> StreamElement:
+        """An element whose triples have terms where a triple may have them; they are not parsed."""
+        triples = (*element.added, *element.removed)
+        try:
+            sound = all(starmap(is_triple_of, triples))
+        except (AttributeError, TypeError):
+            sound = False
+        for at, triple in enumerate(() if sound else triples):
+            _check_triple(triple, f"element {element.sequence}, triple {at}")
+        return element
+
     def _triples(self, triples: Triples) -> tuple[Triple, ...]:
+        where = f"element {self._next - 1}"
         try:
             if isinstance(triples, str):
                 return self._reader.triples(triples.encode())
-            return tuple([self._triple(triple) for triple in triples])
+            return tuple([self._triple(triple, f"{where}, triple {at}") for at, triple in enumerate(triples)])
         except (SyntaxError, TypeError, ValueError) as error:
-            raise WatchError(f"not triples: {error}: give N-Triples text or tuples of three N-Triples terms") from error
+            if isinstance(error, WatchError):
+                raise
+            form = "give N-Triples text or tuples of three N-Triples terms"
+            raise WatchError(f"{where}: not triples: {error}: {form}") from error
 
-    def _triple(self, triple: Triple | ox.Triple) -> Triple:
+    def _triple(self, triple: Triple | ox.Triple, where: str) -> Triple:
         if isinstance(triple, ox.Triple | ox.Quad):
             return to_triple(triple)
-        subject, predicate, obj = triple
-        return to_term(parse_term(subject)), to_term(parse_term(predicate)), to_term(parse_term(obj))
+        _check_triple(triple, where)
+        try:
+            subject, predicate, item = (to_term(parse_term(term)) for term in triple)
+        except ValueError as error:
+            raise WatchError(f"{where}: {error}") from error
+        return subject, predicate, item
+
+
+def _check_triple(triple: object, where: str) -> None:
+    """WatchError for what is not a tuple of three terms at their places."""
+    if not isinstance(triple, tuple | list):
+        raise WatchError(f"{where}: {triple!r:.80} is not a triple: give a tuple of three N-Triples terms")
+    if fault := misplaced(triple):
+        raise WatchError(f"{where}: {triple!r:.120} is not a triple: it {fault}")

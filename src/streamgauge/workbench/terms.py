@@ -2,11 +2,11 @@
 
 import re
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 from streamgauge.formats.streams.observations import shortened
-from streamgauge.model.terms import Term, is_iri, is_literal, lexical
+from streamgauge.model.terms import Term, by_parts, is_iri, is_literal, lexical
 
 LONGEST: Final = 300
 """Characters of a cell."""
@@ -22,12 +22,15 @@ def shown_term(term: Term | None, prefixes: tuple[tuple[str, str], ...] = ()) ->
     """A term for people: an IRI by a prefix where one is known, a literal without quotes and datatype."""
     if term is None:
         return ""
+    text = by_parts(term, partial(_short, prefixes=dict(prefixes)))
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def _short(term: Term, prefixes: dict[str, str]) -> str:
     if is_literal(term):
         tag = term[term.rfind('"') + 1 :]
-        text = lexical(term) + (f" {tag}" if tag.startswith("@") else "")
-    else:
-        text = shortened(term, dict(prefixes)) if is_iri(term) else term
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}\N{HORIZONTAL ELLIPSIS}"
+        return lexical(term) + (f" {tag}" if tag.startswith("@") else "")
+    return shortened(term, prefixes) if is_iri(term) else term
 
 
 def declared_prefixes(query: str) -> dict[str, str]:

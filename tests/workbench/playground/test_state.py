@@ -109,7 +109,7 @@ def test_an_element_that_the_simple_notation_cannot_say_is_said_in_another(terms
         ("0: a p b.\n\n7: a p.", "simple", 3, "has 2 terms"),
         ("0: a p b. | 7:", "simple", 1, "no triple"),
         ("9..3: a p b.", "simple", 1, "after its time"),
-        ("0: 'a' p b.", "simple", 1, "literal"),
+        ("0: 'a' p b.", "simple", 1, "has the subject"),
         ("0: <no iri> p b.", "simple", 1, "terms"),
         ("0: <noiri> p b.", "simple", 1, "line 1"),
         ("<urn:a> <urn:p> .", "nquads", 1, "not N-Quads"),

@@ -17,7 +17,7 @@ from streamgauge.formats.documents import Document, FormatError
 from streamgauge.formats.lines import Input
 from streamgauge.model.controls import visible
 from streamgauge.model.element import StreamElement
-from streamgauge.model.terms import Term, Triple
+from streamgauge.model.terms import Term, Triple, is_triple_of, misplaced
 
 STREAM = "http://ex.org/streams/test"
 """The stream's IRI where a file names none (YABench's and CSRBench's queries use it)."""
@@ -202,8 +202,8 @@ class TermCheck:
             for term in (subject, predicate, item):
                 if term not in self._known and not _IRI.fullmatch(term):
                     self._learn(term)
-            if subject[0] == '"' or predicate[0] != "<":
-                raise ValueError(f"no triple: {subject} {predicate} {item}"[:200])
+            if not is_triple_of(subject, predicate, item):
+                raise ValueError(f"not a triple: it {misplaced((subject, predicate, item))}")
 
     def _learn(self, term: Term) -> None:
         try:

@@ -21,7 +21,7 @@ from streamgauge.formats.lines import Advance
 from streamgauge.formats.streams import Reading, refused, stream_formats
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError
-from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple
+from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple, misplaced
 
 SIMPLE: Final = "simple"
 SYNTAXES: Final[Mapping[str, str]] = {
@@ -217,8 +217,8 @@ def _triples(text: str, names: Names) -> tuple[Triple, ...]:
                 f"{part.strip()!r} has {len(words)} terms: a triple has three, and then a full stop"
             )
         subject, predicate, item = (names.term(word) for word in words)
-        if subject[0] == '"' or predicate[0] != "<":
-            raise notation.NotationError(f"{part.strip()!r} is no triple: its subject or predicate is a literal")
+        if fault := misplaced((subject, predicate, item)):
+            raise notation.NotationError(f"{part.strip()!r} is not a triple: it {fault}")
         found.append((subject, predicate, item))
     return tuple(found)
 
