@@ -11,8 +11,11 @@ ROWS = [
     ("<urn:a>", "_:b", '"plain"', None),
     ('"word"@en', f'"1"^^<{XSD}integer>', '"a \\"quoted\\" word"', "<<( <urn:s> <urn:p> _:o )>>"),
     ('"x"', None, None, '<<( <urn:s> <urn:p> "x"@en )>>'),
+    ('"\u05e9\u05dc\u05d5\u05dd"@he--rtl', '<<( _:b <urn:p> <<( <urn:s> <urn:p> "x"@en--ltr )>> )>>', None, None),
 ]
 NAMES = ("a", "b", "c", "d")
+UP = {"type": "literal", "value": "x", "xml:lang": "en", "its:dir": "up"}
+ASTRAY = {"type": "literal", "value": "x", "its:dir": "ltr"}
 
 
 def test_every_kind_of_term_is_written_and_read():
@@ -46,7 +49,9 @@ def test_a_typed_literal_of_old_servers_is_read():
         ({"head": {}, "results": {"bindings": []}}, "no SPARQL result"),
         ({"head": {"vars": ["a"]}, "results": {"bindings": [{"a": {"type": "number", "value": "1"}}]}}, "'number'"),
         ({"head": {"vars": ["a"]}, "results": {"bindings": [{"a": {"type": "uri", "value": "no iri"}}]}}, "no SPARQL"),
-        ({"head": {"vars": ["a"]}, "results": {"bindings": [{"a": {"value": "x"}}]}}, "no SPARQL result"),
+        ({"head": {"vars": ["a"]}, "results": {"bindings": [{"a": {"value": "x"}}]}}, "member 'type' is missing"),
+        ({"head": {"vars": ["a"]}, "results": {"bindings": [{"a": UP}]}}, "not an RDF term"),
+        ({"head": {"vars": ["a"]}, "results": {"bindings": [{"a": ASTRAY}]}}, "direction"),
         ({"boolean": "yes"}, "has an object head"),
     ],
 )

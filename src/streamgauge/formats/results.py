@@ -1,4 +1,7 @@
-"""Rows as SPARQL 1.1 Query Results JSON (W3C Recommendation, 2013), from canonical terms and back."""
+"""Rows as SPARQL 1.2 Query Results JSON (W3C working draft, 2025), from canonical terms and back.
+
+Results of SPARQL 1.1 are among them: triple terms and base directions (``its:dir``) are what 1.2 adds.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -56,6 +59,8 @@ def _said(term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Json:
     said: Json = {"type": "literal", "value": term.value}
     if term.language is not None:
         said["xml:lang"] = term.language
+        if term.direction is not None:
+            said["its:dir"] = term.direction.value
     elif term.datatype.value != _STRING:
         said["datatype"] = term.datatype.value
     return said
@@ -81,7 +86,17 @@ def _at(document: object, name: str) -> Mapping[str, Any]:
 
 
 def _term(said: Mapping[str, Any] | None) -> Term | None:
-    return None if said is None else to_term(_read(said))
+    return None if said is None else read_term(said)
+
+
+def read_term(said: Mapping[str, Any]) -> Term:
+    """The term of an object with ``type`` and ``value``; ResultsError says what is missing or wrong."""
+    try:
+        return to_term(_read(said))
+    except KeyError as error:
+        raise ResultsError(f"not an RDF term: its member {error} is missing") from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ResultsError(f"not an RDF term: {error}") from error
 
 
 def _read(said: Mapping[str, Any]) -> ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple:
@@ -90,12 +105,17 @@ def _read(said: Mapping[str, Any]) -> ox.NamedNode | ox.BlankNode | ox.Literal |
         case "uri":
             return ox.NamedNode(value)
         case "bnode":
-            return ox.BlankNode(value)
+            return ox.BlankNode(value.removeprefix("_:"))
         case "literal" | "typed-literal":
-            datatype = said.get("datatype")
-            return ox.Literal(
-                value, language=said.get("xml:lang"), datatype=None if datatype is None else ox.NamedNode(datatype)
-            )
+            return _read_literal(value, said.get("xml:lang"), said.get("its:dir"), said.get("datatype"))
         case "triple":
             return ox.Triple(*(_read(value[name]) for name in ("subject", "predicate", "object")))  # type: ignore[arg-type]
-    raise ResultsError(f"a term of the type {said['type']!r:.40}")
+    raise ValueError(f"its type is {said['type']!r:.40}: uri, literal, bnode or triple is expected")
+
+
+def _read_literal(value: str, language: str | None, direction: str | None, datatype: str | None) -> ox.Literal:
+    """A literal; the datatype of a text with a language may be stated too, as older servers do."""
+    if language is None:
+        way = None if direction is None else ox.BaseDirection(direction)
+        return ox.Literal(value, direction=way, datatype=None if datatype is None else ox.NamedNode(datatype))
+    return ox.Literal(value, language=language, direction=None if direction is None else ox.BaseDirection(direction))

@@ -208,7 +208,7 @@ def test_a_boolean_result(tmp_path, stream):
         ("a.json", '{"relations": [{"timestamp": "x"}]}', "relations[0].timestamp is 'x': a whole number"),
         ("a.json", '{"relations": [{"timestamp": 1}]}', "relations[0].head is missing"),
         ("a.json", '{"relations": [{"timestamp": 1, "head": {"vars": ["s", "s"]}}]}', "relations[0].head.vars"),
-        ("a.json", json.dumps({"relations": [files.relation(1, ("no iri", "1"))]}), "binding.s is no RDF term"),
+        ("a.json", json.dumps({"relations": [files.relation(1, ("no iri", "1"))]}), "binding.s is not an RDF term"),
         ("QR_a", "", "empty"),
         ("QR_a", "soon\n", "QR_a, line 1: a time in epoch ms"),
         ("QR_a", "1000\n\t\n", "QR_a, line 2: names of variables"),

@@ -13,10 +13,8 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, Protocol, cast
 
-import pyoxigraph as ox
-
-from streamgauge.formats.canonical import parse_term, to_term
 from streamgauge.formats.files import made_folder, overwrite, stage
+from streamgauge.formats.results import ResultsError, read_term
 from streamgauge.formats.run import write_run
 from streamgauge.formats.stream import StreamError, write
 from streamgauge.formats.streams import Reading
@@ -236,12 +234,11 @@ class Fields:
         return tuple(self._term(binding[name], f"{where}.{name}") if name in binding else None for name in variables)
 
     def _term(self, value: Any, where: str) -> Term:
-        kind = self.member(value, where, "type", str)
-        text = self.member(value, where, "value", str)
+        self.member(value, where, "type", str)
         try:
-            return to_term(_term(kind, text, value))
-        except (ValueError, TypeError) as error:
-            raise self.fail(where, f"is no RDF term: {error}") from error
+            return read_term(value)
+        except ResultsError as error:
+            raise self.fail(where, f"is {error}") from error
 
 
 _KINDS = {int: "a whole number", str: "text", list: "a list", dict: "an object", bool: "true or false"}
@@ -249,21 +246,6 @@ _KINDS = {int: "a whole number", str: "text", list: "a list", dict: "an object",
 
 def _short(value: object) -> str:
     return repr(value)[:60]
-
-
-def _term(kind: str, text: str, value: Mapping[str, Any]) -> ox.NamedNode | ox.BlankNode | ox.Literal:
-    match kind:
-        case "uri":
-            return parse_term(f"<{text}>")
-        case "bnode":
-            return ox.BlankNode(text.removeprefix("_:"))
-        case "literal" | "typed-literal":
-            if "xml:lang" in value:
-                return ox.Literal(text, language=str(value["xml:lang"]))
-            if value.get("datatype") is not None:
-                return ox.Literal(text, datatype=ox.NamedNode(str(value["datatype"])))
-            return ox.Literal(text)
-    raise ValueError(f"its type is {kind!r}: uri, bnode or literal is expected")
 
 
 HEADER = "time,rss_mem,cpu_percent,mem_percent,threads"
