@@ -98,6 +98,22 @@ def by_parts(term: Term, write: Callable[[Term], str]) -> str:
     return triple_term((subject, predicate, item))
 
 
+def blank_nodes(term: Term) -> list[Term]:
+    """The blank node that a term is, or those in a triple term, in their order."""
+    if is_blank(term):
+        return [term]
+    if not is_triple(term) or "_:" not in term:
+        return []
+    return [part[0] for part in _INSIDE.finditer(term, 3, len(term) - 3) if is_blank(part[0])]
+
+
+def with_blank_nodes(term: Term, name: Callable[[Term], Term]) -> Term:
+    """A term with other names of its blank nodes."""
+    if not is_triple(term):
+        return name(term) if is_blank(term) else term
+    return by_parts(term, lambda part: name(part) if is_blank(part) else part) if "_:" in term else term
+
+
 def datatype(term: Term) -> str | None:
     """The datatype IRI of a literal (without brackets); ``None`` for a language-tagged one or no literal."""
     if not is_literal(term):

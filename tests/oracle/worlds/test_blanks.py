@@ -1,23 +1,30 @@
 """Blank nodes: answers are equal when they are isomorphic, and as alike as they can be when they are not."""
 
 import random
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge.model.terms import triple_term
 from streamgauge.oracle.judging.compare import overlap
 from streamgauge.oracle.worlds import blank_nodes
 from streamgauge.oracle.worlds.blank_nodes import has_blanks, renamed
 
 NAMES = [f"_:b{i}" for i in range(5)]
-TERMS = st.sampled_from([*NAMES, "<urn:a>", "<urn:b>"])
+PLAIN = st.sampled_from([*NAMES, "<urn:a>", "<urn:b>"])
+TERMS = st.recursive(
+    PLAIN,
+    lambda items: st.builds(lambda subject, item: triple_term((subject, "<urn:p>", item)), PLAIN, items),
+    max_leaves=2,
+)
 ROWS = st.lists(st.tuples(TERMS, TERMS, TERMS), max_size=12)
 
 
 def relabel(rows, order: random.Random):
     names = {name: f"_:x{i}" for i, name in enumerate(order.sample(NAMES, len(NAMES)))}
-    said = [tuple(names.get(term, term) for term in row) for row in rows]
+    said = [tuple(re.sub(r"_:b\d", lambda blank: names[blank[0]], term) for term in row) for row in rows]
     return tuple(order.sample(said, len(said)))
 
 
@@ -58,6 +65,15 @@ def test_one_changed_row_is_one_missing_and_one_surplus_row_at_least(rows, order
 def test_examples(expected, said, common):
     rows = [[tuple(part.split()) for part in text.split(".") if part.strip()] for text in (expected, said)]
     assert overlap(rows[0], rows[1], frozenset()).common == common
+
+
+def test_blank_nodes_of_triple_terms_are_those_beside_them():
+    def said(first, second):
+        return [(first, f"<<( {first} <urn:p> <<( <urn:s> <urn:p> {second} )>> )>>"), (second, '"x"@en--ltr')]
+
+    assert overlap(said("_:a", "_:b"), said("_:x", "_:y"), frozenset()).common == 2
+    crossed = [(said("_:x", "_:y")[0]), ("_:x", '"x"@en--ltr')]
+    assert overlap(said("_:a", "_:b"), crossed, frozenset()).common == 1
 
 
 def test_two_graphs_that_colours_do_not_tell_apart_are_told_apart():
@@ -114,7 +130,8 @@ def test_a_blank_node_without_a_counterpart_has_a_name_that_no_expected_row_has(
 
 def test_a_term_that_begins_with_an_underscore_only_in_its_text_is_no_blank_node():
     assert has_blanks([(None, "<urn:a>"), ("_:b", None)])
-    assert not has_blanks([(None, "<_:b>"), ('"_:b"',)])
+    assert not has_blanks([(None, "<_:b>"), ('"_:b"',), ('<<( <urn:a> <urn:p> "_:b" )>>',)])
+    assert has_blanks([("<<( <urn:a> <urn:p> <<( <urn:a> <urn:p> _:b )>> )>>",)])
 
 
 def test_how_long_is_searched_is_bounded_not_whether(monkeypatch):

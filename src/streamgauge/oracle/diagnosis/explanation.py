@@ -10,7 +10,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Grain
-from streamgauge.model.terms import Term
+from streamgauge.model.terms import Term, blank_nodes
 from streamgauge.oracle.diagnosis.models import Carry, Emissions, ExplanationPlace, Rows, Said, Slip, Taking
 from streamgauge.oracle.judging.align import BAND, merged, whole
 from streamgauge.oracle.judging.compare import overlap
@@ -94,7 +94,7 @@ class Recorded:
         return self._prints[rows]
 
     def _plain(self, at: int, term: Term | None) -> Term | None:
-        return None if term is None or at in self.computed or term.startswith("_:") else term
+        return None if term is None or at in self.computed or blank_nodes(term) else term
 
     def _equal(self, expected: Rows, actual: Rows) -> bool:
         if Counter(expected) == Counter(actual):

@@ -1,13 +1,13 @@
 """Blank nodes of two bags of rows, equal by isomorphism."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from itertools import chain, count, pairwise
 from operator import itemgetter
 from typing import Final
 
-from streamgauge.model.terms import Row, Term
+from streamgauge.model.terms import Row, Term, blank_nodes, is_triple, triple_parts, with_blank_nodes
 from streamgauge.oracle.worlds.tolerance import close, number
 
 CHOICES = 10_000
@@ -29,24 +29,23 @@ def renamed(expected: Sequence[Row], actual: Sequence[Row], computed: Computed |
     if not has_blanks(actual):
         return tuple(actual)
     names = _matching(_known(expected, computed or {}), _known(actual, computed or {}))
-    fresh = iter(range(len(actual) * max(map(len, actual))))
+    fresh = count()
 
-    def name(term: Term | None) -> Term | None:
-        if term is None or not term.startswith("_:"):
-            return term
-        if term not in names:
-            names[term] = f"_:only-received-{next(fresh)}"
-        return names[term]
+    def name(blank: Term) -> Term:
+        if blank not in names:
+            names[blank] = f"_:only-received-{next(fresh)}"
+        return names[blank]
 
-    return tuple(tuple(map(name, row)) for row in actual)
+    return tuple(tuple(term and with_blank_nodes(term, name) for term in row) for row in actual)
 
 
 _label: Final = itemgetter(slice(2))
 
 
-def has_blanks(rows: Iterable[Row]) -> bool:
-    """Whether some row holds a blank node: a term that begins with ``_:``, which an engine's other texts do not."""
-    return "_:" in map(_label, filter(None, chain.from_iterable(rows)))
+def has_blanks(rows: Collection[Row]) -> bool:
+    """Whether some row has a blank node: a term that begins with ``_:``, or a triple term with one."""
+    labels = set(map(_label, filter(None, chain.from_iterable(rows))))
+    return "_:" in labels or ("<<" in labels and any(any(_blanks(row)) for row in rows))
 
 
 def _known(rows: Iterable[Row], computed: Computed) -> list[Row]:
@@ -69,7 +68,7 @@ def alike_numbers(rows: Sequence[Row], computed: frozenset[int]) -> Computed:
 
 
 def _blanks(row: Row) -> Iterator[Term]:
-    return (term for term in row if term is not None and term.startswith("_:"))
+    return chain.from_iterable(blank_nodes(term) for term in row if term and term[0] in "_<")
 
 
 Colours = dict[Term, int]
@@ -113,7 +112,13 @@ class _Component:
 
 
 def _pattern(row: Row, blank: Term, colours: Colours) -> tuple[object, ...]:
-    return tuple(True if term == blank else colours.get(term, term) if term else term for term in row)
+    return tuple(_part_pattern(term, blank, colours) if term else term for term in row)
+
+
+def _part_pattern(term: Term, blank: Term, colours: Colours) -> object:
+    if is_triple(term) and "_:" in term:
+        return tuple(_part_pattern(part, blank, colours) for part in triple_parts(term))
+    return True if term == blank else colours.get(term, term)
 
 
 def _components(rows: Sequence[Row], palette: _Palette) -> list[_Component]:
@@ -189,7 +194,7 @@ def _classes(colours: Colours) -> dict[int, list[Term]]:
 
 
 def _with(names: Mapping[Term, Term], rows: Iterable[Row]) -> Iterator[Row]:
-    return (tuple(None if term is None else names.get(term, term) for term in row) for row in rows)
+    return (tuple(term and with_blank_nodes(term, names.__getitem__) for term in row) for row in rows)
 
 
 def _likeliest(expected: Sequence[_Component], actual: Sequence[_Component]) -> dict[Term, Term]:

@@ -284,7 +284,7 @@ def _lang(value: Value) -> Value | None:
     term = written(value)
     if value.kind != TAGGED:
         return Value(STRING, "") if is_literal(term) else None
-    tag = term[term.rindex("@") + 1 :]
+    tag = term[term.rindex("@") + 1 :].partition("--")[0]
     if len(tag_forms(tag)) == 1:
         return Value(STRING, tag)
     return Value(STRING, _choose(tag_choice(tag)))

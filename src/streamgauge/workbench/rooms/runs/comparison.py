@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from markupsafe import Markup
 
 from streamgauge.model.run import Run
-from streamgauge.model.terms import Row
+from streamgauge.model.terms import Row, with_blank_nodes
 from streamgauge.model.verdict import WindowVerdict
 from streamgauge.report.cards import pace
 from streamgauge.report.charts import ChartDrawing
@@ -238,7 +238,7 @@ def _rows(run: Run, window: WindowVerdict | None) -> Counter[SignedRow]:
 
 
 def _unlabelled(row: Row) -> Row:
-    return tuple("_:blank" if term is not None and term.startswith("_:") else term for term in row)
+    return tuple(term and with_blank_nodes(term, lambda _blank: "_:blank") for term in row)
 
 
 def _different(first: Judged, second: Judged) -> Iterator[WindowDifference]:
