@@ -54,7 +54,7 @@ def is_triple_of(subject: Term, predicate: Term, item: Term) -> bool:
 
 
 def misplaced(terms: Sequence[object]) -> str:
-    """What keeps terms from being a triple, as in ``has 2 terms: ...``; empty for a triple."""
+    """The fault of terms that are not a triple, as in ``has 2 terms: ...``; empty for a triple."""
     if len(terms) != len(_PLACES):
         return f"has {len(terms)} terms: subject, predicate and object are expected"
     for place, expected, term in zip(_PLACES, _EXPECTED, terms, strict=True):
