@@ -28,6 +28,7 @@ from streamgauge.cli.options import (
 from streamgauge.cli.spark import spark
 from streamgauge.cli.terminal import Terminal, printing, table, telling
 from streamgauge.formats.files import overwrite, stage
+from streamgauge.formats.places import local, place
 from streamgauge.formats.stream import elements
 from streamgauge.formats.streams import FormatError, stream_formats, write_stream
 from streamgauge.model.element import StreamElement
@@ -78,7 +79,9 @@ def generate(
             autocompletion=completed(workload_names), help="The workload's name; `streamgauge workloads` lists them."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="The file, or the folder for Parquet, to write.")],
+    out: Annotated[
+        str, typer.Option(metavar="PATH", help="The file, or the folder for Parquet, to write; also hdfs:// or s3a://.")
+    ],
     format: Annotated[  # noqa: A002
         str,
         one_named(_formats, help="parquet (the stream table), ntriples (its triples, sorted, once each), nquads, ..."),
@@ -109,20 +112,21 @@ def generate(
     rules = None
     if closure is not None or ontology is not None:
         rules = _axioms(module, closure, ontology, kind, console.print, **options)
-    if out.exists():
-        raise FormatError(f"{out} is there already: remove it or name another place")
+    target = place(out) if kind == "parquet" else local(out, f"--format {kind}" if wanted is None else kind)
+    if isinstance(target, Path) and target.exists():
+        raise FormatError(f"{target} is there already: remove it or name another place")
     with telling(console, f"generate {workload}") as tell:
         tell("making the stream")
         tables = Maker(lambda: spark(master), always=master is not None, tell=tell)
         made = (module, seed, given)
-        if wanted is not None:
-            _write_annotated(tables, made, out, wanted, begins)
-        elif format == "parquet":
-            tables.write_stream(*made, out)
+        if wanted is None and format == "parquet":
+            tables.write_stream(*made, target)
+        elif wanted is not None:
+            _write_annotated(tables, made, local(out), wanted, begins)
         elif format == GRAPH:
-            _write_graph(tables.stream(*made), rules, out, console)
+            _write_graph(tables.stream(*made), rules, local(out), console)
         else:
-            write_stream(elements(tables.stream_table(*made)), out, format)
+            write_stream(elements(tables.stream_table(*made)), local(out), format)
 
 
 def _tell_units(module: Workload, words: Mapping[str, str]) -> None:
@@ -219,10 +223,10 @@ def _write_here(plan: TablePlan, rules: Rules | None, out: Path, console: Consol
         closure.load(stated)
         found = sorted(f"{' '.join(triple)} ." for triple in closure.facts.match(None, None, None))
         console.print(f"{counted(len(found), 'triple')} with what follows from them")
-    with stage(out) as place:
-        with place.open("x", encoding="utf-8", newline="\n") as file:
+    with stage(out) as staged:
+        with staged.open("x", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{line}\n" for line in found)
-        overwrite(place, out)
+        overwrite(staged, out)
 
 
 def _closed(table: DataFrame, rules: Rules, console: Console) -> DataFrame:

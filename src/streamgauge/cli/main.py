@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
 from itertools import groupby
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -19,6 +20,7 @@ from streamgauge import __version__
 from streamgauge.cli.catalogue import COMMANDS, EXAMPLES, CatalogueEntry, renewed
 from streamgauge.cli.completion import ASKED, answer_shells
 from streamgauge.cli.streams import visible_streams
+from streamgauge.formats.places import local
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.phrases import expectation
 
@@ -35,12 +37,14 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """The parameters that the words give; UsageError for words that the command does not take."""
         try:
-            return super().parse_args(ctx, list(renewed(_words(ctx), args)))
+            rest = super().parse_args(ctx, list(renewed(_words(ctx), args)))
         except typer.BadParameter as error:
             problems = getattr(error.__cause__, "errors", None)
             if callable(problems):
                 error.message = expectation(problems()[0])
             raise
+        ctx.params = {name: _on_this_machine(value, _words(ctx)) for name, value in ctx.params.items()}
+        return rest
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The line of usage: arguments in capitals, in brackets where there need be none."""
@@ -50,6 +54,13 @@ class Command(TyperCommand):
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """The examples."""
         _format_examples(ctx, formatter)
+
+
+def _on_this_machine(value: Any, command: str) -> Any:
+    """A parameter's value, ``file:`` URLs as paths; RemotePlaceError for a URL where the command takes paths."""
+    if isinstance(value, list | tuple):
+        return type(value)(_on_this_machine(part, command) for part in value)
+    return local(value, f"`streamgauge {command}`") if isinstance(value, Path) else value
 
 
 def _format_examples(ctx: Any, formatter: Any) -> None:

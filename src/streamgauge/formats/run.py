@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from streamgauge.formats import tables
 from streamgauge.formats.fields import FieldError, decode, encode
+from streamgauge.formats.manifest import NAME, TableError, commit, manifest
 from streamgauge.formats.seals import SealError, seal, unseal
 from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError, obstacle
@@ -52,7 +53,8 @@ def write_verdict(path: str | Path, verdict: Verdict) -> None:
     arrays = [pa.array(column, field.type) for column, field in zip(columns, WINDOWS, strict=True)]
     try:
         tables.write_part(folder, 0, pa.table(arrays, schema=WINDOWS))
-    except tables.TableError as error:
+        commit(folder)
+    except TableError as error:
         raise RunError(str(error)) from error
     data = {"format": _VERDICT, "version": VERSION, "verdict": encode(verdict, leave_out={"windows"})}
     write_json(root / "verdict.json", data)
@@ -67,7 +69,7 @@ def read_verdict(path: str | Path) -> Verdict:
         return decode(Verdict, data.get("verdict"), "verdict", {"windows": _windows(root)})
     except FieldError as error:
         raise RunError(f"{file}: field {error}") from error
-    except tables.TableError as error:
+    except TableError as error:
         raise RunError(str(error)) from error
 
 
@@ -196,7 +198,7 @@ class RunWriter:
             else:
                 table = tables.records_table(name, records)
             tables.write_part(self._root / f"{name}.parquet", self._parts[name], table)
-        except tables.TableError as error:
+        except TableError as error:
             raise RunError(str(error)) from error
         self._parts[name] += 1
 
@@ -215,8 +217,14 @@ def write_header(root: Path, header: RunHeader, stream: str | None, *, finished:
     }
     if finished:
         written = [name for name in _SEALED if (root / f"{name}.parquet").exists()]
-        data["parts"] = {name: tables.parts(root / f"{name}.parquet") for name in written}
+        data["parts"] = {name: _digests(root / f"{name}.parquet", complete=True) for name in written}
     write_json(root / "run.json", data)
+
+
+def _digests(table: Path, *, complete: bool = False) -> list[str | None]:
+    """The digests of a table's parts, in order; that of a ``complete`` folder gets its manifest. TableError."""
+    listed = commit(table) if complete and table.is_dir() else manifest(table)
+    return [part.digest for part in listed.parts]
 
 
 def write_run(path: str | Path, run: Run, stream: str | Path | None = None) -> None:
@@ -238,7 +246,7 @@ def read_run(path: str | Path, parse: Parse) -> Run:
         run = Run(header, answers, tables.fed(root), tables.samples(root), root)
         _check_parts(root, data)  # after the seals, which name the file
         return run
-    except tables.TableError as error:
+    except TableError as error:
         raise RunError(str(error)) from error
 
 
@@ -255,7 +263,7 @@ def read_heads(path: str | Path, parse: Parse) -> Run | None:
         tables.check(root / "rows.parquet")
         _check_parts(root, data)
         return None if answers is None else Run(_header(root / "run.json", data, parse, static), answers, (), (), root)
-    except tables.TableError as error:
+    except TableError as error:
         raise RunError(str(error)) from error
 
 
@@ -268,7 +276,7 @@ def _check_parts(root: Path, data: Mapping[str, Any]) -> None:
     if not isinstance(listed, dict):
         raise RunError(f"{root / 'run.json'}: field parts: expected an object of lists, a list of digests for a table")
     for name, seals in listed.items():
-        if name in _SEALED and None not in (found := tables.parts(root / f"{name}.parquet")) and found != seals:
+        if name in _SEALED and None not in (found := _digests(root / f"{name}.parquet")) and found != seals:
             raise RunError(
                 f"{root / f'{name}.parquet'}: its files are not those that were written with run.json: one is missing, "
                 "or of another run: restore the folder from a copy, or run again"
@@ -331,7 +339,7 @@ def _clear(root: Path) -> None:
     """Remove an earlier run's files, never the stream nor what is not ours."""
     for name in ("static", *tables.TABLES, "rows", "windows"):
         table = root / f"{name}.parquet"
-        for part in table.glob("*.parquet") if table.is_dir() else [table]:
+        for part in [*table.glob("*.parquet"), table / NAME] if table.is_dir() else [table]:
             part.unlink(missing_ok=True)
     (root / "verdict.json").unlink(missing_ok=True)
 

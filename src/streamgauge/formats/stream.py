@@ -19,9 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.formats import tables
+from streamgauge.formats import manifest, tables
 from streamgauge.formats.batches import TERMS, ColumnTerms, ElementBatch
 from streamgauge.formats.lines import encode_element
+from streamgauge.formats.manifest import TableError
 from streamgauge.model.element import StreamElement
 
 SCHEMA = pa.schema(
@@ -62,7 +63,7 @@ ROWS = 8192
 
 _PLAIN = re.compile("[ -~]*")
 
-StreamError = tables.TableError
+StreamError = TableError
 """A stream table that cannot be read, or elements that it cannot hold; the sentence names the place."""
 
 
@@ -217,8 +218,31 @@ def _write(stream: Iterable[StreamElement], path: Path) -> int:
 
 
 def files(path: str | Path) -> list[Path]:
-    """The Parquet files of a stream, in name order; StreamError when there is none."""
-    return tables.files(Path(path))
+    """The Parquet files of a stream, in order; StreamError when there is none."""
+    return manifest.files(Path(path))
+
+
+def time_at(path: Path, sequence: int) -> int:
+    """The time (ms) of the element of a stream table that has this sequence number; StreamError for none."""
+    for part in manifest.manifest(path).parts:
+        if part.sequence is not None and part.sequence.least <= sequence <= part.sequence.greatest:
+            file = path / part.file if path.is_dir() else path
+            for _, batch in tables.batches(file, pa.schema([SCHEMA.field("sequence"), SCHEMA.field("time")])):
+                times = batch.column("time").filter(pc.equal(batch.column("sequence"), sequence))
+                if len(times):
+                    return int(times[0].as_py())
+    raise StreamError(f"{path}: no element has the sequence number {sequence}")
+
+
+def stream_names(path: Path) -> set[str]:
+    """The names of the streams that a stream table has rows of, by its manifest or by its rows; StreamError."""
+    known = manifest.manifest(path).streams
+    if known is not None:
+        return set(known)
+    found: set[str] = set()
+    for _, batch in tables.batches(path, pa.schema([SCHEMA.field("stream")])):
+        found.update(pc.unique(batch.column("stream")).to_pylist())
+    return found
 
 
 def _batches(source: pa.Table | str | Path, schema: pa.Schema) -> Iterator[tuple[str | Path, pa.RecordBatch]]:

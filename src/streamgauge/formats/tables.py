@@ -1,11 +1,10 @@
 """Parquet tables, every column of its declared type, and the tables of a run folder with their records.
 
-A table is a file, or a folder of part files in name order. A folder grows by whole part files, so that what was written
-before a crash or a full disk stays readable. Times are as in ``model.run`` and ``model.answer``.
+A folder of part files (``manifest``) grows by whole ones, so that what was written before a crash or a full disk stays
+readable; its manifest is written at the end. Times are as in ``model.run`` and ``model.answer``.
 """
 
 import errno
-import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
@@ -16,9 +15,10 @@ from typing import Any, get_args
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamgauge.formats.seals import SealError, check_parquet, parquet_seal, seal_parquet
+from streamgauge.formats.manifest import TableError, files, retract, unreadable
+from streamgauge.formats.seals import SealError, check_parquet, seal_parquet
 from streamgauge.model.answer import Answer, AnswerKind
-from streamgauge.model.mistake import MistakeError, obstacle
+from streamgauge.model.mistake import obstacle
 from streamgauge.model.run import Fed, Sample
 from streamgauge.model.terms import Row, Triple
 
@@ -209,26 +209,6 @@ def _array(values: Sequence[Any], field: pa.Field) -> pa.Array:
 _BATCH = 65_536
 
 
-class TableError(MistakeError, ValueError):
-    """A table that is missing, unreadable or of another shape, or a disk that is full; names the file and column."""
-
-
-def files(path: Path) -> list[Path]:
-    """The Parquet files of a table, in name order, 9 before 10; TableError when there is none."""
-    if path.is_dir():
-        found = sorted((file for file in path.glob("*.parquet") if not file.name.startswith(("_", "."))), key=_order)
-    else:
-        found = [path] if path.is_file() else []
-    if not found:
-        raise TableError(f"{path}: missing: a Parquet file or a folder of Parquet files is expected here")
-    return found
-
-
-def _order(file: Path) -> list[str]:
-    """A file's name, its numbers by their value."""
-    return [part.zfill(20) if part.isdigit() else part for part in re.split(r"(\d+)", file.name)]
-
-
 def batches(path: Path, schema: pa.Schema, optional: Collection[str] = ()) -> Iterator[tuple[Path, pa.RecordBatch]]:
     """The rows of a table, batch by batch in the schema's columns, each with the file that it comes from.
 
@@ -257,27 +237,7 @@ def opened(file: Path, dictionaries: Sequence[str] = ()) -> Iterator[pq.ParquetF
     except SealError as error:
         raise TableError(str(error)) from error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise _unreadable(file) from error
-
-
-def parts(path: Path) -> list[str | None]:
-    """The seals that the files of a table state, in their order, ``None`` for a file without; TableError."""
-    try:
-        return [parquet_seal(file) for file in files(path)]
-    except OSError as error:
-        raise _unreadable(path) from error
-
-
-def metadata(file: Path) -> pq.FileMetaData:
-    """The footer of a Parquet file, without a look at the seal of its content; TableError."""
-    try:
-        return pq.read_metadata(file)
-    except (pa.ArrowException, OSError) as error:
-        raise _unreadable(file) from error
-
-
-def _unreadable(file: Path) -> TableError:
-    return TableError(f"{file}: not a readable Parquet file: was it cut, or is it of another kind?")
+        raise unreadable(file) from error
 
 
 def _columns(file: Path, names: Sequence[str]) -> list[str]:
@@ -319,6 +279,7 @@ def write_part(folder: Path, number: int, table: pa.Table) -> Path:
     unfinished = folder / f".{part.name}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        retract(folder)
         with writer(unfinished, table.schema) as parquet:
             parquet.write_table(table)
         unfinished.replace(part)
@@ -339,6 +300,7 @@ def writer(file: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
 
 def seal_folder(folder: Path) -> None:
     """Seal the files of a table that Spark wrote, whose own checksums do not fit them any more; TableError."""
+    retract(folder)
     for file in files(folder):
         try:
             seal_parquet(file)

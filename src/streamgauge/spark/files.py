@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark import StorageLevel
 
 from streamgauge.formats.files import overwrite, stage
+from streamgauge.formats.places import Place, RemotePlace, place
 
 LINE: Final = "concat_ws(' ', subject, predicate, object, '.') line"
 """A triple as a line: its terms are in N-Triples already."""
@@ -43,12 +44,13 @@ _PATTERN: Final = re.compile(r"([\\{}\[\]*?])")
 """The characters of Hadoop's file patterns (FileSystem.globStatus)."""
 
 
-def location(path: Path | str) -> str:
-    r"""The one file or folder of that path.
+def location(path: Place | str) -> str:
+    r"""The one file or folder of that path, or of that URL.
 
     Spark looks for relative paths where its JVM was started, and takes each path for a pattern: of a folder named
     ``runs [1]`` a batch job says that there is none, and a streaming job reads nothing without a word.
 
     Example: ``location("/data/runs [1]")`` is ``/data/runs \[1\]``.
     """
-    return _PATTERN.sub(r"\\\1", str(Path(path).absolute()))
+    found = place(path) if isinstance(path, str) else path
+    return _PATTERN.sub(r"\\\1", str(found if isinstance(found, RemotePlace) else found.absolute()))

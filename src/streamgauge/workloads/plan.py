@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.formats.files import made_folder
+from streamgauge.formats.manifest import commit
+from streamgauge.formats.places import Place, RemotePlace
 from streamgauge.formats.tables import seal_folder, writer
 from streamgauge.model.terms import XSD, Triple
 from streamgauge.workloads import Workload
@@ -268,14 +270,17 @@ class Maker:
         found = self.stream(workload, seed, given)
         return found.table() if isinstance(found, TablePlan) else found.orderBy("sequence", "position").toArrow()
 
-    def write_stream(self, workload: Workload, seed: int, given: Mapping[str, object], folder: Path) -> None:
-        """The stream table as Parquet files in a folder that is not there yet."""
+    def write_stream(self, workload: Workload, seed: int, given: Mapping[str, object], folder: Place) -> None:
+        """The stream table as Parquet files in a folder that is not there yet; on other file systems by Spark."""
+        if isinstance(folder, RemotePlace):
+            self._write_remotely(workload, seed, given, folder)
+            return
         found = self.stream(workload, seed, given)
         if not isinstance(found, TablePlan):
             self.tell("making the stream on Spark", 0.0)
             found.write.mode("error").parquet(str(folder.absolute()))
-            if folder.is_dir():  # elsewhere the file system has checksums of its own
-                seal_folder(folder)
+            seal_folder(folder)
+            commit(folder)
             return
         made_folder(folder)
         rows = 0
@@ -284,6 +289,14 @@ class Maker:
                 parquet.write_batch(batch)
                 rows += batch.num_rows
                 self.tell(f"{rows:,} of about {found.rows:,} triples", min(1.0, rows / max(1, found.rows)))
+        commit(folder)
+
+    def _write_remotely(self, workload: Workload, seed: int, given: Mapping[str, object], folder: RemotePlace) -> None:
+        session = self.spark()
+        from streamgauge.spark.hadoop import write_table
+
+        self.tell(f"making the stream on Spark, in {folder}", 0.0)
+        write_table(workload.generate(session, seed, partitions=None, **given), folder)
 
     def static(self, workload: Workload, seed: int, given: Mapping[str, object]) -> "Iterable[pa.RecordBatch]":
         """The triples beside the stream, in batches; none where the workload has none; ParameterError."""

@@ -14,6 +14,7 @@ from pkgutil import iter_modules
 from typing import Any, Protocol, cast
 
 from streamgauge.formats.files import made_folder, overwrite, stage
+from streamgauge.formats.manifest import commit
 from streamgauge.formats.results import ResultsError, read_term
 from streamgauge.formats.run import write_run
 from streamgauge.formats.stream import StreamError, write
@@ -338,6 +339,7 @@ def _write(target: Path, imported: ImportedRun) -> int:
         elements = recorded((imported.stream,), imported.streams, imported.reading, course)
         try:
             write(elements, place / "stream" / "part-0.parquet")
+            commit(place / "stream")
         except StreamError as error:
             raise ForeignError(f"{imported.stream.address}: {error}") from error
         run = begun_run(imported.run(course.last or 0), course.first)

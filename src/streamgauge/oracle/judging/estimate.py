@@ -16,7 +16,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.formats.stream import SCHEMA, StreamError, files
+from streamgauge.formats.manifest import Manifest, Range, files, manifest
+from streamgauge.formats.stream import SCHEMA, StreamError
 from streamgauge.formats.tables import conform, opened
 from streamgauge.model.query import ContinuousQuery, Window
 from streamgauge.model.semantics import Counting, Origin, Report, Scope, Semantics, Tick
@@ -130,12 +131,12 @@ def _seconds(seconds: float) -> str:
 
 def work_of(stream: Path, query: ContinuousQuery, semantics: Semantics, advanced_to: int | None = None) -> Work:
     """The size of what is judged up to a time (ms), the last element unless given; StreamError for no stream table."""
-    times = column(stream, "time")
-    clocked = 0 if advanced_to is None else instants(query, semantics, times, advanced_to)
-    each = [_window_work(times, one.window, semantics) for one in query.windows]
+    listed = manifest(stream)
+    clocked = 0 if advanced_to is None else instants(query, semantics, listed.time, advanced_to)
+    each = [_window_work(stream, listed, one.window, semantics) for one in query.windows]
     reports = max(clocked, max((one.reports for one in each), default=0.0))
     return Work(
-        len(times),
+        listed.rows,
         len(query.static),
         reports,
         sum(one.loaded for one in each) if not uses_timestamp(query.form) else sum(one.held for one in each),
@@ -144,11 +145,11 @@ def work_of(stream: Path, query: ContinuousQuery, semantics: Semantics, advanced
     )
 
 
-def instants(query: ContinuousQuery, semantics: Semantics, times: pa.ChunkedArray, advanced_to: int) -> int:
+def instants(query: ContinuousQuery, semantics: Semantics, times: Range | None, advanced_to: int) -> int:
     """How many closes, periods or time units there are up to ``advanced_to`` (ms)."""
     first = semantics.t0
-    if semantics.origin is Origin.FIRST and len(times):
-        first = pc.min(times).as_py()
+    if semantics.origin is Origin.FIRST and times is not None:
+        first = times.least
     return sum(max(0, advanced_to - first) // step for step in clock_steps(query.windows, semantics))
 
 
@@ -162,11 +163,11 @@ class WindowWork:
     rows: float = 0.0
 
 
-def _window_work(times: pa.ChunkedArray, window: Window, semantics: Semantics) -> WindowWork:
-    triples = len(times)
-    if not triples:
+def _window_work(stream: Path, listed: Manifest, window: Window, semantics: Semantics) -> WindowWork:
+    triples = listed.rows
+    if listed.time is None:
         return WindowWork()
-    span = max(1, pc.max(times).as_py() - pc.min(times).as_py())
+    span = max(1, listed.time.greatest - listed.time.least)
     content: float = triples * min(1.0, window.size / span)
     reports: float = span / window.slide
     if window.kind == "count":
@@ -177,7 +178,9 @@ def _window_work(times: pa.ChunkedArray, window: Window, semantics: Semantics) -
     rows = max(triples, content * reports)
     if not changes:
         return WindowWork(reports, rows, rows, rows)
-    reports = max(reports, triples if semantics.tick in {Tick.TUPLE, Tick.ELEMENT} else len(pc.unique(times)))
+    reports = max(
+        reports, triples if semantics.tick in {Tick.TUPLE, Tick.ELEMENT} else len(pc.unique(column(stream, "time")))
+    )
     held = max(triples, content * reports)
     grows = semantics.content is Counting.SET and semantics.scope is not Scope.RANGE and window.kind != "count"
     return WindowWork(reports, held, min(held, rows) if grows else held, rows)

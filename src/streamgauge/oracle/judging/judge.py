@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from streamgauge.formats.stream import SCHEMA, elements, files
-from streamgauge.formats.tables import batches, metadata
+from streamgauge.formats.manifest import manifest
+from streamgauge.formats.stream import SCHEMA, elements, files, stream_names
+from streamgauge.formats.tables import batches
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import Graph
 from streamgauge.model.element import StreamElement
@@ -22,7 +22,7 @@ from streamgauge.model.semantics import Clock, Semantics
 from streamgauge.model.verdict import Evaluator, Judgement, Verdict
 from streamgauge.oracle.expected.reports import Expect, definition
 from streamgauge.oracle.judging.deltas import by_changes, countable
-from streamgauge.oracle.judging.estimate import choice, column, instants, work_of
+from streamgauge.oracle.judging.estimate import choice, instants, work_of
 from streamgauge.oracle.judging.gracious import gracious
 from streamgauge.oracle.judging.metrics import arrival_times, by_arrival
 from streamgauge.oracle.judging.nothing_due import over_nothing
@@ -214,7 +214,7 @@ def with_query(run: Run, template: str, values: Mapping[str, object]) -> Run:
 def _refuse_endless(run: Run, stream: Path) -> None:
     """Refuse a run whose time goes on for so long that the definition would not end."""
     header = run.header
-    number = instants(header.query, header.semantics, column(stream, "time"), header.advanced_to)
+    number = instants(header.query, header.semantics, manifest(stream).time, header.advanced_to)
     if number > MOST_INSTANTS:
         raise RefusedError(
             f"up to advanced_to = {header.advanced_to} ms there are {number:,} instants to report at, too many for "
@@ -224,7 +224,7 @@ def _refuse_endless(run: Run, stream: Path) -> None:
 
 def other_stream(stream: Path, query: ContinuousQuery) -> str | None:
     """Why the query sees nothing of what was recorded, or ``None``: none of its streams is in the stream table."""
-    recorded = sorted(names(stream))
+    recorded = sorted(stream_names(stream))
     wanted = sorted(query.streams)
     if not recorded or set(wanted) & set(recorded):
         return None
@@ -236,16 +236,8 @@ def other_stream(stream: Path, query: ContinuousQuery) -> str | None:
 
 
 def triples_of(stream: Path) -> int:
-    """How many triples a stream table has, from the footers of its files."""
-    return sum(metadata(file).num_rows for file in files(stream))
-
-
-def names(stream: Path) -> set[str]:
-    """The streams that a stream table has rows of."""
-    found: set[str] = set()
-    for _, batch in batches(stream, pa.schema([SCHEMA.field("stream")])):
-        found.update(pc.unique(batch.column("stream")).to_pylist())
-    return found
+    """How many triples a stream table has, by its manifest."""
+    return manifest(stream).rows
 
 
 def expectation(evaluator: Evaluator, stream: Path, means: Means) -> tuple[Expect, int | None, int]:

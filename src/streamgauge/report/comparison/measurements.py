@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from streamgauge.formats import tables
 from streamgauge.formats.fields import FieldError, decode, encode
+from streamgauge.formats.manifest import TableError
 from streamgauge.formats.run import FORMAT, VERSION, RunError, read_json, read_verdict, write_json
 from streamgauge.formats.seals import SealError, unseal
 from streamgauge.model.mistake import MistakeError, obstacle
@@ -194,7 +195,7 @@ class _Observed:
             raise ComparisonError(f"{folder}: it was not judged yet: streamgauge check {folder}")
         try:
             samples = tables.samples(folder) if (folder / "samples.parquet").exists() else ()
-        except tables.TableError as error:
+        except TableError as error:
             raise RunError(str(error)) from error
         return cls(header, read_verdict(folder), max((each.rss for each in samples), default=None))
 

@@ -11,19 +11,17 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from streamgauge.engines import load as load_engine
 from streamgauge.formats.contexts import context_files
 from streamgauge.formats.files import hardlink
+from streamgauge.formats.manifest import NAME as MANIFEST
+from streamgauge.formats.manifest import commit, files, manifest
 from streamgauge.formats.pipe import StaticFile
 from streamgauge.formats.run import read_json, write_json
 from streamgauge.formats.seals import check_beside, seal_beside
-from streamgauge.formats.stream import files
+from streamgauge.formats.stream import time_at
 from streamgauge.formats.streams import Reading
 from streamgauge.formats.streams.format import Note, logged
-from streamgauge.formats.tables import opened
 from streamgauge.harness import PlannedQuery, Trial, made_once
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.phrases import counted, elapsed
@@ -75,6 +73,7 @@ def write_recorded(
     )
     folder.mkdir()
     _, course = stream_table(part.sources, query.streams, reading, folder, always=True)
+    commit(folder)
     if course.last is not None:
         write_advance(folder, course.last)
 
@@ -144,26 +143,13 @@ class StreamFacts:
 
 def stream_facts(stream: Path, name: str | None = None) -> StreamFacts:
     """The facts of a stream table on disk; ExperimentError, with its ``name``, for one without triples."""
-    tables = [_times(file) for file in files(stream)]
-    bounds = [pc.min_max(table["time"]).as_py() for table in tables if len(table)]
-    if not bounds:
+    found = manifest(stream)
+    if found.time is None or found.sequence is None:
         raise ExperimentError(f"{name or stream}: the stream has no triples: nothing can be answered on it")
-    last = max(bound["max"] for bound in bounds)
     told = stream / ADVANCED
-    until = read_json(told, _ADVANCE, 1)["time"] if stream.is_dir() and told.is_file() else last
-    _, begins = min(_earliest(table) for table in tables if len(table))
-    return StreamFacts(sum(map(len, tables)), begins, min(bound["min"] for bound in bounds), last, max(last, until))
-
-
-def _earliest(table: pa.Table) -> tuple[int, int]:
-    """The least sequence number of a table, and the time (ms) of its element."""
-    row = pc.index(table["sequence"], pc.min(table["sequence"])).as_py()
-    return table["sequence"][row].as_py(), table["time"][row].as_py()
-
-
-def _times(file: Path) -> pa.Table:
-    with opened(file) as parquet:
-        return parquet.read(["sequence", "time"])
+    until = read_json(told, _ADVANCE, 1)["time"] if stream.is_dir() and told.is_file() else found.time.greatest
+    begins = time_at(stream, found.sequence.least)
+    return StreamFacts(found.rows, begins, *found.time, max(found.time.greatest, until))
 
 
 def stream_folder(part: WorkloadPart, query: ContinuousQuery, seed: int, streams: Path) -> Path:
@@ -220,7 +206,7 @@ def as_taken(engine: str, static: StaticFile) -> Collection[Triple]:
 def link(source: Path, target: Path) -> None:
     """The same files in another folder, without a second copy where the file system can share them."""
     target.mkdir(parents=True)
-    for file in files(source):
+    for file in [*files(source), *source.glob(MANIFEST)]:
         hardlink(file, target / file.name)
 
 

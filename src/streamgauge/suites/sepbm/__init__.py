@@ -20,6 +20,7 @@ from streamgauge.formats import tables
 from streamgauge.formats.canonical import to_triples
 from streamgauge.formats.files import made_folder
 from streamgauge.formats.lines import LineError
+from streamgauge.formats.manifest import TableError
 from streamgauge.formats.pipe import StaticFile
 from streamgauge.formats.seals import SealError, check_beside
 from streamgauge.formats.streams import FormatError, read_triples
@@ -144,7 +145,7 @@ class Configuration:
         """The rows due, by publication and channel; ConfigurationError when it is not there."""
         try:
             table = tables.read(self.folder / DUE, _DUE)
-        except tables.TableError as error:
+        except TableError as error:
             raise ConfigurationError(f"{error}; `streamgauge sepbm generate` writes it") from error
         rows = zip(*(table.column(name).to_pylist() for name in ("n", "channel", "sign", "row")), strict=True)
         for (number, channel), found in groupby(rows, lambda row: row[:2]):

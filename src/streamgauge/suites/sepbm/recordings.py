@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from streamgauge.formats import stream, tables
 from streamgauge.formats.files import hardlink, overwrite, stage
+from streamgauge.formats.manifest import TableError
 from streamgauge.formats.run import RunError, read_json, read_run, read_verdict, write_json, write_run, write_verdict
 from streamgauge.harness.resources import machine, versions
 from streamgauge.model.answer import Answer
@@ -149,7 +150,7 @@ _PLAIN: Final = tuple(field.name for field in fields(SepbmRecording) if field.na
 def _recording_errors() -> Iterator[None]:
     try:
         yield
-    except (RunError, tables.TableError) as error:
+    except (RunError, TableError) as error:
         raise RecordingError(str(error)) from error
 
 

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from streamgauge.formats.tables import TableError, files, metadata, opened
+from streamgauge.formats.manifest import TableError, files, metadata
+from streamgauge.formats.tables import opened
 from streamgauge.model.mistake import MistakeError, obstacle
 
 DEPTH: Final = 6

@@ -1,0 +1,261 @@
+"""Manifests: the ordered parts of a table with their rows, ranges and digests, written when the table is complete.
+
+A table is a Parquet file, or a folder of part files. A folder's manifest is its file ``_manifest.json``, which readers
+of Parquet pass over. The digest of a part is its seal (``seals``). A table without a manifest, of an older release or
+another program, is read by making one from the footers of its files; so are parts that were added later.
+
+Worked example: Spark wrote ``part-00000`` with the sequence numbers 5 to 9 and ``part-00001`` with 0 to 4. The manifest
+lists ``part-00001`` first, so that elements are read in their order.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from streamgauge.formats.seals import SealError, check_parquet, parquet_seal, seal, unseal
+from streamgauge.model.mistake import MistakeError, obstacle
+
+NAME: Final = "_manifest.json"
+FORMAT: Final = "streamgauge table"
+VERSION: Final = 1
+"""The schema version of tables; others are refused."""
+
+_SEQUENCE: Final = ("sequence", "report", "index")
+_TIME: Final = ("time", "instant", "at")
+"""The columns that order a table, and those of its times (ms, or ns of a clock); a table has one of each, or none."""
+
+_STREAM: Final = frozenset(("stream", "sequence", "position"))
+"""Columns of stream tables, whose parts are ordered by their sequence numbers; those of other tables by name."""
+
+
+class TableError(MistakeError, ValueError):
+    """A table that is missing, unreadable or of another shape, or a disk that is full; names the file and column."""
+
+
+class Range(NamedTuple):
+    """The least and the greatest value of a column."""
+
+    least: int
+    greatest: int
+
+
+@dataclass(frozen=True, slots=True)
+class TablePart:
+    """A part file: its rows, the ranges of its order and times (``None`` without values), and its digest (hex)."""
+
+    file: str
+    rows: int
+    sequence: Range | None = None
+    time: Range | None = None
+    digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A table's parts in order; ``streams`` are the names of a stream table's streams, ``None`` where not known."""
+
+    parts: tuple[TablePart, ...]
+    streams: tuple[str, ...] | None = None
+
+    @property
+    def rows(self) -> int:
+        """All rows."""
+        return sum(part.rows for part in self.parts)
+
+    @property
+    def time(self) -> Range | None:
+        """The range of times."""
+        return _union([part.time for part in self.parts if part.time is not None])
+
+    @property
+    def sequence(self) -> Range | None:
+        """The range of sequence numbers."""
+        return _union([part.sequence for part in self.parts if part.sequence is not None])
+
+
+def _union(ranges: Sequence[Range]) -> Range | None:
+    return Range(min(one.least for one in ranges), max(one.greatest for one in ranges)) if ranges else None
+
+
+def files(path: Path) -> list[Path]:
+    """The Parquet files of a table in order, 9 before 10; TableError when there is none, or one is not as listed."""
+    listed = _stored(path)
+    if listed is None:
+        return _unlisted(path)
+    present = {file.name: file for file in _present(path)}
+    for part in listed.parts:
+        if part.file not in present:
+            raise TableError(f"{path / part.file}: missing: {path / NAME} lists it: restore the table from a copy")
+        if part.digest is not None and _seal(present[part.file]) != part.digest:
+            raise TableError(str(SealError(present[part.file], f"; {path / NAME} has the digest of another")))
+    names = [part.file for part in listed.parts]
+    return [present[name] for name in names] + [file for name, file in present.items() if name not in names]
+
+
+def manifest(path: Path) -> Manifest:
+    """The manifest of a table: its own, completed by parts that were added, or one made of its files; TableError."""
+    ordered, listed = files(path), _stored(path)
+    known = {part.file: part for part in listed.parts} if listed is not None else {}
+    parts = tuple(known.get(file.name) or made(file) for file in ordered)
+    complete = listed is not None and len(known) == len(parts)
+    return Manifest(parts, listed.streams if complete and listed is not None else None)
+
+
+def commit(folder: Path) -> Manifest:
+    """Write the manifest of a folder whose table is complete, in place of an earlier one; TableError."""
+    retract(folder)
+    ordered = files(folder)
+    parts = tuple(made(file) for file in ordered)
+    written = Manifest(parts, _streams(ordered))
+    write(folder, written)
+    return written
+
+
+def write(folder: Path, content: Manifest) -> None:
+    """Write a manifest, whole or not at all; TableError."""
+    unfinished = folder / f".{NAME}"
+    try:
+        unfinished.write_text(encoded(content), "utf-8")
+        unfinished.replace(folder / NAME)
+    except OSError as error:
+        raise TableError(f"{folder / NAME}: could not be written: {obstacle(error)}") from error
+
+
+def encoded(content: Manifest) -> str:
+    """A manifest as sealed JSON."""
+    return json.dumps(seal({"format": FORMAT, "version": VERSION, **asdict(content)}), indent=1) + "\n"
+
+
+def decoded(text: str, where: str) -> Manifest:
+    """The manifest in a JSON text; TableError names the file ``where`` it was read."""
+    try:
+        data = json.loads(text)
+        if data.get("format") != FORMAT or data.get("version") != VERSION:
+            raise TableError(f"{where}: this release reads version {VERSION} of a {FORMAT!r}")
+        content = unseal(data, where)
+        streams = content["streams"]
+        return Manifest(tuple(map(_part, content["parts"])), None if streams is None else tuple(streams))
+    except SealError as error:
+        raise TableError(str(error)) from error
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        if isinstance(error, TableError):
+            raise
+        raise TableError(
+            f"{where}: not a readable manifest: remove it, and one is made of the table's files"
+        ) from error
+
+
+def _part(data: dict[str, Any]) -> TablePart:
+    ranges = {name: data[name] and Range(*data[name]) for name in ("sequence", "time")}
+    return TablePart(**(data | ranges))
+
+
+def retract(folder: Path) -> None:
+    """Remove the manifest of a folder whose table goes on."""
+    (folder / NAME).unlink(missing_ok=True)
+
+
+def _stored(path: Path) -> Manifest | None:
+    """The manifest that a folder has."""
+    file = path / NAME
+    try:
+        text = file.read_text("utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise TableError(f"{file}: cannot be read: {obstacle(error)}") from error
+    return decoded(text, str(file))
+
+
+def _unlisted(path: Path) -> list[Path]:
+    """The files of a table without a manifest, those of a stream table by their sequence numbers."""
+    present = _present(path)
+    if not present:
+        raise TableError(f"{path}: missing: a Parquet file or a folder of Parquet files is expected here")
+    if len(present) == 1 or not set(metadata(present[0]).schema.to_arrow_schema().names) >= _STREAM:
+        return present
+    ranges = {file: made(file).sequence for file in present}
+    return sorted(present, key=lambda file: (ranges[file] or Range(-1, -1)).least)
+
+
+def _present(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path] if path.is_file() else []
+    return sorted((file for file in path.glob("*.parquet") if not file.name.startswith(("_", "."))), key=_order)
+
+
+def _order(file: Path) -> list[str]:
+    """A file's name, its numbers by their value."""
+    return [part.zfill(20) if part.isdigit() else part for part in re.split(r"(\d+)", file.name)]
+
+
+def made(file: Path) -> TablePart:
+    """The entry of a part file, from its footer; TableError."""
+    footer = metadata(file)
+    names = footer.schema.to_arrow_schema().names
+    order, times = (next((name for name in choice if name in names), None) for choice in (_SEQUENCE, _TIME))
+    return TablePart(file.name, footer.num_rows, _range(file, footer, order), _range(file, footer, times), _seal(file))
+
+
+def _range(file: Path, footer: pq.FileMetaData, name: str | None) -> Range | None:
+    """The least and greatest value of a column, by the footer's statistics or, where it has none, by its values."""
+    if name is None or not footer.num_rows:
+        return None
+    place = [footer.schema.column(column).path for column in range(len(footer.schema))].index(name)
+    groups = [footer.row_group(number).column(place) for number in range(footer.num_row_groups)]
+    if all(group.is_stats_set and group.statistics.has_min_max for group in groups):
+        return _union([Range(group.statistics.min, group.statistics.max) for group in groups])
+    try:
+        found = pc.min_max(pq.read_table(file, columns=[name]).column(0)).as_py()
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(file) from error
+    return None if found["min"] is None else Range(found["min"], found["max"])
+
+
+def _streams(ordered: Sequence[Path]) -> tuple[str, ...] | None:
+    """The names of the streams of a stream table."""
+    if not set(metadata(ordered[0]).schema.to_arrow_schema().names) >= _STREAM:
+        return None
+    return tuple(sorted(set().union(*map(_names, ordered))))
+
+
+def _names(file: Path) -> Iterator[str]:
+    try:
+        with pq.ParquetFile(file, read_dictionary=["stream"]) as parquet:
+            for batch in parquet.iter_batches(columns=["stream"]):
+                yield from pc.unique(batch.column(0)).to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(file) from error
+
+
+def _seal(file: Path) -> str | None:
+    try:
+        return parquet_seal(file)
+    except OSError as error:
+        raise unreadable(file) from error
+
+
+def metadata(file: Path) -> pq.FileMetaData:
+    """The footer of a Parquet file; TableError, which says so where the file is damaged."""
+    try:
+        return pq.read_metadata(file)
+    except (pa.ArrowException, OSError) as error:
+        raise unreadable(file) from error
+
+
+def unreadable(file: Path) -> TableError:
+    """The error for a file that is not Parquet any more, or never was."""
+    try:
+        check_parquet(file)
+    except SealError as error:
+        return TableError(str(error))
+    except OSError:
+        pass
+    return TableError(f"{file}: not a readable Parquet file: was it cut, or is it of another kind?")

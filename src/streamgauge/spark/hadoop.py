@@ -1,0 +1,127 @@
+"""Files on Hadoop file systems, through the JVM of a Spark session: credentials and schemes are those of Hadoop.
+
+The driver moves small files whole; tables are read and written by Spark's tasks.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from py4j.protocol import Py4JJavaError
+
+from streamgauge.formats.places import RemotePlace
+from streamgauge.model.mistake import MistakeError
+from streamgauge.spark.requirements import words
+from streamgauge.spark.session import JOB_ERRORS
+
+HADOOP: Final = "3.5.0"
+"""The Hadoop that PySpark brings, whose version a file system's jar must have."""
+
+_ABSENT: Final = re.compile(r"No FileSystem for scheme|Class \S+ not found|NoClassDefFoundError|ClassNotFoundException")
+_LIBRARIES: Final = {"s3a": "hadoop-aws", "abfs": "hadoop-azure", "abfss": "hadoop-azure", "gs": "gcs-connector"}
+_BLANK: Final = re.compile(r"\s+")
+
+
+class HadoopError(MistakeError, OSError):
+    """A place that Hadoop cannot read or write; the sentence names it and says why."""
+
+
+class HadoopFile(NamedTuple):
+    """A file or folder: its place, its length in bytes, and whether it is a folder."""
+
+    place: RemotePlace
+    size: int
+    folder: bool
+
+
+class HadoopFiles:
+    """The file systems of a session; HadoopError where one cannot be reached."""
+
+    def __init__(self, session: SparkSession) -> None:
+        try:
+            self._jvm: Any = session._jvm
+            self._settings = session._jsparkSession.sessionState().newHadoopConf()
+        except Exception as error:  # the remote session has neither, and says so by several types
+            raise HadoopError(
+                "Spark Connect gives no access to Hadoop's files: write to and read from other file systems with a "
+                "classic master (--master)"
+            ) from error
+
+    def exists(self, place: RemotePlace) -> bool:
+        """Whether there is a file or folder."""
+        with _told(place):
+            path = self._path(place)
+            return bool(self._system(path).exists(path))
+
+    def listed(self, place: RemotePlace) -> list[HadoopFile]:
+        """The files and folders in a folder, by name; a file by itself."""
+        with _told(place):
+            path = self._path(place)
+            found = self._system(path).listStatus(path)
+            files = [HadoopFile(RemotePlace(str(one.getPath())), one.getLen(), one.isDirectory()) for one in found]
+        return sorted(files, key=lambda file: file.place.name)
+
+    def get(self, place: RemotePlace, target: Path) -> None:
+        """Copy a file or a whole folder here."""
+        with _told(place):
+            path = self._path(place)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self._system(path).copyToLocalFile(False, path, self._jvm_path(f"file:{target.absolute()}"), True)
+
+    def put(self, source: Path, place: RemotePlace) -> None:
+        """Copy a local file there, in place of what is there."""
+        with _told(place):
+            path = self._path(place)
+            self._system(path).copyFromLocalFile(False, True, self._jvm_path(f"file:{source.absolute()}"), path)
+
+    def remove(self, place: RemotePlace) -> None:
+        """Remove a file or a folder with all that is in it; nothing where there is none."""
+        with _told(place):
+            path = self._path(place)
+            self._system(path).delete(path, True)
+
+    def _path(self, place: RemotePlace) -> Any:
+        return self._jvm_path(place.url)
+
+    def _jvm_path(self, url: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(url)
+
+    def _system(self, path: Any) -> Any:
+        return path.getFileSystem(self._settings)
+
+
+@contextmanager
+def _told(place: RemotePlace) -> Iterator[None]:
+    try:
+        yield
+    except Py4JJavaError as error:
+        raise HadoopError(reason(place, error)) from error
+
+
+def reason(place: RemotePlace, error: Exception) -> str:
+    """The sentence for a place that Hadoop could not open, read or write."""
+    message = _BLANK.sub(" ", words(error))
+    scheme = place.url.partition(":")[0]
+    if not _ABSENT.search(f"{message} {error}"):
+        return f"{place}: {message}"
+    library = _LIBRARIES.get(scheme)
+    if library is None:
+        return f"{place}: Hadoop knows no file system {scheme!r}: hdfs://, s3a:// and file: are some"
+    named = f"org.apache.hadoop:{library}:{HADOOP}" if library.startswith("hadoop") else library
+    return (
+        f"{place}: Spark has no {library}, which opens {scheme}://: add it, as by PYSPARK_SUBMIT_ARGS='--packages "
+        f"{named} pyspark-shell'"
+    )
+
+
+def write_table(frame: DataFrame, folder: RemotePlace) -> None:
+    """Write a frame as Parquet files in a folder that is not there yet; HadoopError."""
+    if HadoopFiles(frame.sparkSession).exists(folder):
+        raise HadoopError(f"{folder} is there already: remove it or name another place")
+    try:
+        frame.write.mode("error").parquet(folder.url)
+    except JOB_ERRORS as error:
+        raise HadoopError(reason(folder, error)) from error
