@@ -85,7 +85,10 @@ def _union(ranges: Sequence[Range]) -> Range | None:
 
 
 def files(path: Path) -> list[Path]:
-    """The Parquet files of a table in order, 9 before 10; TableError when there is none, or one is not as listed."""
+    """The Parquet files of a table in order, 9 before 10; TableError when there is none, or one is not as listed.
+
+    Nothing is claimed about a file without a seal: another program wrote it in place of ours.
+    """
     listed = _stored(path)
     if listed is None:
         return _unlisted(path)
@@ -93,7 +96,7 @@ def files(path: Path) -> list[Path]:
     for part in listed.parts:
         if part.file not in present:
             raise TableError(f"{path / part.file}: missing: {path / NAME} lists it: restore the table from a copy")
-        if part.digest is not None and _seal(present[part.file]) != part.digest:
+        if part.digest is not None and _seal(present[part.file]) not in (part.digest, None):
             raise TableError(str(SealError(present[part.file], f"; {path / NAME} has the digest of another")))
     names = [part.file for part in listed.parts]
     return [present[name] for name in names] + [file for name, file in present.items() if name not in names]

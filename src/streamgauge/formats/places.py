@@ -44,7 +44,7 @@ class RemotePlace:
         return RemotePlace(self.url.rstrip("/").rpartition("/")[0])
 
 
-Place: TypeAlias = "Path | RemotePlace"
+Place: TypeAlias = Path | RemotePlace
 """A local path, or a place that only Spark opens."""
 
 
