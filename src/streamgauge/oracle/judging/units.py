@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from heapq import merge
+from math import inf
 from typing import Final
 
 from streamgauge.model import algebra as a
@@ -23,6 +25,7 @@ from streamgauge.oracle.worlds.restatement import computed_columns, computes
 from streamgauge.oracle.worlds.slices import misplaced
 from streamgauge.oracle.worlds.tolerance import close
 from streamgauge.query.traversal import every_expression, every_pattern, expressions
+from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.definition import operator
 
 _ANY_TERM: Final = frozenset({"SAMPLE", "GROUP_CONCAT", "MIN", "MAX"})
@@ -199,11 +202,7 @@ class LegalUnits:
         if opinion.legal:
             return _legal(unit)
         nearest = None if opinion.unknown else self._legality.nearest(unit.report.due, received)
-        if nearest is None or not (nearest.missing or nearest.surplus):
-            return replace(unit, unknown=opinion.unknown)
-        rows = len(received) - len(nearest.surplus) + len(nearest.missing)
-        report = replace(unit.report, rows=(*unit.report.rows, *received)[:rows])
-        return replace(unit, report=report, both=Overlap(nearest.common, nearest.missing, nearest.surplus))
+        return _illegal(unit, replace(opinion, nearest=nearest))
 
     def _missed(self, unit: Unit) -> Unit | None:
         """A report without an answer: none was due where nothing is a legal answer."""
@@ -216,18 +215,26 @@ class LegalUnits:
     def _differences(self, units: Sequence[Unit]) -> list[Unit]:
         """Units of differences: each is right where all up to it fit a legal history."""
         by_due = {unit.report.due: unit for unit in units if unit.report is not None}
-        sets = self._semantics.answers is Counting.SET
-        sent = []
-        for report in self._everything():
-            unit = by_due.get(report.due)
-            received = () if unit is None or unit.answer is None else unit.answer.added
-            silent = unit is None or (not unit.report.rows if unit.report else True)
-            fits_own = silent if unit is None or unit.answer is None else is_right(unit)
-            rows = Counter(set(report.rows) if sets else report.rows)
-            sent.append(SentDifference(report.due, rows, received, fits_own))
+        reports = self._everything()
+        sent = [self._sent(report, by_due.get(report.due)) for report in reports]
         opinions = Histories(self._legality, self._r2s).opinions(sent)
-        by_report = {each.due: opinion for each, opinion in zip(sent, opinions, strict=True)}
-        return [found for unit in units if (found := self._fitted(unit, by_report)) is not None]
+        by_report = {report.due: opinion for report, opinion in zip(reports, opinions, strict=True)}
+        fitted = [found for unit in units if (found := self._fitted(unit, by_report)) is not None]
+        silent = [
+            Unit(replace(report, rows=nearest.missing), None, None, Overlap(0, nearest.missing, ()))
+            for report in reports
+            if report.due not in by_due and (nearest := by_report[report.due].nearest) is not None
+        ]
+        return list(merge(fitted, silent, key=_instant))
+
+    def _sent(self, report: ExpectedReport, unit: Unit | None) -> SentDifference:
+        """What was sent at an evaluated instant, of which some have no unit."""
+        rows = Counter(set(report.rows) if self._semantics.answers is Counting.SET else report.rows)
+        sent = is_sent(report.due.instant, self._semantics)
+        if unit is None or unit.answer is None:
+            silent = unit is None or unit.report is None or not unit.report.rows
+            return SentDifference(report.due, rows, (), silent, sent)
+        return SentDifference(report.due, rows, unit.answer.added, is_right(unit), sent)
 
     def _fitted(self, unit: Unit, opinions: dict[DueReport, Opinion]) -> Unit | None:
         if unit.report is None:
@@ -238,9 +245,24 @@ class LegalUnits:
             return None if opinion.legal and silent else replace(unit, unknown=opinion.unknown)
         if opinion.legal:
             return unit if is_right(unit) else _legal(unit)
-        if is_right(unit):  # a history before it does not fit
-            return unit
+        return _illegal(unit, opinion)
+
+
+def _instant(unit: Unit) -> float:
+    return inf if unit.report is None else unit.report.due.instant
+
+
+def _illegal(unit: Unit, opinion: Opinion) -> Unit:
+    """A unit whose answer is not legal, or not known to be, beside a legal answer where there is one near it."""
+    nearest = opinion.nearest
+    if nearest is None or not (nearest.missing or nearest.surplus):
         return replace(unit, unknown=opinion.unknown)
+    assert unit.report is not None
+    assert unit.answer is not None
+    received = unit.answer.added
+    rows = len(received) - len(nearest.surplus) + len(nearest.missing)
+    report = replace(unit.report, rows=(*unit.report.rows, *nearest.missing, *received)[:rows])
+    return replace(unit, report=report, both=Overlap(nearest.common, nearest.missing, nearest.surplus))
 
 
 def _legal(unit: Unit) -> Unit:

@@ -29,10 +29,11 @@ from streamgauge.sparql.expression import UnsupportedFunctionError
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """Whether an answer is legal; where nobody can tell, ``unknown`` says why."""
+    """Whether an answer is legal; where nobody can tell, ``unknown`` says why. ``nearest`` is beside an illegal one."""
 
     legal: bool
     unknown: str = ""
+    nearest: Nearest | None = None
 
 
 _LEGAL: Final = Opinion(True)

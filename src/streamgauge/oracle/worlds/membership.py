@@ -9,28 +9,39 @@ decided apart. A row with one move left is moved at once; only then one with the
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from streamgauge.model.terms import Row, Term, datatype
 from streamgauge.oracle.worlds import intervals
 from streamgauge.oracle.worlds.algebra import PossibleRow
+from streamgauge.oracle.worlds.components import components
 from streamgauge.oracle.worlds.conditions import (
     ALWAYS,
     Condition,
     CutOffError,
+    NumberOrder,
     NumberSpan,
     OpenNumber,
     Variable,
     both,
     chosen,
     cut_off,
+    limit,
     none_of,
     worlds,
 )
 from streamgauge.oracle.worlds.intervals import TOLERANCE, UNIT
-from streamgauge.oracle.worlds.openings import CURRENT, Concatenation, Openings, tag_choice, tag_forms
+from streamgauge.oracle.worlds.openings import (
+    CURRENT,
+    Concatenation,
+    Openings,
+    OpenTerm,
+    SentTexts,
+    tag_choice,
+    tag_forms,
+)
 from streamgauge.oracle.worlds.slices import Keys, Precedence, slice_size
 from streamgauge.sparql.values import FLOAT, INTEGER
 
@@ -39,6 +50,9 @@ MAX_STEPS: Final = 300_000
 
 Moves: TypeAlias = list[tuple[Row | None, Condition]]
 """A possible row is one of the received rows, or missing (``None``): each with the condition."""
+
+WaitingRow: TypeAlias = tuple[PossibleRow, dict[Row, Condition]]
+"""A possible row, and the received rows that it may be with the conditions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +102,13 @@ class PossibleAnswers:
     def is_cut(self) -> bool:
         """Whether LIMIT or OFFSET cut the answer."""
         return self._cut is not None
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether one answer only is legal, but for inexact numbers."""
+        return self._cut is None and not any(
+            row.condition or any(map(self.openings.open_term, row.terms)) for row in self.rows
+        )
 
     @property
     def variables(self) -> list[Variable]:
@@ -166,7 +187,7 @@ class PossibleAnswers:
     # Whole answers
     def _is_whole(self, received: Sequence[Row]) -> bool:
         need = Counter(dict.fromkeys(received, 1) if self._as_sets else received)
-        rest: list[tuple[PossibleRow, dict[Row, Condition]]] = []
+        rest: list[WaitingRow] = []
         for row, options in zip(self.rows, self._options(received), strict=True):
             if row.condition or len(options) != 1:
                 if not options and not row.condition:
@@ -178,11 +199,10 @@ class PossibleAnswers:
                 rest.append((row, options))
             elif not self._take(need, other):
                 return False
-        components = list(_components(rest))
         supplied = {other for _, options in rest for other in options}
         if any(times > 0 and other not in supplied for other, times in need.items()):
             return False
-        return all(self._solve(component, need, ALWAYS) for component in components)
+        return all(self._solve(component, need, ALWAYS) for component in components(rest, _linked))
 
     def _take(self, need: Counter[Row], other: Row) -> bool:
         if self._as_sets:
@@ -204,16 +224,14 @@ class PossibleAnswers:
             found += [(None, case) for case in none_of([row.condition], given)]
         return found
 
-    def _solve(
-        self, rows: Sequence[tuple[PossibleRow, dict[Row, Condition]]], wanted: Counter[Row], given: Condition
-    ) -> bool:
+    def _solve(self, rows: Sequence[WaitingRow], wanted: Counter[Row], given: Condition) -> bool:
         """Whether the rows of a component can be moved so that no received row of theirs is left."""
         own = {other for _, options in rows for other in options}
         need = Counter({other: wanted[other] for other in own})
         waiting = list(rows)
         while waiting:
             fewest: tuple[int, Moves] | None = None
-            left: list[tuple[PossibleRow, dict[Row, Condition]]] = []
+            left: list[WaitingRow] = []
             supply: Counter[Row] = Counter()
             moved = False
             for row, options in waiting:
@@ -238,9 +256,7 @@ class PossibleAnswers:
             return self._branch(waiting, need, *fewest)
         return not any(need.values())
 
-    def _branch(
-        self, waiting: list[tuple[PossibleRow, dict[Row, Condition]]], need: Counter[Row], place: int, moves: Moves
-    ) -> bool:
+    def _branch(self, waiting: list[WaitingRow], need: Counter[Row], place: int, moves: Moves) -> bool:
         rest = [*waiting[:place], *waiting[place + 1 :]]
         for other, case in moves:
             after = need.copy()
@@ -250,7 +266,7 @@ class PossibleAnswers:
                 return True
         return False
 
-    def _left(self, rest: Sequence[tuple[PossibleRow, dict[Row, Condition]]], need: Counter[Row]) -> bool:
+    def _left(self, rest: Sequence[WaitingRow], need: Counter[Row]) -> bool:
         """Whether each received row that is left may be one of the rows that are left."""
         own = {other for _, options in rest for other in options}
         return all(times <= 0 or other in own for other, times in need.items())
@@ -302,44 +318,83 @@ class PossibleAnswers:
 
         return fill(0, (), world)
 
-    def bags(self) -> list[Counter[Row]]:
-        """Every legal answer, with SPARQL's own values of inexact numbers; CutOffError where they are too many."""
+    def parts(self, sent: SentTexts) -> list[list[Counter[Row]]]:
+        """The legal answers: any bag of each part, added up. No two parts share a choice or a row.
+
+        Inexact numbers have SPARQL's own values, and lists of GROUP_CONCAT a text that was sent or one that was not;
+        CutOffError where the bags of a part are too many.
+        """
         token = CURRENT.set(self.openings)
         try:
-            plain = [
-                (case, (KeyedAnswerRow(row, Keys(row.keys, self._cut.descending if self._cut else ())), terms))
-                for row in self.rows
-                for terms, case in decided(self.openings, row.terms, row.condition)
-            ]
-            found = {frozenset(Counter(bag).items()) for members, _ in worlds(plain) for bag in self._bags(members)}
+            read = {variable for row in self.rows for variable in row.condition}
+            rows = [PossibleRow(*case, row.keys) for row in self.rows for case in self._texts(row, sent, read)]
+            if self._cut is not None:
+                return [self._bags(rows)]
+            shared = {row.terms for row in rows if row.condition}
+            certain = [row for row in rows if row.terms not in shared]
+            others = ((row, {row.terms: ALWAYS}) for row in rows if row.terms in shared)
+            apart = [[row for row, _ in part] for part in components(others, _linked)]
+            return [self._bags(part) for part in (certain, *apart)]
         finally:
             CURRENT.reset(token)
-        return [Counter(dict(bag)) for bag in found]
 
-    def _bags(self, members: Sequence[tuple[KeyedAnswerRow, Row]]) -> Iterator[list[Row]]:
-        rows = [tuple(map(self._legal, terms)) for _, terms in members]
+    def _texts(self, row: PossibleRow, sent: SentTexts, read: Collection[Variable]) -> Iterator[tuple[Row, Condition]]:
+        """A row with an option for each open term of it, with the conditions; choices that were read are listed."""
+        cases: list[tuple[Row, Condition]] = [((), row.condition)]
+        for term in row.terms:
+            choice = self.openings.open_term(term)
+            if choice is None:
+                cases = [((*terms, self._legal(term)), given) for terms, given in cases]
+                continue
+            listed = choice if choice in read else self._among(choice, sent)
+            cases = [
+                ((*terms, _as_term(option)), case)
+                for terms, given in cases
+                for option in listed.options
+                if (case := both(given, chosen(listed, option))) is not None
+            ]
+            limit(len(cases), (given for _, given in cases))
+        yield from cases
+
+    def _among(self, choice: OpenTerm, sent: SentTexts) -> OpenTerm:
+        return self.openings.named((choice, id(sent)), lambda: choice.among(sent))
+
+    def _bags(self, rows: Sequence[PossibleRow]) -> list[Counter[Row]]:
+        """Every bag of these rows that some world has."""
+        descending = self._cut.descending if self._cut else ()
+        numbered = [(row.condition, KeyedAnswerRow(row, Keys(row.keys, descending))) for row in rows]
+        bags = (bag for members, _ in worlds(numbered) for bag in self._of_world(members))
+        return [Counter(dict(bag)) for bag in {frozenset(Counter(bag).items()) for bag in bags}]
+
+    def _of_world(self, members: Sequence[KeyedAnswerRow]) -> Iterator[list[Row]]:
+        rows = [member.row.terms for member in members]
         if self._as_sets:
             rows = list(dict.fromkeys(rows))
         if self._cut is None:
             yield rows
             return
         size = slice_size(len(rows), self._cut.offset, self._cut.limit)
-        for places in Precedence([row for row, _ in members]).slices(self._cut.offset, size):
+        for places in Precedence(members).slices(self._cut.offset, size):
             yield [rows[place] for place in places]
 
-    def canonical(self, received: Row) -> Row:
-        """The received row with SPARQL's own values of the numbers that it may show."""
+    def canonical(self, received: Collection[Row]) -> dict[Row, Row]:
+        """Received rows that may be possible ones, with SPARQL's own values of the numbers that they show."""
         token = CURRENT.set(self.openings)
+        found: dict[Row, Row] = {}
         try:
-            for row, options in zip(self.rows, self._options([received]), strict=True):
-                if received in options:
-                    return tuple(
-                        given if self.openings.open_term(term) is not None else self._legal(term)
-                        for term, given in zip(row.terms, received, strict=True)
-                    )
+            for row, options in zip(self.rows, self._options(received), strict=True):
+                for other in options:
+                    found.setdefault(other, self._own(row, other))
         finally:
             CURRENT.reset(token)
-        return received
+        return found
+
+    def _own(self, row: PossibleRow, received: Row) -> Row:
+        """A received row with the numbers, and the language tags, of the possible one that it is."""
+        return tuple(
+            given if self.openings.open_term(term) is not None else self._legal(term)
+            for term, given in zip(row.terms, received, strict=True)
+        )
 
     # Scores
     def nearest(self, received: Sequence[Row]) -> Nearest:
@@ -376,11 +431,6 @@ class PossibleAnswers:
         if number is not None:
             return intervals.own(number.interval)
         return term if choice is None else choice.any_option
-
-
-def decided(openings: Openings, terms: Row, given: Condition) -> list[tuple[Row, Condition]]:
-    """A row with an option for each open term of it, with the conditions."""
-    return openings.outcomes(lambda: tuple(None if term is None else openings.decided(term) for term in terms), given)
 
 
 def _as_term(option: object) -> Term | None:
@@ -435,32 +485,10 @@ class _Index:
         return self._known[key].get(tuple(row[place] for place in places), ())
 
 
-def _components(
-    rows: Sequence[tuple[PossibleRow, dict[Row, Condition]]],
-) -> Iterator[list[tuple[PossibleRow, dict[Row, Condition]]]]:
-    """The rows apart where they share no choice and no received row."""
-    parent: dict[object, object] = {}
-
-    def root(node: object) -> object:
-        while parent.setdefault(node, node) != node:
-            parent[node] = node = parent[parent[node]]
-        return node
-
-    for place, (row, options) in enumerate(rows):
-        linked = [*row.condition, *options, *(variable for case in options.values() for variable in case)]
-        for node in linked:
-            for part in _parts(node):
-                parent[root(part)] = root(("row", place))
-    groups: dict[object, list[tuple[PossibleRow, dict[Row, Condition]]]] = defaultdict(list)
-    for place, each in enumerate(rows):
-        groups[root(("row", place))].append(each)
-    yield from groups.values()
-
-
-def _parts(node: object) -> Iterator[object]:
-    """A choice, and the numbers that it compares."""
-    yield node
-    for side in ("left", "right"):
-        number = getattr(node, side, None)
-        if number is not None:
-            yield number
+def _linked(waiting: WaitingRow) -> Iterator[object]:
+    """What ties a row to others: its choices, the numbers that they compare, and the received rows that it may be."""
+    row, options = waiting
+    for node in (*row.condition, *options, *(variable for case in options.values() for variable in case)):
+        yield node
+        if isinstance(node, NumberOrder):
+            yield from (node.left, node.right)

@@ -9,14 +9,14 @@ reads it. An expression runs once for each decision that it meets, under the con
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from decimal import Decimal
-from itertools import count, permutations
+from itertools import count, islice, permutations
 from typing import Any, Final, TypeAlias, TypeVar
 
 from streamgauge.formats.canonical import parse_term
-from streamgauge.model.terms import XSD, Term, datatype, quoted
+from streamgauge.model.terms import XSD, Row, Term, datatype, quoted
 from streamgauge.oracle.worlds.conditions import (
     ALWAYS,
     MAX_CASES,
@@ -50,12 +50,28 @@ _UNBOUNDED: Final = frozenset(
 )  # fmt: skip
 
 
+SentTexts: TypeAlias = Mapping[int, Sequence[Term]]
+"""The strings that a run sent, by their length."""
+
+
+def sent_texts(rows: Iterable[Row]) -> SentTexts:
+    """The strings in some rows."""
+    found: dict[int, dict[Term, None]] = {}
+    for term in {term for row in rows for term in row if term is not None and term[:1] == term[-1:] == '"'}:
+        found.setdefault(len(parse_term(term).value), {})[term] = None
+    return {length: sorted(terms) for length, terms in found.items()}
+
+
 class OpenTerm(OpenChoice):
     """A term of several legal ones; ``None`` among the options is an error."""
 
     def allowed(self, term: Term | None) -> bool:
         """Whether the term is one of the options."""
         return term in self.options
+
+    def among(self, _sent: "SentTexts") -> "OpenTerm":
+        """The same choice, of few enough options to be listed."""
+        return self
 
     @property
     def any_option(self) -> Term | None:
@@ -85,6 +101,14 @@ class Concatenation(OpenTerm):
         if term is None or datatype(term) != XSD + "string":
             return False
         return joins(parse_term(term).value, self._strings, self._separator)
+
+    def among(self, sent: "SentTexts") -> OpenTerm:
+        """The texts that were sent and are legal, and one that was not; an order of equal strings has the same one."""
+        length = sum(map(len, self._strings)) + len(self._separator) * (len(self._strings) - 1)
+        legal = [term for term in sent.get(length, ()) if self.allowed(term)]
+        texts = (quoted(self._separator.join(order)) for order in islice(_orders(sorted(self._strings)), MAX_CASES))
+        other = next((text for text in texts if text not in legal), None)
+        return OpenTerm(legal if other is None else (*legal, other), self.reason)
 
     @property
     def any_option(self) -> Term:

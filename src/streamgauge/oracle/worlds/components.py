@@ -1,0 +1,26 @@
+"""Things apart where they share nothing: connected components by union and find."""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+
+def components(items: Iterable[Item], keys: Callable[[Item], Iterable[Hashable]]) -> list[list[Item]]:
+    """The items apart where no chain of shared keys leads from one to another; an item without keys is alone."""
+    parent: dict[object, object] = {}
+
+    def root(node: object) -> object:
+        while parent.setdefault(node, node) != node:
+            parent[node] = node = parent[parent[node]]
+        return node
+
+    placed = [(item, object()) for item in items]
+    for item, place in placed:
+        for key in keys(item):
+            parent[root(key)] = root(place)
+    groups: dict[object, list[Item]] = defaultdict(list)
+    for item, place in placed:
+        groups[root(place)].append(item)
+    return list(groups.values())
