@@ -228,7 +228,7 @@ class LegalUnits:
         return list(merge(fitted, silent, key=_instant))
 
     def _sent(self, report: ExpectedReport, unit: Unit | None) -> SentDifference:
-        """What was sent at an evaluated instant, of which some have no unit."""
+        """The difference that was sent at an evaluated instant, which may have no unit."""
         rows = Counter(set(report.rows) if self._semantics.answers is Counting.SET else report.rows)
         sent = is_sent(report.due.instant, self._semantics)
         if unit is None or unit.answer is None:

@@ -486,7 +486,7 @@ class _Index:
 
 
 def _linked(waiting: WaitingRow) -> Iterator[object]:
-    """What ties a row to others: its choices, the numbers that they compare, and the received rows that it may be."""
+    """The ties of a row to others: its choices, the numbers that they compare, and the received rows that it may be."""
     row, options = waiting
     for node in (*row.condition, *options, *(variable for case in options.values() for variable in case)):
         yield node
