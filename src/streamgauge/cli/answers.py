@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 from rich import box
 from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from streamgauge.cli.streams import write
@@ -31,6 +30,7 @@ from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.model.terms import XSD, Row, Term, by_parts, datatype, is_iri, is_literal, lexical
 from streamgauge.query import QueryError
 from streamgauge.query.text import DEFAULT_BASE, read_prologue, tokens
+from streamgauge.report.fitting import FittingTable
 from streamgauge.servers.queries.sessions import as_element, makes_triples
 
 if TYPE_CHECKING:
@@ -121,13 +121,13 @@ class Shown:
         elif rows:
             self._console.print(self._table(answer.columns, rows))
 
-    def _table(self, columns: Sequence[str], rows: Sequence[tuple[str, Row]]) -> Table:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    def _table(self, columns: Sequence[str], rows: Sequence[tuple[str, Row]]) -> FittingTable:
+        table = FittingTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         signs = [self._signs.get(sign, sign) for sign, _ in rows]
         if any(signs):
             table.add_column("")
         for column in columns:
-            table.add_column(column, overflow="fold")
+            table.add_column(column)
         for sign, (_, row) in zip(signs, rows, strict=True):
             cells = [Text(self._short(term)) for term in row]
             table.add_row(*([Text(sign)] if any(signs) else []), *cells)
@@ -243,9 +243,9 @@ class LiveTable:
         self._live.update(self._table(), refresh=True)
 
     def _table(self) -> Group:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        table = FittingTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for column in ("", *self._columns):
-            table.add_column(column, overflow="fold")
+            table.add_column(column)
         for row in self._rows:
             sign, style = ("+", "bold") if row in self._new else ("", "")
             table.add_row(sign, *[Text(shortened(term, self._prefixes)) for term in row], style=style)

@@ -14,11 +14,11 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.segment import Segment
-from rich.table import Table
 from rich.text import Text
 
 from streamgauge.model.controls import visible
 from streamgauge.model.phrases import elapsed
+from streamgauge.report.fitting import FittingTable
 from streamgauge.spark.contexts import running_context
 
 
@@ -167,12 +167,9 @@ WIDTH: Final = 80
 """Columns of what is not printed to a terminal, unless the variable ``COLUMNS`` says otherwise."""
 
 
-def table(*columns: str, title: str | None = None) -> Table:
-    """A table that loses nothing where it is narrow: words that are too long go on in the next line."""
-    made = Table(title=title)
-    for column in columns:
-        made.add_column(column, overflow="fold")
-    return made
+def table(*columns: str, title: str | None = None) -> FittingTable:
+    """A table of these columns, which loses nothing where the terminal is narrow."""
+    return FittingTable(*columns, title=title)
 
 
 def printing() -> Terminal:

@@ -145,7 +145,8 @@ def shown(carried: Carried) -> Iterator[RenderableType]:
         if one.probes:
             yield rich_table(_table(carried, one), "")
     for one in carried.found:
-        yield f"[bold]{escape(label(one))}[/bold]: {escape(figure_of(carried, one))} {escape(bound_of(carried, one))}"
+        sentence = figure_of(carried, one).removesuffix(".")
+        yield f"[bold]{escape(label(one))}[/bold]: {escape(sentence)}. {escape(bound_of(carried, one))}".rstrip()
 
 
 def write_json_of(carried: Carried, path: Path) -> None:

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from streamgauge.model.phrases import counted
+from streamgauge.report.fitting import FittingTable
 from streamgauge.suites.conformance.certificate import BAD, DIMENSIONS, Certificate, CertifiedTask, TaskStanding
 from streamgauge.suites.conformance.runner import ConformanceOutcome
 
@@ -94,8 +94,8 @@ def _bad_because(each: CertifiedTask) -> str:
     return f"{each.outcome.sentence} ({each.outcome.asked.case.why})"
 
 
-def _table(certificate: Certificate, shown: list[TaskStanding]) -> Table:
-    table = Table("asked for", "", *(str(column) for column in shown), box=None)
+def _table(certificate: Certificate, shown: list[TaskStanding]) -> FittingTable:
+    table = FittingTable("asked for", "", *(str(column) for column in shown), box=None)
     tally = certificate.tally()
     for dimension in DIMENSIONS:
         values = sorted(value for of, value in tally if of == dimension)

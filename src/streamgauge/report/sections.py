@@ -7,10 +7,10 @@ from functools import lru_cache
 from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from rich.markup import escape
-from rich.table import Table as RichTable
 
 from streamgauge.model.controls import visible
 from streamgauge.report import charts
+from streamgauge.report.fitting import FittingTable
 from streamgauge.report.plots import Figure
 
 SIGN = {True: "✓", False: "✗", None: ""}
@@ -100,13 +100,13 @@ def render(
     return html(template, own, **vars(look), sections=sections, **more)
 
 
-def rich_table(table: PageTable, tally: str) -> RichTable:
+def rich_table(table: PageTable, tally: str) -> FittingTable:
     """A table for the terminal, a sign behind every line that is judged."""
     judged = any(line.agrees is not None for line in table.lines)
     columns = [*map(escape, table.columns), *([""] if judged else [])]
-    shown = RichTable(title=escape(f"{table.heading} {tally}".strip()))
+    shown = FittingTable(title=escape(f"{table.heading} {tally}".strip()))
     for column in columns:
-        shown.add_column(column, overflow="fold")
+        shown.add_column(column)
     for line in table.lines:
         shown.add_row(*map(escape, line.cells), *([_sign(line)] if judged else []))
     return shown

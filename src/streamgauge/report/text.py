@@ -14,6 +14,7 @@ from streamgauge.model.semantics import Borders
 from streamgauge.model.terms import Row, by_parts
 from streamgauge.model.verdict import Diagnosis, Judgement, Part, Verdict, WindowVerdict
 from streamgauge.report.cards import explanation, facts_of, findings, fitted, late_ones
+from streamgauge.report.fitting import FittingTable
 from streamgauge.report.numbers import duration, interval, percent
 from streamgauge.report.series import delay_of, median_delay, state, unit_of
 
@@ -75,7 +76,7 @@ def _figures(lines: Sequence[tuple[str, str]]) -> Table:
 
 
 def _table(windows: list[WindowVerdict], unit: str, borders: Borders) -> Table:
-    table = Table(box=None, padding=(0, 2), header_style="bold")
+    table = FittingTable(box=None, padding=(0, 2), header_style="bold")
     shown = _shown(windows)
     for name in (unit, *shown):
         table.add_column(name, justify="left" if name in _WORDS else "right")
@@ -250,7 +251,9 @@ class _Sides(NamedTuple):
 
 
 def _rows(window: "Worked | _Sides", with_model: bool) -> Table:
-    table = Table("row (" + ", ".join(f"?{name}" for name in window.variables) + ")", "expected", "recorded", box=None)
+    table = FittingTable(
+        "row (" + ", ".join(f"?{name}" for name in window.variables) + ")", "expected", "recorded", box=None
+    )
     sides = [window.expected, window.recorded]
     if with_model:
         table.add_column("model")

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from rich.table import Table
 from rich.text import Text
 
 from streamgauge.model.controls import visible
 from streamgauge.model.phrases import counted
 from streamgauge.report.comparison.changes import Comparison, MeasuredChange, Trend
 from streamgauge.report.comparison.measurements import Measurements
+from streamgauge.report.fitting import FittingTable
 from streamgauge.report.numbers import NOTHING, duration, mebibytes, number
 
 COLUMNS = ("run", "measure", "base", "now", "change", "")
@@ -30,9 +30,9 @@ def headline(found: Comparison) -> str:
     return f"{gone}{more}: {compared}."
 
 
-def compared_table(found: Comparison) -> Table:
+def compared_table(found: Comparison) -> FittingTable:
     """The changes for the terminal, those that are the same left out where something changed."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table = FittingTable(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for name in COLUMNS:
         table.add_column(name, justify="right" if name in ("base", "now", "change") else "left")
     for change in _told(found):

@@ -1,0 +1,78 @@
+"""Tables for a terminal of any width: where the columns of one cannot be read side by side, its rows become records."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
+from rich.table import Column, Table
+from rich.text import Text
+
+LEGIBLE: Final = 16
+"""Characters that a column keeps of a word that is longer; narrower ones would be read letter by letter."""
+
+UNBOUNDED: Final = 1_000_000
+"""A width at which nothing is wrapped, in characters."""
+
+
+class FittingTable(Table):
+    """A table that loses nothing where the terminal is narrow.
+
+    Words of up to ``LEGIBLE`` characters stay whole and longer ones go on in the next line. Where that takes more than
+    the width, each row is printed as a record: a line for each column, the heading before the value.
+    """
+
+    def __init__(self, *headers: str, **options: Any) -> None:
+        super().__init__(**options)
+        for header in headers:
+            self.add_column(header)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The table, or its records where the terminal is too narrow."""
+        wide = options.update(max_width=UNBOUNDED)
+        measures = [_measured(console, wide, column) for column in self.columns]
+        frame = self.__rich_measure__(console, wide).maximum - sum(each.maximum for each in measures)
+        room = options.max_width - frame
+        least = [min(each.minimum, LEGIBLE) for each in measures]
+        if sum(least) > room:
+            yield from self._records(options)
+            return
+        for column, width in zip(self.columns, shares(least, [each.maximum for each in measures], room), strict=True):
+            column.width, column.overflow = width, "fold"
+        yield from super().__rich_console__(console, options)
+
+    def _records(self, options: ConsoleOptions) -> Iterator[Table | Text]:
+        if self.title:
+            yield Text.from_markup(self.title, style="italic") if isinstance(self.title, str) else self.title
+        yield Text(
+            f"{options.max_width} characters are too few for {len(self.columns)} columns: a line each", style="dim"
+        )
+        for cells in zip(*(column.cells for column in self.columns), strict=True):
+            record = Table.grid(padding=(0, 2, 0, 0))
+            record.add_column(style="bold")
+            record.add_column(overflow="fold")
+            for column, cell in zip(self.columns, cells, strict=True):
+                if cell:
+                    record.add_row(column.header, cell)
+            yield Text()
+            yield record
+
+
+def _measured(console: Console, options: ConsoleOptions, column: Column) -> Measurement:
+    """The longest word and the longest line of a column, its heading included."""
+    parts = [Measurement.get(console, options, part) for part in (column.header, *column.cells)]
+    return Measurement(max(part.minimum for part in parts), max(part.maximum for part in parts))
+
+
+def shares(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
+    """Widths from ``least`` to ``most`` that use the room: the narrowest columns grow first, character by character.
+
+    Example: least 3, 5, 16 and most 4, 40, 80 in a room of 50 give 4, 23, 23.
+    """
+    widths = list(least)
+    for _ in range(min(room, sum(most)) - sum(least)):
+        growing = [place for place, width in enumerate(widths) if width < most[place]]
+        if not growing:
+            break
+        widths[min(growing, key=widths.__getitem__)] += 1
+    return widths
