@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 from rich.console import RenderableType
@@ -14,6 +14,7 @@ from streamgauge.report import charts
 from streamgauge.report import write as write_page
 from streamgauge.report.charts import ChartAxis, ChartDrawing, RuleLine
 from streamgauge.report.document import swatch
+from streamgauge.report.measures import Measure, texts
 from streamgauge.report.numbers import duration, number, percent
 from streamgauge.report.plots import SHARE, Figure, figure
 from streamgauge.report.sections import PageSection, PageStyle, PageTable, TableLine, render, rich_table
@@ -211,24 +212,25 @@ def _tally(table: PageTable) -> str:
 
 
 def _table(carried: Carried, one: Capacity) -> PageTable:
-    columns = (carried.axis.title, "triples/s", "right", "precision", "recall", "delay p50", "p99",
-               "slowest window's p99", "feeder p99", "bound by")  # fmt: skip
+    columns = (carried.axis.title, *(measure.name for measure in MEASURES))
     return PageTable(label(one), columns, tuple(_line(carried, probe) for probe in one.probes))
 
 
+MEASURES: Final[tuple[Measure[LoadProbe], ...]] = (
+    Measure("triples/s", lambda probe: f"{probe.rate:,.0f}"),
+    Measure("right", lambda probe: f"{probe.right:,} of {probe.windows:,}"),
+    Measure("precision", lambda probe: probe.precision, percent),
+    Measure("recall", lambda probe: probe.recall, percent),
+    Measure("delay p50", lambda probe: probe.p50, duration),
+    Measure("p99", lambda probe: probe.p99, duration),
+    Measure("slowest window's p99", lambda probe: probe.slowest, duration),
+    Measure("feeder p99", lambda probe: probe.feeder, duration),
+    Measure("bound by", lambda probe: probe.bound or ""),
+)
+
+
 def _line(carried: Carried, probe: LoadProbe) -> TableLine:
-    cells = (
-        carried.axis.written(probe.value),
-        f"{probe.rate:,.0f}",
-        f"{probe.right:,} of {probe.windows:,}",
-        percent(probe.precision),
-        percent(probe.recall),
-        duration(probe.p50),
-        duration(probe.p99),
-        duration(probe.slowest),
-        duration(probe.feeder),
-        probe.bound or "",
-    )
+    cells = (carried.axis.written(probe.value), *texts(MEASURES, probe))
     return TableLine(cells, probe.carried, (probe.reason,), _link(carried, probe))
 
 

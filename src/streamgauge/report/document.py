@@ -13,17 +13,17 @@ from streamgauge.model.phrases import counted
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Semantics
-from streamgauge.model.verdict import Judgement
 from streamgauge.report import cards, colours
 from streamgauge.report.cards import pace
 from streamgauge.report.charts import ChartDrawing
 from streamgauge.report.exports import PAGE, Links, inside
 from streamgauge.report.figures import export
-from streamgauge.report.numbers import NOTHING, duration, moment, percent, seconds
+from streamgauge.report.measures import OF_RUN, texts
+from streamgauge.report.numbers import NOTHING, moment, seconds
 from streamgauge.report.plots import COST, LATE, RIGHT, STEADY, Figure, plots
 from streamgauge.report.sections import html
-from streamgauge.report.series import Judged, Series, median_delay, series_of
-from streamgauge.report.windows import cut, named, window_headings, window_tables
+from streamgauge.report.series import Judged, Series, series_of
+from streamgauge.report.windows import cut, named, window_measures, window_tables
 
 
 @dataclass(frozen=True)
@@ -38,19 +38,6 @@ class Summary:
     group: str = ""
 
 
-SUMMARY_HEADINGS = (
-    "Precision",
-    "Recall",
-    "Reports",
-    "Missed",
-    "Surplus",
-    "Late",
-    "Median delay",
-    "Longest delay",
-    "Last answer after start",
-)
-
-
 def summary(series: Sequence[Series]) -> list[Summary]:
     """One line per run, repetitions numbered where there are several, and by seed where seeds were repeated."""
     return [
@@ -62,18 +49,7 @@ def summary(series: Sequence[Series]) -> list[Summary]:
 
 def _summary(one: Series, judged: Judged) -> Summary:
     run, verdict = judged
-    judged_at_all = bool(verdict.windows) or verdict.judgement is not Judgement.UNKNOWN
-    cells = (
-        percent(verdict.precision if judged_at_all else None),
-        percent(verdict.recall if judged_at_all else None),
-        f"{len(verdict.windows):,}",
-        f"{verdict.missed:,}",
-        f"{verdict.surplus:,}",
-        f"{verdict.late:,}",
-        duration(median_delay(verdict.windows)),
-        duration(verdict.max_delay),
-        duration(verdict.last_answer),
-    )
+    cells = texts(OF_RUN, verdict)
     return Summary(named(one, run.header), one.index, verdict.judgement.value, cells, run.header.failure)
 
 
@@ -218,10 +194,10 @@ def document(runs: Sequence[Judged], title: str, served: ServedPage | None = Non
         headline=cards.headline(series),
         cards=cards.cards(series),
         summary=summary(series),
-        summary_headings=SUMMARY_HEADINGS,
+        summary_measures=OF_RUN,
         sections=found,
         windows=window_tables(series),
-        window_headings=window_headings(series),
+        window_measures=window_measures(series),
         conditions=conditions(series),
         labels=labels,
         swatches=[swatch(one.index) for one in series],

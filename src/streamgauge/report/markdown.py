@@ -7,8 +7,8 @@ from streamgauge.model.controls import visible
 from streamgauge.model.phrases import counted
 from streamgauge.model.verdict import Judgement, WindowVerdict
 from streamgauge.report import cards
-from streamgauge.report.numbers import duration, interval, percent
-from streamgauge.report.series import Judged, Series, delay_of, median_delay, series_of, state
+from streamgauge.report.measures import OF_REPORT, OF_RUN, BorderedReport, chosen, texts
+from streamgauge.report.series import Judged, Series, series_of, state
 from streamgauge.report.windows import command_of, cut, named, shortener
 
 SIGNS = {
@@ -20,7 +20,8 @@ SIGNS = {
 LISTED = 10
 """Reports of one run that are listed, and rows of one report."""
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&@!]|:(?=//)|(?<=www)\.)")
-_COLUMNS = ("Run", "Verdict", "Precision", "Recall", "Reports", "Missed", "Surplus", "Late", "Median delay")
+_OF_RUN = chosen(OF_RUN, ("precision", "recall", "reports", "missed", "surplus", "late", "median delay"))
+_OF_REPORT = chosen(OF_REPORT, ("state", "borders", "expected", "received", "delay"))
 
 
 def page(runs: Sequence[Judged], title: str) -> str:
@@ -38,8 +39,8 @@ def _lines(series: Sequence[Series], title: str) -> Iterator[str]:
     yield ""
     yield escaped(cards.headline(series))
     yield ""
-    yield _row(_COLUMNS)
-    yield _row(["---", "---", *["---:"] * (len(_COLUMNS) - 2)])
+    yield _row(["Run", "Verdict", *(measure.heading for measure in _OF_RUN)])
+    yield _row(["---", "---", *["---:"] * len(_OF_RUN)])
     judged = [(one, each) for one in series for each in one.runs]
     for one, each in judged:
         yield _row(_cells(one, each))
@@ -50,13 +51,9 @@ def _lines(series: Sequence[Series], title: str) -> Iterator[str]:
 
 def _cells(one: Series, judged: Judged) -> Iterator[str]:
     run, verdict = judged
-    known = bool(verdict.windows) or verdict.judgement is not Judgement.UNKNOWN
     yield escaped(named(one, run.header))
     yield f"{SIGNS[verdict.judgement]} {verdict.judgement.value}"
-    yield escaped(percent(verdict.precision if known else None))
-    yield escaped(percent(verdict.recall if known else None))
-    yield from (f"{count:,}" for count in (len(verdict.windows), verdict.missed, verdict.surplus, verdict.late))
-    yield duration(median_delay(verdict.windows))
+    yield from map(escaped, texts(_OF_RUN, verdict))
 
 
 def _detail(one: Series, judged: Judged) -> Iterator[str]:
@@ -80,12 +77,11 @@ def _detail(one: Series, judged: Judged) -> Iterator[str]:
 def _windows(one: Series, judged: Judged, bad: Sequence[WindowVerdict]) -> Iterator[str]:
     run, _ = judged
     yield ""
-    yield _row((one.unit.capitalize(), "State", "Borders", "Expected", "Received", "Delay"))
-    yield _row(["---", "---", "---", "---:", "---:", "---:"])
+    yield _row((one.unit.capitalize(), *(measure.heading for measure in _OF_REPORT)))
+    yield _row(["---", *("---" if measure.words else "---:" for measure in _OF_REPORT)])
     for window in bad[:LISTED]:
-        where = escaped(interval(window.start, window.end, run.header.semantics.borders))
-        sizes = (f"{window.expected:,}", f"{window.actual:,}")
-        yield _row((f"{window.index:,}", state(window), where, *sizes, delay_of(window)))
+        cells = texts(_OF_REPORT, BorderedReport(window, run.header.semantics.borders))
+        yield _row((f"{window.index:,}", *map(escaped, cells)))
     if len(bad) > LISTED:
         yield ""
         yield f"And {counted(len(bad) - LISTED, f'more {one.unit}')}."

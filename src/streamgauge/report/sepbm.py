@@ -13,12 +13,13 @@ from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.report import charts
 from streamgauge.report.charts import ChartAxis, ChartDrawing
 from streamgauge.report.document import swatch
+from streamgauge.report.measures import Measure, count, texts
 from streamgauge.report.numbers import NOTHING, duration, number, percent, rate
 from streamgauge.report.plots import FULL, PHONE, Figure, figure
 from streamgauge.report.sections import PageSection, PageStyle, PageTable, TableLine, render, rich_table
 from streamgauge.report.series import Point
 from streamgauge.suites.sepbm import SepbmRecording
-from streamgauge.suites.sepbm.analysis import SLOW, ChangeKind, NotificationScore, TimeStatistics, by_channel, score
+from streamgauge.suites.sepbm.analysis import SLOW, ChangeKind, NotificationScore, by_channel, score
 from streamgauge.suites.sepbm.characteristics import MEANING, ChannelCharacter, RankedTrait
 from streamgauge.suites.sepbm.recordings import JudgedRecording
 
@@ -27,10 +28,6 @@ _WIDE: Final = FULL._replace(height=230)
 _MOST: Final = 40
 """Channels in a table or plot; more are told by their shares."""
 
-COLUMNS: Final = (
-    "channels", "due", "told", "missed", "surplus", "deferred", "notification time, mean", "median", "p99",
-    "received, mean", "complete publications", "publications/s",
-)  # fmt: skip
 NOTE: Final = (
     "Notification time runs from the publication that caused a notification until the broker made it, received until "
     "the subscriber had it; means are over notifications. Deferred: notified only after a later publication was "
@@ -141,17 +138,18 @@ def micro(verdicts: Iterable[Verdict]) -> tuple[float, float]:
     return found / said if said else float(not due), found / due if due else float(not said)
 
 
-def line(name: str, found: NotificationScore) -> TableLine:
-    """One line of the metrics."""
-    counts = (found.due, found.told, found.missed, found.surplus, found.deferred)
-    made, received = found.made or found.received, found.received
-    times = (_time(made, "mean"), _time(made, "p50"), _time(made, "p99"), _time(received, "mean"))
-    done = found.throughput
-    return TableLine((name, *(f"{count:,}" for count in counts), *times, f"{done.complete:,}", rate(done.rate)))
+def _time(statistic: str, received: bool = False) -> Callable[[NotificationScore], float | None]:
+    """A statistic of the times to making, or where these are not said or asked for, to being received."""
+
+    def value(found: NotificationScore) -> float | None:
+        times = found.received if received else found.made or found.received
+        return None if times is None else getattr(times, statistic)
+
+    return value
 
 
-def _time(found: TimeStatistics | None, name: str) -> str:
-    return NOTHING if found is None else fine(getattr(found, name))
+def _shown_time(ms: float | None) -> str:
+    return NOTHING if ms is None else fine(ms)
 
 
 def fine(ms: float) -> str:
@@ -186,6 +184,27 @@ def _run(place: int, name: str, outcome: JudgedRecording) -> PageSection:
 def _channel(name: str, found: NotificationScore, verdict: Verdict | None) -> TableLine:
     shares = (NOTHING, NOTHING) if verdict is None else (percent(verdict.precision), percent(verdict.recall))
     return TableLine((*line(name, found).cells, *shares))
+
+
+MEASURES: Final[tuple[Measure[NotificationScore], ...]] = (
+    Measure("due", lambda found: found.due, count),
+    Measure("told", lambda found: found.told, count),
+    Measure("missed", lambda found: found.missed, count),
+    Measure("surplus", lambda found: found.surplus, count),
+    Measure("deferred", lambda found: found.deferred, count),
+    Measure("notification time, mean", _time("mean"), _shown_time),
+    Measure("median", _time("p50"), _shown_time),
+    Measure("p99", _time("p99"), _shown_time),
+    Measure("received, mean", _time("mean", received=True), _shown_time),
+    Measure("complete publications", lambda found: found.throughput.complete, count),
+    Measure("publications/s", lambda found: found.throughput.rate, rate),
+)
+COLUMNS: Final = ("channels", *(measure.name for measure in MEASURES))
+
+
+def line(name: str, found: NotificationScore) -> TableLine:
+    """One line of the metrics."""
+    return TableLine((name, *texts(MEASURES, found)))
 
 
 def mean_times(outcome: JudgedRecording) -> dict[str, float]:

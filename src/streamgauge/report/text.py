@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Group, RenderableType
@@ -13,9 +14,10 @@ from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Borders
 from streamgauge.model.terms import Row, by_parts
 from streamgauge.model.verdict import Diagnosis, Judgement, Part, Verdict, WindowVerdict
-from streamgauge.report.cards import explanation, facts_of, findings, fitted, late_ones
+from streamgauge.report.cards import explanation, facts_of, findings, late_ones
 from streamgauge.report.fitting import FittingTable
-from streamgauge.report.numbers import duration, interval, percent
+from streamgauge.report.measures import OF_REPORT, OF_RUN, BorderedReport, chosen, in_use, texts
+from streamgauge.report.numbers import interval
 from streamgauge.report.series import delay_of, median_delay, state, unit_of
 
 if TYPE_CHECKING:
@@ -25,8 +27,10 @@ if TYPE_CHECKING:
 LISTED = 10
 _STYLE = {Judgement.RIGHT: "green", Judgement.LATE: "yellow", Judgement.WRONG: "red", Judgement.UNKNOWN: "bold"}
 _SIGN = {Judgement.RIGHT: "✓", Judgement.LATE: "◷", Judgement.WRONG: "✗", Judgement.UNKNOWN: "?"}
-_COLUMNS = ("state", "borders", "precision", "recall", "expected", "received", "undecided", "delay", "fits best")
-_WORDS = ("state", "borders", "fits best")
+_OF_REPORT = chosen(
+    OF_REPORT,
+    ("state", "borders", "precision", "recall", "expected", "received", "undecided", "delay", "fits best"),
+)
 
 
 def verdict_lines(header: RunHeader, verdict: Verdict) -> RenderableType:
@@ -59,13 +63,13 @@ def _word(header: RunHeader, verdict: Verdict) -> Text:
     )
 
 
-def _scores(verdict: Verdict) -> tuple[tuple[str, str], ...]:
-    return (
-        ("Precision, recall", f"{percent(verdict.precision)}, {percent(verdict.recall)}"),
-        ("Missed, surplus, late", f"{verdict.missed:,}, {verdict.surplus:,}, {verdict.late:,}"),
-        ("Delay", f"median {duration(median_delay(verdict.windows))}, at most {duration(verdict.max_delay)}"),
-        ("Last answer", f"{duration(verdict.last_answer)} after the start"),
-    )
+def _scores(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    """The measures of a run in lines of a few."""
+    for line in (("precision", "recall"), ("missed", "surplus", "late")):
+        yield ", ".join(line).capitalize(), ", ".join(texts(chosen(OF_RUN, line), verdict))
+    median, longest, last = texts(chosen(OF_RUN, ("median delay", "longest delay", "last answer after start")), verdict)
+    yield "Delay", f"median {median}, at most {longest}"
+    yield "Last answer", f"{last} after the start"
 
 
 def _figures(lines: Sequence[tuple[str, str]]) -> Table:
@@ -76,33 +80,15 @@ def _figures(lines: Sequence[tuple[str, str]]) -> Table:
 
 
 def _table(windows: list[WindowVerdict], unit: str, borders: Borders) -> Table:
-    table = FittingTable(box=None, padding=(0, 2), header_style="bold")
-    shown = _shown(windows)
-    for name in (unit, *shown):
-        table.add_column(name, justify="left" if name in _WORDS else "right")
+    table = FittingTable(unit, box=None, padding=(0, 2), header_style="bold")
+    table.columns[0].justify = "right"
+    shown = tuple(compress(_OF_REPORT, in_use(_OF_REPORT, windows)))
+    for measure in shown:
+        table.add_column(measure.name, justify="left" if measure.words else "right")
     for window in windows:
-        cells = {
-            "state": state(window),
-            "borders": interval(window.start, window.end, borders),
-            "precision": percent(window.precision),
-            "recall": percent(window.recall),
-            "expected": f"{window.expected:,}",
-            "received": f"{window.actual:,}",
-            "undecided": f"{window.undecided:,}",
-            "delay": delay_of(window),
-            "fits best": fitted(window, borders),
-        }
-        table.add_row(f"{window.index:,}", *(Text(cells[name]) for name in shown))
+        cells = texts(shown, BorderedReport(window, borders))
+        table.add_row(f"{window.index:,}", *map(Text, cells))
     return table
-
-
-def _shown(windows: Sequence[WindowVerdict]) -> tuple[str, ...]:
-    """The columns that say something about these windows."""
-    empty = {
-        "undecided": not any(window.undecided for window in windows),
-        "fits best": not any(window.borders for window in windows),
-    }
-    return tuple(name for name in _COLUMNS if not empty.get(name, False))
 
 
 def verdict_json(header: RunHeader, verdict: Verdict) -> dict[str, object]:

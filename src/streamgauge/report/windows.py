@@ -10,9 +10,9 @@ from streamgauge.model.phrases import counted
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.terms import XSD, Row, Term, by_parts
 from streamgauge.model.verdict import Verdict, WindowVerdict
-from streamgauge.report.cards import fitted
-from streamgauge.report.numbers import NOTHING, duration, interval, moment, percent
-from streamgauge.report.series import Judged, Series, delay_of, rows_of, state
+from streamgauge.report.measures import OF_REPORT, BorderedReport, Measure, in_use, texts
+from streamgauge.report.numbers import NOTHING, duration
+from streamgauge.report.series import Judged, Series, rows_of, state
 
 LISTED = 1500  # judged reports in all tables together
 OTHERS = 100  # right reports in one table, where a run has more reports than are listed
@@ -75,30 +75,11 @@ class WindowTable:
         return len({line.state == "right" for line in self.lines}) > 1
 
 
-WINDOW_HEADINGS = (
-    "Borders",
-    "Due at",
-    "Precision",
-    "Recall",
-    "Expected",
-    "Received",
-    "Triples in window",
-    "Delay",
-    "Undecided",
-    "Fits best",
-)
-
-
-def window_headings(series: Sequence[Series]) -> tuple[str, ...]:
-    """The columns of every window table: the last two only where a run has something in them."""
-    return tuple(heading for heading, shown in zip(WINDOW_HEADINGS, _shown(series), strict=True) if shown)
-
-
-def _shown(series: Sequence[Series]) -> tuple[bool, ...]:
-    windows = [window for one in series for _, verdict in one.runs for window in verdict.windows]
-    doubts = any(window.undecided for window in windows)
-    borders = any(window.borders is not None for window in windows)
-    return (*(True,) * (len(WINDOW_HEADINGS) - 2), doubts, borders)
+def window_measures(series: Sequence[Series]) -> tuple[Measure[BorderedReport], ...]:
+    """The columns of every window table behind the report and its state."""
+    measures = OF_REPORT[1:]
+    windows = (window for one in series for _, verdict in one.runs for window in verdict.windows)
+    return tuple(compress(measures, in_use(measures, windows)))
 
 
 def window_tables(series: Sequence[Series]) -> list[WindowTable]:
@@ -106,9 +87,8 @@ def window_tables(series: Sequence[Series]) -> list[WindowTable]:
     runs = [(one, at, one.runs[at]) for one in series for _, at in one.by_seed if one.runs[at][1].windows]
     limit = listing_limit(series)
     wrong = sum(min(limit, sum(state(window) != "right" for window in judged[1].windows)) for _, _, judged in runs)
-    shown = _shown(series)
-    tables = [_table(one, number, judged, (limit, wrong)) for one, number, judged in runs]
-    return [replace(table, lines=tuple(_in_columns(line, shown) for line in table.lines)) for table in tables]
+    shown = window_measures(series)
+    return [_table(one, number, judged, (limit, wrong), shown) for one, number, judged in runs]
 
 
 def listing_limit(series: Sequence[Series]) -> int:
@@ -137,11 +117,13 @@ def _anchor(one: Series, number: int, place: int) -> str:
     return f"w{one.index}-{number}-{place}"
 
 
-def _in_columns(line: ReportLine, shown: Sequence[bool]) -> ReportLine:
-    return replace(line, cells=tuple(compress(line.cells, shown)))
-
-
-def _table(one: Series, number: int, judged: Judged, limits: tuple[int, int]) -> WindowTable:
+def _table(
+    one: Series,
+    number: int,
+    judged: Judged,
+    limits: tuple[int, int],
+    shown: Sequence[Measure[BorderedReport]],
+) -> WindowTable:
     run, verdict = judged
     limit, wrong = limits
     chosen = listed(verdict, limit)
@@ -157,7 +139,14 @@ def _table(one: Series, number: int, judged: Judged, limits: tuple[int, int]) ->
     late = sum(state(window) == "late" for window in verdict.windows)
     words = [f"{bad - late:,} not right"] * (bad > late) + [f"{late:,} late"] * bool(late)
     text = ", ".join([counted(len(verdict.windows), one.unit), *(words or ["all right"])])
-    lines = tuple(_line(window, judged, one.unit, rows, short, _anchor(one, number, at)) for at, window in chosen)
+    borders = run.header.semantics.borders
+    lines = tuple(
+        replace(
+            _line(window, judged, one.unit, rows, short, _anchor(one, number, at)),
+            cells=texts(shown, BorderedReport(window, borders)),
+        )
+        for at, window in chosen
+    )
     return WindowTable(named(one, run.header), f"t{one.index}-{number}", text, note, verdict.variables, lines)
 
 
@@ -165,25 +154,12 @@ def _line(
     window: WindowVerdict, judged: Judged, unit: str, rows: int, short: Callable[[Term], str], anchor: str
 ) -> ReportLine:
     run, verdict = judged
-    borders = run.header.semantics.borders
-    cells = (
-        interval(window.start, window.end, borders),
-        NOTHING if window.instant is None else moment(window.instant),
-        percent(window.precision),
-        percent(window.recall),
-        f"{window.expected:,}",
-        f"{window.actual:,}",
-        f"{window.content:,}",
-        delay_of(window),
-        f"{window.undecided:,}",
-        fitted(window, borders),
-    )
     missing = _witness("missing", window.missing, window.expected - window.true_positives, rows, short)
     surplus = _witness("surplus", window.surplus, window.actual - window.true_positives, rows, short)
     doubtful = _witness("undecided", window.doubtful, window.undecided, rows, short)
     sides = tuple(side for side in (missing, surplus, doubtful) if side.total > 0)
     told, command = tuple(_sentences(window, verdict)), command_of(run, window.index)
-    return ReportLine(state(window), cells, f"{unit} {window.index:,}", sides, anchor, told, command)
+    return ReportLine(state(window), (), f"{unit} {window.index:,}", sides, anchor, told, command)
 
 
 def _sentences(window: WindowVerdict, verdict: Verdict) -> Iterator[str]:

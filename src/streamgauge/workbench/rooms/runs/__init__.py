@@ -34,7 +34,16 @@ from streamgauge.workbench.rooms.runs.report_page import (
     Reports,
     WantedReport,
 )
-from streamgauge.workbench.rooms.runs.run_list import SORTS, STATES, ListRequest, RunLine, RunLines, RunPage, listed
+from streamgauge.workbench.rooms.runs.run_list import (
+    MEASURES,
+    SORTS,
+    STATES,
+    ListRequest,
+    RunLine,
+    RunLines,
+    RunPage,
+    listed,
+)
 from streamgauge.workbench.rooms.runs.run_page import RunView, view
 
 Found = TypeVar("Found")
@@ -105,7 +114,7 @@ class RunsRoom:
         links = {name: _query(wanted, sort=_turned(wanted.sort, name)) for name in SORTS}
         pages = {number: _query(wanted, page=number) for number in range(1, shown.pages + 1)}
         return page(
-            request, "runs.html.j2", "Runs",
+            request, "runs.html.j2", "Runs", measures=MEASURES,
             folder=self._root.name, found=found, shown=shown, wanted=wanted, states=STATES, links=links, pages=pages,
             experiments=experiments,
         )  # fmt: skip

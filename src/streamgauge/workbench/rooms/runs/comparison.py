@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from markupsafe import Markup
 
@@ -15,6 +15,7 @@ from streamgauge.model.verdict import WindowVerdict
 from streamgauge.report.cards import pace
 from streamgauge.report.charts import ChartDrawing
 from streamgauge.report.document import conditions
+from streamgauge.report.measures import OF_RUN, count
 from streamgauge.report.numbers import NOTHING, duration, interval, mebibytes, moment, number, percent
 from streamgauge.report.plots import plots
 from streamgauge.report.plots.measures import DELAY, of_kind
@@ -161,15 +162,9 @@ def _measures(first: Judged, second: Judged, lines: tuple[RunLine, RunLine]) -> 
     if any(failures):
         words = [cut(failure, 300) if failure else NOTHING for failure in failures]
         yield DifferentValue("Failure of the engine", words[0], words[1])
-    for name, shares in (("Precision", _pair(lines, "precision")), ("Recall", _pair(lines, "recall"))):
-        yield DifferentValue(name, percent(shares[0]), percent(shares[1]), _points(*shares))
-    yield _count("Windows", len(one.windows), len(other.windows))
-    for name in ("missed", "surplus", "late"):
-        yield _count(name.capitalize(), getattr(one, name), getattr(other, name))
-    medians = (median_delay(one.windows), median_delay(other.windows))
-    yield DifferentValue("Median delay", duration(medians[0]), duration(medians[1]), _times(*medians))
-    longest = (one.max_delay, other.max_delay)
-    yield DifferentValue("Longest delay", duration(longest[0]), duration(longest[1]), _times(*longest))
+    for measure in OF_RUN:
+        change = _CHANGES[measure.written](measure.value(one), measure.value(other))
+        yield DifferentValue(measure.heading, measure.text(one), measure.text(other), change)
     memory, cpu = _pair(lines, "memory"), _pair(lines, "cpu")
     shown = [NOTHING if each is None else mebibytes(each) for each in memory]
     yield DifferentValue("Greatest memory", shown[0], shown[1], _times(*memory))
@@ -181,9 +176,8 @@ def _pair(lines: tuple[RunLine, RunLine], name: str) -> tuple[float | None, floa
     return getattr(lines[0], name), getattr(lines[1], name)
 
 
-def _count(name: str, first: int, second: int) -> DifferentValue:
-    change = "" if first == second else _signed(f"{second - first:+,}")
-    return DifferentValue(name, f"{first:,}", f"{second:,}", change)
+def _more(first: int, second: int) -> str:
+    return "" if first == second else _signed(f"{second - first:+,}")
 
 
 def _points(first: float | None, second: float | None) -> str:
@@ -200,6 +194,14 @@ def _times(first: float | None, second: float | None) -> str:
     if share >= 2:
         return f"{number(share) if share < 100 else f'{share:,.0f}'} times"
     return "" if round(share, 3) == 1 else _signed(f"{100 * (share - 1):+.1f}%")
+
+
+_CHANGES: Final[Mapping[Callable[[Any], str], Callable[[Any, Any], str]]] = {
+    percent: _points,
+    count: _more,
+    duration: _times,
+}
+"""How a measure's change is written, by how its values are."""
 
 
 def _signed(text: str) -> str:

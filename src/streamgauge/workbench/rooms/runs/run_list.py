@@ -20,6 +20,7 @@ from streamgauge.formats.run import FORMAT, UNFINISHED, VERSION
 from streamgauge.formats.seals import SealError, unseal
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.verdict import Judgement
+from streamgauge.report.measures import Measure, texts
 from streamgauge.report.numbers import NOTHING, duration, mebibytes, number, percent
 from streamgauge.workbench.rooms.runs.folder import RUNS, BenchError, Stamp, column, inside, read_text, stamp
 
@@ -100,10 +101,18 @@ class RunLine:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The measures in words: precision, recall, median delay, memory, CPU."""
-        memory = NOTHING if self.memory is None else mebibytes(self.memory)
-        cpu = NOTHING if self.cpu is None else f"{number(self.cpu)} s"
-        return percent(self.precision), percent(self.recall), duration(self.delay), memory, cpu
+        """The measures as the list shows them."""
+        return texts(MEASURES.values(), self)
+
+
+MEASURES: Final[Mapping[str, Measure[RunLine]]] = {
+    "precision": Measure("precision", lambda line: line.precision, percent),
+    "recall": Measure("recall", lambda line: line.recall, percent),
+    "delay": Measure("median delay", lambda line: line.delay, duration),
+    "memory": Measure("memory", lambda line: line.memory, lambda size: NOTHING if size is None else mebibytes(size)),
+    "cpu": Measure("CPU", lambda line: line.cpu, lambda took: NOTHING if took is None else f"{number(took)} s"),
+}
+"""The columns of measures, by the name of their order."""
 
 
 class RunLines:
@@ -238,11 +247,7 @@ SORTS: Final[Mapping[str, Callable[[RunLine], Any]]] = {
     "semantics": lambda line: line.semantics.casefold(),
     "workload": lambda line: line.workload.casefold(),
     "seed": lambda line: line.seed.zfill(20),
-    "precision": lambda line: line.precision,
-    "recall": lambda line: line.recall,
-    "delay": lambda line: line.delay,
-    "memory": lambda line: line.memory,
-    "cpu": lambda line: line.cpu,
+    **{name: measure.value for name, measure in MEASURES.items()},
 }
 """The orders of the list."""
 
