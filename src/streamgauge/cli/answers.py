@@ -30,7 +30,7 @@ from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.model.terms import XSD, Row, Term, by_parts, datatype, is_iri, is_literal, lexical
 from streamgauge.query import QueryError
 from streamgauge.query.text import DEFAULT_BASE, read_prologue, tokens
-from streamgauge.report.fitting import FittingTable
+from streamgauge.report.fitting_table import FittingTable
 from streamgauge.servers.queries.sessions import as_element, makes_triples
 
 if TYPE_CHECKING:

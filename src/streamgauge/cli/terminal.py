@@ -18,7 +18,7 @@ from rich.text import Text
 
 from streamgauge.model.controls import visible
 from streamgauge.model.phrases import elapsed
-from streamgauge.report.fitting import FittingTable
+from streamgauge.report.fitting_table import FittingTable
 from streamgauge.spark.contexts import running_context
 
 

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from streamgauge.model.phrases import counted
-from streamgauge.report.fitting import FittingTable
+from streamgauge.report.fitting_table import FittingTable
 from streamgauge.suites.conformance.certificate import BAD, DIMENSIONS, Certificate, CertifiedTask, TaskStanding
 from streamgauge.suites.conformance.runner import ConformanceOutcome
 

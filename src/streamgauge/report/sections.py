@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from streamgauge.model.controls import visible
 from streamgauge.report import charts
-from streamgauge.report.fitting import FittingTable
+from streamgauge.report.fitting_table import FittingTable
 from streamgauge.report.plots import Figure
 
 SIGN = {True: "✓", False: "✗", None: ""}

@@ -15,7 +15,7 @@ from streamgauge.model.semantics import Borders
 from streamgauge.model.terms import Row, by_parts
 from streamgauge.model.verdict import Diagnosis, Judgement, Part, Verdict, WindowVerdict
 from streamgauge.report.cards import explanation, facts_of, findings, late_ones
-from streamgauge.report.fitting import FittingTable
+from streamgauge.report.fitting_table import FittingTable
 from streamgauge.report.measures import OF_REPORT, OF_RUN, BorderedReport, chosen, in_use, texts
 from streamgauge.report.numbers import interval
 from streamgauge.report.series import delay_of, median_delay, state, unit_of

@@ -10,7 +10,7 @@ from streamgauge.model.controls import visible
 from streamgauge.model.phrases import counted
 from streamgauge.report.comparison.changes import Comparison, MeasuredChange, Trend
 from streamgauge.report.comparison.measurements import Measurements
-from streamgauge.report.fitting import FittingTable
+from streamgauge.report.fitting_table import FittingTable
 from streamgauge.report.numbers import NOTHING, duration, mebibytes, number
 
 COLUMNS = ("run", "measure", "base", "now", "change", "")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
-from streamgauge.report.fitting import LEGIBLE, FittingTable, shares
+from streamgauge.report.fitting_table import LEGIBLE, FittingTable, shares
 from tests.examples import examples
 
 
