@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias, TypeVar
 
-from streamgauge.incremental import matches as matching
+from streamgauge.incremental import existence as matching
 from streamgauge.incremental.aggregates import Grouped
 from streamgauge.incremental.band_join import BandJoin
 from streamgauge.incremental.bands import band
@@ -282,37 +282,41 @@ class Builder:
             return self._join(operands(inner), parts, needed)
         if isinstance(inner, al.Group) and self.common is not None and self.domain is None:
             return self._kept(self._common_group(inner, self.common, parts), parts)
-        return self._kept(self.build(inner, needed.union(*map(reads, parts))), parts, firm(inner))
+        rest = parts if self.domain is not None else [each for each in parts if not matching.misses(each, inner)]
+        needed, absent = needed.union(*map(reads, rest)), len(rest) < len(parts)
+        built = self._optional(inner, needed, absent) if isinstance(inner, al.LeftJoin) else self.build(inner, needed)
+        return self._kept(built, rest, firm(inner))
 
-    def _exists(self, built: Operator, condition: al.Expression, left: Sequence[al.TriplePattern]) -> Operator:
+    def _exists(self, built: Operator, condition: al.Expression, firm_left: Sequence[al.TriplePattern]) -> Operator:
         """A condition with EXISTS: by itself, negated, or inside a larger expression."""
         wanted, part = True, condition
         while isinstance(part, al.Call) and part.operator == "!":
             wanted, part = not wanted, part.arguments[0]
         if isinstance(part, al.Exists):
-            return picked(
-                self._with(matching.existing(*self._sides(built, part.pattern, left), wanted, self.effort)),
-                built.variables,
-            )
+            left, right, late = self._sides(built, part.pattern, firm_left)
+            return picked(self._with(matching.existing(left, right, wanted, self.effort, late)), built.variables)
         operator, plain = self._resolved(built, condition)
         return picked(_keep(operator, plain, self.effort), built.variables)
 
     def _sides(
         self, built: Operator, pattern: al.Pattern, left: Sequence[al.TriplePattern] = ()
-    ) -> tuple[Operator, Operator]:
-        """The outer solutions, and what of the pattern's solutions decides which of them it exists for."""
+    ) -> tuple[Operator, Operator, al.Expression | None]:
+        """The outer solutions, what of the pattern's solutions decides for which of them it exists, and a condition."""
         inside = self.normal.pattern(pattern)
         outer = frozenset(built.variables)
-        if closed(inside, outer):
-            right = self._alone.build(self._alone._semijoined(inside, left, False), outer & scope(inside))
-            return built, picked(right, tuple(name for name in right.variables if name in outer))
+        inner, late = matching.late_condition(inside, outer)
+        if closed(inner, outer):
+            asked = outer if late is None else outer | reads(late)
+            _check(late)
+            right = self._alone.build(self._alone._semijoined(inner, left, late is not None), asked & scope(inner))
+            return built, picked(right, tuple(name for name in right.variables if name in asked)), late
         taken = mentions(inside)
         names = tuple(name for name in built.variables if name in taken)
         key = self._name("outer")
         keyed = self._shared(Keyed(built, key, names))
         domain = Domain(key, names, names, self._shared(self._with(Unique(Pick(keyed.tap(), (key, *names))))))
         right = replace(self, domain=domain).build(inside, frozenset((key,)))
-        return keyed.tap(), Pick(right, (key,))
+        return keyed.tap(), Pick(right, (key,)), None
 
     def _resolved(self, built: Operator, expression: al.Expression) -> tuple[Operator, al.Expression]:
         """The expression with a column in the place of each EXISTS."""
@@ -323,16 +327,17 @@ class Builder:
             if not isinstance(tree, al.Exists):
                 return expression_parts(tree, _same_pattern, resolve)
             name = self._name("exists")
+            left, right, late = self._sides(operator, tree.pattern)
             operator = picked(
-                self._with(matching.marked(*self._sides(operator, tree.pattern), name, self.effort)),
-                (*operator.variables, name),
+                self._with(matching.marked(left, right, name, self.effort, late)), (*operator.variables, name)
             )
             return al.Var(name)
 
         resolved = resolve(expression)
         return operator, resolved
 
-    def _optional(self, pattern: al.LeftJoin, needed: Needed) -> Operator:
+    def _optional(self, pattern: al.LeftJoin, needed: Needed, absent: bool = False) -> Operator:
+        """OPTIONAL; where its right side has to be ``absent``, only the rows on the left that join with nothing."""
         condition = pattern.condition
         read = frozenset[str]() if condition is None else reads(condition)
         both = needed | read | (scope(pattern.left) & scope(pattern.right))
@@ -340,16 +345,12 @@ class Builder:
         right = self.build(self._semijoined(pattern.right, firm(pattern.left)), both)
         if condition is not None and reads_patterns(condition):
             return self._optional_exists(left, right, condition)
-        merge = Merge(left, right)
-        return self._with(
-            matching.optional(
-                left,
-                right,
-                None if condition is None else _batch(condition, merge.variables, self.effort),
-                merge,
-                self.effort,
-            )
-        )
+        _check(condition)
+        if absent:
+            asked = read.union(left.variables)
+            right = picked(right, tuple(name for name in right.variables if name in asked))
+            return self._with(matching.existing(left, right, False, self.effort, condition))
+        return self._with(matching.optional(left, right, condition, self.effort))
 
     def _optional_exists(self, left: Operator, right: Operator, condition: al.Expression) -> Operator:
         """OPTIONAL whose condition has EXISTS: what joins under it, and the rows that joined with nothing."""
@@ -491,7 +492,7 @@ def _visible(pattern: al.Pattern) -> Needed:
     return frozenset(name for name in scope(pattern) if not name.startswith(("_:", ".")))
 
 
-def _check(expression: al.Expression) -> None:
+def _check(expression: al.Expression | None) -> None:
     """Refuse what has no value of its own for a row."""
     if isinstance(expression, al.Call):
         if expression.operator.upper() in _CHANGING:

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Final, TypeAlias
 
-from streamgauge.incremental.bands import Band, band
+from streamgauge.incremental.bands import Band
 from streamgauge.incremental.budget import EvaluationBudget
-from streamgauge.incremental.conditions import Batch, conjuncts
-from streamgauge.incremental.equalities import EqualTerms, equality
+from streamgauge.incremental.equalities import EqualTerms
 from streamgauge.incremental.operators import Bag, LooseIndex, Operator, add, add_all
-from streamgauge.incremental.row_joins import FALSE, TRUE, Domain, Merge, TwoSided, has_value
+from streamgauge.incremental.row_joins import Merge, TwoSided
 from streamgauge.model.terms import Row
 
 
@@ -31,14 +30,6 @@ class MatchOutput:
     alone: Callable[[Bag], Bag]
     met: Callable[[Bag], Bag]
     pair: Callable[[Row, Row], Row] | None = None
-
-
-def _nothing(_rows: Bag) -> Bag:
-    return {}
-
-
-def _themselves(rows: Bag) -> Bag:
-    return rows
 
 
 def _less(change: Bag, rows: Bag) -> None:
@@ -314,81 +305,3 @@ class PerGroup(Matching):
         del self._rows[group]
         self._meets.pop(group, None)
         self._groups.add({group: -1})
-
-
-def optional(
-    left: Operator, right: Operator, condition: Batch | None, merge: Merge, effort: EvaluationBudget
-) -> Matching:
-    """LeftJoin(left, right, condition)."""
-    padding = (None,) * (merge.width - len(left.variables))
-
-    def alone(rows: Bag) -> Bag:
-        return {row + padding: count for row, count in rows.items()}
-
-    def passes(pairs: Sequence[Pair]) -> Sequence[bool]:
-        assert condition is not None
-        return condition.holds([whole for _, whole, _ in pairs])
-
-    output = MatchOutput(alone, _nothing, merge.merged)
-    if condition is None and not merge.loose:
-        return PerKey((left, right), merge, output, merge.variables, effort)
-    if condition is None:
-        return PerRow((left, right), merge, output, merge.variables, effort)
-    sides, parts = (left.variables, right.variables), conjuncts(condition.expression)
-    found = equality(parts, *sides) or band(parts, *sides)[0]
-    return PerRow((left, right), merge, output, merge.variables, effort, passes, found)
-
-
-def without(
-    left: Operator, right: Operator, names: frozenset[str], domain: Domain | None, effort: EvaluationBudget
-) -> Matching:
-    """MINUS: rows that are compatible with none on the right, with which they share a bound variable of ``names``.
-
-    A variable for which EXISTS has put a value is none any more.
-    """
-    merge = Merge(left, right)
-    places = {} if domain is None else domain.places
-    key = -1 if domain is None else left.variables.index(domain.key)
-    shared = [(i, j, places.get(left.variables[i])) for i, j in merge.shared if left.variables[i] in names]
-
-    def removes(row: Row, other: Row) -> bool:
-        return any(
-            row[i] is not None and other[j] is not None and (place is None or not has_value(row[key], place))
-            for i, j, place in shared
-        )
-
-    def passes(pairs: Sequence[Pair]) -> Sequence[bool]:
-        return [removes(row, other) for row, other, _ in pairs]
-
-    if not shared:
-        return PerKey((left, right), merge, MatchOutput(_themselves, _themselves), left.variables, effort)
-    output = MatchOutput(_themselves, _nothing)
-    if not merge.loose and not places:
-        return PerKey((left, right), merge, output, left.variables, effort)
-    return PerRow((left, right), merge, output, left.variables, effort, passes)
-
-
-def existing(left: Operator, right: Operator, wanted: object, effort: EvaluationBudget) -> Matching:
-    """EXISTS (``wanted`` true) and NOT EXISTS (false): rows with a compatible one on the right, or with none."""
-    output = MatchOutput(_nothing, _themselves) if wanted else MatchOutput(_themselves, _nothing)
-    return _matching(left, right, output, left.variables, effort)
-
-
-def marked(left: Operator, right: Operator, name: str, effort: EvaluationBudget) -> Matching:
-    """EXISTS as a value: one more column, true for rows with a compatible one on the right, else false."""
-
-    def alone(rows: Bag) -> Bag:
-        return {(*row, FALSE): count for row, count in rows.items()}
-
-    def met(rows: Bag) -> Bag:
-        return {(*row, TRUE): count for row, count in rows.items()}
-
-    return _matching(left, right, MatchOutput(alone, met), (*left.variables, name), effort)
-
-
-def _matching(
-    left: Operator, right: Operator, output: MatchOutput, variables: tuple[str, ...], effort: EvaluationBudget
-) -> Matching:
-    merge = Merge(left, right)
-    kind = PerGroup if merge.loose else PerKey
-    return kind((left, right), merge, output, variables, effort)

@@ -83,6 +83,22 @@ class BandSearch:
             found = run.spans[probe] = self.searched(run.term, len(run.order), probe)
         return found
 
+    def reaches(self, run: ValueRun, probe: Term) -> bool:
+        """Whether any value of a run passes beside a value of the other side: an end of it where one end passes."""
+        if len({rising for _, rising in self._limits}) == 2:
+            start, end = self.span(run, probe)
+            return start < end
+        term = run.term(-1 if self._limits[0][1] else 0)
+        return all(holds((term, probe) if self._left else (probe, term)) for holds, _ in self._limits)
+
+    def clipped(self, run: ValueRun, probe: Term, start: int, end: int) -> tuple[int, int]:
+        """The same as ``span`` among the places from ``start`` up to ``end``, searched for from these."""
+        for holds, rising in self._limits:
+            passes = self._passing(run.term, probe, holds, rising)
+            border = bisect_left(range(end), True, *galloped(passes, start, end, start if rising else end), key=passes)
+            start, end = (border, end) if rising else (start, border)
+        return start, end
+
     def searched(
         self, term: Callable[[int], Term], count: int, probe: Term, near: tuple[int, int] | None = None
     ) -> tuple[int, int]:
@@ -132,7 +148,7 @@ class OrderedRows:
     """The rows of one key in order, by the kinds of their values; ``odd`` are those without a place in an order."""
 
     def __init__(self, search: BandSearch) -> None:
-        self._search = search
+        self.search = search
         self.runs: defaultdict[Kind, ValueRun] = defaultdict(ValueRun)
         self.odd: Bag = {}
 
@@ -140,7 +156,7 @@ class OrderedRows:
         """Add copies of a row with this value; one without a value meets nothing."""
         if term is None:
             return
-        found = place(term, self._search.direct)
+        found = place(term, self.search.direct)
         if found is None:
             add(self.odd, row, count)
         else:
@@ -148,8 +164,19 @@ class OrderedRows:
 
     def meeting(self, probe: Term) -> list[Bag]:
         """The rows that a value of the other side may meet, which has a place itself."""
-        found = [bag for run in self.runs.values() for bag in run.between(*self._search.span(run, probe))]
+        found = [bag for run in self.runs.values() for bag in run.between(*self.search.span(run, probe))]
         return [*found, self.odd] if self.odd else found
+
+    def around(self, term: Term) -> list[Term] | None:
+        """The values next to one, or its own where it is there; ``None`` where others of no order with it are there."""
+        found = place(term, self.search.direct)
+        if found is None or self.odd or any(run.order for kind, run in self.runs.items() if kind != found[0]):
+            return None
+        run = self.runs[found[0]]
+        if found[1] in run.bags:
+            return [run.terms[found[1]]]
+        at = run.order.bisect_left(found[1])
+        return [run.term(beside) for beside in (at - 1, at) if 0 <= beside < len(run.order)]
 
     def all(self) -> list[Bag]:
         """All rows."""
@@ -160,7 +187,7 @@ class OrderedRows:
         for run in self.runs.values():
             steps: dict[int, int] = {}
             for term, count in probes:
-                start, end = self._search.span(run, term)
+                start, end = self.search.span(run, term)
                 if start < end:
                     steps[start] = steps.get(start, 0) + count
                     steps[end] = steps.get(end, 0) - count

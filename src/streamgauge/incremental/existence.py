@@ -1,0 +1,274 @@
+"""Which operator answers an OPTIONAL, a MINUS or an EXISTS; those under a ``Band`` that ask whether a row meets any.
+
+Which values of the right side pass beside one of the left is an interval of their order. So a row on the left that
+passes beside ?w and beside any other value of the right passes beside a neighbour of ?w: when ?w comes or goes, only
+the rows that pass beside ?w and beside neither neighbour begin or cease to meet a row. Both ends of their interval are
+found by search, however many rows have the key.
+
+A worked example: the greatest reading of a sensor, ``?o :value ?v FILTER NOT EXISTS { ?p :value ?w FILTER(?w > ?v) }``,
+over the values 3, 5 and 9. 7 comes on the right: 3 and 5 pass beside it, and beside its neighbour 9 too, so no row
+changes. 9 goes: 3, 5 and 7 pass beside it, 3 and 5 beside its neighbour 7 too, so 7 alone begins to be the greatest.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from streamgauge.incremental.bands import LEFT, RIGHT, Band, band
+from streamgauge.incremental.budget import EvaluationBudget
+from streamgauge.incremental.conditions import Batch, conjuncts, reads_patterns, test
+from streamgauge.incremental.equalities import equality
+from streamgauge.incremental.matches import Matching, MatchOutput, Pair, PerGroup, PerKey, PerRow
+from streamgauge.incremental.operators import Bag, Key, Operator, add_all
+from streamgauge.incremental.ordered_rows import FEW, SCANS, BandSearch, OrderedIndex, OrderedRows, ValueRun
+from streamgauge.incremental.rewrite import Names, bound, reads, scope
+from streamgauge.incremental.row_joins import FALSE, TRUE, Domain, Merge, has_value
+from streamgauge.model import algebra as al
+from streamgauge.model.terms import Row, Term
+
+_AT_ONCE: Final = SCANS + 1
+
+
+class PerNeighbour(Matching):
+    """A row meets those of its key that pass a band beside it; whether there are any follows from the order of values.
+
+    Keys with few rows, and values without a place in an order, are tested one by one.
+    """
+
+    _lefts: OrderedIndex
+    _rights: OrderedIndex
+
+    def __init__(
+        self,
+        sides: tuple[Operator, Operator],
+        merge: Merge,
+        output: MatchOutput,
+        variables: tuple[str, ...],
+        effort: EvaluationBudget,
+        band: Band,
+    ) -> None:
+        super().__init__(sides, merge, output, variables, effort, band)
+        self._holds = test(band.condition, (LEFT.name, RIGHT.name))
+
+    def _met_by(self, right: Bag, change: Bag) -> None:
+        """Rows that come are taken before those that go, so that no row on the left turns twice."""
+        if not self._lefts:
+            self._rights.add(right)
+            return
+        begun, ceased = dict[Row, int](), dict[Row, int]()
+        for row, count in right.items():
+            if count > 0:
+                begun.update(self._unmet(row))
+                self._rights.add({row: count})
+        for row, count in right.items():
+            if count < 0:
+                self._rights.add({row: count})
+                ceased.update(self._unmet(row))
+        for rows, met in ((begun, True), (ceased, False)):
+            if rows:
+                self._turn(change, rows, met)
+
+    def _meet(self, left: Bag, change: Bag) -> None:
+        met, alone = dict[Row, int](), dict[Row, int]()
+        rights, key_of, value = self._rights, self._lefts.key, self._lefts.own
+        for row, count in left.items():
+            (met if rights and self._is_met(key_of(row), value(row)) else alone)[row] = count
+        add_all(change, self._output.met(met))
+        add_all(change, self._output.alone(alone))
+        self._lefts.add(left)
+
+    def _is_met(self, key: Key, term: Term | None) -> bool:
+        """Whether a value of the left passes beside any of the right, as they are now."""
+        rows = self._rights.get(key)
+        if term is None or not rows:
+            return False
+        ordered = self._ordered(self._rights, key)
+        if ordered is not None and self._rights.has_place(term):
+            if any(ordered.search.reaches(run, term) for run in ordered.runs.values() if run.order):
+                return True
+            rows = ordered.odd
+        self._effort.spend(len(rows))
+        return any(self._passes(term, self._rights.own(row)) for row in rows)
+
+    def _unmet(self, right: Row) -> Iterator[tuple[Row, int]]:
+        """The rows on the left, with their counts, that pass beside this row of the right and none that is there."""
+        key, term = self._rights.key(right), self._rights.own(right)
+        rows = self._lefts.get(key)
+        if term is None or not rows:
+            return
+        lefts, rights = self._ordered(self._lefts, key), self._ordered(self._rights, key)
+        if lefts is not None and self._lefts.has_place(term):
+            neighbours = [] if rights is None else rights.around(term)
+            for run in lefts.runs.values():
+                for bag in _beside(run, lefts.search, term, neighbours or ()):
+                    yield from bag.items() if neighbours is not None else self._tested(bag, key, None)
+            rows = lefts.odd
+        yield from self._tested(rows, key, term)
+
+    def _tested(self, rows: Bag, key: Key, term: Term | None) -> Iterator[tuple[Row, int]]:
+        """Of these rows on the left those that meet none that is there; where a term is given, and pass beside it."""
+        self._effort.spend(len(rows))
+        for row, count in rows.items():
+            value = self._lefts.own(row)
+            if (term is None or self._passes(value, term)) and not self._is_met(key, value):
+                yield row, count
+
+    def _passes(self, left: Term | None, right: Term | None) -> bool:
+        return left is not None and right is not None and self._holds(left, right)
+
+    def _ordered(self, index: OrderedIndex, key: Key) -> OrderedRows | None:
+        """The rows of a key in order where either side has many."""
+        rows = index.bags.get(key)
+        if rows is None and key not in index.single:
+            return None
+        if len(self._lefts.get(key)) <= FEW and len(self._rights.get(key)) <= FEW:
+            return None
+        return index.ordered(key, _AT_ONCE)
+
+
+def _beside(run: ValueRun, search: BandSearch, term: Term, neighbours: Sequence[Term]) -> Iterator[Bag]:
+    """Rows of a run that pass beside a value and beside none of its neighbours."""
+    start, end = search.span(run, term)
+    spans = [search.clipped(run, each, start, end) for each in neighbours] if start < end else []
+    for first, last in sorted(spans):
+        if first < last:
+            yield from run.between(start, max(start, first))
+            start = max(start, last)
+    yield from run.between(start, end)
+
+
+def late_condition(pattern: al.Pattern, outer: Names) -> tuple[al.Pattern, al.Expression | None]:
+    """The pattern of an EXISTS without those conditions at its top that the outer solution alone has values for.
+
+    These are the second: tested on the rows of both, which have the values that SPARQL puts into the pattern.
+    """
+    parts, inner = list[al.Expression](), pattern
+    while isinstance(inner, al.Filter):
+        parts += conjuncts(inner.condition)
+        inner = inner.pattern
+    own = bound(inner)
+    late = [each for each in parts if not reads_patterns(each) and not reads(each) & outer <= own]
+    if not late:
+        return pattern, None
+    for each in parts:
+        if each not in late:
+            inner = al.Filter(each, inner)
+    return inner, late[0] if len(late) == 1 else al.Call("&&", tuple(late))
+
+
+def misses(condition: al.Expression, pattern: al.Pattern) -> bool:
+    """Whether a condition, ``!BOUND(?w)``, keeps the rows for which an OPTIONAL finds nothing, and no others."""
+    if not isinstance(pattern, al.LeftJoin) or (pattern.condition and reads_patterns(pattern.condition)):
+        return False
+    match condition:
+        case al.Call(operator="!", arguments=(al.Call(operator=name, arguments=(al.Var() as variable,)),)):
+            return name.upper() == "BOUND" and variable.name in bound(pattern.right) - scope(pattern.left)
+    return False
+
+
+def _nothing(_rows: Bag) -> Bag:
+    return {}
+
+
+def _themselves(rows: Bag) -> Bag:
+    return rows
+
+
+def optional(left: Operator, right: Operator, condition: al.Expression | None, effort: EvaluationBudget) -> Matching:
+    """LeftJoin(left, right, condition)."""
+    merge = Merge(left, right)
+    padding = (None,) * (merge.width - len(left.variables))
+
+    def alone(rows: Bag) -> Bag:
+        return {row + padding: count for row, count in rows.items()}
+
+    output = MatchOutput(alone, _nothing, merge.merged)
+    if condition is None:
+        kind = PerRow if merge.loose else PerKey
+        return kind((left, right), merge, output, merge.variables, effort)
+    tested = Batch(condition, merge.variables, effort)
+
+    def passes(pairs: Sequence[Pair]) -> Sequence[bool]:
+        return tested.holds([whole for _, whole, _ in pairs])
+
+    sides, parts = (left.variables, right.variables), conjuncts(condition)
+    found = equality(parts, *sides) or band(parts, *sides)[0]
+    return PerRow((left, right), merge, output, merge.variables, effort, passes, found)
+
+
+def without(
+    left: Operator, right: Operator, names: frozenset[str], domain: Domain | None, effort: EvaluationBudget
+) -> Matching:
+    """MINUS: rows that are compatible with none on the right, with which they share a bound variable of ``names``.
+
+    A variable for which EXISTS has put a value is none any more.
+    """
+    merge = Merge(left, right)
+    places = {} if domain is None else domain.places
+    key = -1 if domain is None else left.variables.index(domain.key)
+    shared = [(i, j, places.get(left.variables[i])) for i, j in merge.shared if left.variables[i] in names]
+
+    def removes(row: Row, other: Row) -> bool:
+        return any(
+            row[i] is not None and other[j] is not None and (place is None or not has_value(row[key], place))
+            for i, j, place in shared
+        )
+
+    def passes(pairs: Sequence[Pair]) -> Sequence[bool]:
+        return [removes(row, other) for row, other, _ in pairs]
+
+    if not shared:
+        return PerKey((left, right), merge, MatchOutput(_themselves, _themselves), left.variables, effort)
+    output = MatchOutput(_themselves, _nothing)
+    if not merge.loose and not places:
+        return PerKey((left, right), merge, output, left.variables, effort)
+    return PerRow((left, right), merge, output, left.variables, effort, passes)
+
+
+def existing(
+    left: Operator, right: Operator, wanted: object, effort: EvaluationBudget, condition: al.Expression | None = None
+) -> Matching:
+    """EXISTS (``wanted`` true) and NOT EXISTS (false): rows with a compatible one on the right, or with none.
+
+    The rows of both hold under a ``condition``.
+    """
+    output = MatchOutput(_nothing, _themselves) if wanted else MatchOutput(_themselves, _nothing)
+    return _matching(left, right, output, left.variables, effort, condition)
+
+
+def marked(
+    left: Operator, right: Operator, name: str, effort: EvaluationBudget, condition: al.Expression | None = None
+) -> Matching:
+    """EXISTS as a value: one more column, true for rows with a compatible one on the right, else false."""
+
+    def alone(rows: Bag) -> Bag:
+        return {(*row, FALSE): count for row, count in rows.items()}
+
+    def met(rows: Bag) -> Bag:
+        return {(*row, TRUE): count for row, count in rows.items()}
+
+    return _matching(left, right, MatchOutput(alone, met), (*left.variables, name), effort, condition)
+
+
+def _matching(
+    left: Operator,
+    right: Operator,
+    output: MatchOutput,
+    variables: tuple[str, ...],
+    effort: EvaluationBudget,
+    condition: al.Expression | None,
+) -> Matching:
+    merge, sides = Merge(left, right), (left, right)
+    if condition is None:
+        kind = PerGroup if merge.loose else PerKey
+        return kind(sides, merge, output, variables, effort)
+    tested = Batch(condition, merge.variables, effort)
+
+    def passes(pairs: Sequence[Pair]) -> Sequence[bool]:
+        return tested.holds([merge.merged(row, other) for row, other, _ in pairs])
+
+    names, parts = (left.variables, right.variables), conjuncts(condition)
+    equal = equality(parts, *names)
+    between, rest = band(parts, *names)
+    if between is not None and equal is None and not rest and not merge.loose:
+        return PerNeighbour(sides, merge, output, variables, effort, between)
+    return PerRow(sides, merge, output, variables, effort, passes, equal or between)
