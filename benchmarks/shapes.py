@@ -1,13 +1,14 @@
 """Shapes of queries: the cost of a triple for every shape of shapes.toml, and how the cost grows with the input.
 
-python -m benchmarks.shapes [SHAPE ...] [--ways close sliding change] [--subjects 500] [--jobs 1]
+python -m benchmarks.shapes [SHAPE ...] [--ways close sliding change] [--values many] [--subjects 500]
+    [--jobs 1]
 
 A few shapes are answered by `live` in a process, each with ``--seconds`` of CPU for a way, at ``--subjects`` subjects
 in 10 s of event time and at 16 times as many, in turn with the plain select; of several rounds the least counts, since
 load beside adds to CPU seconds too. Printed are CPU us a triple at the larger size, how many times the plain select's
 that is, and the growth: the exponent with which CPU grows in input and output together, where 1 is proportional. Where
 the output is not of the input's size (``product``) the larger size is 4 times the smaller, and both figures are told a
-triple or row. ``--judge`` has the answers judged by the definition instead, at a tenth of the subjects or 24.
+triple or row. ``--values``: how many different numbers subjects have. ``--judge`` has the answers judged by the definition instead, at a tenth of the subjects or 24.
 Exit code 1 for a shape that costs over 20 times the plain select, grows with over 1.1, is refused, or is judged
 otherwise than right.
 """
@@ -21,7 +22,7 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import chain, islice
 from math import log
@@ -53,6 +54,21 @@ WINDOWS: Final[dict[str, Callable[[Window], tuple[StreamWindow, ...]]]] = {
     ),
 }
 """The windows of a shape, made of the window (ms) of the way to report: a triple of a count-based one is 50 ms."""
+
+VALUES: Final[dict[str, Callable[[int], tuple[str, str, str]]]] = {
+    "few": lambda n: (_number(n * 7 % 4 * 33, "integer"), _number(n * 3 % 4, "decimal"), _number(n % 3, "integer")),
+    "many": lambda n: (
+        _number(n * 7 % 100, "integer"),
+        _number(n * 3 % 100 / 10, "decimal"),
+        _number(n * 11 % 50, "integer"),
+    ),
+    "distinct": lambda n: (
+        _number(n * 7919 % 100003 / 1000, "decimal"),
+        _number(n * 6007 % 100003 / 10000, "decimal"),
+        _number(n * 4001 % 100003 / 2000, "decimal"),
+    ),
+}
+"""``:value``, ``:size`` and ``:extra`` of a subject: of 4 or 3 different numbers, of 100 or 50, all different."""
 
 LARGER: Final = 16
 LARGER_PRODUCT: Final = 4
@@ -97,6 +113,12 @@ class QueryShape:
     static: bool = False
     product: bool = False
     windows: str = "time"
+    values: str = "many"
+
+    @property
+    def title(self) -> str:
+        """Its name, with the kind of its values unless these are the usual ones."""
+        return self.name if self.values == "many" else f"{self.name}, {self.values} values"
 
     @property
     def text(self) -> str:
@@ -120,18 +142,19 @@ def subjects(shape: QueryShape, numbers: Sequence[int]) -> Iterator[StreamElemen
         room = 0 if shape.data == "hub" else number // ROOM
         other = number - number % CHAIN + (number + 1) % CHAIN if shape.data == "chain" else number ^ 1
         time = place * DURATION_MS // len(numbers)
-        yield StreamElement(STREAM, time, place, tuple(_described(number, room, other)))
+        yield StreamElement(STREAM, time, place, tuple(_described(number, room, other, shape.values)))
 
 
-def _described(number: int, room: int, other: int) -> Iterator[Triple]:
+def _described(number: int, room: int, other: int, values: str) -> Iterator[Triple]:
     me = f"<{PREFIX}s{number}>"
-    yield me, f"<{PREFIX}value>", _number(number * 7 % 100, "integer")
-    yield me, f"<{PREFIX}size>", _number(number * 3 % 100 / 10, "decimal")
+    value, size, extra = VALUES[values](number)
+    yield me, f"<{PREFIX}value>", value
+    yield me, f"<{PREFIX}size>", size
     yield me, f"<{PREFIX}name>", f'"subject {number}"'
     yield me, f"<{PREFIX}in>", f"<{PREFIX}r{room}>"
     yield me, f"<{PREFIX}to>", f"<{PREFIX}s{other}>"
     if number % 2 == 0:
-        yield me, f"<{PREFIX}extra>", _number(number * 11 % 50, "integer")
+        yield me, f"<{PREFIX}extra>", extra
     if number % 4 == 0:
         yield me, f"<{PREFIX}note>", f'"note {number}"' if number % 8 else f'"subject {other}"'
 
@@ -229,7 +252,7 @@ def _each(cost: ShapeCost, product: bool) -> float:
 def figures(shape: QueryShape, way: str, count: int) -> ShapeFigures:
     """The least costs of several rounds in this process; SystemExit where the engine refuses."""
     larger = count * (LARGER_PRODUCT if shape.product else LARGER)
-    asked = ((shape, count), (shape, larger), (shapes(["plain"])[0], larger))
+    asked = ((shape, count), (shape, larger), (replace(shapes(["plain"])[0], values=shape.values), larger))
     rounds: list[list[ShapeCost]] = []
     spent = started = 0.0
     while spent < REPEATED_S and started < STARTED_S and len(rounds) < ROUNDS:
@@ -239,11 +262,11 @@ def figures(shape: QueryShape, way: str, count: int) -> ShapeFigures:
     return ShapeFigures(*(min(costs, key=lambda each: each.cpu) for costs in zip(*rounds, strict=True)))
 
 
-def apart(asked: list[tuple[str, str]], count: int, seconds: int) -> Iterator[ShapeFigures | str]:
+def apart(asked: list[tuple[QueryShape, str]], count: int, seconds: int) -> Iterator[ShapeFigures | str]:
     """The figures of shapes and ways, in a process of their own; a sentence where one ends otherwise."""
     while asked:
         words = [sys.executable, "-m", "benchmarks.shapes", "--alone", "--subjects", str(count)]
-        words += ["--seconds", str(seconds), *(f"{name}/{way}" for name, way in asked)]
+        words += ["--seconds", str(seconds), *(f"{shape.name}/{way}/{shape.values}" for shape, way in asked)]
         done = subprocess.run(words, cwd=HOME.parent, capture_output=True, text=True, check=False)
         lines = done.stdout.splitlines()
         for line in lines:
@@ -290,9 +313,9 @@ def measure(chosen: list[QueryShape], ways: list[str], count: int, seconds: int,
     columns = ("shape", "start, CPU s", *(f"{way}: CPU us (times plain, growth)" for way in ways), "outcome")
 
     def together(some: Sequence[QueryShape]) -> list[ShapeFigures | str]:
-        return list(apart([(shape.name, way) for shape in some for way in ways], count, seconds))
+        return list(apart([(shape, way) for shape in some for way in ways], count, seconds))
 
-    part = len(chosen) < len(shapes([]))
+    part = {shape.name for shape in chosen if shape.values == "many"} < {shape.name for shape in shapes([])}
     with ResultTable("shapes", columns, part, summary) as table, ThreadPoolExecutor(jobs) as pool:
         parts = [chosen[at : at + TOGETHER] for at in range(0, len(chosen), TOGETHER)]
         costs = chain.from_iterable(pool.map(together, parts))
@@ -302,7 +325,7 @@ def measure(chosen: list[QueryShape], ways: list[str], count: int, seconds: int,
             kept = kept and not faults
             starts = [each.large.start for each in found.values() if isinstance(each, ShapeFigures)]
             cells = (_cell(shape, each) for each in found.values())
-            table.add(shape.name, f"{max(starts, default=0):.2f}", *cells, "; ".join(faults))
+            table.add(shape.title, f"{max(starts, default=0):.2f}", *cells, "; ".join(faults))
     return kept
 
 
@@ -326,24 +349,24 @@ def _cell(shape: QueryShape, found: ShapeFigures | str) -> str:
 
 
 def _alone(asked: list[str], count: int, seconds: int) -> None:
-    """Print the figures of each shape and way (``SHAPE/WAY``) as a line of JSON, each within so many CPU seconds."""
-    for name, way in (each.split("/") for each in asked):
+    """Print the figures of each shape and way (``SHAPE/WAY/VALUES``) as a line of JSON, each within so many CPU seconds."""
+    for name, way, values in (each.split("/") for each in asked):
         limit = int(own_cpu()) + seconds
         resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
-        print(json.dumps(asdict(figures(shapes([name])[0], way, count))), flush=True)
+        print(json.dumps(asdict(figures(replace(shapes([name])[0], values=values), way, count))), flush=True)
 
 
 def main() -> int:
-    command = parser(__doc__, ways=OneOf(WAYS), subjects=500, seconds=60, jobs=1, alone=False, judge=False)
+    command = parser(__doc__, ways=OneOf(WAYS), values=OneOf(VALUES, ("many",)), subjects=500, seconds=60, jobs=1, alone=False, judge=False)
     command.add_argument("shape", nargs="*")
     given = command.parse_args()
     if given.alone:
         _alone(given.shape, given.subjects, given.seconds)
         return 0
-    chosen = shapes(given.shape)
+    chosen = [replace(shape, values=values) for shape in shapes(given.shape) for values in given.values]
     if given.judge:
         more = (*JUDGED, *range(JUDGED[-1] + 1, given.subjects // 10))
-        found = {f"{shape.name}, {way}": judged(shape, way, more) for shape in chosen for way in given.ways}
+        found = {f"{shape.title}, {way}": judged(shape, way, more) for shape in chosen for way in given.ways}
         for name, outcome in found.items():
             print(f"{name}: {outcome}", flush=True)
         return 0 if set(found.values()) == {"right"} else 1

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.incremental import Evaluator, band_join, ordered_rows
+from streamgauge.incremental import Evaluator, band_join, existence, ordered_rows
 from streamgauge.incremental.bands import band, place
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import conjuncts
@@ -143,6 +143,12 @@ QUERIES = [
     "?s <urn:v> ?v OPTIONAL {{ ?o <urn:w> ?w FILTER({}) }}",
     "?s <urn:v> ?v ; <urn:k> ?k OPTIONAL {{ ?o <urn:w> ?w ; <urn:k> ?k FILTER({} && ?o != ?s) }}",
     "?s <urn:v> ?v FILTER NOT EXISTS {{ ?o <urn:w> ?w FILTER({}) }}",
+    "?s <urn:v> ?v ; <urn:k> ?k FILTER NOT EXISTS {{ ?o <urn:w> ?w ; <urn:k> ?k FILTER({}) }}",
+    "?s <urn:v> ?v ; <urn:k> ?k FILTER EXISTS {{ ?o <urn:w> ?w ; <urn:k> ?k FILTER({} && ?w > 1) }}",
+    "?s <urn:v> ?v ; <urn:k> ?k FILTER NOT EXISTS {{ ?o <urn:w> ?w ; <urn:k> ?k FILTER({} && ?o != ?s) }}",
+    "?s <urn:k> ?k OPTIONAL {{ ?s <urn:v> ?v }} FILTER(?k = <urn:x> || EXISTS {{ ?o <urn:w> ?w FILTER({}) }})",
+    "?s <urn:v> ?v ; <urn:k> ?k OPTIONAL {{ ?o <urn:w> ?w ; <urn:k> ?k FILTER({}) }} FILTER(!BOUND(?o))",
+    "?s <urn:k> ?k OPTIONAL {{ ?s <urn:v> ?v }} OPTIONAL {{ ?o <urn:w> ?w FILTER({}) }} FILTER(!BOUND(?w))",
 ]
 FACTS = st.one_of(
     st.tuples(st.sampled_from("abcd"), st.sampled_from(["<urn:v>", "<urn:w>"]), st.sampled_from(VALUES + NUMBERS)),
@@ -170,6 +176,7 @@ def test_changes_are_those_of_the_definition(query, condition, names, few, histo
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ordered_rows, "FEW", few)
         patch.setattr(band_join, "FEW", few)
+        patch.setattr(existence, "FEW", few)
         patch.setattr(ordered_rows, "SCANS", few)
         evaluator, total = Evaluator(form), Counter()
         for there, delta in play(evaluator, history):
@@ -185,6 +192,9 @@ LINEAR = [
     "?s <urn:v> ?v {{ SELECT (AVG(?x) AS ?w) {{ ?o <urn:w> ?x }} }} FILTER(?v > ?w)",
     "?s <urn:v> ?v {{ SELECT (AVG(?x) AS ?w) {{ ?o <urn:v> ?x }} }} FILTER(?v > ?w)",
     "?s <urn:v> ?v ; <urn:k> ?k OPTIONAL {{ ?o <urn:w> ?w ; <urn:k> ?k FILTER(?w > ?v + 998) }}",
+    "?s <urn:v> ?v ; <urn:k> ?k FILTER NOT EXISTS {{ ?o <urn:v> ?w ; <urn:k> ?k FILTER(?w > ?v) }}",
+    "?s <urn:v> ?v ; <urn:k> ?k FILTER NOT EXISTS {{ ?o <urn:w> ?w ; <urn:k> ?k FILTER(ABS(?w - ?v) < 3) }}",
+    "?s <urn:v> ?v ; <urn:k> ?k OPTIONAL {{ ?o <urn:v> ?w ; <urn:k> ?k FILTER(?w < ?v) }} FILTER(!BOUND(?o))",
 ]
 
 

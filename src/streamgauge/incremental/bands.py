@@ -17,6 +17,7 @@ import math
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from streamgauge.incremental.conditions import reads_patterns, size_of, variables_of
@@ -37,6 +38,8 @@ MOST_PRODUCTS: Final = 2
 _FACTOR: Final = 10**9
 _GREATEST: Final = 10**19
 """Of a value in order; with as many parts and products xsd:float does not become infinite."""
+KNOWN_PLACES: Final = 4096
+"""Terms whose places are remembered: a term is asked for several times while its row is handled."""
 _PLACES: Final = 60
 """Decimal places of a value in order."""
 
@@ -71,6 +74,7 @@ Kind: TypeAlias = tuple[int, bool]
 """The kind of values in one order, and whether they are dates or times without a zone."""
 
 
+@lru_cache(KNOWN_PLACES)
 def place(term: Term, direct: bool) -> tuple[Kind, Any] | None:
     """The kind of a term's value and where it stands among those; ``None`` for one that is tested by itself."""
     value = read(term)

@@ -339,7 +339,7 @@ class Builder:
     def _optional(self, pattern: al.LeftJoin, needed: Needed, absent: bool = False) -> Operator:
         """OPTIONAL; where its right side has to be ``absent``, only the rows on the left that join with nothing."""
         condition = pattern.condition
-        read = frozenset[str]() if condition is None else reads(condition)
+        read = reads(condition) if condition is not None else frozenset[str]()
         both = needed | read | (scope(pattern.left) & scope(pattern.right))
         left = self.build(pattern.left, both)
         right = self.build(self._semijoined(pattern.right, firm(pattern.left)), both)
@@ -347,8 +347,7 @@ class Builder:
             return self._optional_exists(left, right, condition)
         _check(condition)
         if absent:
-            asked = read.union(left.variables)
-            right = picked(right, tuple(name for name in right.variables if name in asked))
+            right = picked(right, tuple(name for name in right.variables if name in read.union(left.variables)))
             return self._with(matching.existing(left, right, False, self.effort, condition))
         return self._with(matching.optional(left, right, condition, self.effort))
 

@@ -98,7 +98,7 @@ class PerNeighbour(Matching):
         lefts, rights = self._ordered(self._lefts, key), self._ordered(self._rights, key)
         if lefts is not None and self._lefts.has_place(term):
             neighbours = [] if rights is None else rights.around(term)
-            for run in lefts.runs.values():
+            for run in lefts.runs.values() if rights is None or not rights.covers(term) else ():
                 for bag in _beside(run, lefts.search, term, neighbours or ()):
                     yield from bag.items() if neighbours is not None else self._tested(bag, key, None)
             rows = lefts.odd

@@ -35,8 +35,8 @@ class ValueRun:
     ``spans`` has the places between which values pass beside terms of the other side, until the order changes.
     """
 
-    def __init__(self) -> None:
-        self.order = SortedList()
+    def __init__(self, kind: Kind) -> None:
+        self.kind, self.order = kind, SortedList()
         self.bags: dict[Any, Bag] = {}
         self.terms: dict[Any, Term] = {}
         self.spans: dict[Term, tuple[int, int]] = {}
@@ -65,7 +65,10 @@ class ValueRun:
 
 
 class BandSearch:
-    """The limits of a band, compiled, for the values of one side in order."""
+    """The limits of a band, compiled, for the values of one side in order.
+
+    ``way``: greater values pass wherever a value does (true), or less ones (false); ``None`` where neither do.
+    """
 
     def __init__(self, band: Band, left: bool) -> None:
         names = (LEFT.name, RIGHT.name)
@@ -73,22 +76,30 @@ class BandSearch:
         self._limits = [
             (row_condition(each.condition, names), (each.left if left else each.right) > 0) for each in band.limits
         ]
+        ways = {rising for _, rising in self._limits}
+        self.way = ways.pop() if len(ways) == 1 else None
 
     def span(self, run: ValueRun, probe: Term) -> tuple[int, int]:
-        """The places of a run from and up to which values pass beside a value of the other side."""
+        """The places of a run from and up to which values pass beside a value of the other side.
+
+        They are searched for where that value itself would stand.
+        """
         found = run.spans.get(probe)
         if found is None:
             if len(run.spans) >= KNOWN:
                 run.spans.clear()
-            found = run.spans[probe] = self.searched(run.term, len(run.order), probe)
+            probed = place(probe, self.direct)
+            at = run.order.bisect_left(probed[1]) if probed is not None and probed[0] == run.kind else None
+            near = None if at is None else (at, at)
+            found = run.spans[probe] = self.searched(run.term, len(run.order), probe, near)
         return found
 
     def reaches(self, run: ValueRun, probe: Term) -> bool:
         """Whether any value of a run passes beside a value of the other side: an end of it where one end passes."""
-        if len({rising for _, rising in self._limits}) == 2:
+        if self.way is None:
             start, end = self.span(run, probe)
             return start < end
-        term = run.term(-1 if self._limits[0][1] else 0)
+        term = run.term(-1 if self.way else 0)
         return all(holds((term, probe) if self._left else (probe, term)) for holds, _ in self._limits)
 
     def clipped(self, run: ValueRun, probe: Term, start: int, end: int) -> tuple[int, int]:
@@ -149,7 +160,7 @@ class OrderedRows:
 
     def __init__(self, search: BandSearch) -> None:
         self.search = search
-        self.runs: defaultdict[Kind, ValueRun] = defaultdict(ValueRun)
+        self.runs: dict[Kind, ValueRun] = {}
         self.odd: Bag = {}
 
     def add(self, row: Row, count: int, term: Term | None) -> None:
@@ -160,19 +171,34 @@ class OrderedRows:
         if found is None:
             add(self.odd, row, count)
         else:
-            self.runs[found[0]].add(found[1], term, row, count)
+            run = self.runs.get(found[0])
+            if run is None:
+                run = self.runs[found[0]] = ValueRun(found[0])
+            run.add(found[1], term, row, count)
 
     def meeting(self, probe: Term) -> list[Bag]:
         """The rows that a value of the other side may meet, which has a place itself."""
         found = [bag for run in self.runs.values() for bag in run.between(*self.search.span(run, probe))]
         return [*found, self.odd] if self.odd else found
 
+    def covers(self, term: Term) -> bool:
+        """Whether a value that is there passes wherever this one does."""
+        found = place(term, self.search.direct)
+        run = None if found is None else self.runs.get(found[0])
+        if found is None or run is None or not run.order:
+            return False
+        if self.search.way is None:
+            return found[1] in run.bags
+        return bool(found[1] <= run.order[-1] if self.search.way else run.order[0] <= found[1])
+
     def around(self, term: Term) -> list[Term] | None:
         """The values next to one, or its own where it is there; ``None`` where others of no order with it are there."""
         found = place(term, self.search.direct)
         if found is None or self.odd or any(run.order for kind, run in self.runs.items() if kind != found[0]):
             return None
-        run = self.runs[found[0]]
+        run = self.runs.get(found[0])
+        if run is None:
+            return []
         if found[1] in run.bags:
             return [run.terms[found[1]]]
         at = run.order.bisect_left(found[1])
