@@ -8,7 +8,8 @@ in 10 s of event time and at 16 times as many, in turn with the plain select; of
 load beside adds to CPU seconds too. Printed are CPU us a triple at the larger size, how many times the plain select's
 that is, and the growth: the exponent with which CPU grows in input and output together, where 1 is proportional. Where
 the output is not of the input's size (``product``) the larger size is 4 times the smaller, and both figures are told a
-triple or row. ``--values``: how many different numbers subjects have. ``--judge`` has the answers judged by the definition instead, at a tenth of the subjects or 24.
+triple or row. ``--values``: how many different numbers subjects have. ``--judge`` has the answers judged by the
+definition instead, at a tenth of the subjects or 24.
 Exit code 1 for a shape that costs over 20 times the plain select, grows with over 1.1, is refused, or is judged
 otherwise than right.
 """
@@ -349,7 +350,7 @@ def _cell(shape: QueryShape, found: ShapeFigures | str) -> str:
 
 
 def _alone(asked: list[str], count: int, seconds: int) -> None:
-    """Print the figures of each shape and way (``SHAPE/WAY/VALUES``) as a line of JSON, each within so many CPU seconds."""
+    """Print the figures of each SHAPE/WAY/VALUES as a line of JSON, each within so many CPU seconds."""
     for name, way, values in (each.split("/") for each in asked):
         limit = int(own_cpu()) + seconds
         resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
@@ -357,7 +358,16 @@ def _alone(asked: list[str], count: int, seconds: int) -> None:
 
 
 def main() -> int:
-    command = parser(__doc__, ways=OneOf(WAYS), values=OneOf(VALUES, ("many",)), subjects=500, seconds=60, jobs=1, alone=False, judge=False)
+    command = parser(
+        __doc__,
+        ways=OneOf(WAYS),
+        values=OneOf(VALUES, ("many",)),
+        subjects=500,
+        seconds=60,
+        jobs=1,
+        alone=False,
+        judge=False,
+    )
     command.add_argument("shape", nargs="*")
     given = command.parse_args()
     if given.alone:

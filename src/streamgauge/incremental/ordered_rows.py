@@ -32,7 +32,8 @@ Probe: TypeAlias = tuple[Term, int]
 class ValueRun:
     """Rows by a value of one kind, in its order; ``terms`` has a term for each value.
 
-    ``spans`` has the places between which values pass beside terms of the other side, until the order changes.
+    ``spans`` has the places between which values pass beside terms of the other side, until the order changes;
+    ``away``: how far from its term's value the last of them began and ended.
     """
 
     def __init__(self, kind: Kind) -> None:
@@ -40,6 +41,7 @@ class ValueRun:
         self.bags: dict[Any, Bag] = {}
         self.terms: dict[Any, Term] = {}
         self.spans: dict[Term, tuple[int, int]] = {}
+        self.away: tuple[Any, Any] = (0, 0)
 
     def add(self, value: Any, term: Term, row: Row, count: int) -> None:
         """Add copies of a row (of either sign)."""
@@ -76,23 +78,40 @@ class BandSearch:
         self._limits = [
             (row_condition(each.condition, names), (each.left if left else each.right) > 0) for each in band.limits
         ]
+        signs = {(each.left if left else each.right) > 0: -each.left * each.right for each in band.limits}
+        self._signs = signs.get(True, 1), signs.get(False, 1)
         ways = {rising for _, rising in self._limits}
         self.way = ways.pop() if len(ways) == 1 else None
 
     def span(self, run: ValueRun, probe: Term) -> tuple[int, int]:
-        """The places of a run from and up to which values pass beside a value of the other side.
-
-        They are searched for where that value itself would stand.
-        """
+        """The places of a run from and up to which values pass beside a value of the other side."""
         found = run.spans.get(probe)
         if found is None:
             if len(run.spans) >= KNOWN:
                 run.spans.clear()
             probed = place(probe, self.direct)
-            at = run.order.bisect_left(probed[1]) if probed is not None and probed[0] == run.kind else None
-            near = None if at is None else (at, at)
+            value = probed[1] if probed is not None and probed[0] == run.kind else None
+            near = None if value is None else self._near(run, value)
             found = run.spans[probe] = self.searched(run.term, len(run.order), probe, near)
+            if value is not None and not self.direct:
+                run.away = self._away(run, value, found, run.away)
         return found
+
+    def _near(self, run: ValueRun, value: Any) -> tuple[int, int]:
+        """Where a search begins: where the value would stand, or as far from there as the last search ended."""
+        if self.direct:
+            at = run.order.bisect_left(value)
+            return at, at
+        start, end = (sign * value + away for sign, away in zip(self._signs, run.away, strict=True))
+        return run.order.bisect_left(start), run.order.bisect_left(end)
+
+    def _away(self, run: ValueRun, value: Any, ends: tuple[int, int], before: tuple[Any, Any]) -> tuple[Any, Any]:
+        """How far from a value the ends of its span are, as before where an end is that of the run."""
+        start, end = (
+            run.order[at] - sign * value if 0 < at < len(run.order) else away
+            for at, sign, away in zip(ends, self._signs, before, strict=True)
+        )
+        return start, end
 
     def reaches(self, run: ValueRun, probe: Term) -> bool:
         """Whether any value of a run passes beside a value of the other side: an end of it where one end passes."""
