@@ -8,7 +8,7 @@ from streamgauge.model.run import RunHeader
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
 from streamgauge.report.cards import diagnosed, explanation
-from streamgauge.report.numbers import interval, moment
+from streamgauge.report.numbers import interval, moment, scope_borders
 from streamgauge.report.series import state, unit_of
 
 WINDOWS: Final = 5
@@ -44,7 +44,7 @@ def passes(verdict: Verdict) -> bool:
 
 
 def _window(window: WindowVerdict, header: RunHeader, variables: Sequence[str], unit: str) -> Iterator[str]:
-    borders = interval(window.start, window.end, header.semantics.borders)
+    borders = interval(window.start, window.end, scope_borders(header.query, header.semantics))
     instant = "" if window.instant is None else f", report at {moment(window.instant)}"
     sizes = f"expected {counted(window.expected, 'row')}, received {window.actual:,}"
     yield f"{unit} {window.index:,} {borders}{instant}: {state(window)}, {sizes}"

@@ -9,7 +9,7 @@ from streamgauge.model.controls import visible
 from streamgauge.model.phrases import counted
 from streamgauge.model.verdict import Judgement, WindowVerdict
 from streamgauge.report import cards
-from streamgauge.report.numbers import interval
+from streamgauge.report.numbers import interval, scope_borders
 from streamgauge.report.series import Judged, Series, delay_of, rows_of, series_of, state
 from streamgauge.report.windows import command_of, named, shortener
 
@@ -106,7 +106,7 @@ def _group(one: Series, judged: Judged, windows: Sequence[WindowVerdict]) -> Ele
 def _told(one: Series, judged: Judged, window: WindowVerdict) -> Iterator[str]:
     run, verdict = judged
     short = shortener(run.header.query_text)
-    where = interval(window.start, window.end, run.header.semantics.borders)
+    where = interval(window.start, window.end, scope_borders(run.header.query, run.header.semantics))
     yield f"{one.unit} {window.index} {where}, {state(window)}: {rows_of(window)}, delay {delay_of(window)}"
     for side, rows in (("missing", window.missing), ("surplus", window.surplus)):
         for row in rows[:WITNESSES]:

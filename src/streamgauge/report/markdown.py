@@ -8,6 +8,7 @@ from streamgauge.model.phrases import counted
 from streamgauge.model.verdict import Judgement, WindowVerdict
 from streamgauge.report import cards
 from streamgauge.report.measures import OF_REPORT, OF_RUN, BorderedReport, chosen, texts
+from streamgauge.report.numbers import scope_borders
 from streamgauge.report.series import Judged, Series, series_of, state
 from streamgauge.report.windows import command_of, cut, named, shortener
 
@@ -80,7 +81,7 @@ def _windows(one: Series, judged: Judged, bad: Sequence[WindowVerdict]) -> Itera
     yield _row((one.unit.capitalize(), *(measure.heading for measure in _OF_REPORT)))
     yield _row(["---", *("---" if measure.words else "---:" for measure in _OF_REPORT)])
     for window in bad[:LISTED]:
-        cells = texts(_OF_REPORT, BorderedReport(window, run.header.semantics.borders))
+        cells = texts(_OF_REPORT, BorderedReport(window, scope_borders(run.header.query, run.header.semantics)))
         yield _row((f"{window.index:,}", *map(escaped, cells)))
     if len(bad) > LISTED:
         yield ""

@@ -3,7 +3,8 @@
 from math import floor, log10
 
 from streamgauge.model.phrases import DATED, date_text
-from streamgauge.model.semantics import Borders
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.semantics import Borders, Report, Semantics
 
 NOTHING = "–"
 
@@ -58,6 +59,18 @@ def moment(ms: float) -> str:
 def mebibytes(size: float) -> str:
     """A size given in bytes, in MiB."""
     return _plain(size / 2**20, 1) + " MiB"
+
+
+def scope_borders(query: ContinuousQuery, semantics: Semantics) -> Borders:
+    """The borders by which the scopes of reports are written.
+
+    A report at a content change, or when something ends, is of a scope that is still open: it holds what comes at its
+    end, so ``[o, c)`` is ``[o, c]`` there. Example: an element at 2,500 ms makes a report of [0, 2,500].
+    """
+    clocked = semantics.report & {Report.WINDOW_CLOSE, Report.PERIODIC}
+    counted = any(each.window.kind == "count" for each in query.windows)
+    is_open = semantics.borders is Borders.CLOSED_OPEN and not clocked and not counted
+    return Borders.CLOSED if is_open else semantics.borders
 
 
 def interval(start: int | None, end: int | None, borders: Borders) -> str:

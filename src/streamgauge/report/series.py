@@ -17,7 +17,7 @@ from streamgauge.model.phrases import counted
 from streamgauge.model.run import Fed, Run, RunHeader, Sample
 from streamgauge.model.semantics import Report, Semantics
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
-from streamgauge.report.numbers import duration, interval, mebibytes, moment, number, percent
+from streamgauge.report.numbers import duration, interval, mebibytes, moment, number, percent, scope_borders
 
 Judged: TypeAlias = tuple[Run, Verdict]
 FloatColumn: TypeAlias = npt.NDArray[np.float64]
@@ -352,7 +352,7 @@ def tooltip(series: Series, judged: Judged, window: WindowVerdict) -> str:
     """Everything about one judged report in a line or two of text."""
     header = judged[0].header
     again = f", {name}" if (name := series.repetition(header)) else ""
-    where = interval(window.start, window.end, header.semantics.borders)
+    where = interval(window.start, window.end, scope_borders(header.query, header.semantics))
     return (
         f"{series.label}{again}, {series.unit} {window.index:,} {where}, {state(window)}: "
         f"precision {percent(window.precision)}, recall {percent(window.recall)}, {rows_of(window)}, "

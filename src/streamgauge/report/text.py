@@ -17,7 +17,7 @@ from streamgauge.model.verdict import Diagnosis, Judgement, Part, Verdict, Windo
 from streamgauge.report.cards import explanation, facts_of, findings, late_ones
 from streamgauge.report.fitting_table import FittingTable
 from streamgauge.report.measures import OF_REPORT, OF_RUN, BorderedReport, chosen, in_use, texts
-from streamgauge.report.numbers import interval
+from streamgauge.report.numbers import interval, scope_borders
 from streamgauge.report.series import delay_of, median_delay, state, unit_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def verdict_lines(header: RunHeader, verdict: Verdict) -> RenderableType:
     parts.append(_figures([*(_scores(verdict) if verdict.windows else ()), *facts_of(header, [verdict])[2:]]))
     bad = [window for window in verdict.windows if state(window) != "right"]
     if bad:
-        parts.append(_table(bad[:LISTED], unit, header.semantics.borders))
+        parts.append(_table(bad[:LISTED], unit, scope_borders(header.query, header.semantics)))
     if len(bad) > LISTED:
         parts.append(Text(f"  and {counted(len(bad) - LISTED, f'more {unit}')}"))
     return Group(*parts)
@@ -277,7 +277,7 @@ def opened_lines(header: RunHeader, found: "OpenedWindow") -> RenderableType:
     late = f", {delay_of(window)}" if window.late else ""
     parts: list[RenderableType] = [Text(f"{unit} {window.index:,}: {state(window)}{late}", style="bold")]
     if window.due:
-        where = interval(window.start, window.end, header.semantics.borders)
+        where = interval(window.start, window.end, scope_borders(header.query, header.semantics))
         parts.append(Text(f"  Due at {window.instant:,} ms, of {where}: {counted(window.content, 'triple')}."))
     parts += [Text(f"    {' '.join(map(_short, triple))}") for triple in found.content[:MODELS]]
     if len(found.content) > MODELS:

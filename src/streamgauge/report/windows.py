@@ -11,7 +11,7 @@ from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.terms import XSD, Row, Term, by_parts
 from streamgauge.model.verdict import Verdict, WindowVerdict
 from streamgauge.report.measures import OF_REPORT, BorderedReport, Measure, in_use, texts
-from streamgauge.report.numbers import NOTHING, duration
+from streamgauge.report.numbers import NOTHING, duration, scope_borders
 from streamgauge.report.series import Judged, Series, rows_of, state
 
 LISTED = 1500  # judged reports in all tables together
@@ -139,7 +139,7 @@ def _table(
     late = sum(state(window) == "late" for window in verdict.windows)
     words = [f"{bad - late:,} not right"] * (bad > late) + [f"{late:,} late"] * bool(late)
     text = ", ".join([counted(len(verdict.windows), one.unit), *(words or ["all right"])])
-    borders = run.header.semantics.borders
+    borders = scope_borders(run.header.query, run.header.semantics)
     lines = tuple(
         replace(
             _line(window, judged, one.unit, rows, short, _anchor(one, number, at)),

@@ -79,7 +79,7 @@ def test_thinning_keeps_ends_and_extremes():
 
 def test_rates_are_of_the_last_ten_seconds():
     meter = RateMeter(CountSample(0.0, 0, 0))
-    assert meter.rates(CountSample(0.0, 5, 5)) == (0.0, 0.0)
+    assert meter.rates(CountSample(0.016, 31, 11)) == (31.0, 11.0)
     assert meter.rates(CountSample(2.0, 10, 1)) == (5.0, 0.5)
     for second in range(1, 31):
         meter.add(CountSample(float(second), 100 * min(second, 20), 0))

@@ -9,7 +9,7 @@ from streamgauge.report import charts
 from streamgauge.report.cards import shifted
 from streamgauge.report.charts import ChartDrawing, ChartSize
 from streamgauge.report.figures import SHOWN, Cell, FigureNumbers, named
-from streamgauge.report.numbers import NOTHING, interval, percent
+from streamgauge.report.numbers import NOTHING, interval, percent, scope_borders
 from streamgauge.report.plots import FULL, PHONE, RIGHT, STREAM_TIME, Figure, Plot, figure
 from streamgauge.report.series import Series, state, tooltip
 from streamgauge.report.windows import anchors
@@ -36,7 +36,7 @@ def _strip(drawing: ChartDrawing, one: Series, placed: list[Placed], links: Mapp
     shown = placed[begin : begin + STRIP]
     if max(bar.lane for bar in _bars(one, shown, links)) >= LANES:
         shown = shown[:LANES]
-    borders = one.header.semantics.borders
+    borders = scope_borders(one.header.query, one.header.semantics)
     text = f"Window borders: {one.label}"
     note = "✓ right, ◷ late, ✗ wrong rows, ? missed, + surplus. A bar that is not right leads to its rows."
     if len(shown) < len(placed):
@@ -118,7 +118,7 @@ def _against(drawing: ChartDrawing, one: Series, placed: list[WindowVerdict]) ->
 
 
 def _fit_line(one: Series, window: WindowVerdict) -> tuple[str, ...]:
-    borders = one.header.semantics.borders
+    borders = scope_borders(one.header.query, one.header.semantics)
     best = NOTHING if window.borders is None else interval(*window.borders, borders)
     return f"{one.unit} {window.index:,}", interval(window.start, window.end, borders), best
 
@@ -147,7 +147,7 @@ def _shift(window: WindowVerdict, place: int) -> int:
 
 def _fit(one: Series, window: WindowVerdict) -> charts.FittedBorders:
     start, end = window.start or 0, window.end or 0
-    borders = one.header.semantics.borders
+    borders = scope_borders(one.header.query, one.header.semantics)
     where = interval(start, end, borders)
     if window.borders is None or window.fitted is None:
         tip = f"{one.label}, {one.unit} {window.index:,} {where}, {state(window)}"

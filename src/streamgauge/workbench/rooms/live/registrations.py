@@ -161,11 +161,9 @@ class RateMeter:
             samples.popleft()
 
     def rates(self, now: CountSample) -> tuple[float, float]:
-        """Elements and answers a second until now."""
+        """Elements and answers a second until now; what came in less than a second counts as of one."""
         first = self._samples[0]
-        seconds = now.at - first.at
-        if seconds <= 0:
-            return 0.0, 0.0
+        seconds = max(now.at - first.at, SAMPLE_S)
         return (now.elements - first.elements) / seconds, (now.answers - first.answers) / seconds
 
 

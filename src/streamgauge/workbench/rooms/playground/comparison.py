@@ -11,9 +11,11 @@ from enum import StrEnum
 from itertools import groupby, zip_longest
 from typing import Final, TypeAlias
 
+from streamgauge.model.phrases import counted
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Borders, Report, Semantics, Tick
 from streamgauge.model.terms import Row
+from streamgauge.report.numbers import scope_borders
 from streamgauge.semantics.arrivals import Arrival
 from streamgauge.semantics.definition import operator
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
@@ -152,7 +154,31 @@ def why(pair: ReportPair, a: PlaygroundEvaluation, b: PlaygroundEvaluation) -> s
             return f"Under B {_absence(pair.instant, b)}."
     assert pair.a is not None
     assert pair.b is not None
-    return _contents_differ(pair.a, pair.b, a, b) or _operators_differ(a.query, a.semantics, b.semantics)
+    said = [_contents_differ(pair.a, pair.b, a, b)] if _by_content(pair.a, pair.b) else []
+    said += _by_operator(pair, a, b)
+    return " ".join(filter(None, said)) or _operators_differ(a.query, a.semantics, b.semantics)
+
+
+def _by_content(one: Candidate, other: Candidate) -> bool:
+    """Whether a row that one side alone sends is no solution over the other's content."""
+    return any(
+        Counter(own.rows or ())[row] > Counter(there.rows or ())[row] and row not in there.solutions
+        for own, there in ((one, other), (other, one))
+        for row in own.rows or ()
+    )
+
+
+def _by_operator(pair: ReportPair, a: PlaygroundEvaluation, b: PlaygroundEvaluation) -> Iterator[str]:
+    """Rows that both contents give and one side alone sends: its operator sends other rows."""
+    assert pair.a is not None
+    assert pair.b is not None
+    for label, own, there, side in (("B", pair.a, pair.b, b), ("A", pair.b, pair.a, a)):
+        sent = Counter(there.rows or ())
+        silent = [row for row in dict.fromkeys(own.rows or ()) if not sent[row] and row in there.solutions]
+        if silent:
+            rows = counted(len(silent), "row")
+            kept = operator(side.query, side.semantics)
+            yield f"{label}'s content gives {rows} of these too, but {label} sends {_SENT[kept]}."
 
 
 def _absence(instant: int, there: PlaygroundEvaluation) -> str:
@@ -227,7 +253,7 @@ def _times(held: Counter[tuple[int, object]]) -> str:
 
 def _scope(candidate: Candidate, number: int, evaluation: PlaygroundEvaluation) -> str:
     view = candidate.due.views[number]
-    return interval(view.start, view.end, evaluation.semantics.borders)
+    return interval(view.start, view.end, scope_borders(evaluation.query, evaluation.semantics))
 
 
 def interval(start: int, end: int, borders: Borders) -> str:

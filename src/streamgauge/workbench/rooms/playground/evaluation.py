@@ -53,13 +53,14 @@ class Outcome(StrEnum):
 class Candidate:
     """An instant at which a report may be due: what the windows hold, what became of it, and the rows if any are sent.
 
-    ``rows`` is ``None`` where nothing is sent.
+    ``rows`` is ``None`` where nothing is sent; ``solutions`` are the rows of the content, whatever is sent of them.
     """
 
     due: DueReport
     contents: Contents
     outcome: Outcome
     rows: tuple[Row, ...] | None = None
+    solutions: tuple[Row, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,18 +190,20 @@ def _candidates(
     r2s = operator(query, semantics)
     evaluated_at = [(each, memory.rows(contents, semantics)) for each, contents in due]
     sent = deque(streamed(evaluated_at, r2s, semantics))
-    waiting = deque(due)
+    waiting = deque(evaluated_at)
+    held = {id(each): contents for each, contents in due}
     for each in possible:
         if not waiting or waiting[0][0] != each:
             contents = look(each)
             empty = Report.NON_EMPTY in semantics.report and not any(contents)
             yield Candidate(each, contents, Outcome.EMPTY_CONTENT if empty else Outcome.SAME_CONTENT)
             continue
-        report, contents = waiting.popleft()
+        report, solutions = waiting.popleft()
+        contents = held[id(report)]
         if sent and sent[0][0] is report:
-            yield Candidate(report, contents, Outcome.SENT, sent.popleft()[1])
+            yield Candidate(report, contents, Outcome.SENT, sent.popleft()[1], solutions)
         else:
-            yield Candidate(report, contents, _silence(report, r2s, semantics))
+            yield Candidate(report, contents, _silence(report, r2s, semantics), None, solutions)
 
 
 def _silence(due: DueReport, r2s: R2S, semantics: Semantics) -> Outcome:

@@ -180,7 +180,6 @@ def drawn(given: object) -> tuple[str, str]:
 
 FIRST: Final = PlaygroundState(
     """PREFIX : <urn:>
-REGISTER RSTREAM <hot> AS
 SELECT ?room ?degrees
 FROM NAMED WINDOW <w> ON <http://ex.org/streams/test> [RANGE 10s STEP 5s]
 WHERE {

@@ -12,6 +12,7 @@ from typing import Any, Final
 from markupsafe import Markup, escape
 
 from streamgauge.model.terms import Row
+from streamgauge.report.numbers import scope_borders
 from streamgauge.workbench.rooms.playground.comparison import (
     SIGNS,
     ReportChange,
@@ -118,7 +119,7 @@ def _candidate(each: Candidate, side: PlaygroundEvaluation, names: Names, most: 
         {
             "start": view.start,
             "end": view.end,
-            "scope": interval(view.start, view.end, side.semantics.borders),
+            "scope": interval(view.start, view.end, scope_borders(side.query, side.semantics)),
             "triples": len({triple for arrival in inside for triple in arrival.triples}),
         }
         for view, inside in zip(each.due.views, each.contents, strict=True)
@@ -214,7 +215,8 @@ def _rows(
         rows.append((row, mark))
     rows.sort(key=lambda each: not each[1])
     told = tuple((" ".join(map(names.shown, row)), mark) for row, mark in rows[:most])
-    scope = ", ".join(interval(view.start, view.end, side.semantics.borders) for view in own.due.views)
+    borders = scope_borders(side.query, side.semantics)
+    scope = ", ".join(interval(view.start, view.end, borders) for view in own.due.views)
     return ListedRows(told, max(0, len(rows) - most), scope)
 
 

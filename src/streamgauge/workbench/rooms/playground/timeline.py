@@ -7,6 +7,7 @@ from typing import Final
 
 from streamgauge.model.phrases import counted
 from streamgauge.model.terms import Triple
+from streamgauge.report.numbers import scope_borders
 from streamgauge.workbench.rooms.playground.comparison import SIGNS, ReportChange, interval
 from streamgauge.workbench.rooms.playground.evaluation import Candidate, PlaygroundEvaluation
 from streamgauge.workbench.rooms.playground.result import PlaygroundResult
@@ -215,17 +216,18 @@ def _windows(found: PlaygroundResult, label: str, side: PlaygroundEvaluation, sc
         rows.append(row)
     height = BAR if len(ends) <= 10 else 7
     several = len(side.query.windows) > 1
+    scope = scope_borders(side.query, side.semantics)
     shapes = []
     for (number, start, end), row in zip(scopes, rows, strict=True):
         inside = held.get((number, start, end), set())
         members = tuple(sorted({numbers[each] for each in inside if each in numbers}))
-        said = interval(start, end, side.semantics.borders)
+        said = interval(start, end, scope)
         name = f" {number + 1}" if several else ""
         title = f"{label}: window{name} {said} ms holds {counted(len(inside), 'triple')}"
         x, y = scale.x(start), top + HEADING + row * (height + 4)
         width = max(2.0, round(scale.x(end) - x, 1))
         text = str(len(inside)) if width > 26 and height == BAR else ""
-        borders = side.semantics.borders[0] + side.semantics.borders[-1]
+        borders = scope[0] + scope[-1]
         shapes.append(
             Shape(f"window w{number % 4}", x, y, width, height, title, text, members=members, borders=borders)
         )

@@ -16,7 +16,7 @@ from streamgauge.report.cards import pace
 from streamgauge.report.charts import ChartDrawing
 from streamgauge.report.document import conditions
 from streamgauge.report.measures import OF_RUN, count
-from streamgauge.report.numbers import NOTHING, duration, interval, mebibytes, moment, number, percent
+from streamgauge.report.numbers import NOTHING, duration, interval, mebibytes, moment, number, percent, scope_borders
 from streamgauge.report.plots import plots
 from streamgauge.report.plots.measures import DELAY, of_kind
 from streamgauge.report.series import Judged, Series, median_delay, state
@@ -246,7 +246,7 @@ def _unlabelled(row: Row) -> Row:
 def _different(first: Judged, second: Judged) -> Iterator[WindowDifference]:
     """The windows that only one run has, or whose rows or state differ, in order of their instants."""
     one, other = _windows(first), _windows(second)
-    borders = first[0].header.semantics.borders
+    borders = scope_borders(first[0].header.query, first[0].header.semantics)
     shorts = [shortener(run.header.query_text) for run, _ in (first, second)]
     for key in sorted({*one, *other}, key=lambda key: (key[2], key)):
         windows = one.get(key), other.get(key)
