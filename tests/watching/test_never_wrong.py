@@ -1,5 +1,6 @@
 """Standing property: what Streamgauge answers is never judged wrong by Streamgauge."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,11 +8,16 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from streamgauge import expect, verify, watch
+from streamgauge.model import algebra as al
+from streamgauge.model.element import StreamElement
+from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Due
 from streamgauge.model.verdict import Judgement
+from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 from tests.examples import examples
-from tests.watching.standing import WatchCase, cases, landmark_cases, mutated, spark_cases, unmatched
+from tests.notation import STREAM
+from tests.watching.standing import ALL_FACTS, WatchCase, cases, landmark_cases, mutated, spark_cases, unmatched
 
 
 def held(case: WatchCase, engine: str = "live") -> None:
@@ -46,6 +52,18 @@ def test_what_the_broker_answers_is_never_wrong(case: WatchCase):
 @examples(suite=15, prove=1_000)
 def test_what_the_query_streamer_answers_is_never_wrong(case: WatchCase):
     held(case, "fragments")
+
+
+def test_a_fact_that_static_data_hold_too_ends_for_the_query_streamer():
+    fact, always = ("<urn:x:a>", "<urn:x:knows>", "<urn:x:a>"), ("<urn:x:a>", "<urn:x:knows>", "<urn:x:b>")
+    query = ContinuousQuery(
+        al.Select(ALL_FACTS, ("s", "p", "o")), (StreamWindow(STREAM, Window(1, 1, "landmark")),), static=(fact, always)
+    )
+    elements = (StreamElement(STREAM, 0, 0, (fact,), (), 3), StreamElement(STREAM, 4, 1, (fact,), (), 5))
+    options = {"semantics": replace(profile("fragments"), period=1), "t0": 0}
+    answers = list(watch(query, elements, engine="fragments", end="stream", **options))
+    assert [answer.instant for answer in answers] == [0, 3, 4]
+    assert verify(query, elements, answers=answers, **options).judgement is Judgement.RIGHT
 
 
 @pytest.mark.usefixtures("spark")

@@ -44,8 +44,8 @@ _FREE = ("name", "period", "t0", "since", "tick", "r2s", "r2s_able", "partial_he
 _CHOSEN: Final[dict[str, Any]] = {name: getattr(FRAGMENTS, name) for name in _FREE}
 """Choices that a query may make otherwise, or that make no difference to facts that are polled."""
 
-_NAME = "facts"
-_ADDRESS = f"http://streamgauge.test/{_NAME}"
+_NAME, _STATIC = "facts", "static"
+_ADDRESS = "http://streamgauge.test/"
 
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
@@ -79,12 +79,17 @@ class FragmentsSession:
         self._begins = semantics.t0
         self._shown: Bag = {}
         self._dataset = DataSet(_NAME, MemoryStore(), STYLE, self._clock)
-        writes.add(self._dataset, [Fact(triple) for triple in query.static])
-        client = application_client(application([self._dataset]))
+        # Apart from the stream's facts: beside a static copy, which holds for ever, a fact would lose its end.
+        static = DataSet(_STATIC, MemoryStore(), STYLE, self._clock)
+        writes.add(static, [Fact(triple) for triple in query.static])
+        datasets = [self._dataset, *([static] if query.static else [])]
+        client = application_client(application(datasets))
         self._web = CachingHttpClient(client, self._clock, _at_once, same_clock=True)
         self._loop = asyncio.new_event_loop()
         self._plan = self._loop.run_until_complete(
-            prepared(self._asked, [_ADDRESS], WatchTerms(style=STYLE, settled=0), self._web)
+            prepared(
+                self._asked, [_ADDRESS + each.name for each in datasets], WatchTerms(style=STYLE, settled=0), self._web
+            )
         )
 
     def push(self, element: StreamElement) -> None:
