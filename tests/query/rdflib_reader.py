@@ -33,8 +33,9 @@ from streamgauge.model.algebra import (
 )
 from streamgauge.model.algebra import Sequence as Steps
 from streamgauge.model.terms import XSD, Term, datatype
-from streamgauge.query.stamps import FUNCTION, TIMESTAMP, WORD
-from streamgauge.query.text import Prologue, Token, read_prologue, refusal, string_value, tokens
+from streamgauge.query.prologue import Prologue, read_prologue
+from streamgauge.query.stamps import FUNCTION, TIMESTAMP
+from streamgauge.query.text import Token, refusal, string_value, tokens
 
 EMPTY = al.BGP(())
 
@@ -151,6 +152,8 @@ def _piece(rest: Sequence[Token], prologue: Prologue, table: list[str], negated:
         return _inverse(rest[1], prologue, table), 2
     if token.kind in ("iri", "name"):
         return _add(table, f"<{prologue.iri(token)}>", _NAME), 1
+    if token.says(TIMESTAMP):
+        return _add(table, FUNCTION, _NAME), 1
     if token.says("SEPARATOR") and len(rest) > 2 and rest[2].kind == "string":
         table.append(string_value(rest[2].text))
         return f'SEPARATOR="{_NAME}{len(table) - 1}"', 3
@@ -292,7 +295,7 @@ class ExpressionReader:
         return self._resolved(call) if call.operator == "IRI" else call
 
     def _function(self, name: Term, arguments: tuple[Expression, ...]) -> Call:
-        return Call(TIMESTAMP if name in (FUNCTION, WORD) else name, arguments)
+        return Call(TIMESTAMP if name == FUNCTION else name, arguments)
 
     def _resolved(self, call: Call) -> Expression:
         """``IRI("relative")`` of a constant under a BASE is that IRI: our algebra has no BASE."""
@@ -376,11 +379,20 @@ def form(shape: Shape) -> al.QueryForm:
 
 
 def _construct(tree: Any, patterns: "Patterns") -> al.Construct:
-    pattern = patterns.modified(tree)
-    blocks = tree.template if not _is_short(tree) else [flat for part in _parts(tree.where) for flat in part.triples]
-    nodes = patterns.nodes
-    nodes.scope = "template"
-    return al.Construct(tuple(triple for flat in blocks or () for triple in triples(nodes, flat)), pattern)
+    """The template and the pattern in the order of the text: blank nodes are numbered so."""
+    if _is_short(tree):
+        pattern = patterns.modified(tree)
+        blocks = [flat for part in _parts(tree.where) for flat in part.triples]
+        return al.Construct(_template(patterns.nodes, blocks), pattern)
+    template = _template(patterns.nodes, tree.template or ())
+    return al.Construct(template, patterns.modified(tree))
+
+
+def _template(nodes: Nodes, blocks: Sequence[Any]) -> tuple[al.TriplePattern, ...]:
+    around, nodes.scope = nodes.scope, "template"
+    template = tuple(triple for flat in blocks for triple in triples(nodes, flat))
+    nodes.scope = around
+    return template
 
 
 def _is_short(tree: Any) -> bool:

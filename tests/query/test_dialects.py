@@ -142,7 +142,7 @@ W = NAMED + "FROM NAMED WINDOW :w ON :s "
         (W + "[RANGE 5s] { }", 3, 1, "no pattern reads the window <a:w>"),
         (W + "[RANGE 5s] {\n WINDOW :v { ?s ?p ?o } }", 4, 2, "the window <a:v> is not"),
         (W + "[RANGE 5s] {\n WINDOW ?w { ?s ?p ?o } }", 4, 9, "WINDOW with a variable"),
-        (W + "[RANGE 5s] {\n WINDOW :w { ?s ?p } }", 4, None, "not SPARQL 1.1"),
+        (W + "[RANGE 5s] {\n WINDOW :w { ?s ?p } }", 4, None, "a literal is expected here, not }"),
         (W + "[RANGE 5s]\nFROM NAMED WINDOW :w ON :t [RANGE 5s] { }", 4, 1, "declared twice"),
         ("REGISTER ISTREAM <o> AS SELECT DSTREAM ?s FROM NAMED WINDOW <a:w> ON <a:s> [RANGE 5s] { }", 1, 32, "keep"),
         ("PREFIX : <a:>\nREGISTER QUERY q AS SELECT ?s\nFROM STREAM ex:s [RANGE 5s] { }", 3, 13, "the prefix ex:"),

@@ -9,8 +9,9 @@ from streamgauge.model import algebra as al
 from streamgauge.model.terms import XSD
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
-from streamgauge.query.reader import read_query
-from streamgauge.query.text import QueryError, read_prologue, tokens
+from streamgauge.query.prologue import read_prologue
+from streamgauge.query.reader import QueryReader
+from streamgauge.query.text import QueryError, tokens
 from tests.examples import examples
 from tests.query.rdflib_reader import read_by_rdflib
 from tests.query.test_roundtrip import FILES, STANDING
@@ -100,8 +101,8 @@ BASE = "http://example.org/"
 
 
 def read(text):
-    found = tokens(text)
-    return read_query(text, found, read_prologue(text, found, default=BASE))
+    words = tokens(text)
+    return QueryReader(text, words, read_prologue(text, words, default=BASE)).query().form
 
 
 @pytest.mark.parametrize("text", [*COMMON, *OTHERS])

@@ -4,7 +4,7 @@ import pytest
 
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.query import QueryError, parse, parse_sparql
-from streamgauge.query.text import DEFAULT_BASE
+from streamgauge.query.prologue import DEFAULT_BASE
 from streamgauge.semantics.evaluate import Snapshot
 
 TEXTS = {
@@ -81,7 +81,7 @@ def test_notes_do_not_make_queries_different() -> None:
 @pytest.mark.parametrize("broken", ["1:2", ":a:"])
 def test_a_reference_that_is_no_iri_is_refused_at_its_place(dialect: str, broken: str) -> None:
     text = TEXTS[dialect].replace("<s1>", f"<{broken}>")
-    with pytest.raises(QueryError, match=f"line 1, column {text.index(broken)}: <{broken}> is no IRI"):
+    with pytest.raises(QueryError, match=f"line 1, column {text.index(broken)}: <{broken}> is not an IRI"):
         parse(text, dialect)
 
 

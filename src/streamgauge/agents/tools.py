@@ -21,7 +21,7 @@ from streamgauge.model.terms import Row, Triple
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
 from streamgauge.oracle.diagnosis.diagnose import Explained, explained, worked
 from streamgauge.query import detect, parse, print_query
-from streamgauge.query.text import declared_prefixes
+from streamgauge.query.prologue import declared_prefixes
 from streamgauge.report.cards import diagnosed
 from streamgauge.report.failure import failure_lines, wrong_windows
 from streamgauge.report.series import state

@@ -29,7 +29,8 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.model.terms import XSD, Row, Term, by_parts, datatype, is_iri, is_literal, lexical
 from streamgauge.query import QueryError
-from streamgauge.query.text import DEFAULT_BASE, read_prologue, tokens
+from streamgauge.query.prologue import DEFAULT_BASE, read_prologue
+from streamgauge.query.text import tokens
 from streamgauge.report.fitting_table import FittingTable
 from streamgauge.servers.queries.sessions import as_element, makes_triples
 

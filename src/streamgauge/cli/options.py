@@ -192,6 +192,18 @@ def dialect_names() -> Iterable[str]:
     return dialects()
 
 
+def sparql_versions() -> Iterable[str]:
+    """The versions of SPARQL that a query may be read by."""
+    from streamgauge.query import VERSIONS
+
+    return VERSIONS
+
+
+SparqlOption = Annotated[
+    str | None, one_of(sparql_versions, "--sparql", help="1.1 or 1.2, where both differ; 1.2 unless the text tells.")
+]
+
+
 def strategy_names() -> Iterable[str]:
     """The broker's strategies."""
     from streamgauge.servers.broker.strategies import strategies
@@ -264,7 +276,7 @@ def own_reading(text: str, lateness: int | None, own: OwnData, *, checked: bool 
     ``checked``: terms are looked at although the format takes them as they are written.
     """
     from streamgauge.formats.streams import Reading
-    from streamgauge.query.text import declared_prefixes
+    from streamgauge.query.prologue import declared_prefixes
 
     named = {name: own[name] for name in _OWN_DATA if own.get(name) is not None}
     prefixes = declared_prefixes(text)

@@ -17,6 +17,7 @@ from streamgauge.cli.options import (
     WINDOWS,
     OwnData,
     Parameters,
+    SparqlOption,
     checked_duration,
     engine_names,
     filled,
@@ -39,7 +40,7 @@ from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import counted
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import Term
-from streamgauge.query import detect
+from streamgauge.query import announced, detect
 from streamgauge.query.traversal import constant_predicates
 from streamgauge.semantics.profiles import PROFILES
 from streamgauge.servers.sinks import open_sink
@@ -92,10 +93,11 @@ def query(
     ] = None,
     wall: Annotated[bool, typer.Option("--wall", help="Time passes by the wall clock although nothing comes.")] = False,
     shards: Annotated[int, typer.Option(min=1, max=64, help="Over how many processes `live` spreads the query.")] = 1,
+    version: SparqlOption = None,
     define: Parameters = None,
 ) -> None:
     """Answer a continuous query on streams; print the answers as they come."""
-    text = filled(file, define or ())
+    text = announced(filled(file, define or ()), version)
     options: Options = {"semantics": semantics, "static": static, "engine": engine, "lateness": lateness}
     options["t0"], options["shards"] = instant(t0), shards
     options["reading"] = own_reading(text, None, own, checked=False)

@@ -8,9 +8,17 @@ from typing import Annotated
 import typer
 
 from streamgauge.cli.exits import Exit
-from streamgauge.cli.options import AsJson, Parameters, dialect_names, one_of, tell_notes, values
+from streamgauge.cli.options import (
+    AsJson,
+    Parameters,
+    SparqlOption,
+    dialect_names,
+    one_of,
+    tell_notes,
+    values,
+)
 from streamgauge.formats.files import read_text
-from streamgauge.query import QueryError, detect, fill, parse, print_query
+from streamgauge.query import QueryError, announced, detect, fill, parse, print_query
 
 
 def register(app: typer.Typer) -> None:
@@ -24,13 +32,14 @@ def translate(
     source: Annotated[
         str | None, one_of(dialect_names, "--from", help="Its dialect, if its stream clause does not tell.")
     ] = None,
+    version: SparqlOption = None,
     define: Parameters = None,
     as_json: AsJson = False,
 ) -> None:
     """Print a query in another dialect; what that dialect cannot say is refused by name."""
     template = sys.stdin.read() if query == "-" else read_text(Path(query))
     try:
-        text = fill(template, values(define))
+        text = announced(fill(template, values(define)), version)
         given = source or detect(text)
         asked = parse(text, given)
         printed = print_query(asked, to)

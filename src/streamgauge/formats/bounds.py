@@ -201,27 +201,21 @@ class _SparqlScan:
 
 
 def check_sparql(text: str, bounds: TextBounds = LOCAL) -> None:
-    """BoundError for a SPARQL query or update, or a dialect's text, that is longer or deeper than the bounds.
-
-    Code points written as escapes (SPARQL 1.1 Query, 19.2) are read both ways.
-    """
+    """BoundError for a SPARQL query or update, or a dialect's text, that is longer or deeper than the bounds."""
     if len(text) > bounds.characters:
         raise BoundError(f"{len(text)} characters, more than {bounds.characters}: write a shorter text")
     if wrong := no_character(text, escaped=True):
         raise BoundError(*wrong)
     _scan_sparql(text, bounds)
-    plain = _CODE_POINT.sub(_character, text) if "\\u" in text or "\\U" in text else text
-    if plain != text:
-        _scan_sparql(plain, bounds, text.find("\\"))
 
 
-def _scan_sparql(text: str, bounds: TextBounds, position: int | None = None) -> None:
+def _scan_sparql(text: str, bounds: TextBounds) -> None:
     scan, count = _SparqlScan(), 0
     for match in _SPARQL.finditer(text):
         count += match.lastgroup != "comment"
         kind, part = match.lastgroup or "sign", match[0]
         hidden = scan.take(kind, part)
-        here = match.start() if position is None else position
+        here = match.start()
         count += _ARGUMENT * (part == "," and scan.levels[-1].kind == "(")
         if count > bounds.tokens:
             raise BoundError(f"more than {bounds.tokens} terms, words and signs: write a shorter text", here)

@@ -11,6 +11,7 @@ from streamgauge.model.semantics import R2S
 from streamgauge.query.dialects import Dialect, load
 from streamgauge.query.parser import parse_sparql, refuse_sequences
 from streamgauge.query.text import QueryError, check_bounds, refusal
+from streamgauge.query.versions import VERSIONS, announced
 
 _PARAMETER: Final = re.compile(r"\$\{([^}\s]*)\}")
 
@@ -39,8 +40,10 @@ def fill(template: str, values: Mapping[str, object]) -> str:
 
 
 __all__ = [
+    "VERSIONS",
     "QueryError",
     "TemplateError",
+    "announced",
     "detect",
     "dialects",
     "fill",

@@ -14,8 +14,9 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import CQL, R2S
 from streamgauge.query.parser import parse_sparql
 from streamgauge.query.printer import sparql
+from streamgauge.query.prologue import DEFAULT_BASE, Prologue, read_prologue
 from streamgauge.query.stamps import FUNCTION, TIMESTAMP
-from streamgauge.query.text import DEFAULT_BASE, Prologue, QueryError, Token, blank, read_prologue, refusal, tokens
+from streamgauge.query.text import QueryError, Token, blank, refusal, tokens
 
 UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _WORD: Final = re.compile(r"[0-9]+\s+(?:ms|s|m|h|d)(?!\w)|[^\s,]+")

@@ -1,4 +1,4 @@
-"""The printer: any algebra as plain SPARQL 1.1 with full IRIs; what the parser gives comes back equal."""
+"""The printer: any algebra as plain SPARQL with full IRIs; what the parser gives comes back equal."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -8,6 +8,7 @@ from typing import Final
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import XSD, Term
 from streamgauge.query.stamps import FUNCTION, TIMESTAMP
+from streamgauge.query.text import NO_VARIABLE
 
 _BINARY: Final = frozenset({"||", "&&", "=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/"})
 _PLAIN_NUMBER: Final = re.compile(rf'"(-?\d+(\.\d+)?)"\^\^<{re.escape(XSD)}(integer|decimal)>')
@@ -265,7 +266,7 @@ def _unambiguous(escape: re.Match[str]) -> str:
 
 def _variable(var: al.Var) -> str:
     """A variable; those that no text names (``.agg0``, ``_:0``) get a name with an underscore."""
-    return "?" + re.sub(r"\W", "_", var.name)
+    return "?" + NO_VARIABLE.sub("_", var.name)
 
 
 def _node(value: al.Node) -> str:

@@ -1,53 +1,49 @@
-"""SPARQL 1.1 queries as algebra: recursive descent over the grammar (19.8) with the translation of section 18.2.
+"""SPARQL 1.2 queries as algebra: recursive descent over the grammar (19.8) with the translation of section 18.2.
 
-The text is one that pyoxigraph accepts, so the reader decides what the text means and looks no further for mistakes.
-Syntax beyond SPARQL 1.1 is refused. ``tests/query/test_reader.py`` holds the algebra against rdflib's parser.
+Errors are QueryErrors at the token that is wrong. Parts of SPARQL that are not answered (SERVICE, FROM, DESCRIBE) are
+read to the end and noted, so that mistakes elsewhere are found. Held to the W3C's syntax tests (``tests/w3c``), to
+rdflib's parser and to pyoxigraph's.
 """
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Final
 
-from streamgauge.formats.canonical import parse_term
 from streamgauge.model import algebra as al
-from streamgauge.model.terms import XSD, Term, datatype, triple_term
-from streamgauge.query.stamps import FUNCTION, TIMESTAMP, WORD
-from streamgauge.query.text import TRUTH, Prologue, Token, refusal, string_value
-from streamgauge.query.triples import TripleReader
+from streamgauge.model.terms import Term, triple_term
+from streamgauge.query.expressions import ExpressionReader
+from streamgauge.query.text import Token, UnansweredError, unanswered
+from streamgauge.query.traversal import every_expression
 
 _EMPTY: Final = al.BGP(())
-
-_ANY: Final = 1 << 30
-_ARITIES: Final[dict[tuple[int, int], str]] = {
-    (0, 0): "NOW RAND UUID STRUUID",
-    (0, 1): "BNODE",
-    (1, 1): """STR LANG DATATYPE IRI URI ABS CEIL FLOOR ROUND STRLEN UCASE LCASE ENCODE_FOR_URI YEAR MONTH DAY HOURS
-        MINUTES SECONDS TIMEZONE TZ MD5 SHA1 SHA256 SHA384 SHA512 ISIRI ISURI ISBLANK ISLITERAL ISNUMERIC BOUND
-        LANGDIR HASLANG HASLANGDIR ISTRIPLE SUBJECT PREDICATE OBJECT""",
-    (3, 3): "IF TRIPLE STRLANGDIR",
-    (2, 2): "CONTAINS STRSTARTS STRENDS STRBEFORE STRAFTER LANGMATCHES SAMETERM STRLANG STRDT",
-    (2, 3): "REGEX SUBSTR",
-    (3, 4): "REPLACE",
-    (0, _ANY): "COALESCE CONCAT",
-}
-_BUILT_IN: Final = {name: arity for arity, names in _ARITIES.items() for name in names.split()}
-"""Built-in functions with the least and the most of their arguments."""
-_SAME: Final = {"URI": "IRI", "ISURI": "ISIRI"}
-_AGGREGATES: Final = ("COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT")
-_RELATION: Final = 3
-_BINDING: Final = {
-    **{"||": 1, "&&": 2, "+": 4, "-": 4, "*": 5, "/": 5},
-    **dict.fromkeys(("=", "!=", "<", ">", "<=", ">="), _RELATION),
-}
-"""How closely binary operators bind."""
-_PARTS: Final = ("OPTIONAL", "MINUS", "GRAPH", "BIND", "VALUES")
+_PARTS: Final = ("OPTIONAL", "MINUS", "GRAPH", "SERVICE", "BIND", "VALUES")
+_DESCRIBE: Final = "DESCRIBE has no defined answer; write a CONSTRUCT"
+_SERVICE: Final = "SERVICE asks another server; bring its data in as static data instead"
+_FROM: Final = "FROM names data to load: bring it beside the query as static data and leave this out, or name a stream"
 
 
-def read_query(text: str, found: Sequence[Token], prologue: Prologue) -> al.QueryForm:
-    """The form of a query that pyoxigraph accepts; QueryError where the text goes beyond SPARQL 1.1."""
-    return _QueryReader(text, found, prologue).form()
+@dataclass(slots=True)
+class PlainQuery:
+    """A SPARQL query: its form, the graphs of FROM and FROM NAMED (IRIs without brackets), what is not answered.
+
+    ``dataset`` is the error for those who have no graphs by name, at the first FROM.
+    """
+
+    form: al.QueryForm
+    default_graphs: tuple[str, ...] = ()
+    named_graphs: tuple[str, ...] = ()
+    dataset: UnansweredError | None = None
+    unanswered: UnansweredError | None = None
+
+
+@dataclass(slots=True)
+class _Graphs:
+    """The graphs of FROM and of FROM NAMED, and the first FROM."""
+
+    default: list[str] = field(default_factory=list)
+    named: list[str] = field(default_factory=list)
+    first: Token | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +53,7 @@ class _Solutions:
     pattern: al.Pattern
     order: tuple[tuple[al.Expression, bool], ...]
     limits: dict[str, int]
+    grouped: bool
 
     def ordered(self, pattern: al.Pattern) -> al.Pattern:
         return al.OrderBy(pattern, self.order) if self.order else pattern
@@ -65,147 +62,244 @@ class _Solutions:
         return al.Slice(pattern, self.limits.get("OFFSET", 0), self.limits.get("LIMIT")) if self.limits else pattern
 
 
-class _QueryReader(TripleReader):
-    """Expressions, groups and query forms."""
+class QueryReader(ExpressionReader):
+    """Groups and query forms."""
 
-    _aggregates: dict[al.Aggregate, al.Var] | None = None
-    """The aggregates of the SELECT whose columns, HAVING or ORDER BY are read, with the variables for them."""
-
-    def form(self) -> al.QueryForm:
+    def query(self) -> PlainQuery:
         """The whole query."""
+        self._graphs = _Graphs()
+        form = self._form()
+        if self._token.text:
+            self._expect("the end of the query")
+        graphs, first = self._graphs, self._graphs.first
+        dataset = unanswered(_FROM, self._text, first.start) if first is not None else None
+        return PlainQuery(form, tuple(graphs.default), tuple(graphs.named), dataset, self._unanswered)
+
+    def _form(self) -> al.QueryForm:
         if self._says("ASK"):
-            form: al.QueryForm = al.Ask(self._modified())
-        elif self._says("CONSTRUCT"):
-            form = self._construct()
-        else:
-            self._must_say("SELECT")
-            pattern, variables = self._select()
-            form = al.Select(pattern, tuple(var.name for var in variables))
-        if self._at != len(self._found):
-            self._beyond()
-        return form
+            self._dataset()
+            return al.Ask(self._modified(self._where))
+        if self._says("CONSTRUCT"):
+            return self._construct()
+        if self._word() == "DESCRIBE":
+            return self._describe()
+        self._must_say("SELECT", "CONSTRUCT", "ASK")
+        pattern, variables = self._select(dataset=True)
+        return al.Select(pattern, tuple(var.name for var in variables))
+
+    def _dataset(self) -> None:
+        """FROM and FROM NAMED; a query's own ones, none of a subquery."""
+        while self._word() == "FROM":
+            self._graphs.first = self._graphs.first or self._token
+            self._at += 1
+            graphs = self._graphs.named if self._says("NAMED") else self._graphs.default
+            graphs.append(self._iri()[1:-1])
+
+    def _describe(self) -> al.QueryForm:
+        """DESCRIBE, which is read as a SELECT and not answered."""
+        self._leave_unanswered(_DESCRIBE, self._take())
+        if not self._skip("*"):
+            if self._token.kind not in ("variable", "iri", "name"):
+                self._expect("a variable, an IRI or *")
+            while self._token.kind in ("variable", "iri", "name"):
+                _ = self._variable() if self._token.kind == "variable" else self._iri()
+        self._dataset()
+        has_group = self._word() == "WHERE" or self._is("{")
+        return al.Ask(self._modified(self._where if has_group else lambda: _EMPTY))
 
     def _construct(self) -> al.Construct:
         """CONSTRUCT; the short form CONSTRUCT WHERE has its triples as template too (16.2.4)."""
-        short = self._says("WHERE")
+        if not self._is("{"):
+            self._dataset()
+            self._must_say("WHERE")
+            start = self._at
+            pattern = self._modified(lambda: self._block(tuple(self._template("query"))))
+            end, self._at = self._at, start
+            template = tuple(self._template("template"))
+            self._at = end
+            return self._with_terms(template, pattern, start)
         start = self._at
-        if not short:
-            while not self._skip("}"):
-                self._at += 1
-        pattern = self._modified()
-        end, self._at = self._at, start
+        template = tuple(self._template("template"))
+        terms, self._terms = self._terms, {}
+        self._dataset()
+        pattern = self._modified(self._where)
+        self._terms = terms
+        return self._with_terms(template, pattern, start)
+
+    def _template(self, scope: str) -> Iterator[al.TriplePattern]:
+        """Triples in braces, without property paths."""
         self._must("{")
-        template: list[al.TriplePattern] = []
-        while not self._skip("}"):
-            template.extend(self._same_subject("template"))
-            self._skip(".")
-        self._at = end
+        yield from self._triples(scope)
+        if not self._skip("}"):
+            self._expect("a triple or the } of the template")
+
+    def _with_terms(self, template: tuple[al.TriplePattern, ...], pattern: al.Pattern, start: int) -> al.Construct:
+        """The template over a pattern that makes its triple terms."""
         for variable, parts in self._terms.items():
             if any(isinstance(node, al.Var) and node.name.startswith("_:") for node in parts):
                 what = "a blank node in a triple term of a template: make it by BIND(BNODE() AS ?b)"
-                raise refusal(what, self._text, self._found[start].start)
+                self._leave_unanswered(what, self._words[start])
             pattern = al.Extend(pattern, variable, al.Call("TRIPLE", parts))
-        return al.Construct(tuple(template), pattern)
+        return al.Construct(template, pattern)
 
-    def _select(self) -> tuple[al.Pattern, tuple[al.Var, ...]]:
+    # SELECT and solution modifiers
+
+    def _select(self, dataset: bool = False) -> tuple[al.Pattern, tuple[al.Var, ...]]:
         """SELECT (18.2.4, 18.2.5) and its variables; ``*`` is every visible one, blank nodes left out."""
         around, self._aggregates = self._aggregates, {}
         distinct = self._word() if self._word() in ("DISTINCT", "REDUCED") else ""
         self._says("DISTINCT", "REDUCED")
+        star = self._token
         columns = [] if self._skip("*") else self._columns()
-        solutions = self._solutions(self._aggregates)
+        if dataset:
+            self._dataset()
+        solutions = self._solutions(self._where, self._aggregates)
         self._aggregates = around
-        pattern = solutions.pattern
-        for var, expression in columns:
-            if expression is not None:
-                pattern = al.Extend(pattern, var, expression)
+        if not columns and solutions.grouped:
+            self._refuse("SELECT * does not go with GROUP BY or an aggregate: name the columns", star)
+        pattern = self._extended(solutions, columns)
         hidden = {al.Var(name) for name in self._hidden}
-        every = (var for var in al.pattern_variables(pattern) if not var.name.startswith("_:") and var not in hidden)
-        variables = tuple(var for var, _ in columns) or tuple(every)
+        visible = (var for var in al.pattern_variables(pattern) if not var.name.startswith("_:") and var not in hidden)
+        variables = tuple(var for var, _, _ in columns) or tuple(visible)
         pattern = al.Project(solutions.ordered(pattern), variables)
         if distinct:
             pattern = al.Distinct(pattern) if distinct == "DISTINCT" else al.Reduced(pattern)
         return solutions.sliced(pattern), variables
 
-    def _columns(self) -> list[tuple[al.Var, al.Expression | None]]:
-        found: list[tuple[al.Var, al.Expression | None]] = []
+    def _columns(self) -> list[tuple[al.Var, al.Expression | None, Token]]:
+        """The columns of SELECT, each with its expression and where it begins."""
+        columns: list[tuple[al.Var, al.Expression | None, Token]] = []
         while self._token.kind == "variable" or self._is("("):
+            token = self._token
             if self._skip("("):
                 expression = self._expression()
                 self._must_say("AS")
-                found.append((self._variable(), expression))
+                columns.append((self._variable(), expression, token))
                 self._must(")")
             else:
-                found.append((self._variable(), None))
-        return found or self._beyond()
+                columns.append((self._variable(), None, token))
+        return columns or self._expect("a column: ?x, (expression AS ?x) or *")
 
-    def _modified(self) -> al.Pattern:
+    def _extended(self, solutions: _Solutions, columns: list[tuple[al.Var, al.Expression | None, Token]]) -> al.Pattern:
+        """The solutions with the expressions of SELECT; QueryError for names that are taken, or hidden by GROUP BY."""
+        pattern = solutions.pattern
+        seen: set[al.Var] = set()
+        known = set(al.pattern_variables(pattern))
+        for var, expression, token in columns:
+            if var in seen:
+                self._refuse(f"Duplicated variable name: SELECT has ?{var.name} twice; leave one out", token)
+            if expression is None:
+                if solutions.grouped:
+                    self._check_grouped(var, known, token)
+            else:
+                if var in known:
+                    self._refuse(f"?{var.name} has a value already: give the expression another name", token)
+                if solutions.grouped:
+                    self._check_expression(expression, known, token)
+                pattern = al.Extend(pattern, var, expression)
+                known.add(var)
+            seen.add(var)
+        return pattern
+
+    def _check_expression(self, expression: al.Expression, known: set[al.Var], token: Token) -> None:
+        """QueryError for a variable in a SELECT expression that GROUP BY hides."""
+        for part in every_expression(expression):
+            if isinstance(part, al.Var):
+                self._check_grouped(part, known, token)
+
+    def _check_grouped(self, var: al.Var, known: set[al.Var], token: Token) -> None:
+        if var not in known:
+            what = f"SELECT names a variable that is unbound: ?{var.name} is neither in GROUP BY nor in an aggregate"
+            self._refuse(f"{what} such as COUNT(?{var.name})", self._mention(var, token))
+
+    def _mention(self, var: al.Var, token: Token) -> Token:
+        """The first token of a variable at or after another token."""
+        first = self._words.index(token)
+        return next((word for word in self._words[first:] if word.text[1:] == var.name), token)
+
+    def _modified(self, where: Callable[[], al.Pattern]) -> al.Pattern:
         """The WHERE of an ASK or CONSTRUCT under its solution modifiers."""
-        solutions = self._solutions({})
+        solutions = self._solutions(where, {})
         self._aggregates = None
         return solutions.sliced(solutions.ordered(solutions.pattern))
 
-    def _solutions(self, aggregates: dict[al.Aggregate, al.Var]) -> _Solutions:
-        self._aggregates = None
+    def _where(self) -> al.Pattern:
         self._says("WHERE")
-        pattern, keys = self._group(), self._keys()
+        if not self._is("{"):
+            self._expect("WHERE { ... }")
+        return self._group()
+
+    def _solutions(self, where: Callable[[], al.Pattern], aggregates: dict[al.Aggregate, al.Var]) -> _Solutions:
+        self._aggregates = None
+        pattern = where()
+        keys = self._keys(pattern)
         self._aggregates = aggregates
         having, order, limits = self._having(), self._order(), self._limits()
-        if keys is not None or aggregates:
-            made = tuple((var, aggregate) for aggregate, var in aggregates.items())
-            pattern = al.Group(pattern, keys or (), made)
+        self._aggregates = None
+        grouped = keys is not None or bool(aggregates)
+        if grouped:
+            computed = tuple((var, aggregate) for aggregate, var in aggregates.items())
+            pattern = al.Group(pattern, keys or (), computed)
         if having:
             pattern = al.Filter(reduce(_both, having), pattern)
         if self._says("VALUES"):
             pattern = _join(pattern, self._values())
-        return _Solutions(pattern, order, limits)
+        return _Solutions(pattern, order, limits, grouped)
 
-    def _keys(self) -> tuple[tuple[al.Var, al.Expression], ...] | None:
+    def _keys(self, pattern: al.Pattern) -> tuple[tuple[al.Var, al.Expression], ...] | None:
         if not self._says("GROUP"):
             return None
         self._must_say("BY")
-        found: list[tuple[al.Var, al.Expression]] = []
+        keys: list[tuple[al.Var, al.Expression]] = []
+        taken = set(al.pattern_variables(pattern))
         while self._begins_constraint() or self._token.kind == "variable":
+            token, named = self._token, None
             if not self._skip("("):
-                expression = self._variable() if self._token.kind == "variable" else self._call()
-                named = None
+                expression = self._variable() if token.kind == "variable" else self._call()
             else:
                 expression = self._expression()
                 named = self._variable() if self._says("AS") else None
                 self._must(")")
-            own = expression if isinstance(expression, al.Var) else al.Var(f".key{len(found)}")
-            found.append((named or own, expression))
-        return tuple(found)
+            if named in taken:
+                self._refuse(f"?{named.name} has a value already: give the key another name", token)
+            own = expression if isinstance(expression, al.Var) else al.Var(f".key{len(keys)}")
+            keys.append((named or own, expression))
+            taken |= {named} if named else set()
+        return tuple(keys) or self._expect("a key: ?x, (expression AS ?x) or a function")
 
     def _having(self) -> list[al.Expression]:
-        found: list[al.Expression] = []
+        conditions: list[al.Expression] = []
         if self._says("HAVING"):
+            conditions.append(self._condition())
             while self._begins_constraint():
-                found.append(self._constraint())
-        return found
+                conditions.append(self._condition())
+        return conditions
 
     def _order(self) -> tuple[tuple[al.Expression, bool], ...]:
         if not self._says("ORDER"):
             return ()
         self._must_say("BY")
-        found: list[tuple[al.Expression, bool]] = []
+        keys: list[tuple[al.Expression, bool]] = []
         while True:
             word = self._word()
             if self._token.kind == "variable":
-                found.append((self._variable(), False))
-            elif self._says("ASC", "DESC") or self._begins_constraint():
-                found.append((self._constraint(), word == "DESC"))
+                keys.append((self._variable(), False))
+            elif self._says("ASC", "DESC"):
+                self._must("(")
+                keys.append((self._bracketed(), word == "DESC"))
+            elif self._begins_constraint():
+                keys.append((self._constraint("a key"), False))
             else:
-                return tuple(found)
+                return tuple(keys) or self._expect("a key: ?x, DESC(?x) or an expression in brackets")
 
     def _limits(self) -> dict[str, int]:
-        found: dict[str, int] = {}
-        while (word := self._word()) in ("LIMIT", "OFFSET") and word not in found:
+        limits: dict[str, int] = {}
+        while (word := self._word()) in ("LIMIT", "OFFSET") and word not in limits:
             self._at += 1
             if not self._token.text.isdigit():
-                self._beyond()
-            found[word] = int(self._take().text)
-        return found
+                self._expect(f"a whole number behind {word}")
+            limits[word] = int(self._take().text)
+        return limits
 
     # Groups
 
@@ -217,25 +311,33 @@ class _QueryReader(TripleReader):
     def _open_group(self) -> tuple[al.Pattern, list[al.Expression]]:
         """The pattern and the FILTERs of a group, apart; triples on both sides of a FILTER are one BGP."""
         self._must("{")
+        around = self._terms, self._block_number, self._scope
+        self._terms, self._block_number, self._scope = {}, next(self._blocks), "query"
         if self._says("SELECT"):
             pattern, _ = self._select()
-            self._must("}")
-            return pattern, []
-        pattern = _EMPTY
-        around, self._terms = self._terms, {}
-        block: list[al.TriplePattern] = []
+            filters: list[al.Expression] = []
+        else:
+            pattern, filters = self._elements()
+        self._must("}")
+        self._terms, self._block_number, self._scope = around
+        return pattern, filters
+
+    def _elements(self) -> tuple[al.Pattern, list[al.Expression]]:
+        """The pattern and the FILTERs between the braces of a group."""
+        pattern: al.Pattern = _EMPTY
         filters: list[al.Expression] = []
-        while not self._skip("}"):
+        block = list(self._triples())
+        while not self._is("}"):
             if self._says("FILTER"):
-                filters.append(self._constraint())
+                filters.append(self._condition())
             elif self._word() in _PARTS or self._is("{"):
                 pattern, block = self._part(_join(pattern, self._block(block))), []
+                self._block_number = next(self._blocks)
             else:
-                block.extend(self._same_subject())
+                self._expect("a triple, a part like OPTIONAL or FILTER, or the } of the group")
             self._skip(".")
-        found = _join(pattern, self._block(block)), filters
-        self._terms = around
-        return found
+            block.extend(self._triples())
+        return _join(pattern, self._block(block)), filters
 
     def _part(self, left: al.Pattern) -> al.Pattern:
         if self._says("OPTIONAL"):
@@ -243,190 +345,70 @@ class _QueryReader(TripleReader):
             return al.LeftJoin(left, right, reduce(_both, filters) if filters else None)
         if self._says("MINUS"):
             return al.Minus(left, self._group())
-        if self._says("GRAPH"):
-            name = self._node()
+        if self._word() in ("GRAPH", "SERVICE"):
+            token = self._take()
+            if token.says("SERVICE"):
+                self._leave_unanswered(_SERVICE, token)
+                self._says("SILENT")
+            name = self._variable() if self._token.kind == "variable" else self._iri()
             return _join(left, al.Graph(name, self._group()))
         if self._says("VALUES"):
             return _join(left, self._values())
         if self._says("BIND"):
-            self._must("(")
-            expression = self._expression()
-            self._must_say("AS")
-            var = self._variable()
-            self._must(")")
-            return al.Extend(left, var, expression)
+            return self._bind(left)
         groups = [self._group()]
         while self._says("UNION"):
             groups.append(self._group())
         return _join(left, reduce(al.Union, groups))
 
+    def _bind(self, left: al.Pattern) -> al.Pattern:
+        self._must("(")
+        expression = self._expression()
+        self._must_say("AS")
+        token, var = self._token, self._variable()
+        self._must(")")
+        if var in al.pattern_variables(left):
+            self._refuse(f"?{var.name} has a value already: BIND gives one to a new variable", token)
+        return al.Extend(left, var, expression)
+
     def _values(self) -> al.Values:
         variables: list[al.Var] = []
         several = self._skip("(")
-        while self._token.kind == "variable":
-            variables.append(self._variable())
+        while self._token.kind == "variable" and (several or not variables):
+            if (var := self._variable()) in variables:
+                self._refuse(f"VALUES has ?{var.name} twice: leave one out", self._words[self._at - 1])
+            variables.append(var)
         if several:
             self._must(")")
+        elif not variables:
+            self._expect("a variable, or variables in brackets")
         self._must("{")
         rows: list[tuple[Term | None, ...]] = []
         while not self._skip("}"):
-            if several:
-                self._must("(")
-            rows.append(tuple(None if self._says("UNDEF") else self._data() for _ in variables))
-            if several:
-                self._must(")")
+            rows.append(self._data_row(len(variables)) if several else (self._cell(),))
         return al.Values(tuple(variables), tuple(rows))
+
+    def _data_row(self, width: int) -> tuple[Term | None, ...]:
+        """A row in brackets."""
+        token = self._token
+        self._must("(")
+        row: list[Term | None] = []
+        while not self._skip(")"):
+            row.append(self._cell())
+        if len(row) != width:
+            self._refuse(f"this row of VALUES has {len(row)} terms for {width} variables: write UNDEF for none", token)
+        return tuple(row)
+
+    def _cell(self) -> Term | None:
+        return None if self._says("UNDEF") else self._data()
 
     def _data(self) -> Term:
         """A constant: an IRI, a literal or a triple term of constants."""
         if not self._skip("<<("):
-            return self._term()
-        triple = self._data(), self._predicate(), self._data()
+            return self._term("a constant or UNDEF")
+        triple = self._iri(), self._predicate(), self._data()
         self._must(")>>")
         return triple_term(triple)
-
-    # Expressions
-
-    def _begins_constraint(self) -> bool:
-        word = self._word()
-        known = word in _BUILT_IN or word in _AGGREGATES or word in ("EXISTS", "NOT")
-        return known or self._is("(") or self._token.kind in ("iri", "name")
-
-    def _constraint(self) -> al.Expression:
-        """An expression in brackets, or a call."""
-        return self._bracketed() if self._skip("(") else self._call()
-
-    def _bracketed(self) -> al.Expression:
-        expression = self._expression()
-        self._must(")")
-        return expression
-
-    def _expression(self, least: int = 1) -> al.Expression:
-        """An expression of operators that bind at least as closely as ``least``; all group from the left."""
-        left = self._unary()
-        while (binding := self._binding()) >= least:
-            if self._word():
-                negated = self._says("NOT")
-                self._must_say("IN")
-                inside = al.Call("IN", _tags_lowered((left, *self._arguments())))
-                left = al.Call("!", (inside,)) if negated else inside
-            else:
-                operator = self._take().text
-                left = al.Call(operator, _tags_lowered((left, self._expression(binding + 1))))
-        return left
-
-    def _binding(self) -> int:
-        """How closely the operator that is next binds, 0 for none; a sign after an operand is an operator."""
-        if self._token.kind == "sign":
-            return _BINDING.get(self._token.text, 0)
-        return _RELATION if self._word() in ("IN", "NOT") else 0
-
-    def _unary(self) -> al.Expression:
-        if self._is("!", "+", "-") and not self._is_signed_number():
-            return al.Call(self._take().text, (self._primary(),))
-        return self._primary()
-
-    def _primary(self) -> al.Expression:
-        if self._token.kind == "variable":
-            return self._variable()
-        if self._skip("("):
-            return self._bracketed()
-        if self._skip("<<("):
-            return self._triple_value()
-        if self._token.kind == "word" and self._token.text not in TRUTH:
-            return self._call()
-        at, term = self._at, self._term()
-        if self._is("("):
-            self._at = at
-            return self._call()
-        return term
-
-    def _triple_value(self) -> al.Expression:
-        """The rest of ``<<( s p o )>>`` in an expression: a constant, or what TRIPLE gives of its parts."""
-        subject, predicate, item = self._primary(), self._verb(), self._primary()
-        self._must(")>>")
-        if isinstance(subject, str) and isinstance(predicate, str) and isinstance(item, str):
-            return triple_term((subject, predicate, item))
-        return al.Call("TRIPLE", (subject, predicate, item))
-
-    def _arguments(self) -> list[al.Expression]:
-        """Expressions in brackets, none at all among them."""
-        self._must("(")
-        found: list[al.Expression] = []
-        if self._skip(")"):
-            return found
-        found.append(self._expression())
-        while self._skip(","):
-            found.append(self._expression())
-        self._must(")")
-        return found
-
-    def _call(self) -> al.Expression:
-        """EXISTS, an aggregate, a built-in function or a function by IRI."""
-        if self._says("EXISTS"):
-            return al.Exists(self._inner_group())
-        if self._says("NOT"):
-            self._must_say("EXISTS")
-            return al.Call("!", (al.Exists(self._inner_group()),))
-        name = self._word()
-        if name in _AGGREGATES and self._aggregates is not None:
-            self._at += 1
-            return self._aggregate(name, self._aggregates)
-        if not name:
-            function = self._iri()
-            operator = TIMESTAMP if function in (FUNCTION, WORD) else function
-            return al.Call(operator, tuple(self._arguments()))
-        least, most = _BUILT_IN.get(name) or self._beyond()
-        self._at += 1
-        arguments = self._arguments()
-        if not least <= len(arguments) <= most:
-            self._beyond()
-        call = al.Call(_SAME.get(name, name), _tags_lowered(tuple(arguments)))
-        return self._resolved(call) if call.operator == "IRI" else call
-
-    def _inner_group(self) -> al.Pattern:
-        """The group of an EXISTS, whose aggregates are none of those around it."""
-        around, self._aggregates = self._aggregates, None
-        pattern = self._group()
-        self._aggregates = around
-        return pattern
-
-    def _resolved(self, call: al.Call) -> al.Expression:
-        """``IRI("relative")`` of a constant under a BASE is that IRI: the algebra has no BASE."""
-        (argument,) = call.arguments
-        if self._prologue.base is None or not isinstance(argument, str) or datatype(argument) != f"{XSD}string":
-            return call
-        try:
-            iri = self._prologue.resolve(parse_term(argument).value)
-        except ValueError:
-            return call
-        return call if iri is None else f"<{iri}>"
-
-    def _aggregate(self, name: str, known: dict[al.Aggregate, al.Var]) -> al.Var:
-        self._must("(")
-        distinct = self._says("DISTINCT")
-        argument = None if name == "COUNT" and self._skip("*") else self._expression()
-        separator = " "
-        if self._skip(";"):
-            self._must_say("SEPARATOR")
-            self._must("=")
-            separator = string_value(self._take().text)
-        self._must(")")
-        aggregate = al.Aggregate(name, argument, distinct, separator)
-        return known.setdefault(aggregate, al.Var(f".agg{len(known)}"))
-
-
-_TAG: Final = re.compile(r'"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{0,8})*"')
-
-
-def _tags_lowered(operands: tuple[al.Expression, ...]) -> tuple[al.Expression, ...]:
-    """The operands of a function or operator, constants beside LANG(...) in lower case: tags are, in the data.
-
-    ``LANG(?o) = "en-GB"`` is to find ``"x"@en-GB``: tags are equal whatever their case (RDF 1.2, 3.4; RFC 5646, 2.1.1).
-    """
-    if not any(isinstance(each, al.Call) and each.operator == "LANG" for each in operands):
-        return operands
-    return tuple(each.lower() if isinstance(each, str) and _TAG.fullmatch(each) else each for each in operands)
 
 
 def _both(left: al.Expression, right: al.Expression) -> al.Expression:

@@ -28,8 +28,6 @@ from streamgauge.query.traversal import (
 
 TIMESTAMP: Final = "TIMESTAMP"
 FUNCTION: Final = "<http://larkc.eu/csparql/sparql/jena/ext#timestamp>"
-WORD: Final = "<ts:()>"
-"""The name that stands for ``timestamp`` before a bracket: it has to fit in its place."""
 _SUBJECT, _PREDICATE, _OBJECT, _TIME = (
     f"<urn:streamgauge:{name}>" for name in ("subject", "predicate", "object", "time")
 )

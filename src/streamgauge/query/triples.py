@@ -1,4 +1,4 @@
-"""Triples of SPARQL text with paths, collections and blank nodes, as triple patterns (SPARQL 1.1, 4.1, 4.2 and 9.1).
+"""Triples of SPARQL text with paths, collections and blank nodes, as triple patterns (SPARQL 1.2, 4.1, 4.2 and 9.1).
 
 ?x :p/^:q [ :r 5 ]    is    ?x :p _:0 . _:1 :q _:0 . _:1 :r 5    (blank nodes numbered by first appearance)
 
@@ -16,7 +16,9 @@ from typing import Final, TypeAlias
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import RDF_TYPE, Term, triple_term
-from streamgauge.query.text import Cursor, Prologue, Token
+from streamgauge.query.cursor import Cursor
+from streamgauge.query.prologue import Prologue
+from streamgauge.query.text import Token
 
 _RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _FIRST, _REST, _NIL, _REIFIES = (f"<{_RDF}{name}>" for name in ("first", "rest", "nil", "reifies"))
@@ -28,27 +30,45 @@ _RawTriple: TypeAlias = tuple[al.Node, al.Node | al.Path, al.Node]
 class TripleReader(Cursor):
     """A cursor that reads the triples of one subject."""
 
-    def __init__(self, text: str, found: Sequence[Token], prologue: Prologue) -> None:
-        super().__init__(text, found, prologue)
+    def __init__(self, text: str, words: Sequence[Token], prologue: Prologue) -> None:
+        super().__init__(text, words, prologue)
         self._fresh_names = count()
         self._numbers: dict[tuple[str, str], int] = {}
         self._terms: dict[al.Var, tuple[al.Node, al.Node, al.Node]] = {}
         self._hidden: set[str] = set()
         self._scope = "query"
+        self._blocks = count(1)
+        self._block_number = 0
+        self._labels: dict[str, int] = {}
+        """The basic graph pattern in which each label of a blank node stands, by its number."""
+
+    def _begins_triples(self) -> bool:
+        token = self._token
+        return token.kind in ("variable", "blank") or self._is("(", "[", "<<", "<<(") or self._begins_term()
+
+    def _triples(self, scope: str = "query") -> Iterator[al.TriplePattern]:
+        """The triples up to what is none, with a dot between two subjects."""
+        while self._begins_triples():
+            yield from self._same_subject(scope)
+            if not self._skip("."):
+                if self._begins_triples():
+                    self._expect("a dot, a semicolon or a comma between triples")
+                return
 
     def _same_subject(self, scope: str = "query") -> Iterator[al.TriplePattern]:
         """The triple patterns of one subject; blank nodes of different scopes are different ones."""
         raw: list[_RawTriple] = []
         self._scope = scope
+        alone = self._is("[", "(", "<<")
         subject = self._graph_node(raw)
-        if not raw or self._is_verb():
+        if not (alone and raw) or self._is_verb():
             self._properties(subject, raw)
         for triple in raw:
             yield from self._expanded(*triple, scope)
 
     def _properties(self, subject: al.Node, raw: list[_RawTriple]) -> None:
         while True:
-            way = self._variable() if self._token.kind == "variable" else self._path()
+            way = self._variable() if self._token.kind == "variable" else self._way()
             self._object(subject, way, raw)
             while self._skip(","):
                 self._object(subject, way, raw)
@@ -58,6 +78,12 @@ class TripleReader(Cursor):
                 pass
             if not self._is_verb():
                 return
+
+    def _way(self) -> al.Path:
+        """A predicate or a property path; a template has no paths."""
+        if not self._is_verb():
+            self._expect("a predicate: a variable, an IRI, a or a property path")
+        return self._predicate() if self._scope == "template" else self._path()
 
     def _object(self, subject: al.Node, way: al.Node | al.Path, raw: list[_RawTriple]) -> None:
         own: list[_RawTriple] = []
@@ -71,7 +97,7 @@ class TripleReader(Cursor):
         reifier: al.Node | None = None
         while self._is("~", "{|"):
             if not isinstance(way, al.Var | str):
-                self._beyond()
+                self._refuse("an annotation or reifier behind a property path: only a single triple has one")
             if self._skip("~"):
                 reifier = self._reifier(self._named_reifier(), (subject, way, item), raw)
                 continue
@@ -99,9 +125,18 @@ class TripleReader(Cursor):
         self._terms[variable] = (subject, predicate, item)
         return variable
 
-    def _triple_nodes(self, raw: list[_RawTriple]) -> tuple[al.Node, al.Node, al.Node]:
-        subject = self._graph_node(raw)
-        return subject, self._verb(), self._graph_node(raw)
+    def _triple_nodes(self, raw: list[_RawTriple], reified: bool) -> tuple[al.Node, al.Node, al.Node]:
+        """Subject, predicate and object of a triple term, or of a reified triple, in which others may be reified."""
+        subject = self._inner_node(raw, reified)
+        return subject, self._verb(), self._inner_node(raw, reified)
+
+    def _inner_node(self, raw: list[_RawTriple], reified: bool) -> al.Node:
+        if self._is("<<(") or (reified and self._is("<<")):
+            return self._graph_node(raw)
+        if self._skip("["):
+            self._must("]")
+            return self._fresh()
+        return self._node()
 
     def _verb(self) -> al.Var | Term:
         """A predicate that is no path."""
@@ -109,23 +144,17 @@ class TripleReader(Cursor):
 
     def _reified(self, raw: list[_RawTriple]) -> al.Node:
         """``<< s p o ~ r >>``, from the subject on: the reifier."""
-        nodes = self._triple_nodes(raw)
-        self._skip("~")
-        reifier = self._reifier(self._named_reifier(), nodes, raw)
-        self._must(">")
-        self._must(">")
+        nodes = self._triple_nodes(raw, reified=True)
+        reifier = self._reifier(self._named_reifier() if self._skip("~") else None, nodes, raw)
+        self._must(">>")
         return reifier
 
     def _unseen(self, kind: str) -> al.Var:
         """A variable that the text does not have; ``SELECT *`` leaves it out."""
-        taken = {token.text[1:] for token in self._found if token.kind == "variable"} | self._hidden
+        taken = {token.text[1:] for token in self._words if token.kind == "variable"} | self._hidden
         name = next(name for number in count() if (name := f"{kind}{number}") not in taken)
         self._hidden.add(name)
         return al.Var(name)
-
-    def _begins_reified(self) -> bool:
-        following = self._found[self._at + 1 : self._at + 2]
-        return self._is("<") and bool(following) and following[0].text == "<"
 
     def _block(self, triples: Sequence[al.TriplePattern]) -> al.Pattern:
         """The triples of a group as a pattern, with the parts of their triple terms."""
@@ -159,11 +188,10 @@ class TripleReader(Cursor):
     def _graph_node(self, raw: list[_RawTriple]) -> al.Node:
         """A node; the triples of a collection, or of a blank node's properties, are added to ``raw``."""
         if self._skip("<<("):
-            term = self._term_of(*self._triple_nodes(raw))
+            term = self._term_of(*self._triple_nodes(raw, reified=False))
             self._must(")>>")
             return term
-        if self._begins_reified():
-            self._at += 2
+        if self._skip("<<"):
             return self._reified(raw)
         if self._skip("("):
             return self._collection(raw)
@@ -194,7 +222,14 @@ class TripleReader(Cursor):
     def _node(self) -> al.Node:
         if self._token.kind == "variable":
             return self._variable()
-        return al.Var(self._take().text) if self._token.kind == "blank" else self._term()
+        if self._token.kind != "blank":
+            return self._term("a node: a variable, an IRI, a blank node or a literal")
+        label = self._take()
+        number = self._labels.setdefault(label.text, self._block_number) if self._scope != "template" else None
+        if number not in (None, self._block_number):
+            what = f"the blank node {label.text} stands in another group of patterns: write a variable for both"
+            self._refuse(what, label)
+        return al.Var(label.text)
 
     def _fresh(self) -> al.Var:
         """A blank node without a label."""

@@ -1,7 +1,8 @@
 """Equality and order of terms (SPARQL 1.1, 15.1, 17.3 and 17.4.1.7; F&O 3.1, sections 4.3, 5.3, 7.3, 8.2 and 9.4).
 
-Values of two known datatypes that have nothing in common are not equal. Where a datatype is not known, or a form is
-not allowed, only the same term is known to be equal; everything else is an error (``None``).
+Values of two known datatypes that have nothing in common are not equal, and a language-tagged string is not equal to a
+literal without a tag. Where a datatype is not known, or a form is not allowed, only the same term is known to be equal;
+everything else is an error (``None``).
 """
 
 import math
@@ -73,6 +74,8 @@ def equal_values(left: Value, right: Value) -> bool | None:
         return _equal_triples(left, right)
     if one in _NO_LITERALS or other in _NO_LITERALS:
         return written(left) == written(right)
+    if (one == TAGGED) is not (other == TAGGED):
+        return False
     if one in _NO_VALUES or other in _NO_VALUES:
         return True if written(left) == written(right) else None
     family = _FAMILY.get(one, one)

@@ -25,7 +25,6 @@ from streamgauge.sparql.values import (
     EXACT,
     FALSE,
     FLOAT,
-    ILL,
     INTEGER,
     IRI,
     LANG_STRING,
@@ -62,7 +61,7 @@ def boolean(answer: bool | None) -> Value | None:
 
 
 def effective(value: Value | None) -> bool | None:
-    """The effective boolean value (17.2.2) of booleans, numbers and strings; ill-typed ones are false."""
+    """The effective boolean value (17.2.2) of booleans, numbers and strings without a tag; ``None`` of others."""
     if value is None:
         return None
     kind = value.kind
@@ -72,14 +71,7 @@ def effective(value: Value | None) -> bool | None:
         return bool(value.value) and value.value == value.value
     if kind == STRING:
         return bool(value.value)
-    if kind == TAGGED:
-        return bool(value.value[0])
-    return False if kind == ILL and _LOGICAL.fullmatch(str(datatype_of(value))) else None
-
-
-_LOGICAL: Final = re.compile(
-    r"http://www\.w3\.org/2001/XMLSchema#(?:boolean|decimal|float|double|byte|short|int|long|(?:\w*I|i)nteger|unsigned\w+)"
-)
+    return None
 
 
 # Terms (17.4.2)

@@ -21,7 +21,7 @@ from streamgauge.model.query import ContinuousQuery, static_missing, static_trip
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple, is_triple_of, misplaced
 from streamgauge.query import QueryError, detect, parse
-from streamgauge.query.text import declared_prefixes
+from streamgauge.query.prologue import declared_prefixes
 from streamgauge.semantics.profiles import profile
 from streamgauge.servers.queries.sessions import fixed, profile_for
 from streamgauge.sources import Source, open_source

@@ -152,7 +152,7 @@ class Expressions:
         if not (is_literal(left) and is_literal(right)):
             return False
         one, other = split(left), split(right)
-        if LANG_STRING in (one[1], other[1]) and not (_unknown(left) or _unknown(right)):
+        if LANG_STRING in (one[1], other[1]):
             if one[1] == other[1] and one[0] == other[0] and one[2].lower() == other[2].lower():
                 if self._choices.policy("language tags are compared in lower case"):
                     return True

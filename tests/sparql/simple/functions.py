@@ -34,15 +34,9 @@ STRING = XSD + "string"
 def truth(found: str) -> bool:
     """The effective boolean value (17.2.2)."""
     text, kind, language = split(found)
-    if language or kind == STRING:
+    if kind == STRING and not language:
         return text != ""
-    name = kind.removeprefix(XSD)
-    try:
-        known = value(found)
-    except ExpressionError:
-        if name == "boolean" or name in NUMERIC:
-            return False
-        raise
+    known = value(found)
     if isinstance(known, bool):
         return known
     if isinstance(known, Number):

@@ -66,7 +66,7 @@ def test_the_page_works_without_script(bench):
     assert again.status_code == 200
     assert "What differs" in again.text
     form = {"query": FIRST.query.replace("FILTER", "FLITER"), "stream": "0: a <p."}
-    assert "not SPARQL 1.1" in bench.post("/", data=form, headers=HTML).text
+    assert "did you mean FILTER" in bench.post("/", data=form, headers=HTML).text
 
 
 def test_every_example_is_listed_and_some_open(bench):

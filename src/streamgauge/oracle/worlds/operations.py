@@ -34,7 +34,20 @@ from streamgauge.oracle.worlds.openings import (
 from streamgauge.sparql import aggregates, expression
 from streamgauge.sparql.comparison import ordered
 from streamgauge.sparql.functions import COMPARISONS, boolean, effective
-from streamgauge.sparql.values import DOUBLE, FALSE, FLOAT, INTEGER, OTHER, STRING, TAGGED, TRUE, Value, typed, written
+from streamgauge.sparql.values import (
+    DOUBLE,
+    FALSE,
+    FLOAT,
+    ILL,
+    INTEGER,
+    OTHER,
+    STRING,
+    TAGGED,
+    TRUE,
+    Value,
+    typed,
+    written,
+)
 from streamgauge.sparql.values import read as value_of
 
 BINARY: Final = frozenset("+-*/")
@@ -196,7 +209,7 @@ def _compare(operator: Value, x: Value, y: Value) -> Value | None:
         numbers = openings.interval(left), openings.interval(right)
         if numbers[0] is not None and numbers[1] is not None:
             return _compared(name, left, right, numbers[0], numbers[1])
-    if name in "=!=" and {x.kind, y.kind} == {TAGGED, OTHER}:
+    if name in "=!=" and {x.kind, y.kind} in ({TAGGED, OTHER}, {TAGGED, ILL}):
         return _extended_equality(name, left, right)
     return COMPARISONS[name](_plain(x), _plain(y))
 
@@ -216,10 +229,10 @@ def _compared(name: str, left: Term, right: Term, one: Interval, other: Interval
 
 
 def _extended_equality(name: str, left: Term, right: Term) -> Value | None:
-    """``=`` of a language-tagged string and a literal of unknown datatype: an error, or, by an extension, false."""
+    """``=`` of a language-tagged string and a literal without a known value: false, or, with less known, an error."""
     pair = frozenset((left, right))
-    reason = "an extension of = to unknown datatypes (SPARQL 17.3.1)"
-    equal = _choose(CURRENT.get().named(("17.3.1", pair), lambda: _named((None, False), reason)))
+    reason = "= of a language-tagged string and a literal without a known value (SPARQL 17.3.1)"
+    equal = _choose(CURRENT.get().named(("17.3.1", pair), lambda: _named((False, None), reason)))
     return None if equal is None else boolean(name == "!=")
 
 

@@ -29,7 +29,7 @@ from streamgauge.model.query import ContinuousQuery, Window
 from streamgauge.model.terms import Triple
 from streamgauge.oracle.expected.reports import BackgroundError, beside
 from streamgauge.query import detect, fill, parse
-from streamgauge.query.text import declared_prefixes
+from streamgauge.query.prologue import declared_prefixes
 from streamgauge.semantics.profiles import profile
 from streamgauge.sources.contract import parse_address
 from streamgauge.sources.named import NamedSource, refuse_names, stream_table

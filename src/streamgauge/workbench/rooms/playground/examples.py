@@ -10,7 +10,7 @@ from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.query import parse
-from streamgauge.query.text import declared_prefixes
+from streamgauge.query.prologue import declared_prefixes
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.suites.conformance.cases import ConformanceCase, load, text
 from streamgauge.workbench.rooms.playground.fields import BASE, fields_of, profile_names, started_from

@@ -26,7 +26,7 @@ from streamgauge.oracle.judging.judge import first_time
 from streamgauge.oracle.judging.nothing_due import over_nothing
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.query import parse
-from streamgauge.query.text import declared_prefixes
+from streamgauge.query.prologue import declared_prefixes
 from streamgauge.report.cards import model
 from streamgauge.report.series import state as outcome_of
 from streamgauge.report.text import headline, proof

@@ -16,7 +16,8 @@ from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.query import QueryError, detect, parse
-from streamgauge.query.text import check_bounds, declared_prefixes
+from streamgauge.query.prologue import declared_prefixes
+from streamgauge.query.text import check_bounds
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.servers.http.limits import refused_patterns

@@ -1,0 +1,202 @@
+"""The place in the tokens of a query, the terms there, and what is said of a token that does not belong there."""
+
+import re
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+from streamgauge.model.algebra import Var
+from streamgauge.model.phrases import meant
+from streamgauge.model.terms import XSD, Term
+from streamgauge.query.prologue import Prologue
+from streamgauge.query.text import EVENT_SEQUENCES, Token, UnansweredError, refusal, unanswered
+from streamgauge.query.versions import LATER_SIGNS, is_earlier
+
+_CLOSING: Final = {"{": "}", "(": ")", "[": "]", "<<(": ")>>", "<<": ">>", "{|": "|}"}
+_OPERATORS: Final = re.compile(r"&&|[=!?$(]")
+_TRUTH: Final = ("TRUE", "FALSE")
+_LONGEST_SHOWN: Final = 40
+_LOOSE_STRING: Final = re.compile(r'"(?:[^"\\\n\r]|\\.)*"|' + r"'(?:[^'\\\n\r]|\\.)*'")
+"""A string whatever its escapes are."""
+_KEYWORDS: Final = (
+    *("SELECT", "CONSTRUCT", "ASK", "DESCRIBE", "WHERE", "FROM", "NAMED", "DISTINCT", "REDUCED", "PREFIX", "BASE"),
+    *("OPTIONAL", "UNION", "MINUS", "FILTER", "EXISTS", "GRAPH", "BIND", "VALUES", "SERVICE", "UNDEF", "SEPARATOR"),
+    *("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "VERSION", "WINDOW", "STREAM"),
+)
+
+
+class Cursor:
+    """The place in the tokens of a text, from the end of its prologue on, and the terms there."""
+
+    def __init__(self, text: str, words: Sequence[Token], prologue: Prologue) -> None:
+        self._text, self._words, self._prologue, self._at = text, words, prologue, prologue.end
+        self._end = Token("sign", "", len(text))
+        self._unanswered: UnansweredError | None = None
+        self._earlier = is_earlier(prologue.version)
+
+    @property
+    def _token(self) -> Token:
+        return self._words[self._at] if self._at < len(self._words) else self._end
+
+    def _refuse(self, what: str, token: Token | None = None) -> NoReturn:
+        """QueryError at a token, or at the next one."""
+        raise refusal(what, self._text, (token or self._token).start)
+
+    def _check_version(self, what: str, token: Token) -> None:
+        """QueryError at what the version of SPARQL that the text announces does not have."""
+        if self._earlier:
+            version = self._prologue.version
+            self._refuse(f'{what} is of SPARQL 1.2, and the text is of VERSION "{version}": announce "1.2"', token)
+
+    def _leave_unanswered(self, what: str, token: Token) -> None:
+        """Note a part of SPARQL that is read and not answered; the first one counts."""
+        self._unanswered = self._unanswered or unanswered(what, self._text, token.start)
+
+    def _expect(self, what: str) -> NoReturn:
+        """QueryError at the next token, where something else is expected."""
+        token = self._token
+        if hint := self._known_mistake(token):
+            self._refuse(hint, token)
+        if token.text in _CLOSING.values() or not token.text:
+            self._check_brackets()
+        if not token.text:
+            self._refuse(f"the query ends here, where {what} is expected")
+        shown = token.text if len(token.text) <= _LONGEST_SHOWN else f"{token.text[:_LONGEST_SHOWN]}..."
+        near = meant(token.text.upper(), _KEYWORDS) if token.kind == "word" else ""
+        self._refuse(f"{what} is expected here, not {shown}{near}")
+
+    def _known_mistake(self, token: Token) -> str | None:
+        """The sentence about a token that is a frequent mistake."""
+        following = self._text[token.end : token.end + 1]
+        if token.kind == "iri" and _OPERATORS.search(token.text):
+            return f"{token.text} reads as an IRI: write a blank behind < where it compares"
+        if token.text == "<" and following.strip():
+            shown = re.split(r"[>\n\r]", self._text[token.start :], maxsplit=1)[0][:_LONGEST_SHOWN]
+            return f"{shown}> is not an IRI: blanks, quotes and braces do not stand in IRIs; write a blank as %20"
+        if token.text in ('"', "'"):
+            if _LOOSE_STRING.match(self._text, token.start):
+                return "this string has a backslash that begins no escape: write \\\\ for a backslash"
+            return "this string is not closed: add its quote, or write three quotes around several lines"
+        if token.text == "\\" and following in ("u", "U"):
+            return "escapes like \\u0041 stand in strings and IRIs only (SPARQL 1.2, 19.2): write the character itself"
+        if token.text == "$" and following == "{":
+            return "a parameter ${...} has no value: fill it first"
+        if token.says("LATERAL"):
+            return "LATERAL is not SPARQL: write a subquery"
+        if token.says(*EVENT_SEQUENCES):
+            return sequence_refusal(token)
+        if token.text and token.text not in "\"'" and not token.text.isprintable():
+            return f"{token.text!a} does not belong here: only blanks, tabs and line ends separate words"
+        return None
+
+    def _check_brackets(self) -> None:
+        """QueryError at a bracket that is not closed, or closes none."""
+        opened: list[Token] = []
+        for token in self._words:
+            if token.kind != "sign":
+                continue
+            if token.text in _CLOSING:
+                opened.append(token)
+            elif token.text in _CLOSING.values() and (not opened or _CLOSING[opened.pop().text] != token.text):
+                self._refuse(f"this {token.text} closes no bracket", token)
+        if opened:
+            last = opened[-1]
+            before = self._text[: last.start]
+            place = f"line {before.count(chr(10)) + 1}, column {last.start - before.rfind(chr(10))}"
+            self._refuse(f"the {last.text} of {place} is not closed: add {_CLOSING[last.text]}", self._end)
+
+    def _take(self) -> Token:
+        token = self._token
+        self._at += 1
+        return token
+
+    def _is(self, *signs: str) -> bool:
+        """Whether one of these signs is next."""
+        token = self._token
+        return token.kind == "sign" and token.text in signs
+
+    def _skip(self, sign: str) -> bool:
+        """Step over a sign, if it is next."""
+        if self._token.text == sign:
+            if sign in LATER_SIGNS:
+                self._check_version(sign, self._token)
+            self._at += 1
+            return True
+        return False
+
+    def _must(self, sign: str) -> None:
+        if not self._skip(sign):
+            self._expect(sign)
+
+    def _word(self) -> str:
+        """The keyword that is next, in upper case; empty for anything else."""
+        token = self._token
+        return token.text.upper() if token.kind == "word" else ""
+
+    def _says(self, *words: str) -> bool:
+        """Step over a keyword, if it is one of these."""
+        if self._word() in words:
+            self._at += 1
+            return True
+        return False
+
+    def _must_say(self, *words: str) -> None:
+        if not self._says(*words):
+            self._expect(" or ".join(words))
+
+    def _variable(self) -> Var:
+        if self._token.kind != "variable":
+            self._expect("a variable like ?x")
+        return Var(self._take().text[1:])
+
+    def _iri(self) -> Term:
+        if self._token.kind not in ("iri", "name"):
+            self._expect("an IRI or a prefixed name")
+        return f"<{self._prologue.iri(self._take())}>"
+
+    def _is_signed_number(self) -> bool:
+        """Whether a sign is next that is part of the number after it, as in ``-5``."""
+        if self._token.text not in ("+", "-") or self._at + 1 >= len(self._words):
+            return False
+        following = self._words[self._at + 1]
+        return following.kind == "number" and following.start == self._token.end
+
+    def _begins_literal(self) -> bool:
+        return self._token.kind in ("string", "number") or self._word() in _TRUTH or self._is_signed_number()
+
+    def _begins_term(self) -> bool:
+        """Whether an IRI or a literal is next."""
+        return self._token.kind in ("iri", "name") or self._begins_literal()
+
+    def _literal(self) -> list[Token]:
+        """A string with its language, or with ^^ and its datatype."""
+        parts = [self._take()]
+        if self._token.kind == "language":
+            if "--" in self._token.text:
+                self._check_version("a base direction", self._token)
+            return [*parts, self._take()]
+        if not self._is("^^"):
+            return parts
+        parts.append(self._take())
+        if self._token.kind not in ("iri", "name"):
+            self._expect("the IRI of a datatype")
+        return [*parts, self._take()]
+
+    def _term(self, what: str = "a term") -> Term:
+        """An IRI or a literal."""
+        if self._token.kind in ("iri", "name"):
+            return self._iri()
+        if not self._begins_literal():
+            self._expect(what)
+        if self._word() in _TRUTH:
+            return f'"{self._take().text.lower()}"^^<{XSD}boolean>'
+        if self._token.kind == "string":
+            return self._prologue.literal(self._literal())
+        sign = self._take().text if self._token.kind != "number" else ""
+        number = self._take().text
+        kind = "double" if "e" in number.lower() else "decimal" if "." in number else "integer"
+        return f'"{sign}{number}"^^<{XSD}{kind}>'
+
+
+def sequence_refusal(token: Token) -> str:
+    """The sentence about an operator or function of EP-SPARQL (Anicic et al., WWW 2011)."""
+    return f"{token.text} is EP-SPARQL's: sequences of events are not supported; compare timestamp() of triples"

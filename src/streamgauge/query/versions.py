@@ -1,0 +1,95 @@
+r"""SPARQL 1.1 and 1.2 where the same text means different things; ``VERSION "1.1"`` in a text asks for the former.
+
+| | 1.1 | 1.2 |
+|---|---|---|
+| escapes like ``\u0041`` | anywhere, before the text is read (19.2) | in strings and IRIs |
+| conditions that are ill-typed numbers or booleans | false (17.2.2) | errors |
+| conditions that are language-tagged strings | false where empty, else true | errors |
+| triple terms, reifiers, annotations, base direction and their functions | refused | read |
+"""
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import Final
+
+from streamgauge.model import algebra as al
+from streamgauge.model.terms import XSD, Term
+
+VERSIONS: Final = ("1.1", "1.2")
+LATER_SIGNS: Final = frozenset({"<<", "<<(", "{|", "~"})
+LATER_FUNCTIONS: Final = frozenset(
+    ("LANGDIR", "HASLANG", "HASLANGDIR", "ISTRIPLE", "SUBJECT", "PREDICATE", "OBJECT", "TRIPLE", "STRLANGDIR")
+)
+"""Signs and functions that SPARQL 1.1 does not have."""
+
+_ESCAPE: Final = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
+_FALSE, _NOTHING = f'"false"^^<{XSD}boolean>', '""'
+_BOOLEAN: Final = frozenset(
+    (
+        *("=", "!=", "<", ">", "<=", ">=", "!", "&&", "||", "IN", "BOUND", "SAMETERM", "REGEX", "CONTAINS"),
+        *("STRSTARTS", "STRENDS", "LANGMATCHES", "ISIRI", "ISBLANK", "ISLITERAL", "ISNUMERIC", f"<{XSD}boolean>"),
+    )
+)
+"""Operators and functions that give booleans or errors."""
+_LOGICAL: Final[tuple[Term, ...]] = tuple(
+    f"<{XSD}{name}>"
+    for name in (
+        *("boolean", "integer", "decimal", "float", "double", "nonPositiveInteger", "negativeInteger", "long", "int"),
+        *("short", "byte", "nonNegativeInteger", "unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte"),
+        "positiveInteger",
+    )
+)
+
+
+def announced(text: str, version: str | None) -> str:
+    """The text with the version announced before everything else; ``None`` leaves the text alone."""
+    return text if version is None else f'VERSION "{version}" {text}'
+
+
+def is_earlier(version: str | None) -> bool:
+    """Whether an announced version is one without triple terms."""
+    return version in ("1.0", "1.1")
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedText:
+    """A text whose escapes of code points were replaced, and where its characters stood before."""
+
+    text: str
+    ends: tuple[int, ...] = field(repr=False)
+    shifts: tuple[int, ...] = field(repr=False)
+    """How many characters the text lost up to each of ``ends``."""
+
+    def original(self, position: int) -> int:
+        """The position in the text with its escapes."""
+        at = bisect_right(self.ends, position)
+        return position + (self.shifts[at - 1] if at else 0)
+
+
+def decoded(text: str) -> DecodedText:
+    """The text with characters for all escapes (SPARQL 1.1, 19.2)."""
+    parts: list[str] = []
+    ends: list[int] = []
+    shifts: list[int] = []
+    last = length = 0
+    for match in _ESCAPE.finditer(text):
+        parts += (text[last : match.start()], chr(int(match[1] or match[2], 16)))
+        length += match.start() - last + 1
+        last = match.end()
+        ends.append(length)
+        shifts.append(last - length)
+    return DecodedText("".join((*parts, text[last:])), tuple(ends), tuple(shifts))
+
+
+def truth(expression: al.Expression) -> al.Expression:
+    """The effective boolean value that SPARQL 1.1 gives an expression, as one of SPARQL 1.2."""
+    if isinstance(expression, al.Exists) or (isinstance(expression, al.Call) and expression.operator in _BOOLEAN):
+        return expression
+    plain = al.Call("!", (al.Call("!", (expression,)),))
+    ill = al.Call("IN", (al.Call("DATATYPE", (expression,)), *_LOGICAL))
+    tagged = al.Call(
+        "&&", (al.Call("ISLITERAL", (expression,)), al.Call("!=", (al.Call("LANG", (expression,)), _NOTHING)))
+    )
+    filled = al.Call("!=", (al.Call("STR", (expression,)), _NOTHING))
+    return al.Call("IF", (tagged, filled, al.Call("COALESCE", (plain, al.Call("IF", (ill, _FALSE, plain))))))
