@@ -53,6 +53,30 @@ TURTLE = {
     "a stamp": (f":a sosa:resultTime {at('01Z', 'dateTimeStamp')} .", [(1000, 1)]),
     "text that is a time": (':a sosa:resultTime "1970-01-01T00:00:01Z" .', [(1000, 1)]),
     "an offset": (':a sosa:resultTime "1970-01-01T01:00:01+01:00"^^xsd:dateTime .', [(1000, 1)]),
+    "an annotated triple belongs to its annotation": (
+        f":s :p 1 ~ :a {{| sosa:resultTime {at('01Z')} ; :q 2 |}} . :s :p 2 {{| sosa:resultTime {at('02Z')} |}} .",
+        [(1000, 4), (2000, 3)],
+    ),
+    "a triple that is reified and not asserted": (
+        f"<< :s :p 1 ~ :a >> sosa:resultTime {at('01Z')} . << :s :p 2 >> sosa:resultTime {at('02Z')} .",
+        [(1000, 2), (2000, 2)],
+    ),
+    "a triple term that is no reification": (
+        f":a :says <<( :s :p 1 )>> ; sosa:resultTime {at('01Z')} . :s :p 1 ; sosa:resultTime {at('02Z')} .",
+        [(1000, 2), (2000, 2)],
+    ),
+    "blank nodes of a triple term belong to it": (
+        f"<< _:x :p [] ~ :a >> sosa:resultTime {at('01Z')} . _:x :v 1 .",
+        [(1000, 3)],
+    ),
+    "an annotated triple leads to a blank node": (
+        f":s :p _:x ~ :a {{| sosa:resultTime {at('01Z')} |}} . _:x :v 1 .",
+        [(1000, 4)],
+    ),
+    "two annotations of one triple": (
+        f":s :p 1 ~ :a {{| sosa:resultTime {at('01Z')} |}} ~ :b {{| sosa:resultTime {at('02Z')} |}} .",
+        [(1000, 3), (2000, 3)],
+    ),
     "before 1970": (':a sosa:resultTime "1969-12-31T23:59:59.5Z"^^xsd:dateTime .', [(-500, 1)]),
 }
 

@@ -346,11 +346,18 @@ def _json_depths(text: str) -> Iterator[tuple[str, int]]:
         yield part, depth
 
 
+_DRAFT_KEYWORDS: Final = re.compile(r'"(@(?:annotation|triple|reifies|reifier))"\s*:')
+"""What drafts of JSON-LD for RDF 1.2 add: a processor of JSON-LD 1.1 drops what is under an unknown keyword."""
+
+
 def _check_json_ld(text: str) -> None:
-    """BoundError for a depth, or for contexts whose terms a processor would copy too often."""
+    """BoundError for a depth, for contexts whose terms a processor would copy too often, for keywords of drafts."""
     if "\\u" in text:
         text = _CODE_POINT.sub(_plain_character, text)
     check_json(text)
+    if keyword := _DRAFT_KEYWORDS.search(text):
+        what = "is of a draft of JSON-LD for RDF 1.2: write triple terms in Turtle, TriG, N-Triples or N-Quads"
+        raise BoundError(f"{keyword[1]} {what}", keyword.start())
     if text.count("@context") > 1:
         contexts = _Contexts()
         for part, depth in _json_depths(text):

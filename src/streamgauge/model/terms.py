@@ -14,6 +14,8 @@ Row: TypeAlias = tuple[Term | None, ...]
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+REIFIES = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies>"
+"""The property from a reifier to a triple term (RDF 1.2)."""
 
 _PLACES: Final = ("subject", "predicate", "object")
 _EXPECTED: Final = ("<IRI> or _:name", "<IRI>", '<IRI>, _:name, "literal" or <<( triple term )>>')

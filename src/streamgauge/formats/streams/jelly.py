@@ -1,6 +1,7 @@
 """Jelly streams (https://w3id.org/jelly): quads as in ``quads``, or one element per frame of triples.
 
-Frame n of a stream of triples holds at n x interval ms; empty frames only let time pass.
+Frame n of a stream of triples holds at n x interval ms; empty frames only let time pass. Triple terms are what Jelly
+calls quoted triples, as objects only; it has no base directions.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +25,17 @@ from streamgauge.formats.streams.observations import Observations, in_order, tim
 from streamgauge.formats.streams.options import STREAM, TIMES, honoured
 from streamgauge.formats.streams.quads import GRAPHS_LIST, Quad, gather, graph_of, message, stamp
 from streamgauge.model.element import StreamElement
-from streamgauge.model.terms import Term, Triple, is_blank, is_iri
+from streamgauge.model.terms import (
+    Term,
+    Triple,
+    is_blank,
+    is_iri,
+    is_triple,
+    is_triple_of,
+    misplaced,
+    triple_parts,
+    triple_term,
+)
 
 Statement: TypeAlias = tuple[str, Triple, Term | None]
 """(place, triple, graph); the graph is ``None`` in a stream of triples, empty for the default graph."""
@@ -101,7 +112,7 @@ def write(stream: Iterable[StreamElement], file: IO[bytes]) -> None:
     """Write elements as Jelly quads, a frame and a graph each, its time stated in the graph of graphs."""
     options = SerializerOptions(
         logical_type=jelly.LOGICAL_STREAM_TYPE_DATASETS,
-        params=StreamParameters(generalized_statements=False, rdf_star=False),
+        params=StreamParameters(generalized_statements=False, rdf_star=True),
     )
     grouped_stream_to_file((_frame(element) for element in stream), file, options=options)
 
@@ -192,7 +203,10 @@ class _Terms:
     """pyjelly's terms as N-Triples strings."""
 
     def triple(self, item: Any) -> Triple:
-        return self._term(item.s), self._term(item.p), self._term(item.o)
+        triple = self._term(item.s), self._term(item.p), self._term(item.o)
+        if not is_triple_of(*triple):
+            raise ValueError(f"a triple {misplaced(triple)}")
+        return triple
 
     def graph(self, item: Any) -> Term | None:
         if not isinstance(item, sink.Quad):
@@ -204,8 +218,10 @@ class _Terms:
             return _iri(term._iri)
         if isinstance(term, sink.BlankNode):
             return str(ox.BlankNode(term._identifier))
+        if isinstance(term, sink.Triple):
+            return triple_term(self.triple(term))
         if not isinstance(term, sink.Literal):
-            raise ValueError("triple terms are not supported")
+            raise ValueError(f"{term!r:.80}")
         datatype = ox.NamedNode(term._datatype) if term._datatype else None
         return to_term(ox.Literal(term._lex, datatype=datatype, language=term._langtag))
 
@@ -219,12 +235,17 @@ def _frame(element: StreamElement) -> sink.GenericStatementSink:
 
 
 def _outgoing(term: Term) -> Any:
+    """The term as pyjelly has it; FormatError for a text with a base direction."""
     if is_iri(term):
         return sink.IRI(term[1:-1])
     if is_blank(term):
         return sink.BlankNode(term[2:])
+    if is_triple(term):
+        return sink.Triple(*map(_outgoing, triple_parts(term)))
     literal = parse_term(term)
     assert isinstance(literal, ox.Literal)
+    if literal.direction is not None:
+        raise FormatError(f"{term:.120}: Jelly has no base direction: write messages, nquads, trig, jsonl or parquet")
     datatype = None if literal.language else literal.datatype.value
     return sink.Literal(literal.value, literal.language, datatype)
 

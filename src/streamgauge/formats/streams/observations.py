@@ -32,7 +32,7 @@ from streamgauge.formats.streams.options import STREAM, TIMES, honoured
 from streamgauge.formats.syntaxes import BY_ENDING, parse_open
 from streamgauge.model.element import StreamElement
 from streamgauge.model.phrases import counted
-from streamgauge.model.terms import XSD, Term, Triple, datatype, is_blank, is_iri, is_literal
+from streamgauge.model.terms import REIFIES, XSD, Term, Triple, blank_nodes, datatype, is_iri, is_triple, triple_parts
 
 PREFIXES: Final[dict[str, str]] = {
     "dc": "http://purl.org/dc/elements/1.1/",
@@ -218,9 +218,15 @@ class Observations:
         self._nodes: dict[Node, list[Triple]] = {}
         self._graphs: dict[Term, list[Triple]] = {}
         self._static: list[Node] = []
+        reified: set[tuple[Term, Triple]] = set()
         for triple, graph in quads:
             self._nodes.setdefault((graph, triple[0]), []).append(triple)
             self._graphs.setdefault(graph, []).append(triple)
+            if triple[1] == REIFIES and is_triple(triple[2]):
+                reified.add((graph, triple_parts(triple[2])))
+        subjects = {(graph, triple[0]) for graph, triple in reified}
+        self._annotated = reified & {(node[0], triple) for node in subjects for triple in self._nodes.get(node, ())}
+        self._taken: set[tuple[Term, Triple]] = set()
 
     def items(self, refuse: Refuse) -> Iterator[Item]:
         """The elements in order of appearance; what belongs to none of them is kept as static."""
@@ -239,14 +245,16 @@ class Observations:
             elif (graph, subject) in times and subject not in self._graphs:
                 nodes = self._description((graph, subject))
                 used.update(nodes)
+                self._taken.update((graph, triple) for node in nodes for triple in self._annotated_by(node))
                 yield self._place((graph, subject)), times[graph, subject], self._triples(nodes)
         about = {part for node in self._nodes if node[1] in self._graphs for part in self._description(node)}
-        self._static = [node for node in self._nodes if node[0] not in whole and node not in used and node not in about]
+        left = (node for node in self._nodes if node[0] not in whole and node not in used and node not in about)
+        self._static = [node for node in left if self._left(node)]
 
     def shared_items(self) -> list[Item]:
         """The elements of a message by their times, each with the triples that belong to none; FormatError."""
         items = sorted(self.items(_raise), key=lambda item: item[1])
-        shared = self._triples(self._static)
+        shared = [triple for node in self._static for triple in self._left(node)]
         return [(place, time, tuple(dict.fromkeys((*triples, *shared)))) for place, time, triples in items]
 
     def note_static(self, note: Note) -> None:
@@ -264,7 +272,21 @@ class Observations:
         note(f"{what}: static data, which is no part of the stream{hint}")
 
     def _triples(self, nodes: Iterable[Node]) -> tuple[Triple, ...]:
-        return tuple(dict.fromkeys(triple for node in nodes for triple in self._nodes[node]))
+        return tuple(dict.fromkeys(triple for node in nodes for triple in self._of(node)))
+
+    def _of(self, node: Node) -> Iterator[Triple]:
+        """The triples of a node, and those that it annotates: asserted triples that it reifies (RDF 1.2)."""
+        yield from self._nodes[node]
+        yield from self._annotated_by(node)
+
+    def _annotated_by(self, node: Node) -> Iterator[Triple]:
+        for _, predicate, item in self._nodes[node] if self._annotated else ():
+            if predicate == REIFIES and is_triple(item) and (node[0], triple := triple_parts(item)) in self._annotated:
+                yield triple
+
+    def _left(self, node: Node) -> list[Triple]:
+        """The triples of a node that no element annotates."""
+        return [triple for triple in self._nodes[node] if (node[0], triple) not in self._taken]
 
     def _times(self, refuse: Refuse) -> dict[Node, int]:
         """The nodes that have a time, with it; a node with two times, or a malformed one, is refused."""
@@ -310,15 +332,16 @@ class Observations:
         """The node, with the blank nodes and parts that it leads to in its graph."""
         graph, reached, open_nodes = node[0], {node: None}, [node]
         while open_nodes:
-            for _, predicate, item in self._nodes[open_nodes.pop()]:
-                other = (graph, item)
-                if other not in reached and other in self._nodes and self._belongs(predicate, item):
-                    reached[other] = None
-                    open_nodes.append(other)
+            for _, predicate, item in self._of(open_nodes.pop()):
+                for other in ((graph, part) for part in self._parts(predicate, item)):
+                    if other not in reached and other in self._nodes:
+                        reached[other] = None
+                        open_nodes.append(other)
         return list(reached)
 
-    def _belongs(self, predicate: Term, item: Term) -> bool:
-        return is_blank(item) or (predicate in self._stated.parts and not is_literal(item))
+    def _parts(self, predicate: Term, item: Term) -> list[Term]:
+        """Where a description goes on: blank nodes, also in a triple term, and the objects of part properties."""
+        return [*blank_nodes(item), *([item] if predicate in self._stated.parts else ())]
 
     def _hint(self) -> str:
         """The properties of this document that look like times."""

@@ -4,20 +4,12 @@ It is what Turtle's ``s p o {| label |}`` says: the triple is asserted, so that 
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from streamgauge.model.algebra import TriplePattern, Var
 from streamgauge.model.fact import Fact
-from streamgauge.model.terms import Term, Triple
+from streamgauge.model.terms import REIFIES, Term, triple_term
 from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Quad, QuadPattern, labels
 from streamgauge.servers.fragments.annotations import AnnotatedForm, ComputedVariable, Namer, triple_nodes
-
-REIFIES: Final = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies>"
-
-
-def triple_term(triple: Triple) -> Term:
-    """The triple term of a triple (N-Triples 1.2)."""
-    return f"<<( {' '.join(triple)} )>>"
 
 
 def annotate(facts: Sequence[Fact], style: labels.Style, fresh: Namer) -> list[ExpiringQuad]:
