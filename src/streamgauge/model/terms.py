@@ -73,7 +73,7 @@ def triple_term(triple: Triple) -> Term:
     return f"<<( {' '.join(triple)} )>>"
 
 
-_INSIDE: Final = re.compile(r'<<\(|\)>>|<[^<>\s]*>|_:[^\s]+|"(?:[^"\\]|\\.)*"(?:@[A-Za-z0-9-]+|\^\^<[^<>]*>)?')
+_INSIDE: Final = re.compile(r'<<\(|\)>>|<[^<>\s]*>|_:[^\s()<>]+|"(?:[^"\\]|\\.)*"(?:@[A-Za-z0-9-]+|\^\^<[^<>]*>)?')
 
 
 def triple_parts(term: Term) -> Triple:
@@ -90,6 +90,16 @@ def triple_parts(term: Term) -> Triple:
             parts.append(term[begin : found.end()] if found.group() == ")>>" else found.group())
     subject, predicate, item = parts
     return subject, predicate, item
+
+
+def triple_end(text: str, begin: int) -> int:
+    """Where the triple term that begins at a place of a text ends; -1 where it has no end."""
+    depth = 0
+    for part in _INSIDE.finditer(text, begin):
+        depth += {"<<(": 1, ")>>": -1}.get(part[0], 0)
+        if not depth:
+            return part.end()
+    return -1
 
 
 def by_parts(term: Term, write: Callable[[Term], str]) -> str:

@@ -19,7 +19,7 @@ from starlette.types import Scope
 
 from streamgauge.formats.canonical import parse_term, to_term
 from streamgauge.model.algebra import Node, Var
-from streamgauge.model.terms import Term
+from streamgauge.model.terms import Term, by_parts, triple_end, with_blank_nodes
 from streamgauge.servers.fragments import DEFAULT, DEFAULT_IRI, Match, Quad
 
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[^\x00-\x20<>\"{}|^`\\]*")
@@ -121,7 +121,7 @@ MOST_BINDINGS: Final = 64
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<sign>[(){}])|(?P<unbound>UNDEF\b)|[?$](?P<name>\w+)"
-    r'|(?P<term><<\(.*?\)>>|<[^<>\s]*>|"(?:[^"\\]|\\.)*"(?:@[A-Za-z0-9\-]+|\^\^<[^<>\s]*>)?))',
+    r'|(?P<term><<\(|<[^<>\s]*>|"(?:[^"\\]|\\.)*"(?:@[A-Za-z0-9\-]+|\^\^<[^<>\s]*>)?))',
     re.DOTALL,
 )
 
@@ -151,8 +151,13 @@ def _tokens(text: str) -> Iterator[Token]:
         found = _TOKEN.match(text, at)
         if found is None or found.lastgroup is None:
             raise BindingsError(f"values: not understood at {text[at : at + 40]!r}: write (?x ?y) {{ (<a> UNDEF) }}")
-        yield found.lastgroup, found[found.lastgroup]
-        at = found.end()
+        kind = found.lastgroup
+        begin, at = found.start(kind), found.end()
+        if text[begin:at] == "<<(":
+            at = triple_end(text, begin)
+            if at < 0:
+                raise BindingsError(f"values: the triple term has no end: {text[begin : begin + 40]!r}")
+        yield kind, text[begin:at]
 
 
 def _names(tokens: Iterator[Token]) -> list[Var]:
@@ -323,26 +328,24 @@ def _overlap(one: Match, other: Match) -> bool:
 
 
 _PATH = "/.well-known/genid/"
-_WITHIN = re.compile(r'"(?:[^"\\]|\\.)*"|<[^<>\s]*>|_:([A-Za-z0-9]+)')
 
 Placed = TypeVar("Placed")
 
 
 def skolemised(term: Term, base: str) -> Term:
     """The term with an IRI below ``base`` for each blank node, those in a triple term too."""
-    if term.startswith("_:"):
-        return f"<{base}{_PATH}{term[2:]}>"
-    if term.startswith("<<") and "_:" in term:
-        return _WITHIN.sub(lambda found: skolemised(found[0], base), term)
-    return term
+    return with_blank_nodes(term, lambda blank: f"<{base}{_PATH}{blank[2:]}>")
 
 
 def unskolemised(node: Placed, base: str) -> Placed | Term:
-    """The blank node that an IRI was given for; anything else as it is."""
+    """The blank node that an IRI was given for, in a triple term too; anything else as it is."""
     start = f"<{base}{_PATH}"
-    if isinstance(node, str) and node.startswith(start) and node[len(start) : -1].isalnum():
-        return f"_:{node[len(start) : -1]}"
-    return node
+
+    def blank(term: Term) -> Term:
+        name = term[len(start) : -1]
+        return f"_:{name}" if term.startswith(start) and name.isalnum() else term
+
+    return by_parts(node, blank) if isinstance(node, str) and start in node else node
 
 
 class FragmentShape(StrEnum):
