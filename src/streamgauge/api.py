@@ -34,6 +34,7 @@ from streamgauge.watching.inputs import (
     StreamFeed,
     Terms,
     WatchError,
+    first_window,
     given_pairs,
     open_feeds,
     understand,
@@ -78,8 +79,8 @@ class ExpectOptions(OwnDataOptions, total=False):
     """Background data: an RDF file or triples."""
     lateness: int | str | None
     """How late elements may come: ms, or text as ``2s``."""
-    t0: int | None
-    """Where the first window starts, ms; the semantics' own unless given, near the first element."""
+    t0: int | str | None
+    """Where the first window starts: ms, text as ``30s``, or a date; near the first element unless given."""
     windows: int | None
     """How many windows close; says how far time comes."""
     advance_to: int | str | None
@@ -122,7 +123,7 @@ def expect(query: Query, *streams: Stream, **options: Unpack[ExpectOptions]) -> 
                 Means(spark_session, given.get("evaluator")),
                 windows=given.get("windows"),
                 advance_to=until if until is None or until == "windows" else instant(until),
-                t0=given.get("t0"),
+                t0=first_window(given.get("t0")),
                 course=course,
                 name=lambda time, _awaited: horizons.append(time),
             )

@@ -30,7 +30,7 @@ from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 from streamgauge.servers.queries.sessions import fixed
 from streamgauge.sources.named import Course
 from streamgauge.watching import read_as
-from streamgauge.watching.inputs import Query, Stream, Terms, open_feeds, understand
+from streamgauge.watching.inputs import Query, Stream, Terms, first_window, open_feeds, understand
 from streamgauge.workloads.parameters import instant
 
 Value: TypeAlias = Term | int | float | Decimal | bool | None
@@ -100,7 +100,7 @@ def verified(
     held = tuple(elements_of(open_feeds(streams, asked.query.streams, reading), course))
     names = columns_of(asked.query, asked.semantics)
     said = tuple(answer_of(each, asked.query, names, number) for number, each in enumerate(answers, 1))
-    t0: int | None = given.get("t0")
+    t0 = first_window(given.get("t0"))
     header = RunHeader(
         given.get("engine_name", "answers"),
         asked.query,

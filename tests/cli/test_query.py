@@ -52,6 +52,24 @@ def ask(here, monkeypatch, capfdbinary):
     return call
 
 
+def test_first_window_and_end_as_dates_and_instants_as_dates(ask, here):
+    old = stream("-86400000: a p 1. | -86396000: b p 2.")
+    (here / "old.jsonl").write_bytes(b"".join(map(encode_element, old)))
+    words = ("--stream", here / "old.jsonl", "--advance-to", "1969-12-31T00:00:10Z", "--format", "csv")
+    dated, _ = ask("select.rq", *words, "--t0", "1969-12-31", "--dates")
+    assert [line.split(",")[:5] for line in dated.splitlines()[1:]] == [
+        ["1969-12-31T00:00:05Z", "1969-12-31T00:00:00Z", "1969-12-31T00:00:05Z", "+", f"urn:{name}"] for name in "ab"
+    ]
+    plain, _ = ask("select.rq", *words, "--t0=-1d")
+    assert plain.splitlines()[1].startswith("-86395000,-86400000,-86395000,+,urn:a,")
+    table, _ = ask("select.rq", *words[:-1], "table", "--t0", "-1d", "--dates")
+    assert table.startswith("1969-12-31 00:00:05Z  [1969-12-31 00:00:00Z .. 1969-12-31 00:00:05Z]  2 rows")
+    _, err = ask("select.rq", *words[:-1], "jsonl", "--dates", code=2)
+    assert "jsonl has times in ms, as its readers expect: --dates is for csv and table" in err
+    _, err = ask("select.rq", *words, "--t0", "yesterday", code=2)
+    assert "'yesterday': expected ms, a duration such as 30s or -30s, or a date" in err
+
+
 def test_a_property_that_no_element_has_is_named(ask, here):
     (here / "other.rq").write_text(SELECT.replace("ex:p ?o", "ex:p ?o ; ex:temperature ?t"))
     out, err = ask("other.rq", "--stream", here / "in.jsonl", "--advance-to", "windows")

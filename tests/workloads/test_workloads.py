@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from streamgauge import workloads
 from streamgauge.query import fill, parse
-from streamgauge.workloads.parameters import duration
+from streamgauge.workloads.parameters import duration, instant
 
 
 def test_the_weather_workload_is_found_by_its_folder():
@@ -87,6 +87,29 @@ def test_every_whole_duration_is_read_exactly(number, unit):
 def test_what_is_no_duration_is_refused(text):
     with pytest.raises(ValueError, match="expected a duration"):
         duration(text)
+
+
+INSTANTS = {
+    "30s": 30_000,
+    "-30s": -30_000,
+    "+5": 5,
+    "-20000d": -1_728_000_000_000,
+    "2026-03-01T08:00:00Z": 1_772_352_000_000,
+    "2026-03-01 09:00:00.250+01:00": 1_772_352_000_250,
+    "2026-03-01T08:00": 1_772_352_000_000,
+    "1969-12-31": -86_400_000,
+}
+
+
+@pytest.mark.parametrize("text", INSTANTS)
+def test_instants_are_durations_and_dates(text):
+    assert instant(text) == INSTANTS[text]
+
+
+@pytest.mark.parametrize("text", ["soon", "2026-13-01", "--5", "2026-03-01T8", "", "1.5ms"])
+def test_what_is_no_instant_is_refused(text):
+    with pytest.raises(ValueError, match=r"2026-|no time"):
+        instant(text)
 
 
 @pytest.mark.parametrize("name", workloads.names())

@@ -44,11 +44,17 @@ _NUMBERS = frozenset(XSD + name for name in ("integer", "decimal", "double", "fl
 _PLAIN = frozenset(XSD + name for name in ("integer", "decimal", "double", "float", "boolean", "string"))
 
 
-def encoder(form: str, query: ContinuousQuery) -> Encoder:
-    """How answers to a query are written in a format; ValueError when they cannot be."""
+def encoder(form: str, query: ContinuousQuery, dates: bool = False) -> Encoder:
+    """How answers to a query are written in a format, instants as ``dates`` in CSV; ValueError when they cannot be."""
+    if dates and form != "csv":
+        raise ValueError(f"{form} has times in ms, as its readers expect: --dates is for csv and table")
     if form == "nquads" and not makes_triples(query):
         raise ValueError("nquads holds graphs, the answers of a CONSTRUCT query: use table, jsonl or csv")
-    made: dict[str, Callable[[], Encoder]] = {"jsonl": lambda: encode_answer, "csv": _Csv, "nquads": _Quads}
+    made: dict[str, Callable[[], Encoder]] = {
+        "jsonl": lambda: encode_answer,
+        "csv": lambda: _Csv(dates),
+        "nquads": _Quads,
+    }
     return made[form]()
 
 
@@ -67,10 +73,10 @@ class _Quads:
 
 
 class _Csv:
-    """A line per row: the instant and scope in ms, ``+`` or ``-``, and the plain values (SPARQL 1.1 results in CSV)."""
+    """A line per row: instant and scope, in ms or as dates, ``+`` or ``-``, plain values (SPARQL results in CSV)."""
 
-    def __init__(self) -> None:
-        self._headed = False
+    def __init__(self, dates: bool) -> None:
+        self._headed, self._dates = False, dates
 
     def __call__(self, answer: Answer) -> bytes:
         text = io.StringIO()
@@ -78,10 +84,16 @@ class _Csv:
         if not self._headed:
             writer.writerow(["instant", "start", "end", "change", *answer.columns])
             self._headed = True
-        head = [answer.instant, *(answer.scope or (None, None))]
+        times = (answer.instant, *(answer.scope or (None, None)))
+        head = [_iso(time) if self._dates and time is not None else time for time in times]
         for sign, row in _changes(answer):
             writer.writerow([*head, sign, *map(_plain, row)])
         return text.getvalue().encode()
+
+
+def _iso(ms: int) -> str:
+    """A time as xsd:dateTime; in ms beyond the year 9999."""
+    return (date_text(ms, always=True) or str(ms)).replace(" ", "T")
 
 
 def _changes(answer: Answer) -> Iterator[tuple[str, Row]]:
@@ -102,9 +114,14 @@ class Shown:
     """
 
     def __init__(
-        self, console: Console, query: ContinuousQuery, semantics: Semantics, prefixes: Mapping[str, str]
+        self,
+        console: Console,
+        query: ContinuousQuery,
+        semantics: Semantics,
+        prefixes: Mapping[str, str],
+        dates: bool = False,
     ) -> None:
-        self._console = console
+        self._console, self._dates = console, dates
         self._short = partial(shortened, prefixes=longest_first(prefixes))
         self._ordered = is_ordered(query.form)
         r2s = query.r2s or semantics.r2s
@@ -113,7 +130,7 @@ class Shown:
 
     def __call__(self, answer: Answer) -> None:
         """Print one report."""
-        self._console.print(Text(_headline(answer), style="bold"))
+        self._console.print(Text(_headline(answer, self._dates), style="bold"))
         rows = list(_changes(answer))
         if not self._ordered:
             rows.sort(key=lambda change: (change[0] != "+", row_key(change[1])))
@@ -196,17 +213,17 @@ def _term_key(term: Term | None) -> tuple[int, float, str]:
     return (2, 0.0, term)
 
 
-def _headline(answer: Answer) -> str:
-    scope = f"[{timed(answer.scope[0])} .. {timed(answer.scope[1])}]" if answer.scope else ""
-    instant = timed(answer.instant) if answer.instant is not None else ""
+def _headline(answer: Answer, dates: bool) -> str:
+    scope = f"[{' .. '.join(timed(time, dates=dates) for time in answer.scope)}]" if answer.scope else ""
+    instant = timed(answer.instant, dates=dates) if answer.instant is not None else ""
     count = len(answer.added) + len(answer.removed)
     what = "" if answer.kind == "boolean" else f"{count} row{'' if count == 1 else 's'}"
     return "  ".join(filter(None, [instant, scope, what])) or "report"
 
 
-def timed(ms: int) -> str:
-    """Seconds, or date and time where the number counts ms since 1970."""
-    return date_text(ms) or f"{ms / 1000:g} s"
+def timed(ms: int, *, dates: bool = False) -> str:
+    """Seconds, or date and time where the number counts ms since 1970, or with ``dates``."""
+    return date_text(ms, always=dates) or f"{ms / 1000:g} s"
 
 
 class LiveTable:

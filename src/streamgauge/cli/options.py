@@ -87,7 +87,7 @@ def checked_duration(param: typer.CallbackParam, value: str | None) -> str | Non
 
 
 def instant(value: str | None, option: str = "--t0") -> int | None:
-    """A point of a stream's time in ms: a whole number of ms, or a duration since time 0; BadParameter otherwise."""
+    """A point of a stream's time in ms: ms, a duration since time 0, or a date; BadParameter otherwise."""
     return None if value is None else _read(value, option, to_instant)
 
 
@@ -96,9 +96,11 @@ WINDOWS: Final = "windows"
 
 
 def horizon_time(value: str | None, option: str = "--advance-to") -> int | None:
-    """How far time comes, ms: as ``instant`` has it before time 0, else as ``milliseconds`` has it."""
-    before = value is not None and value.strip().startswith("-")
-    return instant(value, option) if before else milliseconds(value, option)
+    """How far time comes, ms, as ``instant`` has it; what the user is told as by ``milliseconds``."""
+    time = instant(value, option)
+    if value is not None:
+        tell_unit(value, option)
+    return time
 
 
 def _read(value: str, option: str | None, read: Callable[[object], int] = duration) -> int:

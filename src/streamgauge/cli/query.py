@@ -78,17 +78,18 @@ def query(
     form: Annotated[str | None, one_of(lambda: FORMATS, "--format", help="table, jsonl, nquads or csv.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
     to: Annotated[str | None, typer.Option(help="A file or URL to send the answers to.")] = None,
+    dates: Annotated[bool, typer.Option("--dates", help="Write instants as dates (UTC), also in csv.")] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many answers.")] = None,
     lateness: Annotated[
         str | None, typer.Option(metavar="DURATION", callback=checked_duration, help="How late elements may come: 2s.")
     ] = None,
-    t0: Annotated[str | None, typer.Option(help="Start of the first window: ms, or 30s.")] = None,
+    t0: Annotated[str | None, typer.Option(help="Start of the first window: ms, 30s, or a date.")] = None,
     advance_to: Annotated[
         str | None,
         typer.Option(
-            metavar="DURATION",
-            help="How far time comes: 30s, or windows: until all windows that hold something have closed. The last "
-            "element unless given.",
+            metavar="TIME",
+            help="How far time comes: 30s, a date, or windows: until all windows that hold something have closed. The "
+            "last element unless given.",
         ),
     ] = None,
     wall: Annotated[bool, typer.Option("--wall", help="Time passes by the wall clock although nothing comes.")] = False,
@@ -106,7 +107,7 @@ def query(
     chosen = form or ("jsonl" if as_json or to or not sys.stdout.isatty() else "table")
     with naming(file), _advised(text):
         detect(text)
-        with watch(text, *stream, **options) as answers, _teller(answers, text, chosen, to) as tell:
+        with watch(text, *stream, **options) as answers, _teller(answers, text, chosen, to, dates) as tell:
             tell_notes(answers.asked[0].query)
             if answers.sharding:
                 typer.echo(f"streamgauge: {answers.sharding}", err=True)
@@ -174,14 +175,14 @@ def _conclude(answers: Watch[Answer], told: int) -> None:
 
 
 @contextmanager
-def _teller(answers: Watch[Answer], text: str, form: str, to: str | None) -> Iterator[Tell]:
+def _teller(answers: Watch[Answer], text: str, form: str, to: str | None, dates: bool) -> Iterator[Tell]:
     """The sink of an answer, which shows, writes or sends it; WatchError when the format cannot hold it."""
     asked = answers.asked[0]
     if form == "table" and to is None:
-        yield Shown(Terminal(highlight=False), asked.query, asked.semantics, prefixes(text))
+        yield Shown(Terminal(highlight=False), asked.query, asked.semantics, prefixes(text), dates)
         return
     try:
-        encode = encoder(form, asked.query)
+        encode = encoder(form, asked.query, dates)
     except ValueError as error:
         raise WatchError(str(error)) from error
     if to is None:

@@ -62,7 +62,7 @@ def stream(
     ] = "micro-batches",
     t0: Annotated[
         str | None,
-        typer.Option(help="Start of the first window: ms, or 30s; the stream's start, real-time 0."),
+        typer.Option(help="Start of the first window: ms, 30s, or a date; the stream's start, real-time 0."),
     ] = None,
     lateness: Annotated[
         str, typer.Option(metavar="DURATION", callback=checked_duration, help="How late elements may come: 2s.")

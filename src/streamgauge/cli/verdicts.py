@@ -37,7 +37,7 @@ from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import Terminal, printing, table, telling
 from streamgauge.formats.run import RunError, read_heads, read_run, read_verdict, stream_path, write_verdict
 from streamgauge.formats.stream import elements
-from streamgauge.model.phrases import DATED
+from streamgauge.model.phrases import is_dated
 from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Clock
@@ -252,7 +252,7 @@ def _json(report: ExpectedReport, rows: bool) -> dict[str, object]:
 
 
 def _table(found: Sequence[ExpectedReport]) -> Table:
-    plain = all(report.due.instant not in DATED for report in found)
+    plain = not any(is_dated(report.due.instant) for report in found)
     unit = " (ms)" if plain else ""
     shown = table("report", f"instant{unit}", f"scope{unit}", "expected rows", "triples in the window")
     for number, report in enumerate(found, 1):

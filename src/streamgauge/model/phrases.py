@@ -1,7 +1,7 @@
 """Words of messages: counts with nouns, dates, the name that was meant, the value that was expected."""
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -71,19 +71,29 @@ def elapsed(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
-DATED: Final = range(10**11, 253_402_300_800_000)
-"""Stream times (ms) that are taken to count from 1970: 1973 to 9999."""
+_EPOCH: Final = datetime(1970, 1, 1)
+_YEARS: Final = range(-62_135_596_800_000, 253_402_300_800_000)
+"""Times (ms) of the years that ``datetime`` has, 1 to 9999."""
+
+_RELATIVE: Final = 10**11
+"""Stream times (ms) nearer to 0 than this, of 1966 to 1973, count from the beginning of a recording."""
 
 
-def date_text(ms: float) -> str | None:
-    """Date and time in UTC, to the millisecond; ``None`` for a time that is not ``DATED``.
+def is_dated(ms: float) -> bool:
+    """Whether a stream time is taken to count from 1970: of the years 1 to 1966 and 1973 to 9999."""
+    return abs(ms) >= _RELATIVE and int(ms) in _YEARS
+
+
+def date_text(ms: float, *, always: bool = False) -> str | None:
+    """Date and time in UTC, to the millisecond; ``None`` unless the time ``is_dated``, or ``always`` of year 1 to 9999.
 
     ``date_text(1_763_900_000_250)`` is ``"2025-11-23 12:13:20.250Z"``.
     """
-    seconds, rest = divmod(int(ms), 1000)
-    if int(ms) not in DATED:
+    if not (is_dated(ms) or (always and int(ms) in _YEARS)):
         return None
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}{f'.{rest:03d}' if rest else ''}Z"
+    seconds, rest = divmod(int(ms), 1000)
+    moment = _EPOCH + timedelta(seconds=seconds)
+    return f"{moment.isoformat(sep=' ')}{f'.{rest:03d}' if rest else ''}Z"
 
 
 _ALIKE = 0.6

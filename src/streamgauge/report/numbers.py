@@ -2,7 +2,7 @@
 
 from math import floor, log10
 
-from streamgauge.model.phrases import DATED, date_text
+from streamgauge.model.phrases import date_text, is_dated
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Borders, Report, Semantics
 
@@ -78,6 +78,6 @@ def interval(start: int | None, end: int | None, borders: Borders) -> str:
     if start is None or end is None:
         return NOTHING
     opening, closing = borders.value[0], borders.value[-1]
-    if end in DATED:
+    if is_dated(end):
         return f"{opening}{moment(start)}, {moment(end)}{closing}"
     return f"{opening}{seconds(start)}, {seconds(end)}{closing} s"

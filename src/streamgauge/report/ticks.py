@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from math import ceil, floor, log10
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from streamgauge.model.phrases import DATED
+from streamgauge.model.phrases import is_dated
 from streamgauge.report.numbers import number
 
 Unit: TypeAlias = Literal["", "count", "s", "ms", "MiB"]
@@ -39,7 +39,7 @@ def ticks(unit: Unit, low: float, high: float, most: int) -> Ticks:
 
     ``ticks("ms", 0, 9000, 4)`` are 0, 2, 4, 6 and 8 in s; ``ticks("count", 0, 1, 4)`` are 0 and 1.
     """
-    if unit == "s" and int(low * 1000) in DATED and int(high * 1000) in DATED:
+    if unit == "s" and is_dated(low * 1000) and is_dated(high * 1000):
         return _dates(low, high, most)
     name, size = _unit(unit, max(abs(low), abs(high)))
     step = _step((high - low) / size / max(1, most), _CLOCK.get(name, ()), whole=unit == "count")

@@ -17,7 +17,7 @@ from typing import Final, Protocol
 
 from streamgauge.model.controls import visible
 from streamgauge.model.element import StreamElement
-from streamgauge.model.phrases import DATED, counted, date_text
+from streamgauge.model.phrases import counted, date_text
 from streamgauge.model.query import ContinuousQuery, StreamWindow
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.semantics import Counting, Report, Semantics
@@ -194,8 +194,7 @@ class TimelinePanel:
         """A time as the axis has it: in ms, in s, or as the time of the day (UTC)."""
         if not self.large:
             return str(time)
-        if time in DATED:
-            day = date_text(time) or ""
+        if day := date_text(time):
             return day[11:].removesuffix("Z")
         return f"{seconds(time)} s"
 

@@ -38,7 +38,7 @@ class RecordedSession:
         semantics: Semantics | str | None = None,
         static: Static = None,
         lateness: int | str | None = None,
-        t0: int | None = None,
+        t0: int | str | None = None,
     ) -> None:
         (asked,) = understand(query, Terms("live" if program else engine, semantics, static, lateness, t0))
         self.query, self.semantics = asked.query, asked.semantics

@@ -44,8 +44,8 @@ class Options(OwnDataOptions, total=False):
     """Which engine answers; ``live`` unless given."""
     lateness: int | str | None
     """How late elements may come: ms, or text as ``2s``."""
-    t0: int | None
-    """Where the first window starts, ms; before the first element unless given."""
+    t0: int | str | None
+    """Where the first window starts: ms, text as ``30s``, or a date; before the first element unless given."""
     advance: Literal["wall"] | Callable[[], int] | None
     """``wall``, or a clock in ms: time passes although nothing comes."""
     end: End

@@ -35,7 +35,7 @@ from streamgauge.sources.named import (
     refuse_names,
     shared_readings,
 )
-from streamgauge.workloads.parameters import duration
+from streamgauge.workloads.parameters import duration, instant
 
 Query: TypeAlias = str | Path | ContinuousQuery
 """A query's text, the path of a file that has it, or the query itself."""
@@ -52,14 +52,14 @@ class WatchError(MistakeError, ValueError):
 class Terms:
     """Under which terms queries are asked: engine by name, a semantics or a profile's name (``None``: the dialect's).
 
-    ``lateness`` (ms or text as ``2s``) and ``t0`` (ms) replace the semantics' own.
+    ``lateness`` (ms or text as ``2s``) and ``t0`` (ms, text or a date) replace the semantics' own.
     """
 
     engine: str = "live"
     semantics: Semantics | str | None = None
     static: Static = None
     lateness: int | str | None = None
-    t0: int | None = None
+    t0: int | str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,16 @@ def _semantics(terms: Terms, dialect: str, engine: Engine) -> Semantics:
     semantics = profile(asked) if isinstance(asked, str) else asked
     if terms.lateness is not None:
         semantics = replace(semantics, lateness=_milliseconds(terms.lateness))
-    return semantics if terms.t0 is None else fixed(semantics, terms.t0)
+    t0 = first_window(terms.t0)
+    return semantics if t0 is None else fixed(semantics, t0)
+
+
+def first_window(t0: int | str | None) -> int | None:
+    """Where the first window starts, ms, of ms, a duration or a date (2026-03-01T08:00:00Z); WatchError."""
+    try:
+        return None if t0 is None else instant(t0)
+    except ValueError as error:
+        raise WatchError(f"t0 is {t0!r}: {error}") from error
 
 
 def _milliseconds(lateness: int | str) -> int:

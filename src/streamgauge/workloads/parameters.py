@@ -33,9 +33,19 @@ def duration(value: object) -> int:
 
 
 def instant(value: object) -> int:
-    """A point of a stream's time in ms, as a duration since 0, or before it (``-30s``); ValueError otherwise."""
-    before = re.fullmatch(r"-(.*)", str(value).strip())
-    return -duration(before[1]) if before else duration(str(value).strip().removeprefix("+"))
+    """A point of a stream's time in ms: a duration since 0 or before it (``-30s``), or a date; ValueError otherwise.
+
+    Dates and dates with times (ISO 8601) count from 1970, in UTC unless they have a zone: ``2026-03-01T08:00:00Z``.
+    """
+    text = str(value).strip()
+    if re.match(r"\d{4}-", text):
+        from streamgauge.formats.instants import Instants  # late: commands that read no time start without its parser
+
+        return Instants(zone="Z").of_text(text, "", numbers=False)
+    try:
+        return -duration(text[1:]) if text.startswith("-") else duration(text.removeprefix("+"))
+    except ValueError:
+        raise ValueError("expected ms, a duration such as 30s or -30s, or a date as 2026-03-01T08:00:00Z") from None
 
 
 def whole(value: object) -> int:
