@@ -347,7 +347,7 @@ def _json_depths(text: str) -> Iterator[tuple[str, int]]:
 
 
 _DRAFT_KEYWORDS: Final = re.compile(r'"(@(?:annotation|triple|reifies|reifier))"\s*:')
-"""What drafts of JSON-LD for RDF 1.2 add: a processor of JSON-LD 1.1 drops what is under an unknown keyword."""
+"""Keywords of drafts of JSON-LD for RDF 1.2; a processor of JSON-LD 1.1 drops what is under them."""
 
 
 def _check_json_ld(text: str) -> None:
