@@ -67,6 +67,13 @@ class Boundary:
     """Whether anybody may read, under any name: what is read is published."""
     stays: bool = True
     """Whether it stays when its terminal is closed, as servers do."""
+    messages: tuple[str, ...] = ()
+    """Paths of WebSockets."""
+    graphs: str = ""
+    """What takes graphs, where that is not ``writes``."""
+    large: str = ""
+    """What is answered at length, once ``prepare`` has been called with the port."""
+    prepare: Callable[[int], object] = lambda _port: None
 
 
 def _tokens(folder: Path) -> list[str]:
@@ -99,13 +106,55 @@ def _query(folder: Path) -> list[str]:
     ]
 
 
+TRIPLES = "".join(f"<urn:s{n}> <urn:p> <urn:o{n}> .\n" for n in range(5000))
+EVERY = "SELECT * FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT1S STEP PT1S] WHERE { WINDOW <urn:w> { ?s ?p ?o } }"
+
+
+def send(port: int, method: str, path: str, body: str, kind: str) -> None:
+    """A request that is to succeed."""
+    head = request(method, path, HERE, SHOWN, f"Content-Type: {kind}", f"Content-Length: {len(body)}",
+                   "Connection: close")  # fmt: skip
+    answer = ask(port, head, body.encode())
+    assert 200 <= status(answer) < 300, answer
+
+
+def _channel(port: int) -> None:
+    """A channel of 5,000 rows."""
+    send(port, "PUT", "/channels/all", "SELECT * { ?s ?p ?o }", "application/sparql-query")
+    send(port, "POST", "/publish", TRIPLES, "text/turtle")
+
+
+def _live_query(port: int) -> None:
+    """A query with an answer of 5,000 rows."""
+    send(port, "POST", "/queries", EVERY, "application/sparql-query")
+    for instant in (0, 5000):
+        send(port, "POST", f"/streams/urn:s?t={instant}", TRIPLES, "text/turtle")
+
+
 BOUNDARIES = {
-    "broker": Boundary(lambda folder: ["broker", "serve", *_tokens(folder)], "/publish"),
-    "engine": Boundary(lambda folder: ["engine", "serve", "live", *_tokens(folder)], "/queries"),
-    "fragments": Boundary(
-        lambda folder: ["fragments", "serve", _facts(folder), *_tokens(folder)], "/trains", public=True
+    "broker": Boundary(
+        lambda folder: ["broker", "serve", *_tokens(folder)],
+        "/publish",
+        messages=("/subscribe", "/channels/all/notifications"),
+        large="/channels/all/rows",
+        prepare=_channel,
     ),
-    "workbench": Boundary(lambda folder: ["ui", str(folder), *_tokens(folder)], "/live/new"),
+    "engine": Boundary(
+        lambda folder: ["engine", "serve", "live", *_tokens(folder)],
+        "/queries",
+        messages=("/queries/q1/answers",),
+        graphs="/streams/urn:s?t=5000",
+        large="/queries/q1/answers?after=0",
+        prepare=_live_query,
+    ),
+    "fragments": Boundary(
+        lambda folder: ["fragments", "serve", _facts(folder), *_tokens(folder)],
+        "/trains",
+        public=True,
+        large="/trains",
+        prepare=lambda port: send(port, "POST", "/trains?for=600s", TRIPLES, "text/turtle"),
+    ),
+    "workbench": Boundary(lambda folder: ["ui", str(folder), *_tokens(folder)], "/live/new", large="/play/"),
     "event sink": Boundary(_query, reads="/x", stays=False),
 }
 
@@ -123,6 +172,10 @@ class Running:
     @property
     def text(self) -> str:
         return self.log.read_text(errors="replace")
+
+    def begin(self) -> None:
+        """What it has now is what growth begins from."""
+        self.resident = sum(each.memory_info().rss for each in _family(self.process))
 
     def grown(self) -> int:
         """Bytes that it has more than when it was ready."""
@@ -157,7 +210,7 @@ def started(boundary: Boundary, folder: Path) -> Iterator[Running]:
         for port in ports:
             ask(port, b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
         running = Running(boundary, process, ports, log)
-        running.resident = sum(each.memory_info().rss for each in _family(process))
+        running.begin()
         yield running
     finally:
         child.terminate()
@@ -193,16 +246,20 @@ def status(answer: bytes) -> int:
     return int(match[1]) if match else 0
 
 
+def request(method: str, path: str, *headers: str) -> bytes:
+    """The head of a request."""
+    return "\r\n".join([f"{method} {path} HTTP/1.1", *headers, "", ""]).encode()
+
+
 def _get(path: str, *headers: str) -> bytes:
-    lines = [f"GET {path} HTTP/1.1", *headers, "Connection: close"]
-    return "\r\n".join([*lines, "", ""]).encode()
+    return request("GET", path, *headers, "Connection: close")
 
 
 SHOWN = f"Authorization: Bearer {TOKEN}"
 HERE = "Host: 127.0.0.1"
 
 
-def _flood(port: int, begin: bytes, piece: bytes, seconds: float = 2.0) -> int:
+def flood(port: int, begin: bytes, piece: bytes, seconds: float = 2.0) -> int:
     """Bytes that a server takes of what has no end."""
     taken, until = 0, time.monotonic() + seconds
     with connect(port) as connection, suppress(OSError):
@@ -229,7 +286,7 @@ def endless_fields(port: int, boundary: Boundary) -> str:
         "a chunk": (post + b"\r\n1;x=", b"x" * 20_000),
         "a head": (post, b"a:b\r\n" * 2000),
     }
-    taken = {kind: _flood(port, *flood) for kind, flood in floods.items()}
+    taken = {kind: flood(port, *flood) for kind, flood in floods.items()}
     return "; ".join(f"{kind}: {size} bytes were taken" for kind, size in taken.items() if size > 16 * MEBI)
 
 

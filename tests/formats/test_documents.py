@@ -8,6 +8,7 @@ import tarfile
 import zipfile
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -70,6 +71,7 @@ HTTP = {
     "x-gzip": gzip.compress(BODY),
     "deflate": zlib.compress(BODY),
     "zstd": pa.compress(BODY, codec="zstd", asbytes=True),
+    "br": pa.compress(BODY, codec="brotli", asbytes=True),
     "identity": BODY,
     "": BODY,
     "gzip, deflate": zlib.compress(gzip.compress(BODY)),
@@ -92,6 +94,12 @@ def test_a_coding_that_is_not_read_is_named():
     assert unpack_gzip(gzip.compress(BODY), len(BODY)) == unpack_gzip(BODY, 1) == BODY
     with pytest.raises(UnpackedSizeError):
         unpack_gzip(gzip.compress(bytes(10**7)), 10**6)
+
+
+def test_a_coding_that_arrow_was_built_without_is_named(monkeypatch):
+    monkeypatch.setattr(pa, "Codec", SimpleNamespace(is_available=lambda _: False))
+    with pytest.raises(CodingError, match="pyarrow was built without brotli: pip install"):
+        unpack(HTTP["br"], "br", len(BODY))
 
 
 @given(text=st.text(st.characters(codec="utf-8"), min_size=1), size=st.integers(1, 9))

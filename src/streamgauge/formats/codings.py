@@ -1,4 +1,4 @@
-"""Content codings: bytes packed by gzip, Zstandard, bzip2 or xz, unpacked as they are read, or whole within a bound."""
+"""Content codings (gzip, Zstandard, Brotli, bzip2, xz): bytes unpacked as they are read, or whole within a bound."""
 
 import bz2
 import gzip
@@ -6,6 +6,7 @@ import io
 import lzma
 import zlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import IO, Final, cast
 
 from streamgauge.model.mistake import obstacle
@@ -13,8 +14,8 @@ from streamgauge.model.mistake import obstacle
 ENDINGS: Final = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}
 """Endings of packed files, which stand behind the ending of their format."""
 
-_HTTP: Final = {"gzip": "gzip", "x-gzip": "gzip", "zstd": "zstd", "deflate": "deflate"}
-"""Codings by their name in Content-Encoding (RFC 9110, 8.4.1; RFC 8878)."""
+_HTTP: Final = {"gzip": "gzip", "x-gzip": "gzip", "zstd": "zstd", "br": "brotli", "deflate": "deflate"}
+"""Codings by their name in Content-Encoding (RFC 9110, 8.4.1; RFC 8878; RFC 7932)."""
 
 _GZIP: Final = b"\x1f\x8b"
 
@@ -27,10 +28,12 @@ class UnpackedSizeError(CodingError):
     """More unpacked bytes than allowed."""
 
 
-def _zstd(file: IO[bytes]) -> IO[bytes]:
+def _by_arrow(coding: str, file: IO[bytes]) -> IO[bytes]:
     import pyarrow as pa  # late: Arrow, which other files do without
 
-    return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd"))
+    if not pa.Codec.is_available(coding):
+        raise CodingError(f"this pyarrow was built without {coding}: pip install --force-reinstall pyarrow")
+    return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(file, "r"), coding))
 
 
 def _deflate(file: IO[bytes]) -> IO[bytes]:
@@ -57,7 +60,8 @@ class _Inflating:
 
 _READERS: Final[Mapping[str, Callable[[IO[bytes]], IO[bytes]]]] = {
     "gzip": lambda file: cast(IO[bytes], gzip.GzipFile(fileobj=file)),
-    "zstd": _zstd,
+    "zstd": partial(_by_arrow, "zstd"),
+    "brotli": partial(_by_arrow, "brotli"),
     "bzip2": lambda file: cast(IO[bytes], bz2.BZ2File(file)),
     "xz": lambda file: cast(IO[bytes], lzma.LZMAFile(file)),  # noqa: SIM115  # closed by who reads it
     "deflate": _deflate,
@@ -69,13 +73,16 @@ def unpacked(file: IO[bytes], coding: str) -> IO[bytes]:
     return _READERS[coding](file)
 
 
-def unpack(body: bytes, encoding: str, limit: int) -> bytes:
-    """A body unpacked by its Content-Encoding, at most ``limit`` bytes; CodingError, UnpackedSizeError."""
+def unpack(body: bytes, encoding: str, limit: int, count: Callable[[int], object] = abs) -> bytes:
+    """A body unpacked by its Content-Encoding, at most ``limit`` bytes; CodingError, UnpackedSizeError.
+
+    ``count`` is called with the size of each piece before it is kept, and may raise.
+    """
     names = [name.strip().lower() for name in encoding.split(",") if name.strip()]
     for name in reversed([name for name in names if name != "identity"]):
         if name not in _HTTP:
             raise CodingError(f"the content coding {name!r:.40} is not read: send {', '.join(_HTTP)} or none")
-        body = _unpack(body, _HTTP[name], limit)
+        body = _unpack(body, _HTTP[name], limit, count)
     return body
 
 
@@ -84,11 +91,19 @@ def unpack_gzip(payload: bytes, limit: int) -> bytes:
     return _unpack(payload, "gzip", limit) if payload.startswith(_GZIP) else payload
 
 
-def _unpack(body: bytes, coding: str, limit: int) -> bytes:
+_PIECE: Final = 2**20
+"""Bytes that are unpacked at once."""
+
+
+def _unpack(body: bytes, coding: str, limit: int, count: Callable[[int], object] = abs) -> bytes:
+    data = io.BytesIO()
     try:
-        data = unpacked(io.BytesIO(body), coding).read(limit + 1)
+        file = unpacked(io.BytesIO(body), coding)
+        while piece := file.read(_PIECE):
+            if data.tell() + len(piece) > limit:
+                raise UnpackedSizeError(f"unpacks to more than {limit} bytes: send it in parts")
+            count(len(piece))
+            data.write(piece)
     except (OSError, EOFError, zlib.error) as error:
         raise CodingError(f"cannot be unpacked as {coding}: {obstacle(error)}") from error
-    if len(data) > limit:
-        raise UnpackedSizeError(f"unpacks to more than {limit} bytes: send it in parts")
-    return data
+    return data.getvalue()

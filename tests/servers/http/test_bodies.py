@@ -7,18 +7,30 @@ import zlib
 import pytest
 from starlette.requests import Request
 
+from streamgauge.servers.http import limits
 from streamgauge.servers.http.headers import accepts
-from streamgauge.servers.http.limits import STATUS, ArrivingBodies, BodyError, CrowdedBodiesError, read_body
+from streamgauge.servers.http.limits import (
+    STATUS,
+    ArrivingBodies,
+    BodyError,
+    CrowdedBodiesError,
+    counted_body,
+    read_body,
+)
 
 TEXT = b"<urn:a> <urn:b> <urn:c> .\n" * 100
 
 
-def read(body, limit=10_000, **headers):
+def request(body, **headers):
     async def receive():
         return {"type": "http.request", "body": body, "more_body": False}
 
     raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    return asyncio.run(read_body(Request({"type": "http", "headers": raw, "method": "POST"}, receive), limit))
+    return Request({"type": "http", "headers": raw, "method": "POST"}, receive)
+
+
+def read(body, limit=10_000, **headers):
+    return asyncio.run(read_body(request(body, **headers), limit))
 
 
 def status(error):
@@ -72,6 +84,31 @@ def test_bodies_that_arrive_together_have_a_budget():
             fourth(1)
     with arriving.body() as last:
         last(100)
+
+
+def test_a_body_counts_as_sent_and_unpacked_until_it_is_understood(monkeypatch):
+    monkeypatch.setattr(limits, "BODIES", ArrivingBodies(300))
+    sizes = []
+
+    async def one(text, seconds):
+        async with counted_body(request(text), 10_000) as body:
+            sizes.append(len(body))
+            await asyncio.sleep(seconds)
+
+    async def all_of_them():
+        understanding = asyncio.create_task(one(b"x" * 200, 60))
+        await asyncio.sleep(0)
+        with pytest.raises(CrowdedBodiesError):
+            await one(b"y" * 200, 0)
+        with pytest.raises(CrowdedBodiesError):
+            async with counted_body(request(gzip.compress(b"z" * 2000), content_encoding="gzip"), 10_000):
+                pass
+        understanding.cancel()
+        await asyncio.wait([understanding])
+        await one(b"y" * 200, 0)
+
+    asyncio.run(all_of_them())
+    assert sizes == [200, 200]
 
 
 @pytest.mark.parametrize(

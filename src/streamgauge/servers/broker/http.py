@@ -48,7 +48,7 @@ from streamgauge.servers.http import events
 from streamgauge.servers.http.access import OPEN, Origins, given, guards
 from streamgauge.servers.http.deadlines import resident
 from streamgauge.servers.http.headers import ConditionError, PreconditionError, read_conditions
-from streamgauge.servers.http.limits import STATUS, CrowdedError, Gate, load_parsers, read_body, text
+from streamgauge.servers.http.limits import STATUS, CrowdedError, Gate, counted_body, load_parsers, read_body, text
 from streamgauge.servers.http.metrics import MEDIA_TYPE, PAUSES, Metric, exposition
 from streamgauge.servers.http.openapi import (
     DescribedRoute,
@@ -196,26 +196,28 @@ class BrokerApp:
     async def publish(self, request: Request) -> Response:
         """The facts of a graph are there from now on."""
         self._require_unconditional(request, "publish")
-        body, kind = await self._sent(request)
-        return await self._changed(request, body, added=await self._read(read_graph, body, kind))
+        async with self._sent(request) as (body, kind):
+            return await self._changed(request, body, added=await self._read(read_graph, body, kind))
 
     async def delete(self, request: Request) -> Response:
         """The facts of a graph are there no more."""
         self._require_unconditional(request, "delete")
-        body, kind = await self._sent(request)
-        return await self._changed(request, body, removed=await self._read(read_named_graph, body, kind))
+        async with self._sent(request) as (body, kind):
+            return await self._changed(request, body, removed=await self._read(read_named_graph, body, kind))
 
     async def update(self, request: Request) -> Response:
         """A SPARQL Update as one publication."""
         self._require_unconditional(request, "publish", "delete")
         refuse_graph_parameters(request.query_params)
-        body, kind = await self._sent(request)
-        kind = kind.partition(";")[0].strip().lower()
-        if kind != "application/sparql-update":
-            raise MediaTypeError(f"an update comes as application/sparql-update: {kind or 'no content type'} is none")
-        changes = await self._understood(text(body))
-        owner = self._owner(request)
-        return await _acknowledged(self._broker.modify(changes, _key(request, owner, body), owner))
+        async with self._sent(request) as (body, kind):
+            media = kind.partition(";")[0].strip().lower()
+            if media != "application/sparql-update":
+                raise MediaTypeError(
+                    f"an update comes as application/sparql-update: {media or 'no content type'} is none"
+                )
+            changes = await self._understood(text(body))
+            owner = self._owner(request)
+            return await _acknowledged(self._broker.modify(changes, _key(request, owner, body), owner))
 
     async def _understood(self, update: str) -> list[UpdateOperation]:
         """The operations of an update; long ones are read one after the other."""
@@ -224,9 +226,11 @@ class BrokerApp:
         async with self._understanding.through():
             return await run_in_threadpool(read_changes, update, self._broker.limits)
 
-    async def _sent(self, request: Request) -> tuple[bytes, str]:
+    @asynccontextmanager
+    async def _sent(self, request: Request) -> AsyncIterator[tuple[bytes, str]]:
         """The body of a request and its media type."""
-        return await read_body(request, self._broker.limits.body), request.headers.get("content-type", "")
+        async with counted_body(request, self._broker.limits.body) as body:
+            yield body, request.headers.get("content-type", "")
 
     async def _read(
         self, read: Callable[[bytes, str, Limits], tuple[Triple, ...]], body: bytes, kind: str

@@ -33,6 +33,9 @@ LINGER_S: Final = 5.0
 _LONG_WAY: Final = frozenset((b"transfer-encoding", b"expect", b"upgrade"))
 """Fields of requests that are not answered at once."""
 
+_READS: Final = frozenset(("GET", "HEAD"))
+"""Methods whose bodies have no meaning (RFC 9110, 9.3)."""
+
 _EARLY_S: Final = 0.01
 """How much earlier than due a timer may come."""
 
@@ -162,9 +165,10 @@ class PatientHttpProtocol(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_body(self, body: bytes) -> None:
-        """A piece of a body, which has limits of its own."""
+        """A piece of a body, which has limits of its own; that of a read means nothing and is not kept."""
         self._head_bytes.progress()
-        super().on_body(body)
+        if self.scope["method"] not in _READS:
+            super().on_body(body)
 
     def write(self, data: bytes) -> bool:
         """Write chunks of a response that has begun; false where the client takes no more for now, or is gone."""

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from functools import cache
+from io import BytesIO
 from threading import Lock
 from typing import Final
 
@@ -43,7 +44,7 @@ class DamagedBodyError(BodyError):
 
 
 class CrowdedBodiesError(BodyError):
-    """A body that does not fit beside those that are arriving."""
+    """A body that does not fit beside those that are under way."""
 
 
 STATUS: Final[Mapping[type[Exception], int]] = {
@@ -60,22 +61,25 @@ STATUS: Final[Mapping[type[Exception], int]] = {
 CALM: Final = 64 * 2**10
 """Bytes of JSON-LD that take little memory whatever they say: 25 MiB."""
 
+MODERATE: Final = 2**20
+"""Bytes of another syntax; its triples take about ten times as much."""
+
 _DOCUMENT: Final = Lock()
 
 
 @contextmanager
-def document_turn(body: bytes, syntax: ox.RdfFormat) -> Iterator[None]:
-    """While a document is parsed: one large document of JSON-LD at a time, as each may take 100 MiB."""
-    with _DOCUMENT if syntax in JSON_LD and len(body) > CALM else nullcontext():
+def document_turn(body: bytes, syntax: ox.RdfFormat | None = None) -> Iterator[None]:
+    """While a document is parsed: one large document at a time, as each may take 100 MiB."""
+    with _DOCUMENT if len(body) > (CALM if syntax in JSON_LD else MODERATE) else nullcontext():
         yield
 
 
 ARRIVING: Final = 24 * 2**20
-"""Bytes of bodies that may arrive at the same time; one alone may have as many as its request allows."""
+"""Bytes of bodies, as sent and unpacked, of all requests that are under way; one alone may have as many as allowed."""
 
 
 class ArrivingBodies:
-    """The bodies that are being read, in one event loop's thread or several."""
+    """The bodies that are being read, unpacked or understood, in one event loop's thread or several."""
 
     def __init__(self, limit: int) -> None:
         self._limit, self._lock = limit, Lock()
@@ -83,14 +87,14 @@ class ArrivingBodies:
 
     @contextmanager
     def body(self) -> Iterator[Callable[[int], None]]:
-        """Count the bytes of one body while it arrives; CrowdedBodiesError where it is one too many."""
+        """Count the bytes of one body; CrowdedBodiesError where it is one too many."""
         own = 0
 
         def add(size: int) -> None:
             nonlocal own
             with self._lock:
                 if self._total + size > self._limit and self._total > own:
-                    raise CrowdedBodiesError("too many large requests are arriving: send this one again later")
+                    raise CrowdedBodiesError("too many large requests are under way: send this one again later")
                 self._total += size
                 own += size
 
@@ -106,22 +110,31 @@ BODIES: Final = ArrivingBodies(ARRIVING)
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """The whole body, unpacked by its Content-Encoding; BodyError.
+    """The whole body as ``counted_body`` yields it, of a request that does little with it."""
+    async with counted_body(request, limit) as body:
+        return body
+
+
+@asynccontextmanager
+async def counted_body(request: Request, limit: int) -> AsyncIterator[bytes]:
+    """The whole body, unpacked by its Content-Encoding; BodyError. Its bytes count as arriving until the block ends.
 
     Neither what is sent nor what it unpacks to has more than ``limit`` bytes, which is seen before it is all read.
     """
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            body = await _read(request, limit)
-    except TimeoutError:
-        raise LateBodyError(f"the request did not come within {PATIENCE_S:g} s: send it faster, or less") from None
-    encoding = ", ".join(request.headers.getlist("content-encoding"))
-    return await asyncio.to_thread(_unpacked, body, encoding, limit) if encoding else body
+    with BODIES.body() as add:
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                body = await _read(request, limit, add)
+        except TimeoutError:
+            raise LateBodyError(f"the request did not come within {PATIENCE_S:g} s: send it faster, or less") from None
+        if encoding := ", ".join(request.headers.getlist("content-encoding")):
+            body = await asyncio.to_thread(_unpacked, body, encoding, limit, add)
+        yield body
 
 
-def _unpacked(body: bytes, encoding: str, limit: int) -> bytes:
+def _unpacked(body: bytes, encoding: str, limit: int, add: Callable[[int], None]) -> bytes:
     try:
-        return unpack(body, encoding, limit)
+        return unpack(body, encoding, limit, add)
     except UnpackedSizeError as error:
         raise BodyError(f"the request {error}") from error
     except CodingError as error:
@@ -129,16 +142,14 @@ def _unpacked(body: bytes, encoding: str, limit: int) -> bytes:
         raise kind(f"the request: {error}") from error
 
 
-async def _read(request: Request, limit: int) -> bytes:
-    parts, size = [], 0
-    with BODIES.body() as add:
-        async for part in request.stream():
-            size += len(part)
-            if size > limit:
-                raise BodyError(f"the request is longer than {limit} bytes: send less at once")
-            add(len(part))
-            parts.append(part)
-        return b"".join(parts)
+async def _read(request: Request, limit: int, add: Callable[[int], None]) -> bytes:
+    body = BytesIO()  # its value is no copy
+    async for part in request.stream():
+        if body.tell() + len(part) > limit:
+            raise BodyError(f"the request is longer than {limit} bytes: send less at once")
+        add(len(part))
+        body.write(part)
+    return body.getvalue()
 
 
 def text(body: bytes) -> str:

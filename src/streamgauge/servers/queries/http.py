@@ -33,7 +33,16 @@ from streamgauge.servers.http.headers import (
     entity_tag,
     read_conditions,
 )
-from streamgauge.servers.http.limits import STATUS, CrowdedError, Gate, load_parsers, read_body, text
+from streamgauge.servers.http.limits import (
+    STATUS,
+    CrowdedError,
+    Gate,
+    counted_body,
+    document_turn,
+    load_parsers,
+    read_body,
+    text,
+)
 from streamgauge.servers.http.metrics import MEDIA_TYPE, PAUSES, Metric, exposition
 from streamgauge.servers.http.openapi import (
     DescribedRoute,
@@ -253,8 +262,8 @@ class QueryService:
     async def register(self, request: Request) -> Response:
         """A query: its text, or JSON."""
         read_conditions(request.headers.raw).refuse("a new query")
-        sent = await read_body(request, self._queries.limits.body)
-        return await self._once(self._key(request, sent), partial(self._register, request, text(sent)))
+        async with counted_body(request, self._queries.limits.body) as sent:
+            return await self._once(self._key(request, sent), partial(self._register, request, text(sent)))
 
     async def _register(self, request: Request, body: str) -> Response:
         is_json = request.headers.get("content-type", "").partition(";")[0] == "application/json"
@@ -346,8 +355,8 @@ class QueryService:
     async def publish(self, request: Request) -> Response:
         """Elements for a stream; the publisher waits while queries cannot keep up."""
         read_conditions(request.headers.raw).refuse("a stream")
-        body = await read_body(request, self._queries.limits.body)
-        return await self._once(self._key(request, body), partial(self._publish, request, body))
+        async with counted_body(request, self._queries.limits.body) as body:
+            return await self._once(self._key(request, body), partial(self._publish, request, body))
 
     async def _publish(self, request: Request, body: bytes) -> Response:
         stream = request.path_params["name"]
@@ -369,8 +378,8 @@ class QueryService:
     async def share(self, request: Request) -> Response:
         """Static data for all queries that name it, as Turtle or N-Triples."""
         name, conditions = request.path_params["name"], read_conditions(request.headers.raw)
-        sent = await read_body(request, self._queries.limits.body)
-        triples = await run_in_threadpool(read_static, text(sent), self._queries.limits.shared_triples)
+        async with counted_body(request, self._queries.limits.body) as sent:
+            triples = await run_in_threadpool(self._static, sent)
 
         def require(known: tuple[Triple, ...] | None) -> None:
             if conditions != Conditions():
@@ -379,6 +388,10 @@ class QueryService:
         await run_in_threadpool(self._queries.share, name, triples, require)
         tag = await run_in_threadpool(_static_tag, triples)
         return JSONResponse({"static": name, "triples": len(triples)}, 201, {"ETag": tag})
+
+    def _static(self, sent: bytes) -> tuple[Triple, ...]:
+        with document_turn(sent):
+            return read_static(text(sent), self._queries.limits.shared_triples)
 
     async def health(self, _request: Request) -> Response:
         """Whether it is up."""

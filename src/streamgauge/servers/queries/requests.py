@@ -20,6 +20,7 @@ from streamgauge.model.terms import Triple
 from streamgauge.query import detect, dialects, parse
 from streamgauge.query.text import check_bounds
 from streamgauge.semantics.profiles import profile
+from streamgauge.servers.http.limits import document_turn
 from streamgauge.servers.queries.limits import QueryLimitError, QueryLimits
 from streamgauge.servers.queries.sessions import fixed, profile_for, refuse_removal
 
@@ -139,7 +140,8 @@ def read_items(
         raise RequestError(f"elements come as one of {known}: {media or 'no content type'} is none (or name ?form=)")
     arrived = now() if time == "now" or (time is None and made.name in _OF_NOW) else _milliseconds(time)
     reading = Reading(stream=stream, lateness=_ANY_LATENESS, charset=None if made.binary else charset_of(kind))
-    items = made.decoder(reading)(body, "body", arrived)
+    with document_turn(body, ox.RdfFormat.JSON_LD if made.name == "jsonld" else None):
+        items = made.decoder(reading)(body, "body", arrived)
     for item in items:
         if isinstance(item, StreamElement):
             refuse_removal(item)

@@ -68,7 +68,7 @@ from streamgauge.servers.http.headers import (
     http_date,
     read_conditions,
 )
-from streamgauge.servers.http.limits import STATUS, document_turn, load_parsers, most_characters, read_body
+from streamgauge.servers.http.limits import STATUS, counted_body, document_turn, load_parsers, most_characters
 from streamgauge.servers.http.replies import Reply, error_reply, send_reply
 from streamgauge.servers.http.retries import BadKeyError, KeyReuseError, RetryKey, RetryMemory, read_key
 
@@ -405,7 +405,10 @@ class WritesHandler:
         return error_reply(401, "a token is needed: Authorization: Bearer TOKEN", (b"www-authenticate", b"Bearer"))
 
     async def _reply(self, dataset: DataSet, scope: Scope, receive: Receive) -> Reply:
-        body = await read_body(Incoming(scope, receive), self._limit)
+        async with counted_body(Incoming(scope, receive), self._limit) as body:
+            return await self._reply_to(dataset, scope, body)
+
+    async def _reply_to(self, dataset: DataSet, scope: Scope, body: bytes) -> Reply:
         key = self._key(dataset, scope, body)
         known = self._done.known(key)
         if known is not None:
