@@ -18,6 +18,7 @@ from websockets.sync.client import connect
 from streamgauge.engines import load
 from streamgauge.formats.lines import encode_advance, encode_element
 from streamgauge.formats.streams import stream_formats
+from streamgauge.servers.http.access import identity
 from streamgauge.servers.http.server import Serving
 from streamgauge.servers.queries.http import application
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimits
@@ -509,3 +510,18 @@ def test_quotas_are_of_a_token():
         == 201
     )
     queries.close("the test is over")
+
+
+def test_subscribers_are_of_a_token():
+    tokens = ("the-token-of-ann-1234", "the-token-of-bob-1234")
+    service = Queries(load, ("live",), QueryLimits(subscribers=1), steady=lambda: 0.0)
+    ask = Client(service, tokens=tokens)
+    for token in tokens:
+        who, owner = {"Authorization": f"Bearer {token}"}, identity(token)
+        running = service.query(ask("POST", "/queries", content=select(), headers=who).json()["id"])
+        subscription = service.subscribe(running, None, lambda: None, owner)
+        said = ask("GET", f"/queries/{running.name}/answers", headers=who)
+        assert (said.status_code, "1 of your subscribers" in said.text) == (429, True)
+        subscription.close()
+        service.subscribe(running, None, lambda: None, owner)
+    service.close("over")

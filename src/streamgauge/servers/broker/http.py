@@ -14,15 +14,13 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from streamgauge.formats.results import MEDIA_TYPE as RESULTS
-from streamgauge.formats.results import results
 from streamgauge.incremental.rewrite import UnsupportedError
-from streamgauge.incremental.row_joins import TRUE
 from streamgauge.model.mistake import MistakeError
-from streamgauge.model.terms import Row, Triple
+from streamgauge.model.terms import Triple
 from streamgauge.query import QueryError
 from streamgauge.query.updates import TooManySolutionsError, UpdateOperation
 from streamgauge.servers.broker.access import Access, AccessError
+from streamgauge.servers.broker.answers import StandingAnswers
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.channels import Channel, ExistingChannelError, ForeignNameError, UnknownChannelError
 from streamgauge.servers.broker.contract import JournalError
@@ -173,7 +171,7 @@ class BrokerApp:
         self._creation = Gate(broker.limits.creations, "begin a channel")
         self._understanding = Gate(broker.limits.creations, "have long updates read")
         self._connections, self._hooks = Connections(broker, texts), Webhooks(broker, texts, hooks)
-        self._asked = SharedChannels(broker)
+        self._asked, self._answers = SharedChannels(broker), StandingAnswers(broker)
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
@@ -282,9 +280,7 @@ class BrokerApp:
     async def rows(self, request: Request) -> Response:
         """The answer as it is; the header Notification is the number of the last one that is in it."""
         name = self._name(request, "subscribe")
-        number, rows = await run_in_threadpool(self._broker.rows, name)
-        said = await run_in_threadpool(_standing, self._broker.channel(name), rows)
-        return JSONResponse(said, headers={"Notification": str(number)}, media_type=RESULTS)
+        return await self._answers.response(name)
 
     async def subscribe(self, request: Request) -> Response:
         """Notifications as server-sent events."""
@@ -428,13 +424,6 @@ def _subscriber_demands(request: Request, name: str) -> Require:
         conditions.require(tags, f"the subscriber {name}")
 
     return require
-
-
-def _standing(channel: Channel, rows: Sequence[Row]) -> Json:
-    """The answer of a channel as it is: SPARQL JSON (of an ASK its boolean; of a CONSTRUCT a row a triple)."""
-    if channel.log.kind == "ASK":
-        return {"head": {}, "boolean": list(rows) == [(TRUE,)]}
-    return results(channel.variables, rows)
 
 
 def _status(channel: Channel) -> dict[str, object]:

@@ -126,6 +126,9 @@ class PatientHttpProtocol(HttpToolsProtocol):
             self._answering.message_event.set()
         self.pipeline.clear()
         super().connection_lost(exc)
+        # What is left of a connection is garbage with cycles, which may stay for long: it keeps no request.
+        self.headers, self.url, self._read_headers = [], b"", {}
+        self.scope = self.cycle = self._answering = None  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
         """Take more of a request; a head that has become too long is refused."""

@@ -61,8 +61,8 @@ class AnswerSubscription(Generic[Line]):
     ``over`` says why no more will come: the query ended, or the subscriber fell too far behind (it may resume).
     """
 
-    def __init__(self, answers: "Answers[Line]", place: int, wake: Callable[[], None]) -> None:
-        self.place, self.wake = place, wake
+    def __init__(self, answers: "Answers[Line]", place: int, wake: Callable[[], None], owner: str = "") -> None:
+        self.place, self.wake, self.owner = place, wake, owner
         self.over: End | None = None
         self._answers = answers
 
@@ -108,6 +108,11 @@ class Answers(Generic[Line]):
         """How many take answers now."""
         return len(self._subscribers)
 
+    def subscribers_of(self, owner: str) -> int:
+        """How many of them are an identity's."""
+        with self._lock:
+            return sum(each.owner == owner for each in self._subscribers.values())
+
     @property
     def oldest(self) -> int:
         """The number of the oldest answer that is kept, or of the next one."""
@@ -145,14 +150,15 @@ class Answers(Generic[Line]):
                 self.bytes -= self._kept.popleft().size
             return before - len(self._kept)
 
-    def subscribe(self, after: int | None, wake: Callable[[], None]) -> AnswerSubscription[Line]:
+    def subscribe(self, after: int | None, wake: Callable[[], None], owner: str = "") -> AnswerSubscription[Line]:
         """Begin after an answer's number: of those kept, all later ones are given first; ``None`` for new ones only.
 
-        A number that was never given out, as from before a restart, begins with the oldest kept.
+        A number that was never given out, as from before a restart, begins with the oldest kept. ``owner`` is the
+        subscriber's identity.
         """
         with self._lock:
             place = self.number if after is None else after if 0 <= after <= self.number else self.oldest - 1
-        subscription = AnswerSubscription(self, place, wake)
+        subscription = AnswerSubscription(self, place, wake, owner)
         self.enter(subscription)
         return subscription
 

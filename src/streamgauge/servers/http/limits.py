@@ -74,7 +74,7 @@ def document_turn(body: bytes, syntax: ox.RdfFormat | None = None) -> Iterator[N
         yield
 
 
-ARRIVING: Final = 24 * 2**20
+ARRIVING: Final = 16 * 2**20
 """Bytes of bodies, as sent and unpacked, of all requests that are under way; one alone may have as many as allowed."""
 
 

@@ -86,12 +86,26 @@ GIVE_BACK: Final = 8 * 2**20
 """Bytes of growth since the last time that are worth it."""
 
 
+_MMAP_THRESHOLD: Final = -3
+"""glibc's parameter: blocks of so many bytes are the system's again once freed (malloc.h)."""
+
+LARGE_BLOCK: Final = 512 * 2**10
+"""Bytes of such a block: by itself glibc raises them to 32 MiB, and threads keep what they freed."""
+
+
 class FreedMemory:
     """Memory that the C library keeps for itself after it was freed; ``resident`` are the bytes of the process."""
 
     def __init__(self, resident: Callable[[], int]) -> None:
         self._resident, self._least = resident, 0
-        self._trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
+        library = ctypes.CDLL(None)
+        self._trim = getattr(library, "malloc_trim", None)  # of glibc alone
+        self._set = getattr(library, "mallopt", None) if self._trim else None
+
+    def give_back_large(self) -> None:
+        """From now on large blocks are given back when they are freed."""
+        if self._set is not None:
+            self._set(_MMAP_THRESHOLD, LARGE_BLOCK)
 
     def give_back(self) -> bool:
         """Give it to the system where the process has grown; whether it did."""
@@ -148,6 +162,7 @@ class Serving(uvicorn.Server):
                 host, port = bound.getsockname()[:2]
                 self._say(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
         if self._alone:
+            self._freed.give_back_large()
             PAUSES.begin()
             Thread(target=_prepare, name="streamgauge-prepare", daemon=True).start()
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
@@ -24,7 +24,7 @@ from streamgauge.semantics.profiles import PROFILES, UnknownProfileError
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.http import events
 from streamgauge.servers.http.access import Origins, Tokens, given, guards
-from streamgauge.servers.http.events import AnswerSubscription, Numbered
+from streamgauge.servers.http.events import Numbered
 from streamgauge.servers.http.fanout import as_events, converse, nothing
 from streamgauge.servers.http.headers import (
     ConditionError,
@@ -295,7 +295,8 @@ class QueryService:
         running = self._running(request)
         after = events.last_event(request.headers.get("last-event-id") or request.query_params.get("after"))
         signal = events.Signal()
-        return events.Events(as_events(self._subscribe(running, after, signal), _line, signal))
+        subscription = self._queries.subscribe(running, after, signal.set, self._owner(request))
+        return events.Events(as_events(subscription, _line, signal))
 
     async def answers_by_websocket(self, websocket: WebSocket) -> None:
         """Answers as messages ``{"id": number, "answer": {...}}``."""
@@ -303,19 +304,12 @@ class QueryService:
             running = self._queries.query(websocket.path_params["id"])
             after = events.last_event(websocket.query_params.get("after"))
             signal = events.Signal()
-            subscription = self._subscribe(running, after, signal)
+            subscription = self._queries.subscribe(running, after, signal.set, self._owner(websocket))
         except (UnknownQueryError, QueryLimitError, events.EventError) as error:
             await websocket.close(1008, str(error)[:120])
             return
         await websocket.accept()
         await converse(websocket, subscription, _message, signal, partial(nothing, websocket))
-
-    def _subscribe(
-        self, running: RegisteredQuery, after: int | None, signal: events.Signal
-    ) -> AnswerSubscription[bytes]:
-        if self._queries.subscribers() >= self._queries.limits.subscribers:
-            raise QueryLimitError(f"{self._queries.limits.subscribers} subscribers are there already: come again later")
-        return running.answers.subscribe(after, signal.set)
 
     async def streams(self, _request: Request) -> Response:
         """All streams: how many elements came, which queries read them or write them, and what is attached."""
@@ -414,7 +408,7 @@ class QueryService:
     def _running(self, request: Request) -> RegisteredQuery:
         return self._queries.query(request.path_params["id"])
 
-    def _owner(self, request: Request) -> str:
+    def _owner(self, request: HTTPConnection) -> str:
         """The identity of who asks."""
         return self._tokens.identity(given(request.headers, request.scope))
 

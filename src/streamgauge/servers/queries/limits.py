@@ -7,6 +7,7 @@ from dataclasses import dataclass
 class QueryLimits:
     """Bounds; sizes in bytes unless named otherwise, times in seconds. ``None`` is no bound.
 
+    An identity may have ``queries`` and ``subscribers``, and send ``elements_per_second``.
     ``waiting`` elements may wait for a query before publishers are slowed; ``kept`` answers (of ``kept_bytes``) of a
     query can be resumed from, and a subscriber that is ``lag`` of them behind is left. ``memory`` bounds what one query
     is estimated to hold: its static data, what its windows hold, its kept answers. ``seconds`` of CPU are what one

@@ -17,7 +17,7 @@ from streamgauge.model.terms import Triple
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.deadlines import DEADLINES
-from streamgauge.servers.http.events import End
+from streamgauge.servers.http.events import AnswerSubscription, End
 from streamgauge.servers.http.limits import Rate, load_parsers, refused_patterns
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError, QueryLimits
 from streamgauge.servers.queries.requests import QueryRegistration, RequestError, understand
@@ -26,8 +26,7 @@ from streamgauge.servers.queries.worker import QueryWorker, Question, Registered
 from streamgauge.sources import Source, SourceError, open_source
 from streamgauge.sources.contract import parse_address
 
-RETRY_S = 1.0
-PATIENCE_S = 0.1
+RETRY_S, PATIENCE_S = 1.0, 0.1
 
 
 class UnknownQueryError(KeyError):
@@ -65,9 +64,8 @@ class Queries:
         self._shared: dict[str, tuple[Triple, ...]] = {}
         self._counts: dict[str, int] = {}
         self._names, self._sequence = count(1), count()
-        rate = self.limits.elements_per_second
         self._rates: dict[str, Rate] = {}
-        self._per_second = rate
+        self._per_second = self.limits.elements_per_second
         self._owners: dict[str, str] = {}
         self._closed = False
 
@@ -128,9 +126,8 @@ class Queries:
         if self._closed:
             raise ConflictError("the service is ending: ask again when it is back")
         with self._lock:
-            registered = sum(self._owners.get(name, OPEN) == owner for name in self._running)
-        if registered >= self.limits.queries:
-            raise QueryLimitError(f"{self.limits.queries} queries are registered already: deregister one first")
+            if sum(self._owners.get(name, OPEN) == owner for name in self._running) >= self.limits.queries:
+                raise QueryLimitError(f"{self.limits.queries} queries are registered already: deregister one first")
 
     def _beside(self, query: ContinuousQuery) -> ContinuousQuery:
         """The query with the shared data that it names, and its own."""
@@ -197,9 +194,13 @@ class Queries:
         with self._lock:
             return self._outputs.get(stream)
 
-    def subscribers(self) -> int:
-        """How many subscribers there are."""
-        return sum(running.answers.subscribers for running in self.queries())
+    def subscribe(
+        self, running: RegisteredQuery, after: int | None, wake: Callable[[], None], owner: str = OPEN
+    ) -> AnswerSubscription[bytes]:
+        """A subscriber of a query; QueryLimitError where the identity ``owner`` has too many, of whatever queries."""
+        if sum(each.answers.subscribers_of(owner) for each in self.queries()) >= self.limits.subscribers:
+            raise QueryLimitError(f"{self.limits.subscribers} of your subscribers are there already: end one first")
+        return running.answers.subscribe(after, wake, owner)
 
     def share(
         self,

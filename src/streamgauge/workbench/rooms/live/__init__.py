@@ -25,6 +25,7 @@ from streamgauge.servers.http.deadlines import DeadlineError
 from streamgauge.servers.http.events import AnswerSubscription, Numbered
 from streamgauge.servers.http.replies import clipped
 from streamgauge.servers.queries.http import REFUSALS
+from streamgauge.servers.queries.limits import QueryLimitError
 from streamgauge.servers.queries.registry import UnknownQueryError
 from streamgauge.servers.queries.requests import QueryRegistration, RequestError, read_items, read_registration
 from streamgauge.servers.queries.worker import RegisteredQuery
@@ -141,9 +142,13 @@ class LiveRoom:
             after = events.last_event(request.headers.get("last-event-id") or request.query_params.get("after"))
         except events.EventError as error:
             raise HTTPException(400, str(error)) from error
-        if self._registrations.queries.subscribers() >= LIMITS.subscribers:
-            raise HTTPException(429, f"{LIMITS.subscribers} pages follow answers already: close one")
-        return events.Events(answer_feed(self._registrations, running, after, declared_prefixes(running.question.text)))
+        signal = events.Signal()
+        try:
+            subscription = self._registrations.queries.subscribe(running, after, signal.set)
+        except QueryLimitError:
+            raise HTTPException(429, f"{LIMITS.subscribers} pages follow answers already: close one") from None
+        prefixes = declared_prefixes(running.question.text)
+        return events.Events(answer_feed(self._registrations, running, subscription, signal, prefixes))
 
     async def change(self, request: Request) -> Response:
         """Hold, release or end a query."""
@@ -333,16 +338,18 @@ TURN_S: Final = 0.5
 
 
 async def answer_feed(
-    registrations: LiveRegistrations, running: RegisteredQuery, after: int | None, prefixes: Mapping[str, str]
+    registrations: LiveRegistrations,
+    running: RegisteredQuery,
+    subscription: AnswerSubscription[bytes],
+    signal: events.Signal,
+    prefixes: Mapping[str, str],
 ) -> AsyncIterator[bytes]:
-    """Events of a query's answers after a number, until the query ends.
+    """Events of the answers of a subscription that ``signal`` is woken by, until the query ends.
 
     An answer is ``{"columns", "rows": [[number, instant, sign, cells]], "more"}`` with its number as id; ``held`` and
     ``flowing`` tell when answers are held and released, ``missed`` how many are no longer kept, ``over`` why it ends.
     """
-    signal = events.Signal()
     leave = registrations.watch(running.name, signal.set)
-    subscription = running.answers.subscribe(after, signal.set)
     held = False
     try:
         for said in _missed(subscription):

@@ -1,0 +1,60 @@
+"""The answer of a channel as it is, sent in SPARQL's JSON: one snapshot for all who ask for it meanwhile, in pieces."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Final
+from weakref import WeakValueDictionary
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from streamgauge.formats.results import MEDIA_TYPE, pieces, results
+from streamgauge.incremental.row_joins import TRUE
+from streamgauge.model.terms import Row
+from streamgauge.servers.broker.broker import Broker
+from streamgauge.servers.broker.channels import Channel
+
+PIECE: Final = 500
+"""Rows that are made to text at once; for a client that takes them slowly the next ones are made later."""
+
+
+@dataclass(eq=False)
+class StandingAnswer:
+    """The rows of a channel's answer after the notification ``number``."""
+
+    channel: Channel
+    number: int
+    rows: Sequence[Row]
+
+    def response(self) -> Response:
+        """An ASK as its boolean, all else as rows (of a CONSTRUCT a row a triple)."""
+        headers, variables = {"Notification": str(self.number)}, self.channel.variables
+        if self.channel.log.kind == "ASK":
+            return JSONResponse({"head": {}, "boolean": list(self.rows) == [(TRUE,)]}, 200, headers, MEDIA_TYPE)
+        if len(self.rows) <= PIECE:
+            return JSONResponse(results(variables, self.rows), 200, headers, MEDIA_TYPE)
+        return StreamingResponse(self._pieces(), 200, headers, MEDIA_TYPE)
+
+    def _pieces(self) -> Iterator[bytes]:
+        yield from pieces(self.channel.variables, self.rows, PIECE)
+
+
+class StandingAnswers:
+    """The answers that are being sent. Thread-safe."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker, self._lock = broker, Lock()
+        self._sent: WeakValueDictionary[str, StandingAnswer] = WeakValueDictionary()
+
+    async def response(self, name: str) -> Response:
+        """The response that sends the answer of a channel; UnknownChannelError, FailedError."""
+        answer = await run_in_threadpool(self._of, name)
+        return answer.response() if len(answer.rows) > PIECE else await run_in_threadpool(answer.response)
+
+    def _of(self, name: str) -> StandingAnswer:
+        with self._lock:
+            channel, known = self._broker.channel(name), self._sent.get(name)
+            if known is None or known.channel is not channel or known.number != channel.number or self._broker.fault:
+                known = self._sent[name] = StandingAnswer(channel, *self._broker.rows(name))
+            return known
