@@ -18,6 +18,7 @@ from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.query import parse, print_query
 from streamgauge.report.comparison.measurements import measured, write_baseline
 from streamgauge.semantics.profiles import RSPQL
+from streamgauge.servers.fragments.store.disk import DiskStore
 from streamgauge.suites.crowds.runs import ScenarioRunner, _write
 from streamgauge.suites.crowds.scenario import CrowdOutcome, Scenario
 from streamgauge.suites.experiments.plan import stream_facts, write_advance
@@ -35,6 +36,9 @@ from streamgauge.suites.sepbm import read as read_configuration
 from streamgauge.suites.sepbm import write as write_configuration
 from tests.notation import STREAM, stream
 from tests.oracle.runs import right_run
+from tests.servers.broker import test_damage as journals
+from tests.servers.fragments.store import test_damage as stores
+from tests.servers.fragments.store.opened import answers
 from tests.suites.sepbm.small import NAMES, Small
 
 TEXT: Final = " | ".join(f"{t}: s{t % 3} p {t}f." for t in range(12))
@@ -46,6 +50,10 @@ class FileKind:
 
     write: Callable[[Path], object]
     read: Callable[[Path], object]
+    name: str = ""
+    """What a sentence on damage names, where that is not the damaged file."""
+    refused: float = 1 / 3
+    """The least part of damages that is refused: pages that nothing is on, and locks, may hold anything."""
 
 
 def write_judged(folder: Path) -> None:
@@ -149,7 +157,44 @@ def _write_outcome(folder: Path) -> None:
     _outcomes(folder).add("scenario", lambda place: _write(place, outcome))
 
 
+def _write_journals(folder: Path) -> None:
+    """The journal of a broker that was killed, with its log, and of one that was closed."""
+    with TemporaryDirectory() as scratch:
+        made = journals.fill(Path(scratch) / "kept")
+        journals.copied(Path(scratch) / "kept", folder / "killed")
+        made.close()
+        journals.copied(Path(scratch) / "kept", folder / "closed")
+
+
+def _read_journals(folder: Path) -> object:
+    with TemporaryDirectory() as scratch:
+        return [_journal(journals.copied(folder / name, Path(scratch) / name)) for name in ("killed", "closed")]
+
+
+def _journal(folder: Path) -> object:
+    made = journals.opened(folder)
+    try:
+        return journals.state(made)
+    finally:
+        made.close()
+
+
+def _write_store(folder: Path) -> None:
+    stores.changed(folder / "store", 1, 45)
+
+
+def _read_store(folder: Path) -> object:
+    with TemporaryDirectory() as scratch:
+        store = DiskStore(stores.copied(folder / "store", Path(scratch) / "store"), stores.KEEP)
+        try:
+            return answers(store)
+        finally:
+            store.close()
+
+
 KINDS: Final = {
+    "journal": FileKind(_write_journals, _read_journals, "journal", 1 / 10),
+    "store": FileKind(_write_store, _read_store, "store", 1 / 100),
     "run folder": FileKind(write_judged, _read_run),
     "stream table": FileKind(_write_table, _read_table),
     "baseline": FileKind(_write_baseline, lambda folder: measured(folder / "baseline.json")),

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from io import BytesIO
 from random import Random
 from typing import Final
 
@@ -336,22 +337,20 @@ class HttpSender:
 
     async def _body(self, address: str, response: httpx.Response) -> bytes:
         unpacking = _Unpacking(address, response.headers.get("content-encoding", "identity"))
-        parts, received, unpacked = [], 0, 0
+        body, received = BytesIO(), 0  # its value is no copy
         async for chunk in response.aiter_raw():
             received += len(chunk)
             self.counters.received += len(chunk)
             if received > self.limits.received:
                 raise SourceError(address, f"sends more than {self.limits.received} bytes: raise the limit `received`")
-            part = unpacking.feed(chunk, self.limits.unpacked + 1 - unpacked)
-            unpacked += len(part)
-            if unpacked > self.limits.unpacked:
+            body.write(unpacking.feed(chunk, self.limits.unpacked + 1 - body.tell()))
+            if body.tell() > self.limits.unpacked:
                 raise SourceError(
                     address, f"unpacks to more than {self.limits.unpacked} bytes: raise the limit `unpacked`"
                 )
-            parts.append(part)
         _check_whole(response, received, unpacking)
-        self.counters.unpacked += unpacked
-        return b"".join(parts)
+        self.counters.unpacked += body.tell()
+        return body.getvalue()
 
 
 def _refuse_hopeless(address: str, error: BaseException) -> None:

@@ -1,0 +1,136 @@
+"""How much a client grows beside a server that sends without an end: `python -m tests.boundaries.client_growth`.
+
+Each client is a process of its own for each server; a row is the most that it had above what it had before it asked, in
+MiB. A client of data holds what it asked for, within limits that are higher, and documented.
+"""
+
+import asyncio
+import gzip
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from resource import RUSAGE_SELF, getrusage
+from typing import Any, Final
+
+import httpx
+
+from streamgauge.model.mistake import MistakeError
+from streamgauge.servers.broker.client import BrokerError, Client
+from streamgauge.servers.broker.delivery import _drain, _guarded
+from streamgauge.servers.fragments.client import SourceError
+from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
+from streamgauge.servers.fragments.client.transport import guarded_client
+from streamgauge.servers.fragments.live_queries.watch import wall_clock
+from streamgauge.sources import open_source
+from streamgauge.workbench.rooms.servers.connections import NamedServer
+from tests.boundaries.sockets import MEBI
+from tests.outgoing.test_clients import EVENTS, OK, answering, piecewise
+
+SECONDS: Final = 20.0
+"""How long a client is watched."""
+
+BOMB: Final = gzip.compress(bytes(400 * MEBI), 1)
+SERVERS: Final = {
+    "endless body": piecewise([OK + b"Content-Type: text/turtle\r\n\r\n", *[b"#" * 65_000] * 10_000], 0),
+    "endless event": piecewise([EVENTS, *[b"data: " + b"x" * 65_000] * 10_000], 0),
+    "endless events": piecewise([EVENTS, *[b"data: {}\n\n" * 6_000] * 10_000], 0),
+    "endless head": piecewise([OK, *[b"X: " + b"y" * 1000 + b"\r\n"] * 100_000], 0),
+    "small chunks": piecewise(
+        [OK + b"Content-Type: text/turtle\r\nTransfer-Encoding: chunked\r\n\r\n", *[b"1\r\n#\r\n" * 10_000] * 1_000], 0
+    ),
+    "packed body": piecewise([OK + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(BOMB) + BOMB], 0),
+}  # fmt: skip
+
+
+async def _webhook(url: str) -> None:
+    async with _guarded() as client, client.stream("POST", url, extensions={"streamgauge.private": True}) as response:
+        await _drain(response)
+
+
+async def _page(url: str) -> None:
+    web = CachingHttpClient(guarded_client(), wall_clock, asyncio.sleep)
+    await web.get(url, web.reach(url))
+
+
+async def _shown_page(url: str) -> None:
+    server = NamedServer("k", "fragments", url, None)  # type: ignore[arg-type]
+    await server.web.get(url, server.web.reach(url))
+
+
+async def _shown_rows(url: str) -> None:
+    await NamedServer("k", "broker", url, None).broker.rows("c")  # type: ignore[arg-type]
+
+
+async def _source(url: str) -> None:
+    for _ in open_source(f"sse+{url}stream?patience=1000").items():
+        pass
+
+
+async def _rows(url: str) -> None:
+    Client(url).rows("c")
+
+
+async def _notifications(url: str) -> None:
+    for _ in Client(url).subscribe("c", patience=0.1):
+        pass
+
+
+CLIENTS: Final[dict[str, Callable[[str], Any]]] = {
+    "webhooks": _webhook,
+    "workbench, fragments": _shown_page,
+    "workbench, broker": _shown_rows,
+    "SSE source": _source,
+    "fragments client": _page,
+    "broker client": _rows,
+    "broker subscriber": _notifications,
+}
+OF_DATA: Final = {"fragments client": 160, "broker client": 600, "broker subscriber": 600}
+"""Clients that hold what they asked for, and how many MiB they may have."""
+
+
+def _child(name: str, url: str) -> None:
+    """Ask once; prints the most growth (bytes)."""
+    before = getrusage(RUSAGE_SELF).ru_maxrss
+
+    async def asked() -> None:
+        with suppress(httpx.HTTPError, BrokerError, SourceError, MistakeError, TimeoutError, OSError):
+            async with asyncio.timeout(SECONDS):
+                await CLIENTS[name](url)
+
+    asyncio.run(asked())
+    print(1024 * (getrusage(RUSAGE_SELF).ru_maxrss - before))
+
+
+@contextmanager
+def _asking(name: str, port: int) -> Iterator["subprocess.Popen[str]"]:
+    words = [sys.executable, "-m", "tests.boundaries.client_growth", name, f"http://127.0.0.1:{port}/"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def growth(client: str, server: str) -> int:
+    """The most bytes that a client grew beside a server."""
+    with answering(SERVERS[server]) as port, _asking(client, port) as process:
+        said, _ = process.communicate(timeout=10 * SECONDS)
+        return int(said)
+
+
+def main(names: list[str]) -> int:
+    """Measure; 1 where a client grew by more than it may."""
+    wrong = 0
+    for name in names or list(CLIENTS):
+        found = {server: growth(name, server) for server in SERVERS}
+        print(f"{name}, MiB: " + "; ".join(f"{server} {size / MEBI:.0f}" for server, size in found.items()), flush=True)
+        wrong += max(found.values()) > OF_DATA.get(name, 64) * MEBI
+    return min(wrong, 1)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 3 and sys.argv[2].startswith("http"):
+        _child(*sys.argv[1:])
+    else:
+        sys.exit(main(sys.argv[1:]))
