@@ -16,8 +16,9 @@ from typing import Any, Final
 import httpx
 
 from streamgauge.model.mistake import MistakeError
-from streamgauge.servers.broker.client import BrokerError, Client
+from streamgauge.servers.broker.client import Client
 from streamgauge.servers.broker.delivery import _drain, _guarded
+from streamgauge.servers.broker.reconnection import BrokerError
 from streamgauge.servers.fragments.client import SourceError
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.client.transport import guarded_client

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from streamgauge.broker import AsyncClient, AwayError, BrokerError, Client
-from streamgauge.servers.broker.client import PATIENCE_S, Reconnection
+from streamgauge.servers.broker.reconnection import PATIENCE_S, Reconnection
 from streamgauge.sources.backoff import Backoff
 
 URL = "http://broker.example"
@@ -137,3 +137,26 @@ def test_what_is_tried_again_is_logged(caplog):
     again = Reconnection(URL, Backoff(Random(1)), 5.0, steady=lambda: line.now)
     line.sleep(again.busy(httpx.Response(503)))
     assert "answers 503: trying again in 0.1 s" in caplog.text
+
+
+STRANGE = ["", "<html>", "[]", "{}", '{"head": 1}', '{"channels": 1}', '{"publication": "x"}', "null", '"x"']
+
+
+@pytest.mark.parametrize("text", STRANGE)
+@pytest.mark.parametrize("doing", ["rows", "channel", "channels", "publish"])
+def test_what_no_broker_says_is_a_sentence(text, doing):
+    strange = httpx.MockTransport(lambda _: httpx.Response(200, text=text, headers={"Notification": "x"}))
+    client = Client("http://a.example", http=httpx.Client(transport=strange))
+    arguments = {"channels": (), "publish": ("<urn:a> <urn:b> <urn:c> .",)}.get(doing, ("c",))
+    with pytest.raises(BrokerError, match=r"a\.example.* is no broker's answer: does another server answer there\?"):
+        getattr(client, doing)(*arguments)
+
+
+@pytest.mark.parametrize(
+    "event", ["data: x\n\n", "event: missed\ndata: {}\n\n", "data: []\n\n", 'data: {"added": 1}\n\n']
+)
+def test_an_event_of_no_broker_is_a_sentence(event):
+    headers = {"Content-Type": "text/event-stream"}
+    strange = httpx.MockTransport(lambda _: httpx.Response(200, text=event, headers=headers))
+    with pytest.raises(BrokerError, match="is no broker's answer"):
+        next(Client("http://a.example", http=httpx.Client(transport=strange)).subscribe("c", sleep=lambda _: None))

@@ -21,17 +21,8 @@ from streamgauge.formats.streams import Reading
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Triple
-from streamgauge.servers.broker.client import (
-    BUSY,
-    PATIENCE_S,
-    AwayError,
-    BrokerError,
-    Client,
-    Reconnection,
-    Tell,
-    Told,
-    log,
-)
+from streamgauge.servers.broker.client import Client, Told
+from streamgauge.servers.broker.reconnection import BUSY, PATIENCE_S, AwayError, BrokerError, Reconnection, Tell, log
 from streamgauge.servers.sinks import open_sink
 from streamgauge.sources import Sink, Source, SourceError, open_source
 from streamgauge.sources.backoff import Backoff

@@ -1,15 +1,15 @@
 """A broker's client over HTTP: its operations, written once for those who wait and those who await.
 
 ``Client`` and ``AsyncClient`` differ in how a request is sent and in the loop of ``subscribe``. All else of a
-subscription is in ``ResumedSubscription`` (what to ask for, what came twice) and ``Reconnection`` (when to try again).
+subscription is in ``ResumedSubscription`` (what to ask for, what came twice) and ``reconnection`` (when to try again).
 """
 
 import asyncio
 import json
-import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 from types import TracebackType
@@ -19,10 +19,10 @@ from urllib.parse import quote
 import httpx
 
 from streamgauge.formats.results import rows
-from streamgauge.model.mistake import MistakeError, obstacle
+from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import Row
 from streamgauge.outgoing.clients import AsyncHttpClient, ExchangeLimits, HttpClient, async_client, client
-from streamgauge.outgoing.failures import TRANSIENT, permanent_failure, unknown_host
+from streamgauge.servers.broker.reconnection import BUSY, PATIENCE_S, AwayError, BrokerError, Reconnection, Tell, log
 from streamgauge.servers.http.headers import retry_after
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.sse.events import EventParser
@@ -31,15 +31,8 @@ TURTLE: Final = "text/turtle"
 SILENCE_S: Final = 45.0
 """After how long without a sign of life a connection is taken for broken; a broker gives one every 15 s."""
 
-PATIENCE_S: Final = 600.0
-"""For how long a broker may be away, unless told otherwise."""
-
-BUSY: Final = TRANSIENT
-"""Statuses of a broker, or of a proxy before it, that says to come again."""
-
 _LARGEST: Final = 256 * 2**20
 _EXCHANGE: Final = ExchangeLimits(seconds=PATIENCE_S, received=_LARGEST, silence=SILENCE_S)
-_LOG: Final = logging.getLogger("streamgauge.servers.broker.reconnection")
 
 Read = TypeVar("Read")
 Published = TypeVar("Published")
@@ -48,25 +41,6 @@ Answered = TypeVar("Answered")
 Listed = TypeVar("Listed")
 Described = TypeVar("Described")
 Awaited: TypeAlias = Coroutine[Any, Any, Read]
-
-Tell: TypeAlias = Callable[[str, float], None]
-"""Is told each time why a connection is made again, and in how many seconds."""
-
-
-class BrokerError(MistakeError, RuntimeError):
-    """A broker refused, or what it says is not understood; ``status`` is HTTP's, 0 without one.
-
-    ``after`` is in how many seconds to come again, where the broker says so.
-    """
-
-    def __init__(self, sentence: str, status: int = 0, after: float | None = None) -> None:
-        super().__init__(sentence)
-        self.status, self.after = status, after
-
-
-class AwayError(BrokerError):
-    """Nobody answers."""
-
 
 _PASSING: Final = (httpx.TransportError, httpx.InvalidURL, AwayError)
 """How a request fails that got no answer."""
@@ -132,60 +106,6 @@ class BrokerCall:
     params: Mapping[str, str] = field(default_factory=dict)
 
 
-def log(why: str, wait: float) -> None:
-    """Say it in the log ``streamgauge.servers.broker.reconnection``."""
-    _LOG.warning("%s: trying again in %.1f s", why, wait)
-
-
-@dataclass(slots=True)
-class Reconnection:
-    """The tries of one subscription: after 0.1, 0.2, .. 10 s, each between half and all, or as Retry-After asks.
-
-    ``steady`` is a clock in seconds that never goes back; after ``patience`` seconds without a word AwayError ends it.
-    """
-
-    url: str
-    backoff: Backoff
-    patience: float = PATIENCE_S
-    tell: Tell = log
-    steady: Callable[[], float] = time.monotonic
-    _since: float | None = None
-    _heard: bool = False
-
-    def heard(self) -> None:
-        """The broker said something."""
-        self.backoff.reset()
-        self._since, self._heard = None, True
-
-    def after(self, error: httpx.HTTPError | httpx.InvalidURL | BrokerError) -> float:
-        """The seconds to wait after a failure; BrokerError when no try mends it, AwayError when it is enough."""
-        why = permanent_failure(error)
-        if why:
-            raise BrokerError(f"{self.url}: {why}") from error
-        if not self._heard and unknown_host(error):
-            raise AwayError(f"{self.url}: {error}: name a host that is there") from error
-        return self._wait(obstacle(error).partition(": is it")[0], getattr(error, "after", None))
-
-    def busy(self, response: httpx.Response) -> float:
-        """The seconds to wait after an answer that says to come again, or after one that ended."""
-        if response.is_success:
-            return self._wait("the connection ended", None)
-        return self._wait(f"answers {response.status_code}", retry_after(response.headers, int(1000 * time.time())))
-
-    def _wait(self, why: str, asked: float | None) -> float:
-        now = self.steady()
-        self._since = now if self._since is None else self._since
-        wait = max(self.backoff.next(), asked or 0.0)
-        where = why if self.url in why else f"{self.url}: {why}"
-        if now - self._since + wait > self.patience:
-            told = f" and asks to come again in {asked:g} s" if asked else ""
-            raise AwayError(
-                f"{where}{told}: given up after {now - self._since:.0f} s, as patience is {self.patience:g} s"
-            )
-        self.tell(where, wait)
-        return wait
-
-
 class ResumedSubscription:
     """A subscription across connections: what came twice is left out, and what is to be asked for next is known."""
 
@@ -216,13 +136,13 @@ class ResumedSubscription:
         for event in self._parser.feed(chunk):
             if event.data is None:
                 raise BrokerError(f"a notification of more than {_LARGEST} bytes")
-            if event.name == "missed":
-                self.missed += int(json.loads(event.data)["missed"])
-            elif event.name == "message":
-                told = read_told(json.loads(event.data))
-                if self.last is None or told.number > self.last:
-                    self.last = told.number
-                    yield told
+            with _understanding(event.data):
+                said = json.loads(event.data) if event.name in ("missed", "message") else {}
+                self.missed += int(said["missed"]) if event.name == "missed" else 0
+                told = read_told(said) if event.name == "message" else None
+            if told is not None and (self.last is None or told.number > self.last):
+                self.last = told.number
+                yield told
 
 
 def read_told(said: Mapping[str, Any]) -> Told:
@@ -258,6 +178,15 @@ def _check_acknowledged(response: httpx.Response) -> None:
     """BrokerError for what a broker refuses, but for what it will take later: a later acknowledgement says as much."""
     if response.status_code not in BUSY and response.status_code != 404:
         _check(response)
+
+
+@contextmanager
+def _understanding(said: bytes | httpx.URL) -> Iterator[None]:
+    """BrokerError for what no broker says."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BrokerError(f"{str(said)[:200]} is no broker's answer: does another server answer there?") from error
 
 
 def _acknowledged(response: httpx.Response) -> Acknowledged:
@@ -382,7 +311,8 @@ class Client(_Operations[Acknowledged, None, Standing, tuple[str, ...], ChannelS
             response = self._http.request(**self._arguments(call))
         except _PASSING as error:
             raise self._away(error) from error
-        return read(response)
+        with _understanding(response.request.url):
+            return read(response)
 
     def subscribe(
         self,
@@ -448,7 +378,8 @@ class AsyncClient(
             response = await self._http.request(**self._arguments(call))
         except _PASSING as error:
             raise self._away(error) from error
-        return read(response)
+        with _understanding(response.request.url):
+            return read(response)
 
     async def subscribe(
         self,

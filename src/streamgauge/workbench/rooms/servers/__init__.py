@@ -19,7 +19,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from streamgauge.servers.broker.client import AsyncClient, BrokerError, ChannelStatus, Standing, Told
+from streamgauge.servers.broker.client import AsyncClient, ChannelStatus, Standing, Told
+from streamgauge.servers.broker.reconnection import BrokerError
 from streamgauge.servers.http import events
 from streamgauge.servers.http.replies import clipped
 from streamgauge.workbench.addresses import HostRefusedError

@@ -1,0 +1,29 @@
+"""No server and no client grows by more than 64 MiB, whatever is sent to it or not taken; measured for some minutes."""
+
+import pytest
+
+from tests.boundaries.client_growth import CLIENTS, OF_DATA, SERVERS
+from tests.boundaries.client_growth import growth as client_growth
+from tests.boundaries.growth import measured
+from tests.boundaries.sockets import BOUNDARIES, GROWTH, MEBI
+
+pytestmark = pytest.mark.prove
+
+
+def told(capsys, name, sizes):
+    with capsys.disabled():
+        print(f"\n{name}, MiB: " + "; ".join(f"{kind} {size / MEBI:.0f}" for kind, size in sizes.items()))
+
+
+@pytest.mark.parametrize("name", BOUNDARIES)
+def test_no_server_grows_by_more_than_64_mib(name, tmp_path, capsys):
+    growth = measured(name, tmp_path)
+    told(capsys, name, growth)
+    assert max(growth.values()) <= GROWTH
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_no_client_grows_by_more_than_it_may(name, capsys):
+    growth = {server: client_growth(name, server) for server in SERVERS}
+    told(capsys, name, growth)
+    assert max(growth.values()) <= OF_DATA.get(name, 64) * MEBI
