@@ -80,6 +80,8 @@ PASSED_ON: Final = {"servers/fragments/writes/feeds.py": "begins and ends with t
 
 def makes_application(text: str) -> bool:
     """Whether a module makes an application: it calls Starlette, or a class of it is called with an ASGI scope."""
+    if "Starlette(" not in text and "App" not in text:
+        return False
     tree = ast.parse(text)
     if "Starlette" in called(tree):
         return True

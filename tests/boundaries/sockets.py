@@ -286,7 +286,7 @@ def endless_fields(port: int, boundary: Boundary) -> str:
         "a chunk": (post + b"\r\n1;x=", b"x" * 20_000),
         "a head": (post, b"a:b\r\n" * 2000),
     }
-    taken = {kind: flood(port, *flood) for kind, flood in floods.items()}
+    taken = {kind: flood(port, *pieces) for kind, pieces in floods.items()}
     return "; ".join(f"{kind}: {size} bytes were taken" for kind, size in taken.items() if size > 16 * MEBI)
 
 
