@@ -69,6 +69,8 @@ class Boundary:
     """Whether it stays when its terminal is closed, as servers do."""
     messages: tuple[str, ...] = ()
     """Paths of WebSockets."""
+    streams: tuple[str, ...] = ()
+    """Paths of server-sent events."""
     graphs: str = ""
     """What takes graphs, where that is not ``writes``."""
     large: str = ""
@@ -136,6 +138,7 @@ BOUNDARIES = {
         lambda folder: ["broker", "serve", *_tokens(folder)],
         "/publish",
         messages=("/subscribe", "/channels/all/notifications"),
+        streams=("/channels/all/notifications", "/channels/all/notifications?subscriber=me"),
         large="/channels/all/rows",
         prepare=_channel,
     ),
@@ -143,6 +146,7 @@ BOUNDARIES = {
         lambda folder: ["engine", "serve", "live", *_tokens(folder)],
         "/queries",
         messages=("/queries/q1/answers",),
+        streams=("/queries/q1/answers",),
         graphs="/streams/urn:s?t=5000",
         large="/queries/q1/answers?after=0",
         prepare=_live_query,
@@ -152,10 +156,11 @@ BOUNDARIES = {
         "/trains",
         public=True,
         large="/trains",
+        streams=("/trains",),
         prepare=lambda port: send(port, "POST", "/trains?for=600s", TRIPLES, "text/turtle"),
     ),
-    "workbench": Boundary(lambda folder: ["ui", str(folder), *_tokens(folder)], "/live/new", large="/play/"),
-    "event sink": Boundary(_query, reads="/x", stays=False),
+    "workbench": Boundary(lambda folder: ["ui", str(folder), *_tokens(folder)], "/live/new", large="/playground/"),
+    "event sink": Boundary(_query, reads="/x", stays=False, streams=("/x",)),
 }
 
 

@@ -15,14 +15,19 @@ import pytest
 from tests.boundaries.sockets import (
     BOUNDARIES,
     GROWTH,
+    HERE,
+    SHOWN,
     SRC,
     Boundary,
     another_coding,
+    connect,
     connects,
     foreign_page,
     listens,
     nobody,
+    request,
     started,
+    status,
     two_hosts,
     violations,
 )
@@ -83,6 +88,21 @@ def test_every_socket_of_a_command_has_the_guards(running):
     assert running.grown() < GROWTH
     assert running.process.is_running()
     assert "Traceback" not in running.text
+
+
+@pytest.mark.server
+def test_a_head_of_a_stream_of_events_ends(running):
+    """It would hold the connection, and a subscription, for events that HEAD never sends."""
+    running.boundary.prepare(running.ports[0])
+    for path in running.boundary.streams:
+        answer = b""
+        with connect(running.ports[0]) as connection:
+            connection.sendall(request("HEAD", path, HERE, SHOWN, "Accept: text/event-stream, */*"))
+            connection.sendall(request("GET", "/health", HERE, SHOWN, "Connection: close"))
+            while part := connection.recv(65_536):
+                answer += part
+        assert status(answer) == 200, path
+        assert answer.count(b"HTTP/1.1 ") == 2, (path, answer)
 
 
 @pytest.mark.server

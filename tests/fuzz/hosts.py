@@ -1,5 +1,6 @@
 """A server of each kind as a process of its own: ``python -m tests.fuzz.hosts KIND``; its address is its first line."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -10,6 +11,8 @@ from pathlib import Path
 from time import clock_gettime, process_time, sleep, time
 
 TOKEN = "a-token-that-nobody-guesses"
+FOLDER = os.environ.get("STREAMGAUGE_FUZZ_FOLDER")
+"""Where a server has its files."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +42,10 @@ class Host:
 @contextmanager
 def host(kind: str) -> Iterator[Host]:
     """A server of a kind, stopped in the end."""
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as errors:
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as errors, tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-X", "faulthandler", "-m", "tests.fuzz.hosts", kind]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        named = {**os.environ, "STREAMGAUGE_FUZZ_FOLDER": folder}
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=named)
         assert process.stdout is not None
         try:
             port = int(process.stdout.readline().rstrip("/\n").rpartition(":")[2])
@@ -89,6 +93,26 @@ def fragments() -> tuple[object, Callable[[], None]]:
     return app, app.leave
 
 
+def workbench() -> tuple[object, Callable[[], None]]:
+    """A workbench over an empty folder."""
+    from streamgauge.workbench.application import application
+    from streamgauge.workbench.rooms import Bench
+
+    bench = Bench(Path(tempfile.mkdtemp(dir=FOLDER)))
+    return application(bench), bench.leaving.set
+
+
+def sink() -> tuple[object, Callable[[], None]]:
+    """The application of an event sink, which has some events."""
+    from streamgauge.servers.event_sink import open_event_sink
+    from streamgauge.sources.contract import parse_address
+
+    opened = open_event_sink(parse_address("sse+http://127.0.0.1:0/x?wait=0"))
+    for number in range(20):
+        opened.send(b"%d" % number)
+    return opened._server.config.app, lambda: None
+
+
 def burning() -> tuple[object, Callable[[], None]]:
     """A server that computes for 0.6 s on its event loop when it is asked to."""
     from starlette.applications import Starlette
@@ -108,7 +132,14 @@ def burning() -> tuple[object, Callable[[], None]]:
     return Starlette(routes=[Route("/burn", burn), Route("/health", health)]), lambda: None
 
 
-KINDS = {"broker": broker, "queries": queries, "fragments": fragments, "burning": burning}
+KINDS = {
+    "broker": broker,
+    "queries": queries,
+    "fragments": fragments,
+    "workbench": workbench,
+    "event sink": sink,
+    "burning": burning,
+}
 
 
 def main(kind: str) -> None:

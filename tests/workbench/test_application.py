@@ -1,5 +1,7 @@
 """The frame of the workbench: who comes in, which pages there are, what a browser is told."""
 
+import re
+
 import httpx
 import pytest
 
@@ -62,3 +64,34 @@ def test_a_wrong_token_stays_outside(guarded):
     assert guarded.get("/runs/?access_token=another-token-of-them").status_code == 401
     guarded.cookies.set("streamgauge_token", "another-token-of-them")
     assert guarded.get("/runs/").status_code == 401
+
+
+ODD = ["a" * 300, "a/" * 2_000, "%00", "%ED%A0%80", "..%2F..%2Fetc%2Fpasswd"]
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize(
+    "path", ["/runs/run/{}", "/runs/report/{}", "/runs/experiment/{}", "/runs/compare?a={}&b={}", "/playground/?run={}"]
+)
+def test_a_text_that_is_no_path_is_refused(tmp_path, path, odd):
+    with opened(tmp_path) as bench:
+        response = httpx.get(bench.url + path.format(odd, odd), timeout=60)
+    assert response.status_code in (400, 404, 422), response.text
+
+
+def test_a_source_that_is_no_path_is_refused(tmp_path):
+    query = "SELECT * FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT1S STEP PT1S] WHERE { WINDOW <urn:w> { ?a ?p ?s } }"
+    with opened(tmp_path) as bench:
+        for source in ("a" * 300, "a/" * 2_000, "a\0b"):
+            response = httpx.post(bench.url + "/live/new", data={"query": query, "sources": source}, timeout=60)
+            found = re.search(r'role="alert"[^>]*>(.*?)<', response.text, re.DOTALL)
+            assert response.status_code == 400
+            assert "only files below" in found[1]
+
+
+@pytest.mark.parametrize("body", ["{}", "[]", '{"name": 1}', '{"name": "no-such-profile"}'])
+def test_a_profile_without_its_name_is_a_sentence(tmp_path, body):
+    with opened(tmp_path) as bench:
+        response = httpx.post(bench.url + "/playground/profile", content=body, timeout=60)
+    assert response.status_code == 400
+    assert "profile" in response.json()["error"]

@@ -48,12 +48,20 @@ Place: TypeAlias = Path | RemotePlace
 """A local path, or a place that only Spark opens."""
 
 
+def exists(text: str | Path) -> bool:
+    """Whether a text names a file or folder; false where it cannot, such as one that is too long."""
+    try:
+        return Path(text).exists()
+    except (OSError, ValueError):
+        return False
+
+
 def place(text: str | Path) -> Place:
     """The place that a path or URL names, ``file:`` being a local one; RemotePlaceError for a file of another host.
 
     Examples: ``a/b``, ``file:/a/b`` and ``file:///a/b`` are local, ``hdfs://h:9000/a`` and ``s3a://bucket/a`` are not.
     """
-    url = None if Path(text).exists() else _URL.match(str(text))
+    url = None if exists(text) else _URL.match(str(text))
     if url is None:
         return Path(text)
     scheme, rest = url[1].lower(), url[2]

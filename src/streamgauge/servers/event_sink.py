@@ -11,6 +11,7 @@ from threading import Condition, Event, Lock, Thread
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -246,6 +247,9 @@ class EventResponses:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One client, from its request to its end."""
+        if scope["method"] == "HEAD":
+            await Response(headers={name.decode(): value.decode() for name, value in _HEAD})(scope, receive, send)
+            return
         if not self._buffer.enter():
             await problem(503, "too many clients: come again later", {"Retry-After": "5"})(scope, receive, send)
             return

@@ -8,10 +8,10 @@ Every module here with ``SCHEMES`` adds its transports: ``open_source(address, r
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from pkgutil import iter_modules
 from types import MappingProxyType, ModuleType
 
+from streamgauge.formats.places import exists
 from streamgauge.formats.streams import FormatError, Reading
 from streamgauge.model.announced import entry_points
 from streamgauge.model.phrases import offered
@@ -36,7 +36,7 @@ def open_source(url: str, reading: Reading | None = None, form: str | None = Non
 def check_place(url: str) -> None:
     """Refuse (SourceError) a URL below which no source can lie: of no transport, of no machine, a path to nowhere."""
     address = parse_address(url)
-    if address.scheme == "file" and not Path(address.path).exists():
+    if address.scheme == "file" and not exists(address.path):
         raise SourceError(f"{url}: there is no such file or folder, and a URL begins with its scheme (mqtt://...)")
     _transport(address, "open_source")
     if address.scheme not in ("file", "-") and not address.host:

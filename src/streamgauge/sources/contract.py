@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints, runtime_checkable
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from streamgauge.formats.fields import FieldError, decode
 from streamgauge.formats.lines import Input
+from streamgauge.formats.places import exists
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import offered
 
@@ -37,8 +37,8 @@ class Address:
 def parse_address(url: str) -> Address:
     """A path, ``-`` or a URL; SourceError for a port that is none or an option that is given twice."""
     scheme = _SCHEME.match(url)
-    if scheme is None or Path(url).exists():
-        path, question, query = (url, "", "") if Path(url).exists() else url.partition("?")
+    if (there := exists(url)) or scheme is None:
+        path, question, query = (url, "", "") if there else url.partition("?")
         return Address(url, "-" if path == "-" else "file", path, _options(url, query) if question else {})
     if "#" in url:
         raise SourceError(f"{url}: write # as %23 in a URL")

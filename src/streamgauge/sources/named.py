@@ -7,6 +7,7 @@ from heapq import merge
 from pathlib import Path
 
 from streamgauge.formats.lines import Advance, Input
+from streamgauge.formats.places import exists
 from streamgauge.formats.streams import Format, Reading, stream_format, stream_formats
 from streamgauge.formats.streams.options import check_options, shown
 from streamgauge.model.element import StreamElement
@@ -29,12 +30,13 @@ class NamedSource:
     def table(self) -> Path | None:
         """The folder of stream tables that it is, if that is all that is said of it."""
         folder = Path(self.address)
-        return folder if self.iri is None and folder.is_dir() and any(folder.glob("*.parquet")) else None
+        there = self.iri is None and exists(folder) and folder.is_dir()
+        return folder if there and any(folder.glob("*.parquet")) else None
 
 
 def named_source(text: str | Path) -> NamedSource:
     """``IRI=SOURCE``, ``<IRI>=SOURCE`` or a source alone; a file that is there and has such a name is a file."""
-    found = None if isinstance(text, Path) or Path(text).exists() else _NAMED.fullmatch(text)
+    found = None if isinstance(text, Path) or exists(text) else _NAMED.fullmatch(text)
     return NamedSource(str(text)) if found is None else NamedSource(found[3], found[1] or found[2])
 
 

@@ -108,7 +108,7 @@ class Connections:
         subscribed, signal = begun
         line = partial(self._texts.text, subscribed.channel)
         member = self._member(request, subscribed, signal) if request.method == "GET" else None
-        return events.Events(as_events(subscribed, line, signal, member))
+        return events.Events(as_events(subscribed, line, signal, member), subscribed.close)
 
     async def messages(self, websocket: WebSocket, begun: _Begun) -> None:
         """Notifications as messages."""

@@ -13,8 +13,8 @@ from typing import Final, Generic, Literal, Protocol, TypeVar
 from weakref import WeakKeyDictionary, ref
 
 import msgspec
-from starlette.responses import StreamingResponse
-from starlette.types import Message, Send
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Message, Receive, Scope, Send
 
 Line = TypeVar("Line")
 """The type of one answer: a line of JSON where nothing else is said."""
@@ -238,12 +238,25 @@ def last_event(given: str | None) -> int | None:
 
 
 class Events(StreamingResponse):
-    """The response that sends events as they come; it ends when the client takes none for ``SEND_S``."""
+    """The response that sends events as they come; it ends when the client takes none for ``SEND_S``.
 
-    def __init__(self, events: AsyncIterator[bytes]) -> None:
+    A HEAD gets the head: ``close`` ends what the events would have been of.
+    """
+
+    def __init__(self, events: AsyncIterator[bytes], close: Callable[[], object] = lambda: None) -> None:
         super().__init__(
             events, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         )
+        self._close = close
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the head, and the events unless it was a HEAD."""
+        if scope["method"] == "HEAD":
+            self._close()
+            await self._leave()
+            await Response(headers=self.headers)(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
 
     async def stream_response(self, send: Send) -> None:
         """Send each event in time."""

@@ -296,7 +296,7 @@ class QueryService:
         after = events.last_event(request.headers.get("last-event-id") or request.query_params.get("after"))
         signal = events.Signal()
         subscription = self._queries.subscribe(running, after, signal.set, self._owner(request))
-        return events.Events(as_events(subscription, _line, signal))
+        return events.Events(as_events(subscription, _line, signal), subscription.close)
 
     async def answers_by_websocket(self, websocket: WebSocket) -> None:
         """Answers as messages ``{"id": number, "answer": {...}}``."""

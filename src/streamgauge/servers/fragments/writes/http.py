@@ -406,13 +406,10 @@ class WritesHandler:
 
     async def _reply(self, dataset: DataSet, scope: Scope, receive: Receive) -> Reply:
         async with counted_body(Incoming(scope, receive), self._limit) as body:
-            return await self._reply_to(dataset, scope, body)
+            key = self._key(dataset, scope, body)
+            return self._done.known(key) or await self._done_anew(dataset, scope, body, key)
 
-    async def _reply_to(self, dataset: DataSet, scope: Scope, body: bytes) -> Reply:
-        key = self._key(dataset, scope, body)
-        known = self._done.known(key)
-        if known is not None:
-            return known
+    async def _done_anew(self, dataset: DataSet, scope: Scope, body: bytes, key: RetryKey | None) -> Reply:
         require_conditions(dataset, scope, self._addressing(scope["scheme"], dict(scope["headers"])))
         async with self._turns:
             request = self._request(dataset, scope, body)

@@ -148,7 +148,8 @@ class LiveRoom:
         except QueryLimitError:
             raise HTTPException(429, f"{LIMITS.subscribers} pages follow answers already: close one") from None
         prefixes = declared_prefixes(running.question.text)
-        return events.Events(answer_feed(self._registrations, running, subscription, signal, prefixes))
+        feed = answer_feed(self._registrations, running, subscription, signal, prefixes)
+        return events.Events(feed, subscription.close)
 
     async def change(self, request: Request) -> Response:
         """Hold, release or end a query."""

@@ -28,6 +28,7 @@ from streamgauge.sources import SourceError
 from streamgauge.sources.contract import Address, parse_address
 from streamgauge.sources.named import named_source
 from streamgauge.workbench.addresses import Lookup, check_host, lookup
+from streamgauge.workbench.places import is_path
 
 MESSAGE: Final = 2**20
 """Bytes that a line or message may have unless a source's option ``limit`` says otherwise."""
@@ -71,11 +72,13 @@ class SourcePlaces:
     def inside(self, path: str) -> Path:
         """A file or folder below the workbench's folder; SourceError for any other, symbolic links followed."""
         root = self.folder.resolve()
-        found = (root / path).resolve()
-        if "?" in str(found) or "\0" in path or not found.is_relative_to(root):
-            raise SourceError(f"{path}: only files below the workbench's folder are read: copy or link nothing else")
+        found = (root / path).resolve() if is_path(path) else root.parent
+        if "?" in str(found) or not found.is_relative_to(root):
+            raise SourceError(
+                f"{path:.100}: only files below the workbench's folder are read: copy or link nothing else"
+            )
         if not (found.is_file() or found.is_dir()):
-            raise SourceError(f"{path}: there is no such file or folder in {self.folder.name or self.folder}")
+            raise SourceError(f"{path:.100}: there is no such file or folder in {self.folder.name or self.folder}")
         if found.is_dir() and (out := _leads_out(found, root)) is not None:
             raise SourceError(f"{path}: {out} leads out of the workbench's folder")
         return found

@@ -138,9 +138,10 @@ class _Playground:
     async def profile(self, request: Request) -> Response:
         """The fields of the profile of a ``name``."""
         given = await _json(request)
+        if not isinstance(given, dict) or not isinstance(given.get("name"), str):
+            raise HTTPException(400, 'a profile is asked for by {"name": its name}')
         try:
-            name = str(given["name"]) if isinstance(given, dict) else ""
-            return JSONResponse(fields_of(semantics_of({"profile": name})), headers=HEADERS)
+            return JSONResponse(fields_of(semantics_of({"profile": given["name"]})), headers=HEADERS)
         except (KeyError, ValueError) as error:
             raise HTTPException(400, str(error)) from None
 

@@ -32,6 +32,7 @@ from streamgauge.report.series import state as outcome_of
 from streamgauge.report.text import headline, proof
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.verification import impatient
+from streamgauge.workbench.places import is_path
 from streamgauge.workbench.rooms.playground.evaluation import PlaygroundEvaluation
 from streamgauge.workbench.rooms.playground.fields import BASE, fields_of, profile_names
 from streamgauge.workbench.rooms.playground.result import GROWTH, PlaygroundResult, joins_widely
@@ -256,7 +257,7 @@ def run_state(folder: Path, name: str) -> PlaygroundState:
     RunStateError or RunError say why it cannot be opened; a path that leads out of the folder is refused.
     """
     home = folder.resolve()
-    root = (home / name).resolve()
+    root = (home / name).resolve() if is_path(name) else home
     if not root.is_relative_to(home) or not (root / "run.json").is_file():
         raise RunStateError(f"there is no run {name[:120]!r} in the folder of this workbench")
     run = read_run(root, parse)

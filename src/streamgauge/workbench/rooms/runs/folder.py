@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from streamgauge.formats.manifest import TableError, files, metadata
 from streamgauge.formats.tables import opened
 from streamgauge.model.mistake import MistakeError, obstacle
+from streamgauge.workbench.places import is_path
 
 DEPTH: Final = 6
 """How deep below the folder runs and experiments are looked for."""
@@ -146,7 +147,7 @@ def _is_experiment(file: Path) -> bool:
 def inside(root: Path, place: str) -> Path:
     """The path of a place below ``root``; BenchError for one that is elsewhere or reached by a link."""
     parts = [part for part in place.split("/") if part]
-    if "\0" in place or any(part in (".", "..") for part in parts):
+    if not is_path(place) or any(part in (".", "..") for part in parts):
         raise BenchError(f"{place!r:.100} is no place in the folder of the workbench")
     path = root
     for part in parts:
