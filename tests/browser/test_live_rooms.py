@@ -56,6 +56,26 @@ def reading(at: int, sensor: str, value: int) -> str:
     return json.dumps({"t": at, "add": f"<urn:sensor:{sensor}> <urn:says> {number} ."}) + "\n"
 
 
+def test_streams_of_the_folder_are_listed_in_whole_words_and_chosen_by_a_click(browser: Any, bench: Any) -> None:
+    folder = bench.folder / "feeds"
+    (folder / "run").mkdir(parents=True)
+    for number in range(12):
+        (folder / f"readings-of-station-{number:02}.jsonl").write_text(reading(1, "a", 5), encoding="utf-8")
+    for name in ("run/run.json", "run/answers.jsonl", "notes.md", "a.csv-metadata.json"):
+        (folder / name).write_text("{}", encoding="utf-8")
+    check(browser, f"{bench.url}/live/new", "live-new")
+    show(browser, f"{bench.url}/live/new", 1440, "light")
+    browser.execute_script("document.querySelector('.fold').open = true")
+    buttons = browser.find_elements("css selector", ".files button")
+    names = [button.text for button in buttons if button.text.startswith("feeds/")]
+    assert names == [f"feeds/readings-of-station-{number:02}.jsonl" for number in range(12)]
+    assert all(button.size["height"] < 40 and button.size["width"] > 150 for button in buttons[:12])
+    for button in (buttons[0], buttons[1], buttons[0]):
+        button.click()
+    wanted = "\n".join(button.text for button in buttons[:2])
+    assert browser.execute_script("return document.getElementById('sources').value") == wanted
+
+
 def test_a_query_is_registered_watched_held_released_and_ended(browser: Any, bench: Any) -> None:
     log: Path = bench.folder / "log.jsonl"
     log.write_text("".join(reading(1000 * at, "ab"[at % 2], at) for at in range(12)))

@@ -84,10 +84,13 @@ class SourcePlaces:
         return found
 
     def streams(self) -> list[str]:
-        """Files of the folder that are streams by their names, relative to it, sorted; at most forty."""
+        """Files of the folder that are streams by their names, relative to it, sorted; at most forty.
+
+        Files of run folders, and CSV's metadata, belong to other things.
+        """
         endings = tuple(ending for each in stream_formats().values() for ending in each.endings)
-        seen = islice(_files(self.folder), _LOOKED_AT)
-        named = [path for path in seen if ending(path) in endings]
+        seen = islice(_files(self.folder, apart="run.json"), _LOOKED_AT)
+        named = [path for path in seen if ending(path) in endings and not path.name.endswith("-metadata.json")]
         return sorted(str(path.relative_to(self.folder)) for path in named)[:_LISTED]
 
     def _options(self, address: Address) -> dict[str, str]:
@@ -117,8 +120,12 @@ def _leads_out(folder: Path, root: Path) -> Path | None:
     return next((path for path in _files(folder) if not path.resolve().is_relative_to(root)), None)
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def _files(folder: Path, apart: str = "") -> Iterator[Path]:
+    """The files below a folder, in order; nothing of folders that have a file called ``apart``."""
     for at, folders, files in walk(folder):
+        if apart in files:
+            folders.clear()
+            continue
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from (Path(at) / name for name in sorted(files))
 
