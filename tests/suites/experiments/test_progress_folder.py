@@ -68,6 +68,13 @@ def test_the_verdict_so_far_is_of_the_windows_until_the_newest_answer(done, tmp_
     assert reader.samples[0] == (run.samples[0].at, run.samples[0].rss, run.samples[0].cpu_percent)
     assert 0 < reader.share < 1
     assert "fed to" in reader.step
+    assert reader.so_far is found
+    with (tmp_path / LINES).open("a") as lines:  # the next run is prepared: nothing of this one is told of it
+        lines.write(', "started": 0, "answers": [], "samples": []}\n')
+        lines.write(json.dumps({"judged": "first", "judgement": "right", "precision": 1.0, "recall": 1.0}) + "\n")
+        lines.write(json.dumps({"trial": "second", "run": "run2", "stream": "nowhere"}) + "\n")
+    reader.read()
+    assert (reader.trial, reader.so_far, reader.samples) == ("second", None, [])
 
 
 @pytest.mark.server

@@ -107,7 +107,7 @@ class ProgressReader:
     """The progress of an experiment as its folder tells it, up to the last ``read``.
 
     ``samples`` are (ns, bytes, CPU %) of the run that goes on, ``come`` (ms) is where its feed is, ``wrong`` says why
-    its answers cannot be judged before it is over.
+    its answers cannot be judged before it is over. ``so_far`` is the last verdict on it that was asked for.
     """
 
     folder: Path
@@ -118,6 +118,7 @@ class ProgressReader:
     samples: list[tuple[int, int, float]] = field(default_factory=list)
     outcomes: list[JudgedTrial] = field(default_factory=list)
     wrong: str = ""
+    so_far: Verdict | None = None
     _offset: int = 0
     _run: str = ""
     _stream: str = ""
@@ -148,6 +149,7 @@ class ProgressReader:
             self.come = self._before = None
             self.samples, self._answers, self._bytes, self.wrong = [], [], 0, ""
             self._lines.clear()
+            self.so_far = None
         elif "come" in line:
             self._before, self.come, self._started = self.come, line["come"], line["started"]
             self.samples += [(at, rss, cpu) for at, rss, cpu in line["samples"]]
@@ -157,7 +159,7 @@ class ProgressReader:
             self.outcomes.append(
                 JudgedTrial(line["judged"], line["judgement"], float(line["precision"]), float(line["recall"]))
             )
-            self.trial = ""
+            self.trial, self.so_far = "", None
 
     def _add(self, received: int, text: str) -> None:
         """Keep a line of the engine until it is judged, unless there are too many."""
@@ -201,6 +203,7 @@ class ProgressReader:
         if found.judgement is Judgement.UNKNOWN:
             self.wrong = f"Not judged while it runs: {found.reason}"
             return None
+        self.so_far = found
         return found
 
     def _horizon(self) -> int | None:

@@ -18,7 +18,6 @@ from typing import Final
 from streamgauge.harness.process import ChildProcess
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.mistake import MistakeError
-from streamgauge.model.verdict import Verdict
 from streamgauge.report.numbers import NOTHING, duration, mebibytes, number, percent
 from streamgauge.report.series import median_delay
 from streamgauge.servers.http.deadlines import DEADLINES
@@ -98,7 +97,6 @@ class BenchJob:
         self._scratch = TemporaryDirectory(prefix="streamgauge-job-")
         self.reader = ProgressReader(Path(self._scratch.name))
         self._lock, self._stopping = Lock(), False
-        self._so_far: Verdict | None = None
         self._next, self._looked, self._view = 0.0, 0.0, JobView(True, False, "", "", 0.0, "")
         more = ("--progress", self._scratch.name) if watched else ()
         self._process = ChildProcess([sys.executable, "-c", _START, str(folder), *words, *more], session=True)
@@ -163,14 +161,12 @@ class BenchJob:
 
     def _judge(self) -> None:
         """The verdict so far, unless the last one took too long to be asked for again by now."""
-        if not self.reader.trial:
-            self._so_far = None
         if time.monotonic() < self._next:
             return
         began = time.thread_time()
         try:
             with DEADLINES.within(VERDICT_S):
-                self._so_far = self.reader.verdict() or self._so_far
+                self.reader.verdict()
         except TooMuchError:
             self.reader.wrong = "Judging it while it runs takes too long."
         except (MistakeError, ValueError, OSError) as error:
@@ -194,7 +190,7 @@ class BenchJob:
         )
 
     def _measures(self) -> list[tuple[str, str]]:
-        verdict, samples = self._so_far, self.reader.samples
+        verdict, samples = self.reader.so_far, self.reader.samples
         delay = None if verdict is None else median_delay(verdict.windows)
         return [
             ("Windows so far", NOTHING if verdict is None else f"{len(verdict.windows):,}"),
@@ -207,7 +203,7 @@ class BenchJob:
 
     def _plots(self) -> list[tuple[str, str]]:
         """The delays of the windows so far and the memory, each with its message, where there are two values."""
-        windows = () if self._so_far is None else self._so_far.windows
+        windows = () if self.reader.so_far is None else self.reader.so_far.windows
         delays = [window.delay for window in windows if window.delay is not None]
         sizes = [float(size) for _, size, _ in self.reader.samples]
         found = []
