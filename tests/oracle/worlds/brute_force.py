@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations, pairwise, permutations
+from math import ceil
 from typing import Any
 
 from streamgauge.model import algebra as a
@@ -20,6 +21,8 @@ TRUE, FALSE = f'"true"^^<{XSD}boolean>', f'"false"^^<{XSD}boolean>'
 Number = tuple[str, Fraction]
 """A computed number; stored ones are terms."""
 Solution = dict[str, Any]
+MAX_ORDERED = 6
+"""How many rows, or strings, are put into every order."""
 LITTLE = Fraction(1, 10**9)
 REACH = Fraction(4, 10**4)
 """How far from 50 an average of floats certainly may be; the drawn numbers are nearer, or much further away."""
@@ -157,6 +160,8 @@ class Worlds:
         columns = [[self.value(key, row, fixed) for key, _ in keys] for row in rows]
         directions = [down for _, down in keys]
         everything = range(len(rows))
+        if len(rows) > MAX_ORDERED:
+            raise TooManyError
 
         def legal(order: Sequence[int]) -> bool:
             return not any(before(columns[two], columns[one], directions) for one, two in combinations(order, 2))
@@ -192,6 +197,8 @@ class Worlds:
                 texts = [string(value) for value in values]
                 if None in texts:
                     return None
+                if len(texts) > MAX_ORDERED:
+                    raise TooManyError
                 return self.choose(
                     sorted({f'"{each.separator.join(order)}"' for order in permutations(map(str, texts))})
                 )
@@ -256,6 +263,9 @@ class Worlds:
         if name == "STRLEN":
             text = string(values[0])
             return None if text is None else integer(len(text))
+        if name == "CEIL":
+            whole = number(values[0])
+            return None if whole is None else ("number", Fraction(ceil(whole)))
         if name == "+":
             numbers = [number(each) for each in values]
             return None if None in numbers else ("number", sum(numbers))  # type: ignore[arg-type]
