@@ -48,7 +48,7 @@ from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.deltas import by_changes, countable
 from streamgauge.oracle.judging.estimate import EVALUATORS, definition_seconds, spark_seconds, work_of
 from streamgauge.oracle.judging.judge import Means, judge_run
-from streamgauge.oracle.judging.oracle import JudgingRules, by_rows, decide
+from streamgauge.oracle.judging.oracle import JudgingRules, RowScores, decide
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.spark.answers import answers
@@ -145,15 +145,15 @@ def by_spark(run: Run, opened: SparkSession, path: Path) -> Verdict:
     header, rules = read_header(opened.read.parquet(str(path))), JudgingRules("spark")
     expect = SparkReports(opened, path, header)
     if countable(QUERY, run.header.semantics):
-        score = by_changes(run, spark_changes(opened, path, header), expect, rules)
+        score = by_changes(run, spark_changes(opened, path, header), RowScores(run, expect, rules), rules)
     else:
-        score = by_rows(run, expect, rules)
+        score = RowScores(run, expect, rules)
     return decide(run, score, header.first, rules)
 
 
 def by_definition(run: Run, path: Path) -> Verdict:
     held, rules = tuple(elements(path)), JudgingRules("definition")
-    return decide(run, by_rows(run, definition(held), rules), held[0].time, rules)
+    return decide(run, RowScores(run, definition(held), rules), held[0].time, rules)
 
 
 def judged(table: ResultTable, title: str, judge: Callable[[], Verdict], evaluator: Evaluator = "spark") -> Cost:

@@ -10,7 +10,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.semantics import R2S, Grain, Origin
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
-from streamgauge.oracle.judging.oracle import JudgingRules, best_possible, by_rows, check, decide, in_columns, unknown
+from streamgauge.oracle.judging.oracle import JudgingRules, RowScores, best_possible, check, decide, in_columns, unknown
 from streamgauge.semantics.profiles import RSPQL
 from tests.notation import stream
 from tests.oracle.runs import TEXT, right_run
@@ -109,14 +109,14 @@ def test_a_candidate_that_cannot_be_better_is_not_scored():
     scored: list[int] = []
     wrong = replace(run, answers=(*run.answers[:-1], replace(run.answers[-1], added=(A,))))
     searched = replace(wrong, header=replace(run.header, semantics=SEARCH))
-    score = by_rows(searched, definition(stream(TEXT)), JudgingRules())
+    score = RowScores(searched, definition(stream(TEXT)), JudgingRules())
     found = decide(searched, lambda t0: scored.append(t0) or score(t0), 0, JudgingRules(), bound=bound)
     assert (scored, found.t0) == ([0, 5], 0)
 
 
 def test_of_candidates_with_equal_rows_the_one_with_fewest_missed_reports_wins():
     run = right_run(SEARCH)
-    whole = by_rows(run, definition(stream(TEXT)), JudgingRules())(0)
+    whole = RowScores(run, definition(stream(TEXT)), JudgingRules())(0)
     wrong = replace(whole.windows[0], precision=0.0, recall=0.0, true_positives=0)
     gone = replace(whole.windows[1], report=None, recall=1.0, expected=0, actual=0, true_positives=0)
     missed = {0: 2, 1: 1, 2: 3}

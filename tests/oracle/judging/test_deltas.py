@@ -15,7 +15,7 @@ from streamgauge.model.semantics import R2S, Borders, Report, Semantics, Tick
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import Agreed, ContentChange, as_sets, definition, said
 from streamgauge.oracle.judging.deltas import Beside, by_changes, countable
-from streamgauge.oracle.judging.oracle import JudgingRules, by_rows, decide
+from streamgauge.oracle.judging.oracle import JudgingRules, RowScores, decide
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.definition import expected
 from tests.notation import STREAM, stream, term
@@ -121,8 +121,8 @@ def told(verdict):
 def test_counts_are_what_comparing_rows_gives(drawn):
     run, elements = drawn
     rules = JudgingRules(witnesses=1000)
-    rows = by_rows(run, definition(elements), rules)
-    counts = by_changes(run, changes_of(elements), definition(elements), rules)
+    rows = RowScores(run, definition(elements), rules)
+    counts = by_changes(run, changes_of(elements), RowScores(run, definition(elements), rules), rules)
     assert countable(run.header.query, run.header.semantics)
     assert told(decide(run, counts, 0, rules)) == told(decide(run, rows, 0, rules))
 
@@ -144,7 +144,7 @@ def test_blank_nodes_are_compared_row_by_row():
     query = ContinuousQuery(parse_sparql(QUERIES[1]), (StreamWindow(STREAM, Window(5, 5)),))
     answers = [Answer(("s",), (("_:other",),)), Answer(("s",), (("_:one",), ("<urn:s>",)))]
     run = Run(RunHeader("test", query, "", "rspql", CHANGE, 4, 0), tuple(answers), fed(elements, 4))
-    counts = by_changes(run, changes_of(elements), definition(elements), JudgingRules())
+    counts = by_changes(run, changes_of(elements), RowScores(run, definition(elements), JudgingRules()), JudgingRules())
     assert decide(run, counts, 0, JudgingRules()).judgement is Judgement.RIGHT
 
 
@@ -201,8 +201,8 @@ def test_an_answer_scores_by_counts_as_it_does_by_rows(expected_rows, sent, scor
     query = ContinuousQuery(parse_sparql(QUERIES[1]), (StreamWindow(STREAM, Window(5, 5)),))
     answers = (Answer(("s",), tuple((f"<urn:s{n}>",) for n in range(sent))),)
     run = Run(RunHeader("test", query, "", "rspql", CHANGE, 4, 0), answers, fed(elements, 4))
-    for score in (by_changes(run, changes_of(elements), definition(elements), JudgingRules()),
-                  by_rows(run, definition(elements), JudgingRules())):  # fmt: skip
+    rows = RowScores(run, definition(elements), JudgingRules())
+    for score in (by_changes(run, changes_of(elements), rows, JudgingRules()), rows):
         (window,) = decide(run, score, 0, JudgingRules()).windows
         assert (window.precision, window.recall) == scores
         assert (window.expected, window.actual, window.true_positives) == (
@@ -218,7 +218,9 @@ def test_rows_of_a_missed_report_and_of_a_surplus_answer_are_witnesses():
     surplus = Answer(("s",), (("<urn:x>",), ("<urn:y>",), ("<urn:z>",)), instant=3)
     run = Run(RunHeader("test", query, "", "rspql", CHANGE, 4, 0), (surplus,), fed(elements, 4))
     rules = JudgingRules(witnesses=2)
-    missed, more = decide(run, by_changes(run, changes_of(elements), definition(elements), rules), 0, rules).windows
+    missed, more = decide(
+        run, by_changes(run, changes_of(elements), RowScores(run, definition(elements), rules), rules), 0, rules
+    ).windows
     assert len(set(missed.missing) & {("<urn:s0>",), ("<urn:s1>",), ("<urn:s2>",)}) == 2
     assert (missed.expected, missed.surplus, missed.due) == (3, (), True)
     assert len(set(more.surplus) & set(surplus.added)) == 2
@@ -231,5 +233,7 @@ def test_no_more_rows_are_witnesses_than_asked_for():
     answer = Answer(("s",), (("<urn:x>",), ("<urn:y>",), ("<urn:z>",)))
     run = Run(RunHeader("test", query, "", "rspql", CHANGE, 4, 0), (answer,), fed(elements, 4))
     rules = JudgingRules(witnesses=2)
-    (window,) = decide(run, by_changes(run, changes_of(elements), definition(elements), rules), 0, rules).windows
+    (window,) = decide(
+        run, by_changes(run, changes_of(elements), RowScores(run, definition(elements), rules), rules), 0, rules
+    ).windows
     assert (len(window.missing), len(window.surplus)) == (2, 2)

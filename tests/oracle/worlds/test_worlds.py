@@ -44,7 +44,8 @@ SOURCES: dict[str, tuple[str, list[str]]] = {
     "rounded": ("{ SELECT ?s (CEIL(AVG(?o)) AS ?c) { ?s :v ?o } GROUP BY ?s }",
                 [literal(n, "float") for n in ("49.9", "50.1", "49.5", "50.5")]),
     "compared": ("{ { SELECT ?s (AVG(?o) AS ?a) { ?s :v ?o } GROUP BY ?s } { SELECT ?s (AVG(?o) AS ?b) { ?s :w ?o } "
-                 "GROUP BY ?s } BIND(IF(?a > ?b, 1, 2) AS ?c) }", [literal(n, "float") for n in ("49.9", "50.1", "50")]),
+                 "GROUP BY ?s } BIND(IF(?a > ?b, 1, 2) AS ?c) }",
+                 [literal(n, "float") for n in ("49.9", "50.1", "50")]),
     "reduced": ("{ SELECT REDUCED ?s ?c { ?s :v ?o ; :w ?c } }", [literal(n, "integer") for n in (1, 2)]),
     "limit": ("{ SELECT ?s ?c { ?s :v ?c } ORDER BY ?c LIMIT 2 }",
               [literal(1, "integer"), literal(2, "integer"), '"a"']),

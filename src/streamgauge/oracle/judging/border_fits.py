@@ -3,6 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
@@ -49,11 +50,17 @@ class Contents:
         self.admitted, _late = admit(facts(held), semantics, query.windows, t0)
         self.arrived: list[Arrival] = arrived_triples(self.admitted, query.windows, semantics)
         self._all = [arrival.time for arrival in self.arrived]
-        self.stream, self._slide = query.windows[0].stream, query.windows[0].window.slide
+        self.stream, self.reach_ms = query.windows[0].stream, query.windows[0].window.slide
         self._times = sorted({one.time for one in self.arrived if one.stream == self.stream})
 
+    def within(self, reach: int) -> "Contents":
+        """The same with borders at most this far from the declared ones (ms)."""
+        narrow = copy(self)
+        narrow.reach_ms = reach
+        return narrow
+
     def firsts(self, view: View) -> list[int]:
-        """The starts to try: the declared one, and every time at most a slide away."""
+        """The starts to try: the declared one, and every time within reach, a slide at most."""
         return self._near(view.first)
 
     def lasts(self, view: View) -> list[int]:
@@ -61,18 +68,16 @@ class Contents:
         return self._near(view.last)
 
     def _near(self, border: int) -> list[int]:
-        low, high = bisect_left(self._times, border - self._slide), bisect_right(self._times, border + self._slide)
+        low, high = bisect_left(self._times, border - self.reach_ms), bisect_right(self._times, border + self.reach_ms)
         return sorted({border, *self._times[low:high]})
 
-    def same_start(self, first: int) -> Span:
-        """The first and the last start (ms) between which the same elements are held as from this one on."""
-        at = bisect_left(self._times, first)
-        return (self._times[at - 1] + 1 if at else -FAR), (self._times[at] if at < len(self._times) else FAR)
+    def time_after(self, rank: int) -> int:
+        """The first time (ms) after an arrival, by its rank."""
+        return self._all[rank] + 1 if rank >= 0 else -FAR
 
-    def same_end(self, last: int) -> Span:
-        """The first and the last end (ms) between which the same elements are held as up to this one."""
-        at = bisect_right(self._times, last)
-        return (self._times[at - 1] if at else -FAR), (self._times[at] - 1 if at < len(self._times) else FAR)
+    def time_of(self, rank: int) -> int:
+        """The time (ms) of an arrival."""
+        return self._all[rank] if rank < len(self._all) else FAR
 
     def moved(self, view: View, first: int, last: int) -> View:
         """The view between other borders: one that ends later sees all up to there, one that starts earlier too."""
@@ -102,10 +107,10 @@ class Contents:
 
     def reach(self, view: View) -> Span:
         """The ranks that any borders of a view may take in."""
-        return bisect_left(self._all, view.first - self._slide), bisect_right(self._all, view.last + self._slide)
+        return bisect_left(self._all, view.first - self.reach_ms), bisect_right(self._all, view.last + self.reach_ms)
 
 
-class _Stretches:
+class Stretches:
     """The solutions of a query over stretches of the stream, each of which holds the reach of several windows."""
 
     def __init__(self, query: TimedQuery, contents: Contents, views: Iterable[View]) -> None:
@@ -121,10 +126,29 @@ class _Stretches:
             self.solutions = self._evaluated(*self._span)
         return self.solutions
 
+    def steady(self, view: View) -> tuple[Span, Span]:
+        """The starts, and the ends, between which a view may move either border with the same solutions (ms)."""
+        low, high = self._contents.ranks(view)
+        spans = [span for each in self.over(self._contents.reach(view)).spans for span in each]
+        before = max((first for first, last in spans if first < low and last < high), default=-1)
+        starts = min((first for first, last in spans if first >= low and last < high), default=high)
+        ends = max((last for first, last in spans if first >= low and last < high), default=low - 1)
+        after = min(
+            (last for first, last in spans if first >= low and last >= high), default=len(self._contents.arrived)
+        )
+        times = self._contents
+        return (
+            (times.time_after(before), times.time_of(starts)),
+            (times.time_of(ends) if ends >= 0 else -FAR, times.time_of(after) - 1),
+        )
+
     def _stretch(self, reach: Span) -> Span:
         low, high = reach
         for first, last in self._reaches[bisect_left(self._reaches, reach) :]:
-            if first > high or sum(len(each.triples) for each in self._contents.arrived[low:last]) > STRETCH:
+            if (
+                first > (reach[0] + reach[1]) // 2
+                or sum(len(each.triples) for each in self._contents.arrived[low:last]) > STRETCH
+            ):
                 break
             high = max(high, last)
         return low, high
@@ -156,13 +180,13 @@ def fast_search(
             if not plain or operator(query, semantics) is not R2S.RSTREAM:
                 return None
             shown = [given.argument.name] if isinstance(given.argument, al.Var) else []
-            return NumberSearch(given.function, _Stretches(TimedQuery(query, inner, shown), contents, views), contents)
+            return NumberSearch(given.function, Stretches(TimedQuery(query, inner, shown), contents, views), contents)
         pattern, distinct = _plain(query.form.pattern)
         if computed_columns(query.form):
             return None
         once = distinct or semantics.answers is Counting.SET
         timed = TimedQuery(query, pattern, query.form.variables)
-        return SolutionSearch(_Stretches(timed, contents, views), contents, operator(query, semantics), once=once)
+        return SolutionSearch(Stretches(timed, contents, views), contents, operator(query, semantics), once=once)
     except NotMonotoneError:
         return None
 
@@ -253,14 +277,14 @@ def reached(members: Sequence[Sequence[Span]], numbers: Sequence[int]) -> Iterat
 class SolutionSearch:
     """The best borders for rows that are solutions: each row's solutions say between which borders it exists."""
 
-    def __init__(self, stretches: _Stretches, contents: Contents, sends: R2S, *, once: bool) -> None:
+    def __init__(self, stretches: Stretches, contents: Contents, sends: R2S, *, once: bool) -> None:
         """``once``: a row is there once, however many solutions give it."""
-        self._stretches, self._contents, self._sends, self._once = stretches, contents, sends, once
+        self.stretches, self._contents, self._sends, self._once = stretches, contents, sends, once
         self._solutions: TimedSolutions | None = None
         self._by_row: dict[Row, list[int]] = {}
 
     def _over(self, reach: Span) -> TimedSolutions:
-        solutions = self._stretches.over(reach)
+        solutions = self.stretches.over(reach)
         if solutions is not self._solutions:
             self._solutions = solutions
             self._first = np.array([spans[-1][0] for spans in solutions.spans], dtype=np.int64)
@@ -376,8 +400,8 @@ TRIALS: Final = 200
 class NumberSearch:
     """The best borders for one number over all solutions of a content, by running sums."""
 
-    def __init__(self, function: str, stretches: _Stretches, contents: Contents) -> None:
-        self._function, self._stretches, self._contents = function, stretches, contents
+    def __init__(self, function: str, stretches: Stretches, contents: Contents) -> None:
+        self._function, self.stretches, self._contents = function, stretches, contents
         self._solutions: TimedSolutions | None = None
 
     def bag(self, _view: View) -> Counter[Row]:
@@ -385,7 +409,7 @@ class NumberSearch:
         raise NotMonotoneError("differences of an aggregate")
 
     def _over(self, reach: Span) -> None:
-        solutions = self._stretches.over(reach)
+        solutions = self.stretches.over(reach)
         if solutions is self._solutions:
             return
         self._solutions = solutions

@@ -20,11 +20,11 @@ from streamgauge.model.run import Run
 from streamgauge.model.semantics import R2S, Grain, Report, Semantics
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import WindowVerdict
-from streamgauge.oracle.expected.reports import Agreed, Expect, ExpectChanges, Net, agreed, said
+from streamgauge.oracle.expected.reports import Agreed, ExpectChanges, Net, agreed, said
 from streamgauge.oracle.judging.align import align
 from streamgauge.oracle.judging.compare import Overlap, exact_terms, overlap, similarity
 from streamgauge.oracle.judging.metrics import DueTime, Unit, due_time, judge, ratio
-from streamgauge.oracle.judging.oracle import JudgingRules, Score, Scored, by_rows, in_columns
+from streamgauge.oracle.judging.oracle import JudgingRules, RowScores, Score, Scored, in_columns
 from streamgauge.oracle.judging.units import may_be_open
 from streamgauge.oracle.worlds.blank_nodes import has_blanks
 from streamgauge.oracle.worlds.restatement import computed_columns
@@ -45,8 +45,8 @@ def countable(query: ContinuousQuery, semantics: Semantics) -> bool:
     )
 
 
-def by_changes(run: Run, changes: ExpectChanges, expect: Expect, rules: JudgingRules) -> Score:
-    """Scores of a ``countable`` run from the changes of what is expected; ``expect`` has the rows for blank nodes."""
+def by_changes(run: Run, changes: ExpectChanges, rows: RowScores, rules: JudgingRules) -> Score:
+    """Scores of a ``countable`` run from the changes of what is expected; from its ``rows`` where these decide."""
     header, form = run.header, run.header.query.form
     names = form.variables if isinstance(form, Select) else ()
     answers = [_in_columns(answer, names) for answer in run.answers]
@@ -55,12 +55,12 @@ def by_changes(run: Run, changes: ExpectChanges, expect: Expect, rules: JudgingR
     def score(t0: int) -> Scored:
         reports = list(agreed([changes(header.query, header.semantics, header.advanced_to, t0)], header.semantics))
         if any(map(has_blanks, (*given, *(report.certain for report in reports)))):
-            return by_rows(run, expect, rules)(t0)
+            return rows(t0)
         beside = Beside(reports, given, computed_columns(form))
         windows = tuple(_units(reports, answers, names, beside, due_time(run), rules.witnesses))
         differ = beside.by_value or not all(window.right for window in windows)
         if differ and may_be_open(form, answers):
-            return by_rows(run, expect, rules)(t0)
+            return rows(t0)
         return Scored(names, windows)
 
     return score

@@ -1,16 +1,17 @@
 """Gracious mode: the window borders under which each wrong answer fits best (docs/judging.md; YABench's mode).
 
-Three searches find the same borders. A monotone query is asked once for its solutions with the arrivals that they rest
-on (``lifetimes``), which says how well every pair of borders fits (``borders``); so is a query of one number over all
-solutions, by running sums. Any other query is asked anew between each pair of borders, the nearest first, as long as a
-budget lasts.
+The borders of a window are sought near the declared ones first: an exact fit whose shift is within the reach of the
+search is as near as any. Three searches find the same borders. A monotone query is asked once for its solutions with
+the arrivals that they rest on (``lifetimes``), which says how well every pair of borders fits (``borders``); so is a
+query of one number over all solutions, by running sums. Any other query is asked anew between each pair of borders, the
+nearest first, as long as a budget lasts.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import isqrt
-from typing import Protocol
+from typing import Final, Protocol
 
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
@@ -19,12 +20,12 @@ from streamgauge.model.run import Run
 from streamgauge.model.semantics import R2S, Counting, Report, Tick
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
-from streamgauge.oracle.expected.reports import Expect, definition
+from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.border_fits import BorderFit, Contents, fast_search
 from streamgauge.oracle.judging.compare import overlap
 from streamgauge.oracle.judging.lifetimes import NotMonotoneError
 from streamgauge.oracle.judging.metrics import Unit, ratio
-from streamgauge.oracle.judging.oracle import Progress, matched
+from streamgauge.oracle.judging.oracle import JudgingRules, Progress, RowScores
 from streamgauge.oracle.worlds.restatement import computed_columns
 from streamgauge.semantics.arrivals import Head, arrivals
 from streamgauge.semantics.definition import due_reports, operator
@@ -34,6 +35,8 @@ from streamgauge.semantics.refusal import RefusedError
 
 BUDGET = 20_000_000
 """How many triples the contents that are asked one by one may hold together."""
+NARROW: Final = (16, 1)
+"""The shares of a slide within which borders are sought, the narrowest first."""
 TRIAL = 100
 """The cost of asking a content, beside its triples."""
 
@@ -54,14 +57,14 @@ def gracious(
     held: Sequence[StreamElement],
     verdict: Verdict,
     progress: Progress = lambda _done, _of: None,
-    expect: Expect | None = None,
+    units: Callable[[int], Sequence[Unit]] | None = None,
 ) -> Verdict:
     """The verdict with, for every answered window, the borders that fit its answer best and the scores under them.
 
     F1 decides, then the least total shift; start and end move independently over the elements' distinct times, at
-    most one slide each way. Istream and Dstream compare with the instant before under its own best borders. ``expect``
-    gives the reports that are due, the definition's unless given. A caution says what was not searched; RefusedError
-    what has no borders.
+    most one slide each way. Istream and Dstream compare with the instant before under its own best borders. ``units``
+    gives reports and answers under a t0 (``RowScores``), the definition's unless given. A caution says what was not
+    searched; RefusedError what has no borders.
     """
     if verdict.judgement is Judgement.UNKNOWN or verdict.t0 is None:
         return verdict
@@ -69,10 +72,10 @@ def gracious(
         raise RefusedError(reason)
     if operator(run.header.query, run.header.semantics) is R2S.CHANGES:
         raise RefusedError(f"gracious mode compares bags: under {R2S.CHANGES} rows come and go in one answer")
-    _, units = matched(run, expect or definition(held), verdict.t0)
+    scored = (units or RowScores(run, definition(held), JudgingRules()).units)(verdict.t0)
     search = _BorderSearch(run, held, verdict.t0)
-    fits = search.fits(units, progress)
-    windows = tuple(map(_with, verdict.windows, units, fits))
+    fits = search.fits(scored, progress)
+    windows = tuple(map(_with, verdict.windows, scored, fits))
     return replace(verdict, windows=windows, cautions=(*verdict.cautions, *search.cautions()))
 
 
@@ -85,14 +88,14 @@ def _with(window: WindowVerdict, unit: Unit, fit: BorderFit | None) -> WindowVer
 
 
 class Searching(Protocol):
-    """A way to find the best borders of one window."""
+    """A search that knows every pair of borders of a window at once."""
 
     def bag(self, view: View) -> Counter[Row]:
         """The rows of a content, before R2S."""
         ...
 
-    def fit(self, view: View, received: Sequence[Row], before: Counter[Row]) -> BorderFit | None:
-        """The best borders for an answer after the bag of the instant before; ``None`` where none were tried."""
+    def fit(self, view: View, received: Sequence[Row], before: Counter[Row]) -> BorderFit:
+        """The best borders for an answer after the bag of the instant before."""
         ...
 
 
@@ -104,26 +107,37 @@ class _BorderSearch:
         self._contents = Contents(run.header.query, run.header.semantics, held, t0)
         self._sends = operator(run.header.query, run.header.semantics)
         self._plain = _EveryPair(run, self._contents)
+        self._fast: list[tuple[int, Searching]] = []
 
     def fits(self, units: Sequence[Unit], progress: Progress) -> list[BorderFit | None]:
         """The best fit per unit, ``None`` where nothing was answered, nothing was due, or nothing was searched."""
         answered = {unit.report.due: unit for unit in units if unit.report is not None and unit.answer is not None}
         wrong = [due.views[0] for due, unit in answered.items() if unit.both.missing or unit.both.surplus]
-        fast: Searching | None = fast_search(self._run.header.query, self._run.header.semantics, self._contents, wrong)
-        self._plain.share(len(wrong))
+        self._begin(wrong)
         instants = self._instants() if wrong and self._sends is not R2S.RSTREAM else list(answered)
         found: dict[DueReport, BorderFit] = {}
         before: View | None = None
         for done, due in enumerate(instants, 1):
             view = due.views[0]
             if due in answered:
-                fit, fast = self._fit(answered[due], view, before, fast)
+                fit = self._fit(answered[due], view, before)
                 if fit is not None:
                     found[due] = fit
                     view = self._contents.moved(view, fit.first, fit.last)
             before = view
             progress(done, len(instants))
         return [None if unit.report is None else found.get(unit.report.due) for unit in units]
+
+    def _begin(self, wrong: Sequence[View]) -> None:
+        """The fast searches for these windows, from the narrowest on, and the budget of the other."""
+        query, semantics = self._run.header.query, self._run.header.semantics
+        slide = query.windows[0].window.slide
+        for narrow in NARROW:
+            contents = self._contents.within(slide // narrow)
+            search = fast_search(query, semantics, contents, wrong)
+            if search is not None:
+                self._fast.append((contents.reach_ms, search))
+        self._plain.share(len(wrong))
 
     def _instants(self) -> list[DueReport]:
         """The instants that are evaluated, also those at which nothing is sent."""
@@ -134,21 +148,24 @@ class _BorderSearch:
             return list(candidates(ranked, query.windows, semantics, self._t0, until))
         return [due for due, _ in due_reports(self._contents.admitted, query, semantics, until, self._t0)]
 
-    def _fit(
-        self, unit: Unit, view: View, before: View | None, fast: Searching | None
-    ) -> tuple[BorderFit | None, Searching | None]:
-        """The best fit, and the fast search as long as it applies."""
+    def _fit(self, unit: Unit, view: View, before: View | None) -> BorderFit | None:
+        """The best fit: of the narrowest search within which an exact one is as near as any, and of the widest else."""
         if not unit.both.missing and not unit.both.surplus:
-            return BorderFit(view.first, view.last, 1.0, 1.0), fast
+            return BorderFit(view.first, view.last, 1.0, 1.0)
         received = unit.answer.added if unit.answer else ()
-        for search in filter(None, (fast, self._plain)):
+        previous = before if self._sends is not R2S.RSTREAM else None
+        while self._fast:
+            within, search = self._fast[0]
             try:
-                previous = before is not None and self._sends is not R2S.RSTREAM
-                bag = search.bag(before) if before is not None and previous else Counter[Row]()
-                return search.fit(view, received, bag), search if search is fast else None
+                fit = search.fit(view, received, Counter() if previous is None else search.bag(previous))
             except NotMonotoneError:
-                continue
-        raise AssertionError("every query is asked between each pair of borders")
+                self._fast.clear()
+                break
+            away = abs(fit.first - view.first) + abs(fit.last - view.last)
+            if len(self._fast) == 1 or ((fit.precision, fit.recall) == (1.0, 1.0) and away <= within):
+                return fit
+            self._fast.pop(0)
+        return self._plain.fit(view, received, Counter() if previous is None else self._plain.bag(previous))
 
     def cautions(self) -> Iterator[str]:
         """The windows that were not searched, or only in part."""

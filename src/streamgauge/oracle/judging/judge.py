@@ -26,7 +26,7 @@ from streamgauge.oracle.judging.estimate import choice, instants, work_of
 from streamgauge.oracle.judging.gracious import gracious
 from streamgauge.oracle.judging.metrics import arrival_times, by_arrival
 from streamgauge.oracle.judging.nothing_due import over_nothing
-from streamgauge.oracle.judging.oracle import JudgingRules, Progress, Score, check, unknown
+from streamgauge.oracle.judging.oracle import JudgingRules, Progress, RowScores, Score, check, unknown
 from streamgauge.query import QueryError, fill, parse, parse_sparql
 from streamgauge.query.dialects import load
 from streamgauge.query.graphs import reads
@@ -131,28 +131,35 @@ def _judge(run: Run, semantics: Semantics, stream: Path, means: Means) -> Verdic
         if evaluator == "definition":
             _refuse_endless(run, stream)
         expect, first, _last = expectation(evaluator, stream, means)
-        verdict = _checked(run, evaluator, stream, (expect, first), means, rules)
+        rows = RowScores(run, expect, rules)
+        verdict = _checked(rows, run, evaluator, stream, (expect, first), means, rules)
     except (RefusedError, OutOfOrderError) as error:
         return unknown(run, str(error))
     if not means.gracious:
         return verdict
     if reason := _without_rows(run, evaluator, stream):
         return _ungracious(verdict, reason)
-    return _graciously(run, tuple(elements(stream)), verdict, expect, means)
+    return _graciously(run, tuple(elements(stream)), verdict, rows, means)
 
 
 def _checked(
-    run: Run, evaluator: Evaluator, stream: Path, expected: tuple[Expect, int | None], means: Means, rules: JudgingRules
+    rows: RowScores,
+    run: Run,
+    evaluator: Evaluator,
+    stream: Path,
+    expected: tuple[Expect, int | None],
+    means: Means,
+    rules: JudgingRules,
 ) -> Verdict:
     """The verdict from rows compared, or from counts where whole bags are sent at every change (``deltas.py``)."""
     expect, first = expected
-    score: Score | None = None
+    score: Score = rows
     if evaluator == "spark" and countable(run.header.query, run.header.semantics):
         session = means.spark()
         from streamgauge.oracle.expected.on_spark import read_header, spark_changes, table_at
 
         changes = spark_changes(session, stream, read_header(table_at(session, stream)))
-        score = by_changes(run, changes, expect, rules)
+        score = by_changes(run, changes, rows, rules)
     return check(run, expect, first, rules, _halved(means, second=False), score)
 
 
@@ -167,10 +174,10 @@ def _without_rows(run: Run, evaluator: Evaluator, stream: Path) -> str:
     )
 
 
-def _graciously(run: Run, held: Sequence[StreamElement], verdict: Verdict, expect: Expect, means: Means) -> Verdict:
+def _graciously(run: Run, held: Sequence[StreamElement], verdict: Verdict, rows: RowScores, means: Means) -> Verdict:
     """The verdict with fitting borders, or with a caution that says why none were sought."""
     try:
-        return gracious(run, held, verdict, _halved(means, second=True), expect)
+        return gracious(run, held, verdict, _halved(means, second=True), rows.units)
     except RefusedError as error:
         return _ungracious(verdict, str(error))
 
@@ -267,12 +274,13 @@ def _under_both_clocks(run: Run, stream: Path, means: Means) -> Verdict:
             _refuse_endless(wall, stream)
         by_arrival_time, by_time = _clocks(run, held, evaluator, stream, means)
         rules = JudgingRules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)
-        verdict = check(wall, by_arrival_time, first_time(arrived), rules, _halved(means, second=False))
+        rows = RowScores(wall, by_arrival_time, rules)
+        verdict = check(wall, by_arrival_time, first_time(arrived), rules, _halved(means, second=False), rows)
         other = check(run, by_time, first_time(held), rules)
     except (RefusedError, OutOfOrderError) as error:
         return unknown(run, str(error))
     if means.gracious:
-        verdict = _graciously(wall, arrived, verdict, by_arrival_time, means)
+        verdict = _graciously(wall, arrived, verdict, rows, means)
     return replace(verdict, other_clock=(str(Clock.APPLICATION), other.precision, other.recall))
 
 

@@ -75,7 +75,7 @@ def check(
             run,
             f"its answers remove rows, which {sends} never does: declare Rstream to judge what holds, or {R2S.CHANGES}",
         )
-    return decide(run, score or by_rows(run, expect, rules), first, rules, progress, best_possible(run, expect))
+    return decide(run, score or RowScores(run, expect, rules), first, rules, progress, best_possible(run, expect))
 
 
 Rank: TypeAlias = tuple[bool, float, int]
@@ -214,18 +214,30 @@ def _timed(windows: tuple[WindowVerdict, ...], bound: float | None) -> tuple[Win
     )
 
 
-def by_rows(run: Run, expect: Expect, rules: JudgingRules) -> Score:
+class RowScores:
     """Scores by comparing the rows of every answer with those of the due report that it speaks of."""
-    when = due_time(run)
 
-    def score(t0: int) -> Scored:
-        names, units = matched(run, expect, t0, rules)
-        windows = tuple(judge(index, unit, when, rules.witnesses) for index, unit in enumerate(units))
+    def __init__(self, run: Run, expect: Expect, rules: JudgingRules) -> None:
+        self._run, self._expect, self._rules = run, expect, rules
+        self._known: tuple[int, tuple[str, ...], list[Unit]] | None = None
+
+    def __call__(self, t0: int) -> Scored:
+        """The scores under one t0 (ms)."""
+        when = due_time(self._run)
+        names, units = self._matched(t0)
+        windows = tuple(judge(index, unit, when, self._rules.witnesses) for index, unit in enumerate(units))
         retyped = frozenset[int]().union(*(unit.both.retyped for unit in units))
         reasons = {index: unit.unknown for index, unit in enumerate(units) if unit.unknown}
         return Scored(names, windows, tuple(names[place] for place in sorted(retyped)), reasons)
 
-    return score
+    def units(self, t0: int) -> list[Unit]:
+        """Due reports and answers side by side; those of the last t0 are remembered."""
+        return self._matched(t0)[1]
+
+    def _matched(self, t0: int) -> tuple[tuple[str, ...], list[Unit]]:
+        if self._known is None or self._known[0] != t0:
+            self._known = (t0, *matched(self._run, self._expect, t0, self._rules))
+        return self._known[1:]
 
 
 def matched(

@@ -62,6 +62,18 @@ def test_windows_that_are_all_as_late_or_early(named, shift):
     assert abs(shift) - 37 <= int(name.split()[1]) <= abs(shift)
 
 
+def test_elements_that_no_pattern_matches_do_not_tell_windows_apart():
+    """Each window's least shift ends at another unmatched element; one shift is still as far as each of theirs."""
+    unmatched = [(t, f"{t}: x{t} q y.") for t in range(0, 6000, 7) if t % 37]
+    matched = [(t, f"{t}: s{t} p o{t}.") for t in range(0, 6000, 37)]
+    text = " | ".join(each for _, each in sorted([*unmatched, *matched]))
+    run = recorded(text=text)
+    shifted = answering(run, [(k * 1000 + 50, (k + 1) * 1000 + 50) for k in range(6)])
+    (name,) = names(shifted, text)
+    assert name.startswith("windows ")
+    assert name.endswith(" ms late")
+
+
 def test_windows_whose_borders_are_each_off_by_their_own():
     shifts = [(0, 40), (-80, 120), (60, -40), (0, 80), (120, 0), (-40, -80)]
     contents = [(k * 1000 + start, (k + 1) * 1000 + end) for k, (start, end) in enumerate(shifts)]

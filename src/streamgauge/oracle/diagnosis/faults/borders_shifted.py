@@ -28,7 +28,7 @@ SEEN = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """Shifts of a window's start and end (ms, first and last) under which it holds the same, out of some pairs."""
+    """Shifts of a window's start and end (ms, first and last) under which it answers the same, out of some pairs."""
 
     start: tuple[int, int]
     end: tuple[int, int]
@@ -94,9 +94,10 @@ def _shifts(seen: Seen) -> Mapping[int, Shift]:
             if (fit.precision, fit.recall) != (1.0, 1.0):
                 return {}
             pairs = len(contents.firsts(view)) * len(contents.lasts(view))
-            start = tuple(time - view.first for time in contents.same_start(fit.first))
-            end = tuple(time - view.last for time in contents.same_end(fit.last))
-            shifts[report.instant] = Shift((start[0], start[1]), (end[0], end[1]), pairs)
+            starts, ends = search.stretches.steady(contents.moved(view, fit.first, fit.last))
+            start = starts[0] - view.first, starts[1] - view.first
+            end = ends[0] - view.last, ends[1] - view.last
+            shifts[report.instant] = Shift(start, end, pairs)
     except (RefusedError, OutOfOrderError, NotMonotoneError):
         return {}
     return shifts

@@ -1,0 +1,124 @@
+"""Gracious mode beside the plain check on the loads of YABench's experiments: CPU seconds, paired, and the ratio.
+
+python -m benchmarks.gracious [LOAD ...] [--shift 50] [--rounds 3]
+
+LOAD is EXPERIMENT/LOAD/ENGINE, such as 1/small/csparql or 1/medium/cqels; all unless named. The answers are those of
+`live` with every window's borders ``--shift`` ms late (csparql: start and end; cqels: the start, as a window that is so
+much smaller). Both sides judge the same recording by the definition in this process, in turn; the median ratio of
+``--rounds`` counts. Exit code 1 where gracious mode takes over 3 times the plain check, or finds other borders.
+"""
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+
+from benchmarks.measure import own_cost, parser, write_weather
+from benchmarks.results import ResultTable
+from streamgauge.engines import live
+from streamgauge.formats.stream import elements
+from streamgauge.model.answer import Answer
+from streamgauge.model.query import Window
+from streamgauge.model.run import Run, RunHeader
+from streamgauge.model.verdict import Verdict
+from streamgauge.oracle.judging.judge import Means, judge_run
+from streamgauge.papers.yabench.measure import EXPERIMENTS, query_of
+from streamgauge.semantics.profiles import YABENCH, YABENCH_CHANGE
+
+TIMES = 3.0
+"""The goal: how many times the plain check's CPU gracious mode may take."""
+SEMANTICS = {"csparql": YABENCH, "cqels": YABENCH_CHANGE}
+COLUMNS = ("load", "triples", "windows", "check, CPU s", "gracious, CPU s", "ratio", "windows fitted")
+
+
+@dataclass(frozen=True)
+class YabenchLoad:
+    """One load of an experiment, on an engine of this report policy."""
+
+    experiment: int
+    load: str
+    engine: str
+
+    @property
+    def name(self) -> str:
+        """The load's row in the table."""
+        return f"{self.experiment}/{self.load}/{self.engine}"
+
+
+def loads(names: list[str]) -> list[YabenchLoad]:
+    """The loads of these names, all where there are none; SystemExit names those that there are."""
+    known = [
+        YabenchLoad(number, load, engine)
+        for number, experiment in EXPERIMENTS.items()
+        for load in experiment.stations
+        for engine in (("csparql", "cqels") if number == 1 else ("csparql",))
+    ]
+    found = {load.name: load for load in known}
+    if unknown := [name for name in names if name not in found]:
+        raise SystemExit(f"there is no load {unknown[0]}: there is {', '.join(found)}")
+    return [found[name] for name in names or found]
+
+
+def recorded(load: YabenchLoad, stream: Path, shift: int) -> Run:
+    """A run whose windows have their borders ``shift`` ms late."""
+    experiment, semantics = EXPERIMENTS[load.experiment], SEMANTICS[load.engine]
+    text, query = query_of(experiment)
+    moved, late = query, shift
+    if load.engine == "cqels":
+        own = query.windows[0]
+        smaller = replace(own, window=Window(own.window.size - shift, own.window.slide))
+        moved, late = replace(query, windows=(smaller,)), 0
+    answers: list[Answer] = []
+    session = live.start(moved, semantics, answers.append)
+    for element in elements(stream):
+        if element.time >= late:
+            session.push(replace(element, time=element.time - late))
+    session.advance(experiment.duration - late)
+    session.close()
+    header = RunHeader("live", query, text, "rspql", semantics, experiment.duration - late, 0, evaluator="changes")
+    return Run(header, tuple(answers), ())
+
+
+def judged(run: Run, stream: Path, *, gracious: bool) -> tuple[float, Verdict]:
+    """CPU seconds of a judgement by the definition, and the verdict."""
+    means = Means(lambda: sys.exit("the definition needs no Spark"), "definition", gracious=gracious)
+    with own_cost() as cost:
+        verdict = judge_run(run, stream, means)
+    return cost.cpu, verdict
+
+
+def measured(load: YabenchLoad, shift: int, rounds: int) -> Iterator[object]:
+    """The cells of a load's row."""
+    experiment = EXPERIMENTS[load.experiment]
+    size = {"stations": experiment.stations[load.load], "duration": experiment.duration}
+    with tempfile.TemporaryDirectory() as folder:
+        stream = write_weather(Path(folder) / "stream", experiment.seed, **size)
+        run = recorded(load, stream, shift)
+        pairs = [(judged(run, stream, gracious=False), judged(run, stream, gracious=True)) for _ in range(rounds)]
+        triples = sum(len(element.added) for element in elements(stream))
+    plain, graced = pairs[0][0][1], pairs[0][1][1]
+    fitted = [window for window in graced.windows if window.fitted == (1.0, 1.0)]
+    yield load.name
+    yield f"{triples:,}"
+    yield f"{len(plain.windows):,}"
+    yield f"{median(cost for (cost, _), _ in pairs):.2f}"
+    yield f"{median(cost for _, (cost, _) in pairs):.2f}"
+    yield f"{median(own / other for (other, _), (own, _) in pairs):.2f}"
+    yield f"{len(fitted):,} of {len(graced.windows):,}"
+
+
+def main() -> None:
+    command = parser(__doc__, shift=50, rounds=3)
+    command.add_argument("loads", nargs="*", metavar="LOAD")
+    given = command.parse_args()
+    with ResultTable("gracious", COLUMNS, bool(given.loads)) as table:
+        rows = [[*measured(load, given.shift, given.rounds)] for load in loads(given.loads)]
+        for row in rows:
+            table.add(*row)
+    sys.exit(any(float(str(row[5])) > TIMES for row in rows))
+
+
+if __name__ == "__main__":
+    main()
