@@ -35,7 +35,15 @@ from streamgauge.cli.options import (
 )
 from streamgauge.cli.spark import spark, tell_unused
 from streamgauge.cli.terminal import Terminal, printing, table, telling
-from streamgauge.formats.run import RunError, read_heads, read_run, read_verdict, stream_path, write_verdict
+from streamgauge.formats.run import (
+    RunError,
+    read_heads,
+    read_run,
+    read_verdict,
+    stream_path,
+    stream_place,
+    write_verdict,
+)
 from streamgauge.formats.stream import elements
 from streamgauge.model.phrases import is_dated
 from streamgauge.model.report import ExpectedReport
@@ -119,7 +127,7 @@ def check(
             in_tasks=master is not None,
         )
         if rules is None:
-            verdict = judge_stored(heads and recorded, lambda: asked(read_run(run, parse)), stream_path(run), means)
+            verdict = judge_stored(heads and recorded, lambda: asked(read_run(run, parse)), stream_place(run), means)
         else:
             verdict = _judged(recorded, stream_path(run), rules, means)
     tell_unused(master, "--evaluator spark takes Spark")

@@ -17,6 +17,10 @@ _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", re.DOTALL)
 _LOCAL_HOSTS: Final = ("", "localhost")
 
 
+HADOOP: Final = ("abfs", "abfss", "gs", "hdfs", "o3fs", "ofs", "s3a", "viewfs", "webhdfs")
+"""Schemes of Hadoop file systems, by which a folder of tables is told from a source of messages."""
+
+
 class RemotePlaceError(MistakeError, ValueError):
     """A place on a Hadoop file system where a local path is needed, or a URL that names none; the sentence says so."""
 
@@ -32,6 +36,11 @@ class RemotePlace:
 
     def __truediv__(self, name: str) -> "RemotePlace":
         return RemotePlace(f"{self.url.rstrip('/')}/{name}")
+
+    @property
+    def scheme(self) -> str:
+        """The scheme of the URL."""
+        return self.url.partition(":")[0]
 
     @property
     def name(self) -> str:

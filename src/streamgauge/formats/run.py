@@ -14,6 +14,7 @@ import pyarrow as pa
 from streamgauge.formats import tables
 from streamgauge.formats.fields import FieldError, decode, encode
 from streamgauge.formats.manifest import NAME, TableError, commit, manifest
+from streamgauge.formats.places import Place, RemotePlace, place
 from streamgauge.formats.seals import SealError, seal, unseal
 from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError, obstacle
@@ -290,9 +291,19 @@ def read_header(path: str | Path, parse: Parse) -> RunHeader:
 
 
 def stream_path(path: str | Path) -> Path:
-    """The path of a run's stream table: the one in run.json, else ``stream`` or ``stream.parquet`` in the folder."""
+    """The path of a run's stream table (``stream_place``); RunError for one on another file system."""
+    found = stream_place(path)
+    if isinstance(found, RemotePlace):
+        raise RunError(f"{found}: the stream of {path} is on another file system, where only `check` reads it")
+    return found
+
+
+def stream_place(path: str | Path) -> Place:
+    """The place of a run's stream table: the one in run.json, else ``stream`` or ``stream.parquet`` in the folder."""
     root = Path(path)
     named = read_json(root / "run.json", FORMAT, VERSION).get("stream")
+    if named and isinstance(far := place(str(named)), RemotePlace):
+        return far
     candidates = [root / str(named)] if named else [root / "stream", root / "stream.parquet"]
     for candidate in candidates:
         if candidate.exists():

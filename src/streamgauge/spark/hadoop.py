@@ -9,13 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from py4j.protocol import Py4JJavaError
 
 from streamgauge.formats.places import RemotePlace
 from streamgauge.model.mistake import MistakeError
 from streamgauge.spark.requirements import words
-from streamgauge.spark.session import JOB_ERRORS
 
 HADOOP: Final = "3.5.0"
 """The Hadoop that PySpark brings, whose version a file system's jar must have."""
@@ -83,6 +82,17 @@ class HadoopFiles:
             path = self._path(place)
             self._system(path).delete(path, True)
 
+    def digest(self, place: RemotePlace) -> str | None:
+        """The digest of a file that its file system keeps: a checksum or an ETag; ``None`` where it keeps none."""
+        with _told(place):
+            path = self._path(place)
+            system = self._system(path)
+            checksum = system.getFileChecksum(path)
+            if checksum is not None:
+                return str(checksum.toString())
+            status = system.getFileStatus(path)
+            return f"ETag {status.getEtag()}" if hasattr(status, "getEtag") else None
+
     def _path(self, place: RemotePlace) -> Any:
         return self._jvm_path(place.url)
 
@@ -104,7 +114,7 @@ def _told(place: RemotePlace) -> Iterator[None]:
 def reason(place: RemotePlace, error: Exception) -> str:
     """The sentence for a place that Hadoop could not open, read or write."""
     message = _BLANK.sub(" ", words(error))
-    scheme = place.url.partition(":")[0]
+    scheme = place.scheme
     if not _ABSENT.search(f"{message} {error}"):
         return f"{place}: {message}"
     library = _LIBRARIES.get(scheme)
@@ -115,13 +125,3 @@ def reason(place: RemotePlace, error: Exception) -> str:
         f"{place}: Spark has no {library}, which opens {scheme}://: add it, as by PYSPARK_SUBMIT_ARGS='--packages "
         f"{named} pyspark-shell'"
     )
-
-
-def write_table(frame: DataFrame, folder: RemotePlace) -> None:
-    """Write a frame as Parquet files in a folder that is not there yet; HadoopError."""
-    if HadoopFiles(frame.sparkSession).exists(folder):
-        raise HadoopError(f"{folder} is there already: remove it or name another place")
-    try:
-        frame.write.mode("error").parquet(folder.url)
-    except JOB_ERRORS as error:
-        raise HadoopError(reason(folder, error)) from error

@@ -15,10 +15,14 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import ArrayType, StructType
 
+from streamgauge.spark.session import cores
 from streamgauge.workloads.plan import Order, TablePlan
 
 _NAMES: Final = WeakKeyDictionary[SparkSession, str]()
 _NUMBERS: Final = count(1)
+
+PART_ROWS: Final = 2_000_000
+"""Rows of a part file at most, about: who reads parts one by one needs memory for one of them."""
 
 _SLICE: Final = 256
 """So many drawn rows are written as one array, which Spark takes apart."""
@@ -26,7 +30,7 @@ _SLICE: Final = 256
 
 def frame(spark: SparkSession, plan: TablePlan, partitions: int | None = None) -> DataFrame:
     """The table of a plan, in its order; the same rows for every number of partitions."""
-    tasks = max(1, min(partitions or spark.sparkContext.defaultParallelism, plan.ids))
+    tasks = max(1, min(partitions or max(cores(spark), -(-plan.rows // PART_ROWS)), plan.ids))
     said = {"plan": b64encode(pickle.dumps(plan)).decode(), "tasks": str(tasks)}
     rows = spark.read.format(_registered(spark)).options(**said).load()
     return rows if plan.order is None else _written(_ordered(rows, plan.order, tasks), plan)

@@ -293,7 +293,7 @@ class Maker:
 
     def _write_remotely(self, workload: Workload, seed: int, given: Mapping[str, object], folder: RemotePlace) -> None:
         session = self.spark()
-        from streamgauge.spark.hadoop import write_table
+        from streamgauge.spark.hadoop_tables import write_table
 
         self.tell(f"making the stream on Spark, in {folder}", 0.0)
         write_table(workload.generate(session, seed, partitions=None, **given), folder)

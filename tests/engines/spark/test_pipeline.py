@@ -14,7 +14,8 @@ from pyspark.errors import StreamingQueryException
 from streamgauge import check, verify, watch
 from streamgauge.engines.spark import pipeline
 from streamgauge.engines.spark.evaluation import ReportRows
-from streamgauge.engines.spark.pipeline import LATE_WORKER, CheckpointError, Job, Landing, MessageSink, _answered, run
+from streamgauge.engines.spark.landing import Landing
+from streamgauge.engines.spark.pipeline import LATE_WORKER, CheckpointError, Job, MessageSink, _answered, run
 from streamgauge.engines.spark.state import State
 from streamgauge.formats.run import read_run
 from streamgauge.formats.streams import write_stream

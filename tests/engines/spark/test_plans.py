@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from streamgauge.engines.spark.arrivals import triples
 from streamgauge.engines.spark.evaluation import Evaluation, LastingPlan
 from streamgauge.engines.spark.micro_batches import Batches, Emitted, configured
-from streamgauge.engines.spark.panes import triples
 from streamgauge.formats.stream import to_table
 from streamgauge.model.element import StreamElement
 from streamgauge.model.semantics import Origin, Semantics

@@ -106,10 +106,11 @@ class Session:
     def __init__(self, monkeypatch):
         self.asked: list[str] = []
         on_spark = pytest.importorskip("streamgauge.oracle.expected.on_spark")
-        for name in ("table_at", "arrived", "read_header", "SparkReports", "spark_changes"):
+        monkeypatch.setattr("streamgauge.spark.hadoop_tables.read_table", self.read_table)
+        for name in ("arrived", "read_header", "SparkReports", "spark_changes"):
             monkeypatch.setattr(on_spark, name, getattr(self, name))
 
-    def table_at(self, session, path):
+    def read_table(self, session, path):
         assert session is self
         return session, stream(TEXT)
 

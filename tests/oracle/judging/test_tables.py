@@ -12,13 +12,13 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Fed, Run, RunHeader
 from streamgauge.model.semantics import Borders, Changes, Clock, Counting, Origin, Report, Semantics
 from streamgauge.oracle.expected.extent import BLOCK, extent
-from streamgauge.oracle.expected.on_spark import table_at
 from streamgauge.oracle.judging.judge import Means, judge_run, judge_stored
 from streamgauge.oracle.judging.oracle import JudgingRules
 from streamgauge.oracle.judging.tables import NotInTablesError, judge_tables, refusal
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.arrivals import origins
 from streamgauge.semantics.definition import expected
+from streamgauge.spark.hadoop_tables import read_table
 from tests.notation import STREAM, stream
 
 CLOSE = Report.WINDOW_CLOSE
@@ -164,7 +164,7 @@ def test_the_extent_of_a_stream(spark, tmp_path):
     def of(*numbered):
         elements = [replace(stream(f"{time}: a p b.")[0], sequence=sequence) for sequence, time in numbered]
         write(elements, tmp_path / "stream.parquet")
-        return extent(table_at(spark, tmp_path / "stream.parquet"), [STREAM])
+        return extent(read_table(spark, tmp_path / "stream.parquet"), [STREAM])
 
     assert of((0, 1), (1, 1), (BLOCK, 7)) == (1, 7, 3, True)
     assert not of((0, 2), (1, 1)).ordered

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from streamgauge.engines.spark.panes import PaneRows, ShownFrame, triples
+from streamgauge.engines.spark.arrivals import triples
+from streamgauge.engines.spark.panes import PaneRows, ShownFrame
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import R2S, Counting, Report, Semantics

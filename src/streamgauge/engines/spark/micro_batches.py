@@ -60,7 +60,8 @@ class Batches:
 
     Called by Spark with a frame over the batch's files (``panes.streaming``) and the batch's number. A job that waits
     for its stream has time for ``rehearsals``: they make the first report's plan and the JVM's code before it is due.
-    ``moves``: no t0 is stated, so reports begin with the stream (``begun``).
+    ``moves``: no t0 is stated, so reports begin with the stream (``begun``). ``remote``: the source's files are on
+    another file system.
     """
 
     def __init__(
@@ -72,13 +73,14 @@ class Batches:
         sink: BatchSink,
         rehearsals: int = 0,
         moves: bool = False,
+        remote: bool = False,
     ) -> None:
         self._query, self._semantics, self._sink, self._rehearsals = query, semantics, sink, rehearsals
         self._waits = moves or semantics.origin is Origin.FIRST
-        self._panes = Panes(spark, checkpoint / "panes", query)
+        self._panes = Panes(spark, checkpoint / "panes", query, remote)
         self._evaluation = Evaluation(spark, query, semantics, checkpoint / "shown", self._panes.counts)
         self._log = StateLog(checkpoint / "batches")
-        self._parts = PartFiles()
+        self._parts = PartFiles(spark)
         self.told: int | None = None
         self.error: Exception | None = None
 

@@ -1,149 +1,39 @@
 """The rows that later windows need: the source's own files, or copies of them without late elements.
 
 A batch answers on a frame that stays the same: a folder of links to files, listed anew for each batch.
-The driver reads the narrow columns of a batch's files without a Spark job; an element is late by the lateness bound,
-element by element, however batches fall.
+An element is late by the lateness bound, element by element, however batches fall.
 """
 
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
 from urllib.parse import unquote, urlparse
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from streamgauge.engines.spark.arrivals import (
+    BatchArrivals,
+    Heads,
+    Numbers,
+    are_remote,
+    arrived,
+    arrived_remotely,
+)
 from streamgauge.engines.spark.state import Closes, Pane, State
-from streamgauge.formats.stream import SCHEMA, UNTIL, StreamError
-from streamgauge.formats.tables import check, opened, seal_folder, writer
+from streamgauge.formats.places import place
+from streamgauge.formats.stream import SCHEMA
+from streamgauge.formats.tables import check, seal_folder, writer
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.terms import Term
 from streamgauge.semantics.refusal import OutOfOrderError
 from streamgauge.spark.facts import PredicateCounts, counts_for
 from streamgauge.spark.files import location
-
-Numbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
-
-_NARROW = ("stream", "time", "sequence")
-
-
-@dataclass(frozen=True)
-class Heads:
-    """The elements of a batch without their triples, by ``sequence``; ``time`` in ms."""
-
-    sequence: Numbers
-    time: Numbers
-
-    @classmethod
-    def of(cls, sequence: Numbers, time: Numbers) -> "Heads":
-        """From a row per triple, in any order."""
-        once, places = np.unique(sequence, return_index=True)
-        return cls(once, time[places])
-
-
-class _Came(NamedTuple):
-    """The rows of one file that are of the query's streams; ``stream`` is that of all its rows if there is one."""
-
-    file: str
-    stream: str | None
-    ends: bool
-    sequence: Numbers
-    time: Numbers
-    counted: tuple[int, ...]
-
-
-@dataclass
-class BatchArrivals:
-    """The rows of a micro-batch of the query's streams, file by file, at least one row in each.
-
-    ``rows`` are how many, ``first`` and ``last`` their earliest and latest time, ``begin`` that of the first element
-    (ms). ``counted`` has how many triples there are at most of each
-    predicate that was asked for. ``ends`` says whether elements may end by themselves, ``stream`` which one all rows
-    are of, if there is one.
-    """
-
-    came: tuple[_Came, ...]
-
-    def __post_init__(self) -> None:
-        """Count the rows."""
-        came, streams = self.came, {each.stream for each in self.came}
-        first = min(came, key=lambda each: int(each.sequence.min()))
-        self.rows = sum(len(each.time) for each in came)
-        self.first, self.last = min(int(each.time.min()) for each in came), max(int(each.time.max()) for each in came)
-        self.begin = int(first.time[first.sequence.argmin()])
-        self.files = tuple(each.file for each in came)
-        self.counted = tuple(map(sum, zip(*(each.counted for each in came), strict=True)))
-        self.ends = any(each.ends for each in came)
-        self.stream = streams.pop() if len(streams) == 1 else None
-
-    def heads(self) -> Heads:
-        """Each element once."""
-        sequences, times = ([getattr(each, name) for each in self.came] for name in ("sequence", "time"))
-        return Heads.of(np.concatenate(sequences), np.concatenate(times))
-
-
-def arrived(files: Sequence[str], streams: frozenset[str], predicates: Sequence[Term]) -> BatchArrivals | None:
-    """The rows of some streams in these stream tables; ``None`` for none.
-
-    StreamError names a file that is no stream table.
-    """
-    came = [_came(file, streams, predicates) for file in sorted(files)]
-    found = tuple(each for each in came if len(each.time))
-    return BatchArrivals(found) if found else None
-
-
-def _came(file: str, streams: frozenset[str], predicates: Sequence[Term]) -> _Came:
-    with opened(Path(file), ["stream", "predicate"]) as parquet:
-        names = parquet.schema_arrow.names
-        _check(file, names)
-        table = parquet.read([*_NARROW, "predicate"] if predicates else list(_NARROW))
-    found = {name for chunk in table.column("stream").chunks for name in chunk.dictionary.to_pylist()}
-    own = table if found <= streams else _own(table, streams)
-    sequence, time = (own.column(name).to_numpy() for name in ("sequence", "time"))
-    counts = _counts(table.column("predicate"), predicates) if predicates else ()
-    return _Came(file, found.pop() if len(found) == 1 else None, UNTIL.name in names, sequence, time, counts)
-
-
-def _check(file: str, names: Sequence[str]) -> None:
-    """StreamError names the column that a file lacks."""
-    for name in SCHEMA.names:
-        if name not in names:
-            raise StreamError(f"{file}: column {name} is missing: expected are {', '.join(SCHEMA.names)}")
-
-
-def _own(table: pa.Table, streams: frozenset[str]) -> pa.Table:
-    return table.filter(pc.is_in(table.column("stream").cast(pa.string()), pa.array(sorted(streams))))
-
-
-def _counts(column: pa.ChunkedArray, predicates: Sequence[Term]) -> tuple[int, ...]:
-    """How many of the values are each of these predicates."""
-    counts = dict.fromkeys(predicates, 0)
-    for chunk in column.chunks:
-        found = np.bincount(chunk.indices.to_numpy(), minlength=len(chunk.dictionary))
-        for name, count in zip(chunk.dictionary.to_pylist(), found, strict=True):
-            if name in counts:
-                counts[name] += int(count)
-    return tuple(counts.values())
-
-
-_PART_ROWS = 131_072
-_TERMS = pa.schema([(name, pa.string()) for name in ("stream", "subject", "predicate", "object")])
-
-
-def triples(files: Sequence[str], streams: frozenset[str]) -> Iterator[pa.Table]:
-    """The triples (columns stream, subject, predicate, object) of some streams in these files, a part at a time."""
-    for file in files:
-        with opened(Path(file)) as parquet:
-            for part in parquet.iter_batches(_PART_ROWS, columns=_TERMS.names):
-                yield _own(pa.table(part).select(_TERMS.names).cast(_TERMS), streams)  # writers differ in their types
-
+from streamgauge.spark.hadoop_tables import CHECKED
 
 _EARLY = -(2**62)
 
@@ -225,6 +115,10 @@ class ShownFrame:
 
     def show(self, held: PaneRows, base: int) -> DataFrame:
         """The frame of the query's rows, times from ``base`` (ms) on; it shows these files until it is called again."""
+        if are_remote(held.files):  # no folder of links spans two file systems
+            reader = self.spark.read.schema(ROWS).options(**CHECKED)
+            rows = reader.parquet(*map(location, held.files)).withColumn("base", fn.lit(base))
+            return self._shifted(rows, held.ends, held.stream)
         if self._now != (held, base):
             self._link(held, base)
             self._now = held, base
@@ -254,11 +148,15 @@ class ShownFrame:
                 pass
 
     def _frame(self, ends: bool, stream: str | None) -> DataFrame:
+        return self._shifted(self._read[ends], ends, stream)
+
+    def _shifted(self, rows: DataFrame, ends: bool, stream: str | None) -> DataFrame:
+        """The query's rows with times from the base on."""
         columns = {name: fn.col(name) - fn.col("base") for name in ("time", "until")}
         if stream in self.streams:
-            own = self._read[ends].withColumns(columns | {"stream": fn.lit(stream)})
+            own = rows.withColumns(columns | {"stream": fn.lit(stream)})
         else:
-            own = self._read[ends].filter(fn.col("stream").isin(*sorted(self.streams))).withColumns(columns)
+            own = rows.filter(fn.col("stream").isin(*sorted(self.streams))).withColumns(columns)
         return own.drop("base") if ends else own.drop("base", "until")
 
     def _view(self, ends: bool) -> str:
@@ -292,12 +190,16 @@ class Panes:
     spark: SparkSession
     folder: Path
     query: ContinuousQuery
+    remote: bool = False
+    """The source is on another file system: its files are looked at by jobs."""
     checked: set[str] = field(default_factory=set)
     """The files whose seals were checked: Spark reads them without."""
 
     def measure(self, files: Sequence[str]) -> BatchArrivals | None:
         """The arrivals in these files; ``None`` for none. StreamError names a file that is no stream table."""
         streams = frozenset(each.stream for each in self.query.windows)
+        if self.remote:
+            return arrived_remotely(self.spark, files, streams)
         self.checked.update(files)  # reading them does
         return arrived(files, streams, self.counts.predicates if self.counts else ())
 
@@ -308,16 +210,17 @@ class Panes:
 
     def held(self, panes: Iterable[Pane], first: int, last: int) -> PaneRows:
         """The rows that may be between two times (ms, both included)."""
-        found = [pane for pane in panes if pane.first <= last and pane.last >= first]
-        files = tuple(file for pane in found for file in pane.files)
+        wanted = [pane for pane in panes if pane.first <= last and pane.last >= first]
+        files = tuple(file for pane in wanted for file in pane.files)
         for file in {*files} - self.checked:
-            check(Path(file))
+            if isinstance(found := place(file), Path):
+                check(found)
             self.checked.add(file)
         none = (0,) * len(self.counts.predicates) if self.counts else ()
-        counted = map(sum, zip(none, *(pane.counted for pane in found), strict=True))
-        streams = {pane.stream for pane in found}
+        counted = map(sum, zip(none, *(pane.counted for pane in wanted), strict=True))
+        streams = {pane.stream for pane in wanted}
         stream = streams.pop() if len(streams) == 1 else None
-        return PaneRows(files, any(pane.ends for pane in found), tuple(counted), stream)
+        return PaneRows(files, any(pane.ends for pane in wanted), tuple(counted), stream)
 
     def delete(self, before: State, after: State) -> None:
         """Remove own files that neither the batch before nor this one needs, so that a batch can be done again."""
@@ -328,8 +231,8 @@ class Panes:
 
     @cached_property
     def counts(self) -> PredicateCounts | None:
-        """The counts that plans need."""
-        return counts_for(self.query.form, self.query.windows)
+        """The counts that plans need; ``None`` where plans do without."""
+        return None if self.remote else counts_for(self.query.form, self.query.windows)
 
     def _without(self, batch: int, files: Sequence[str], late: Sequence[int]) -> tuple[str, ...]:
         """The paths of copies without these elements."""
@@ -346,4 +249,4 @@ class Panes:
 def _path(file: str) -> str:
     """A file's path as Spark names it."""
     parsed = urlparse(file)
-    return unquote(parsed.path) if parsed.scheme in ("", "file") else file
+    return unquote(parsed.path if parsed.scheme in ("", "file") else file)

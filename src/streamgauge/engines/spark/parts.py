@@ -6,15 +6,17 @@ many files as Spark named for it, but those whose sequence numbers come next.
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
+from streamgauge.formats.manifest import TablePart, made
+from streamgauge.formats.places import RemotePlace, place
 from streamgauge.formats.stream import StreamError
-from streamgauge.formats.tables import opened
+from streamgauge.formats.tables import check
 from streamgauge.semantics.refusal import OutOfOrderError
+from streamgauge.spark.hadoop import HadoopFiles
+from streamgauge.spark.hadoop_tables import measured, part_files
 
 
 class PartFile(NamedTuple):
@@ -26,9 +28,10 @@ class PartFile(NamedTuple):
 
 
 class PartFiles:
-    """The part files beside those that Spark names; the range of each is read once."""
+    """The part files beside those that Spark names; the range of each is read once, of remote ones by ``session``."""
 
-    def __init__(self) -> None:
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
         self._known: dict[str, PartFile | None] = {}
 
     def following(self, named: Sequence[str], first: int, taken: int) -> list[PartFile]:
@@ -52,14 +55,29 @@ class PartFiles:
         return parts[len(passed) :][:count]
 
     def _parts(self, named: Sequence[str]) -> Iterator[PartFile]:
-        beside = {
-            str(file) for folder in {Path(file).parent for file in named} for file in folder.glob("[!._]*.parquet")
-        }
-        for file in sorted(beside.union(named)):
-            if file not in self._known:
-                self._known[file] = part_of(file)
-            if part := self._known[file]:
-                yield part
+        files = sorted({*named, *self._beside(named)})
+        unknown = [file for file in files if file not in self._known]
+        self._known.update({file: part_of(file, part) for file, part in self._measured(unknown)})
+        yield from filter(None, map(self._known.get, files))
+
+    def _beside(self, named: Sequence[str]) -> Iterator[str]:
+        """The files in the folders of those that are named."""
+        for folder in {place(file).parent for file in named}:
+            if isinstance(folder, RemotePlace):
+                yield from (str(file.place) for file in part_files(HadoopFiles(self._session), folder))
+            else:
+                yield from map(str, folder.glob("[!._]*.parquet"))
+
+    def _measured(self, files: Sequence[str]) -> Iterator[tuple[str, TablePart]]:
+        places = [(file, place(file)) for file in files]
+        far = [one for _, one in places if isinstance(one, RemotePlace)]
+        entries = measured(self._session, far)
+        for file, one in places:
+            if isinstance(one, RemotePlace):
+                yield file, entries.get(one, TablePart(one.name, 0))
+            else:
+                check(one)
+                yield file, made(one)
 
 
 def _out_of_order(part: PartFile, before: str) -> OutOfOrderError:
@@ -69,23 +87,10 @@ def _out_of_order(part: PartFile, before: str) -> OutOfOrderError:
     )
 
 
-def part_of(file: str) -> PartFile | None:
+def part_of(file: str, part: TablePart) -> PartFile | None:
     """The part in a file, ``None`` for one without rows; StreamError for a file that is not a stream table."""
-    with opened(Path(file)) as parquet:
-        names = parquet.schema_arrow.names
-        if "sequence" not in names:
-            raise StreamError(f"{file}: column sequence is missing")
-        if not parquet.metadata.num_rows:
-            return None
-        ranges = list(_statistics(parquet.metadata, names.index("sequence")))
-        if not ranges:
-            found = pc.min_max(parquet.read(["sequence"]).column(0))
-            ranges = [(found["min"].as_py(), found["max"].as_py())]
-    return PartFile(file, min(low for low, _ in ranges), max(high for _, high in ranges))
-
-
-def _statistics(metadata: pq.FileMetaData, column: int) -> Iterator[tuple[int, int]]:
-    """The least and greatest value of a column in each row group; nothing where a row group does not state them."""
-    groups = [metadata.row_group(number).column(column) for number in range(metadata.num_row_groups)]
-    if all(group.is_stats_set and group.statistics.has_min_max for group in groups):
-        yield from ((group.statistics.min, group.statistics.max) for group in groups)
+    if not part.rows:
+        return None
+    if part.sequence is None:
+        raise StreamError(f"{file}: column sequence is missing")
+    return PartFile(file, *part.sequence)

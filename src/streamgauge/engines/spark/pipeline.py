@@ -5,15 +5,13 @@ Answers go to a run folder of Parquet tables, exactly once, or as messages with 
 """
 
 import json
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
-from queue import Empty, Queue
 from typing import Final
 from urllib.parse import quote
 
@@ -25,6 +23,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from streamgauge.engines.spark import refuse, topic
 from streamgauge.engines.spark.evaluation import ReportRows
+from streamgauge.engines.spark.landing import Landing
 from streamgauge.engines.spark.micro_batches import REHEARSALS, BatchAnswers, Batches, BatchSink, configured
 from streamgauge.engines.spark.panes import streaming
 from streamgauge.engines.spark.parts import PartFile
@@ -33,105 +32,20 @@ from streamgauge.formats import tables
 from streamgauge.formats.fields import encode
 from streamgauge.formats.files import made_folder
 from streamgauge.formats.lines import encode_answer
+from streamgauge.formats.places import HADOOP, Place, RemotePlace, place
 from streamgauge.formats.run import RunError, read_json, write_header, write_json
-from streamgauge.formats.stream import write
 from streamgauge.formats.streams import Reading
 from streamgauge.incremental.drivers.relation_to_stream import answer_kind
 from streamgauge.model.answer import Answer
-from streamgauge.model.element import StreamElement
 from streamgauge.model.phrases import offered
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Fed, RunHeader
 from streamgauge.model.semantics import Origin, Semantics
 from streamgauge.model.terms import Row
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.sources import Sink, Source, SourceError, check_place, kafka, open_sink, open_source
+from streamgauge.sources import Sink, SourceError, check_place, kafka, open_sink, open_source
 from streamgauge.sources.contract import parse_address
 from streamgauge.sources.named import named_source
-
-MOST_ELEMENTS = 50_000
-"""Elements that one file of the log holds at most."""
-
-
-@dataclass
-class Landing:
-    """Takes a source's elements into files of ``folder``; a file is there whole or not at all, and on the disk.
-
-    Elements are numbered as they come. ``skip`` says that the source begins anew after a restart, so that what is
-    in the log already is passed over.
-    """
-
-    folder: Path
-    source: Source
-    skip: bool
-    every_s: float = 1.0
-    clock: Callable[[], float] = time.monotonic
-    error: Exception | None = None
-    _waiting: list[StreamElement] = field(default_factory=list)
-
-    def start(self) -> threading.Thread:
-        """Land in a thread of its own until the source ends; what goes wrong is kept in ``error``."""
-        thread = threading.Thread(target=self._kept, args=(self.run,), name="landing", daemon=True)
-        thread.start()
-        return thread
-
-    def run(self) -> None:
-        """Land until the source ends: every ``every_s`` seconds, or when a file is full."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        files, number = self._known()
-        queue: Queue[StreamElement | None] = Queue(MOST_ELEMENTS)
-        reading = threading.Thread(target=self._kept, args=(partial(self._read, queue, number),), daemon=True)
-        reading.start()
-        ended = self.clock()
-        while (element := self._next(queue)) is not None:
-            if isinstance(element, StreamElement):
-                self._waiting.append(replace(element, sequence=number))
-                number += 1
-            if len(self._waiting) >= MOST_ELEMENTS or self.clock() - ended >= self.every_s:
-                files, ended = self._land(files), self.clock()
-        self._land(files)
-
-    def _read(self, queue: "Queue[StreamElement | None]", known: int) -> None:
-        items = (item for item in self.source.items() if isinstance(item, StreamElement) and item.added)
-        try:
-            for element in islice(items, known if self.skip else 0, None):
-                queue.put(element)
-        finally:
-            queue.put(None)
-
-    def _next(self, queue: "Queue[StreamElement | None]") -> StreamElement | Empty | None:
-        """The next element, ``None`` at the end of the source, Empty when none came for a while."""
-        try:
-            return queue.get(timeout=self.every_s)
-        except Empty as nothing:
-            return nothing
-
-    def _kept(self, work: Callable[[], None]) -> None:
-        try:
-            work()
-        except Exception as error:
-            self.error = error
-
-    def _known(self) -> tuple[int, int]:
-        """How many files there are, and how many elements are in them."""
-        found = sorted(self.folder.glob("*.parquet"))
-        if not found:
-            return 0, 0
-        with tables.opened(found[-1]) as parquet:
-            last = parquet.read(["sequence"]).column(0)
-        return len(found), last[-1].as_py() + 1
-
-    def _land(self, number: int) -> int:
-        if not self._waiting:
-            return number
-        unfinished = self.folder / f".{number:09}"
-        write(self._waiting, unfinished)
-        with unfinished.open("rb") as file:
-            os.fsync(file.fileno())
-        unfinished.rename(self.folder / f"{number:09}.parquet")
-        self._waiting = []
-        return number + 1
-
 
 BATCHES = pa.schema([(name, pa.int64()) for name in ("batch", "watermark", "late", "rows", "closed", "began", "ended")])
 """A row a batch: ``watermark`` in ms, ``late`` counts elements, ``rows`` triples, ``closed`` reports; clock in ns."""
@@ -145,8 +59,9 @@ class RunFolder:
     A batch's part files have its number, so a batch that is done again replaces what it wrote before.
     """
 
-    def __init__(self, root: Path, header: RunHeader, stream: Path, clock: Callable[[], int] = time.time_ns) -> None:
-        self._root, self._header, self._stream, self._clock = root, header, str(stream.resolve()), clock
+    def __init__(self, root: Path, header: RunHeader, stream: Place, clock: Callable[[], int] = time.time_ns) -> None:
+        self._stream = str(stream.resolve() if isinstance(stream, Path) else stream)
+        self._root, self._header, self._clock = root, header, clock
         self._began = clock()
         for name in ("answers", "rows", "fed", "samples", "static"):
             (root / f"{name}.parquet").mkdir(parents=True, exist_ok=True)
@@ -230,8 +145,8 @@ class MessageSink:
         plain = Answer(names(form), (), (), answer_kind(form), said.due.instant, scope(said))
         if not len(said.rows):
             yield f"{self.name} {said.due.instant} -", plain
-        for place, row in enumerate(_tuples(said)):
-            yield f"{self.name} {said.due.instant} {place}", replace(plain, added=(row,))
+        for number, row in enumerate(_tuples(said)):
+            yield f"{self.name} {said.due.instant} {number}", replace(plain, added=(row,))
 
 
 def names(form: object) -> tuple[str, ...]:
@@ -309,6 +224,12 @@ def interval(query: ContinuousQuery) -> int:
     return min(5000, max(500, min((each.window.slide for each in query.windows), default=50_000) // 10))
 
 
+def is_on_hadoop(source: str) -> bool:
+    """Whether a source is a folder on a Hadoop file system."""
+    found = place(named_source(source).address)
+    return isinstance(found, RemotePlace) and found.scheme in HADOOP
+
+
 class CheckpointError(RunError):
     """A checkpoint folder that belongs to another job; the sentence says what differs."""
 
@@ -317,7 +238,8 @@ def check(job: Job) -> None:
     """Refuse, before Spark starts or the checkpoint is claimed, a job that cannot be: RefusedError, SourceError."""
     if reason := refuse(job.query, job.semantics):
         raise RefusedError(f"spark does not answer {reason}")
-    check_place(named_source(job.source).address)
+    if not is_on_hadoop(job.source):
+        check_place(named_source(job.source).address)
     sink = parse_address(job.sink)
     known = ("file", *_MESSAGES)
     if sink.scheme not in known:
@@ -336,7 +258,8 @@ def run(spark: SparkSession, job: Job, tell: Callable[[BatchAnswers], None]) -> 
     sink = _sink(job, folder, started)
     own = configured(spark)
     rehearsals = 0 if job.drain else REHEARSALS
-    batches = Batches(own, job.query, job.semantics, job.checkpoint, ReportingSink(sink, tell), rehearsals, job.moves)
+    reporting, remote = ReportingSink(sink, tell), isinstance(folder, RemotePlace)
+    batches = Batches(own, job.query, job.semantics, job.checkpoint, reporting, rehearsals, job.moves, remote)
     thread = landing and landing.start()
     if thread and job.drain:
         _wait(thread, landing)
@@ -363,9 +286,10 @@ class ReportingSink:
         self.tell(done)
 
 
-def _started(spark: SparkSession, job: Job, folder: Path, batches: Batches) -> StreamingQuery:
-    made_folder(folder)
-    if _by_offsets(job):
+def _started(spark: SparkSession, job: Job, folder: Place, batches: Batches) -> StreamingQuery:
+    if isinstance(folder, Path):
+        made_folder(folder)
+    if _by_offsets(job) and isinstance(folder, Path):
         writer = topic.streamed(spark, resolved_source(job), job.messages).writeStream.foreachBatch(
             _kept(folder, batches)
         )
@@ -434,8 +358,10 @@ def _wait(thread: threading.Thread, landing: Landing | None) -> None:
         raise landing.error
 
 
-def _landed(job: Job) -> tuple[Path, Landing | None]:
+def _landed(job: Job) -> tuple[Place, Landing | None]:
     """The folder of stream tables that is read, and what fills it when it is not the source itself."""
+    if is_on_hadoop(job.source):
+        return place(named_source(job.source).address), None
     address = parse_address(named_source(job.source).address)
     if address.scheme == "file" and Path(address.path).is_dir() and _is_tables(Path(address.path)):
         return Path(address.path), None
@@ -469,7 +395,7 @@ def _is_tables(folder: Path) -> bool:
     return not kinds or kinds == {".parquet"}
 
 
-def _sink(job: Job, folder: Path, started: int) -> RunFolder | MessageSink:
+def _sink(job: Job, folder: Place, started: int) -> RunFolder | MessageSink:
     header = RunHeader("spark", job.query, job.text, job.dialect, job.semantics, 0, started, evaluator="spark")
     if job.reason:
         header = replace(header, options={"latency": job.latency, "reason": job.reason})

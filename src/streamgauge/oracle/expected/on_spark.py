@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from streamgauge.formats.stream import elements
-from streamgauge.formats.tables import check
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.semantics import R2S, Counting, Report, Semantics
@@ -36,7 +35,7 @@ from streamgauge.semantics.definition import CAME, WENT, operator, signed
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.spark.answers import ContentChoices, answers, changes
 from streamgauge.spark.compiler import AMBIGUOUS
-from streamgauge.spark.files import location
+from streamgauge.spark.hadoop_tables import read_table
 from streamgauge.spark.intervals import contents
 from streamgauge.spark.session import JOB_ERRORS
 from streamgauge.spark.settings import fit
@@ -87,20 +86,14 @@ def spark_changes(session: SparkSession, stream: Path | DataFrame, header: Heade
 
 
 def _table(session: SparkSession, stream: Path | DataFrame) -> DataFrame:
-    return table_at(session, stream) if isinstance(stream, Path) else stream
-
-
-def table_at(session: SparkSession, stream: Path) -> DataFrame:
-    """A stream table on disk: a file, or a folder of files; TableError for a damaged one."""
-    check(stream)
-    return session.read.parquet(location(stream))
+    return read_table(session, stream) if isinstance(stream, Path) else stream
 
 
 def arrived(session: SparkSession, stream: Path, times: Mapping[int, int]) -> DataFrame:
     """The stream table as it arrived: sequence to arrival time (ms); elements that never arrived are left out."""
     rows = pa.table({"sequence": pa.array(list(times), pa.int64()), "time": pa.array(list(times.values()), pa.int64())})
     stamped = f.broadcast(session.createDataFrame(rows))
-    return table_at(session, stream).drop("time").join(stamped, "sequence")
+    return read_table(session, stream).drop("time").join(stamped, "sequence")
 
 
 def read_header(table: DataFrame) -> Header:

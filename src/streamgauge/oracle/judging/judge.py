@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 from streamgauge.formats.manifest import manifest
+from streamgauge.formats.places import Place, RemotePlace, RemotePlaceError
 from streamgauge.formats.stream import SCHEMA, elements, files, stream_names
 from streamgauge.formats.tables import batches
 from streamgauge.model import algebra as al
@@ -93,11 +94,14 @@ def judge_run(run: Run, stream: Path, means: Means) -> Verdict:
     return with_cautions(run, verdict, stream)
 
 
-def judge_stored(heads: Run | None, whole: Callable[[], Run], stream: Path, means: Means) -> Verdict:
+def judge_stored(heads: Run | None, whole: Callable[[], Run], stream: Place, means: Means) -> Verdict:
     """The verdict on a run whose rows are on disk: in its tables on Spark, else of ``whole``, the run with its rows.
 
-    ``heads`` is the run without rows (``formats.run.read_heads``).
+    ``heads`` is the run without rows (``formats.run.read_heads``). A stream on another file system is only judged in
+    tables.
     """
+    if isinstance(stream, RemotePlace):
+        return _judge_remote(heads, stream, means)
     if heads is not None and not means.gracious and not other_stream(stream, heads.header.query):
         with suppress(RefusedError):
             header = heads.header
@@ -114,6 +118,28 @@ def judge_stored(heads: Run | None, whole: Callable[[], Run], stream: Path, mean
                     verdict = judge_tables(session, heads, stream, rules, means.progress)
                     return with_cautions(heads, verdict, stream)
     return judge_run(whole(), stream, means)
+
+
+def _judge_remote(heads: Run | None, stream: RemotePlace, means: Means) -> Verdict:
+    """The verdict on a run whose stream only Spark reads; RemotePlaceError where it has to be read here."""
+    advice = "copy the stream here, and name it in run.json"
+    if heads is None or means.gracious:
+        reason = "gracious mode" if means.gracious else "a run whose rows cannot be told by their answers"
+        raise RemotePlaceError(f"{stream}: {reason} reads the stream on this machine: {advice}")
+    header = heads.header
+    refuse(header.query, header.semantics)
+    evaluator = means.evaluator or ("definition" if header.evaluator == "spark" else "spark")
+    session = means.spark()
+    from streamgauge.oracle.judging.tables import NotInTablesError, judge_tables
+    from streamgauge.spark.hadoop_tables import manifest as remote_manifest
+
+    if other := unread(remote_manifest(session, stream).streams or (), header.query):
+        return unknown(heads, other)
+    rules = JudgingRules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)
+    try:
+        return over_nothing(heads, judge_tables(session, heads, stream, rules, means.progress))
+    except NotInTablesError as error:
+        raise RemotePlaceError(f"{stream}: {error} are judged on this machine: {advice}") from error
 
 
 def with_cautions(run: Run, verdict: Verdict, stream: Path) -> Verdict:
@@ -156,9 +182,10 @@ def _checked(
     score: Score = rows
     if evaluator == "spark" and countable(run.header.query, run.header.semantics):
         session = means.spark()
-        from streamgauge.oracle.expected.on_spark import read_header, spark_changes, table_at
+        from streamgauge.oracle.expected.on_spark import read_header, spark_changes
+        from streamgauge.spark.hadoop_tables import read_table
 
-        changes = spark_changes(session, stream, read_header(table_at(session, stream)))
+        changes = spark_changes(session, stream, read_header(read_table(session, stream)))
         score = by_changes(run, changes, rows, rules)
     return check(run, expect, first, rules, _halved(means, second=False), score)
 
@@ -231,7 +258,11 @@ def _refuse_endless(run: Run, stream: Path) -> None:
 
 def other_stream(stream: Path, query: ContinuousQuery) -> str | None:
     """Why the query sees nothing of what was recorded, or ``None``: none of its streams is in the stream table."""
-    recorded = sorted(stream_names(stream))
+    return unread(sorted(stream_names(stream)), query)
+
+
+def unread(recorded: Sequence[str], query: ContinuousQuery) -> str | None:
+    """Why the query sees nothing of streams of these names, or ``None``."""
     wanted = sorted(query.streams)
     if not recorded or set(wanted) & set(recorded):
         return None
@@ -251,9 +282,10 @@ def expectation(evaluator: Evaluator, stream: Path, means: Means) -> tuple[Expec
     """The expected reports of a stream as a function, the first element's time, and the latest time (ms)."""
     if evaluator == "spark":
         session = means.spark()
-        from streamgauge.oracle.expected.on_spark import SparkReports, read_header, table_at
+        from streamgauge.oracle.expected.on_spark import SparkReports, read_header
+        from streamgauge.spark.hadoop_tables import read_table
 
-        header = read_header(table_at(session, stream))
+        header = read_header(read_table(session, stream))
         return SparkReports(session, stream, header), header.first, header.last
     held = tuple(elements(stream))
     return definition(held), first_time(held), max((element.time for element in held), default=0)
@@ -291,9 +323,10 @@ def _clocks(
     if evaluator != "spark":
         return definition(by_arrival(run, held)[1]), definition(held)
     session = means.spark()
-    from streamgauge.oracle.expected.on_spark import SparkReports, arrived, read_header, table_at
+    from streamgauge.oracle.expected.on_spark import SparkReports, arrived, read_header
+    from streamgauge.spark.hadoop_tables import read_table
 
-    tables = (arrived(session, stream, arrival_times(run)), table_at(session, stream))
+    tables = (arrived(session, stream, arrival_times(run)), read_table(session, stream))
     by_arrival_time, by_time = (SparkReports(session, table, read_header(table)) for table in tables)
     return by_arrival_time, by_time
 

@@ -7,7 +7,6 @@ collected; up to ``witnesses`` rows that differ are.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
 
 from streamgauge.formats import tables
+from streamgauge.formats.places import Place
 from streamgauge.model.algebra import Select
 from streamgauge.model.answer import Answer
 from streamgauge.model.report import DueReport, ExpectedReport
@@ -38,7 +38,6 @@ from streamgauge.model.verdict import Evaluator, Verdict, WindowVerdict
 from streamgauge.oracle.expected.extent import extent
 from streamgauge.oracle.expected.in_tasks import Answered, by_definition
 from streamgauge.oracle.expected.in_tasks import refusal as refuse_tasks
-from streamgauge.oracle.expected.on_spark import table_at
 from streamgauge.oracle.expected.reports import refuse_spark
 from streamgauge.oracle.judging.compare import Overlap
 from streamgauge.oracle.judging.metrics import ADVANCE, DueTime, Unit, due_time, judge, ratio
@@ -52,6 +51,7 @@ from streamgauge.semantics.due import candidates
 from streamgauge.semantics.honoured import HonouredFields, not_honoured
 from streamgauge.spark.answers import ContentChoices, answers
 from streamgauge.spark.files import location
+from streamgauge.spark.hadoop_tables import read_table
 from streamgauge.spark.intervals import ContentSizes, contents
 from streamgauge.spark.session import cores
 from streamgauge.spark.settings import fit
@@ -111,7 +111,7 @@ def refusal(header: RunHeader, evaluator: Evaluator = "spark") -> str | None:
 
 
 def judge_tables(
-    session: SparkSession, run: Run, stream: Path, rules: JudgingRules, progress: Progress = lambda _a, _b: None
+    session: SparkSession, run: Run, stream: Place, rules: JudgingRules, progress: Progress = lambda _a, _b: None
 ) -> Verdict:
     """The verdict on a run read without its rows (``formats.run.read_heads``); NotInTablesError where rows forbid it.
 
@@ -119,7 +119,7 @@ def judge_tables(
     """
     if reason := refusal(run.header, rules.evaluator):
         raise NotInTablesError(reason)
-    table = table_at(session, stream)
+    table = read_table(session, stream)
     reach = extent(table, run.header.query.streams)
     if not reach.ordered:  # in order nothing is late, whatever the bound
         raise NotInTablesError("elements that go back in time")

@@ -1,0 +1,99 @@
+"""A source's elements as files: a durable log that a streaming job reads."""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from queue import Empty, Queue
+
+from streamgauge.formats import tables
+from streamgauge.formats.stream import write
+from streamgauge.model.element import StreamElement
+from streamgauge.sources import Source
+
+MOST_ELEMENTS = 50_000
+"""Elements that one file of the log holds at most."""
+
+
+@dataclass
+class Landing:
+    """Takes a source's elements into files of ``folder``; a file is there whole or not at all, and on the disk.
+
+    Elements are numbered as they come. ``skip`` says that the source begins anew after a restart, so that what is
+    in the log already is passed over.
+    """
+
+    folder: Path
+    source: Source
+    skip: bool
+    every_s: float = 1.0
+    clock: Callable[[], float] = time.monotonic
+    error: Exception | None = None
+    _waiting: list[StreamElement] = field(default_factory=list)
+
+    def start(self) -> threading.Thread:
+        """Land in a thread of its own until the source ends; what goes wrong is kept in ``error``."""
+        thread = threading.Thread(target=self._kept, args=(self.run,), name="landing", daemon=True)
+        thread.start()
+        return thread
+
+    def run(self) -> None:
+        """Land until the source ends: every ``every_s`` seconds, or when a file is full."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        files, number = self._known()
+        queue: Queue[StreamElement | None] = Queue(MOST_ELEMENTS)
+        reading = threading.Thread(target=self._kept, args=(partial(self._read, queue, number),), daemon=True)
+        reading.start()
+        ended = self.clock()
+        while (element := self._next(queue)) is not None:
+            if isinstance(element, StreamElement):
+                self._waiting.append(replace(element, sequence=number))
+                number += 1
+            if len(self._waiting) >= MOST_ELEMENTS or self.clock() - ended >= self.every_s:
+                files, ended = self._land(files), self.clock()
+        self._land(files)
+
+    def _read(self, queue: "Queue[StreamElement | None]", known: int) -> None:
+        items = (item for item in self.source.items() if isinstance(item, StreamElement) and item.added)
+        try:
+            for element in islice(items, known if self.skip else 0, None):
+                queue.put(element)
+        finally:
+            queue.put(None)
+
+    def _next(self, queue: "Queue[StreamElement | None]") -> StreamElement | Empty | None:
+        """The next element, ``None`` at the end of the source, Empty when none came for a while."""
+        try:
+            return queue.get(timeout=self.every_s)
+        except Empty as nothing:
+            return nothing
+
+    def _kept(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as error:
+            self.error = error
+
+    def _known(self) -> tuple[int, int]:
+        """How many files there are, and how many elements are in them."""
+        found = sorted(self.folder.glob("*.parquet"))
+        if not found:
+            return 0, 0
+        with tables.opened(found[-1]) as parquet:
+            last = parquet.read(["sequence"]).column(0)
+        return len(found), last[-1].as_py() + 1
+
+    def _land(self, number: int) -> int:
+        if not self._waiting:
+            return number
+        unfinished = self.folder / f".{number:09}"
+        write(self._waiting, unfinished)
+        with unfinished.open("rb") as file:
+            os.fsync(file.fileno())
+        unfinished.rename(self.folder / f"{number:09}.parquet")
+        self._waiting = []
+        return number + 1

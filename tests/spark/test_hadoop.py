@@ -1,0 +1,118 @@
+"""Commands on HDFS: a stream made there, answered and judged there, and what is refused by name."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from streamgauge.cli.main import app
+from streamgauge.formats import manifest as local_manifest
+from streamgauge.formats import stream
+from streamgauge.formats.manifest import NAME, TableError
+from streamgauge.formats.places import RemotePlace
+from streamgauge.formats.run import read_verdict
+from streamgauge.model.verdict import Judgement
+
+QUERY = Path(__file__).parent / "hadoop.rq"
+SIZE = ("--stations", "4", "--duration", "4s", "--seed", "3")
+
+
+@pytest.fixture(scope="module")
+def hdfs(spark, tmp_path_factory) -> Iterator[RemotePlace]:
+    from tests.spark.hadoop import Hdfs
+
+    cluster = Hdfs(tmp_path_factory.mktemp("hdfs"))
+    yield RemotePlace(cluster.url)
+    cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def table(hdfs) -> RemotePlace:
+    """A stream that `generate` made on HDFS, in a folder whose name is also a pattern."""
+    folder = hdfs / "runs [1]" / "stream"
+    done = run("generate", "weather", *SIZE, "--out", folder)
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+def run(*words):
+    return CliRunner().invoke(app, list(map(str, words)))
+
+
+def test_generate_writes_there_with_a_manifest_and_nothing_here(spark, table, tmp_path, monkeypatch):
+    from streamgauge.spark.hadoop_tables import manifest
+
+    monkeypatch.chdir(tmp_path)
+    done = run("generate", "weather", *SIZE, "--out", tmp_path / "here")
+    assert done.exit_code == 0, done.output
+    far, here = manifest(spark, table), local_manifest.manifest(tmp_path / "here")
+    assert (far.rows, far.time, far.sequence, far.streams) == (here.rows, here.time, here.sequence, here.streams)
+    assert all(part.digest for part in far.parts)
+    assert [file.name for file in tmp_path.iterdir()] == ["here"]
+
+
+def test_what_was_made_there_is_what_is_made_here(spark, table, tmp_path):
+    from streamgauge.spark.hadoop import HadoopFiles
+
+    HadoopFiles(spark).get(table, tmp_path / "copy")
+    assert run("generate", "weather", *SIZE, "--out", tmp_path / "here").exit_code == 0
+    assert list(stream.elements(tmp_path / "copy")) == list(stream.elements(tmp_path / "here"))
+
+
+def test_a_second_generate_is_refused(table):
+    done = run("generate", "weather", *SIZE, "--out", table)
+    assert done.exit_code != 0
+    assert "is there already" in str(done.exception)
+
+
+@pytest.mark.heavy("a streaming job and a verdict on another file system")
+@pytest.mark.parametrize("lateness", ["0s", "1s"])
+def test_a_stream_there_is_answered_and_judged_there(table, tmp_path, lateness):
+    run_folder = tmp_path / "run"
+    words = ("--from", table, "--to", run_folder, "--checkpoint", tmp_path / "c", "--drain", "--lateness", lateness)
+    done = run("stream", QUERY, *words)
+    assert done.exit_code == 0, (done.output, done.exception)
+    judged = run("check", run_folder, "--master", "local[2]")
+    assert judged.exit_code == 0, (judged.output, judged.exception)
+    verdict = read_verdict(run_folder)
+    assert verdict.judgement is Judgement.RIGHT
+    assert sum(window.expected for window in verdict.windows) > 4
+
+
+def test_a_table_that_lost_a_part_is_refused(spark, hdfs, table, tmp_path):
+    from streamgauge.spark.hadoop import HadoopFiles
+    from streamgauge.spark.hadoop_tables import manifest, put_text
+
+    files, folder = HadoopFiles(spark), hdfs / "lost"
+    files.get(table, tmp_path / "copy")
+    for file in sorted((tmp_path / "copy").glob("*.parquet"))[1:]:
+        files.put(file, folder / file.name)
+    put_text(files, (tmp_path / "copy" / NAME).read_text(), folder / NAME)
+    with pytest.raises(TableError, match=r"\.parquet: (missing|not the file)"):
+        manifest(spark, folder)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("generate", "weather", *SIZE, "--out", "s3a://bucket/x"), "hadoop-aws"),
+        (("generate", "weather", *SIZE, "--out", "foo://host/x"), "no file system 'foo'"),
+        (("generate", "weather", *SIZE, "--format", "nquads", "--out", "hdfs://h/x"), "--format nquads works on local"),
+        (("generate", "weather", *SIZE, "--out", "hdfs://127.0.0.1:1/x"), "127.0.0.1:1"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_by_name(spark, words, sentence, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run(*words)
+    assert done.exit_code != 0
+    assert sentence in str(done.exception)
+    assert "\n" not in str(done.exception)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_empty_folder_is_no_table(spark, hdfs):
+    from streamgauge.spark.hadoop_tables import manifest
+
+    with pytest.raises(TableError, match="missing: a folder of Parquet files"):
+        manifest(spark, hdfs / "nowhere")
