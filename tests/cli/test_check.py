@@ -123,3 +123,11 @@ def test_published_rules_judge_in_place_of_ours(tmp_path, command):
     code, out, _ = command("check", run, "--rules", "csrbench", "--json")
     assert (code, json.loads(out)["rules"]) == (0, "csrbench")
     assert not (run / "verdict.json").exists()
+
+
+def test_the_evaluator_of_the_engine_is_refused_by_name(tmp_path, command):
+    own = folder(tmp_path, lambda run: replace(run, header=replace(run.header, evaluator="spark")))
+    code, out, err = command("check", own, "--evaluator", "spark")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "computed its answers by spark, which may not judge them: give --evaluator definition" in err

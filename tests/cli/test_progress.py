@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from streamgauge.cli import terminal
-from streamgauge.cli.terminal import ProgressLog, telling
+from streamgauge.cli.terminal import ProgressLog, Reason, telling
 from streamgauge.model.phrases import elapsed
 
 
@@ -47,6 +47,19 @@ def test_a_line_comes_also_when_nothing_new_is_told(clock):
     assert (log.beat(), lines) == (10, ["run: judging, after 10 s"])
     clock.now += 10
     assert (log.beat(), lines[1:]) == (10, ["run: judging, after 20 s"])
+
+
+def test_a_reason_is_told_once(clock):
+    log, lines = log_of(clock)
+    log.tell("judging")
+    log.tell(Reason("spark: the definition would take longer"))
+    for _ in range(2):
+        clock.now += 10
+        log.beat()
+    assert lines == [
+        "run: judging by spark: the definition would take longer, after 10 s",
+        "run: judging, after 20 s",
+    ]
 
 
 def test_the_share_never_goes_back_and_what_runs_elsewhere_is_said(clock):

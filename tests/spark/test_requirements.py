@@ -103,3 +103,24 @@ def test_a_master_that_is_not_there_is_said_at_once():
         reach(f"spark://127.0.0.1:1,127.0.0.1:{port}")
     reach("local[2]")
     reach("yarn")
+
+
+def test_a_connect_address_is_the_master_or_the_variable(monkeypatch):
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    assert [requirements.connect_address(master) for master in (None, "local[2]", "sc://h")] == [None, None, "sc://h"]
+    monkeypatch.setenv("SPARK_REMOTE", "sc://other")
+    assert requirements.connect_address("local[2]") == "sc://other"
+
+
+def test_a_client_without_its_packages_is_refused_in_a_sentence(monkeypatch):
+    monkeypatch.setattr(requirements, "importable", lambda name: name != "grpc")
+    assert requirements.connect_lack() == "Spark Connect needs grpc: pip install 'pyspark[connect]'"
+    monkeypatch.setattr(requirements, "importable", lambda _name: True)
+    assert requirements.connect_lack() == ""
+
+
+def test_what_needs_classic_spark_is_refused_on_connect(monkeypatch):
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    requirements.classic_only("local[2]", "this")
+    with pytest.raises(SparkStartError, match="this needs classic Spark, and sc://h is Spark Connect: name a master"):
+        requirements.classic_only("sc://h", "this")

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import pytest
 from pyspark.sql import SparkSession
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.report import DueReport, View
 from streamgauge.query.parser import parse_sparql
+from streamgauge.spark import aggregates
 from streamgauge.spark.answers import MANY, answers, changes
 from tests.examples import examples
 from tests.spark.streams import table
@@ -69,9 +71,11 @@ def differences(spark: SparkSession, run: Run, query: QueryForm, many: int) -> l
 
 
 @examples(6, prove=200)
-@given(numbered(), st.sampled_from(AGGREGATES))
-def test_running_totals(spark: SparkSession, run: Run, query: QueryForm) -> None:
-    assert bags(spark, run, query) == run.expected(query)
+@given(numbered(), st.sampled_from(AGGREGATES), st.sampled_from([2, 5, aggregates.SWEPT_REPORTS]))
+def test_running_totals(spark: SparkSession, run: Run, query: QueryForm, swept: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(aggregates, "SWEPT_REPORTS", swept)
+        assert bags(spark, run, query) == run.expected(query)
 
 
 @examples(3, prove=200)

@@ -26,13 +26,24 @@ def rows(draw, values):
 
 
 def said(found, kind, keyed):
-    """The sweep's cells at each report; no two of its rows speak of one report."""
-    cells = {}
-    for low, high, *values in groups(found, (kind,), keyed, REPORTS):
-        for report in range(low, high + 1):
-            assert report not in cells
-            cells[report] = tuple(values)
-    return cells
+    """The sweep's cells at each report, the same in blocks of any width; no two of its rows speak of one report."""
+    one, *others = ({**cells(found, kind, keyed, width)} for width in (REPORTS, 1, 3, REPORTS + 5))
+    assert all(other == one for other in others)
+    return one
+
+
+def cells(found, kind, keyed, width):
+    known = {}
+    for first in range(0, REPORTS, width):
+        last = first + width - 1
+        held = [row for row in found if row[0] <= last and row[1] >= first]
+        inside = sorted(((max(low, first), min(high, last), *one) for low, high, *one in held), key=lambda row: row[0])
+        rows = inside if keyed else [(first, None, None, None), *inside]
+        for low, high, *values in groups(rows, (kind,), keyed, REPORTS, width) if rows else ():
+            for report in range(low, high + 1):
+                assert report not in known
+                known[report] = tuple(values)
+    return known
 
 
 def inside(found, report):

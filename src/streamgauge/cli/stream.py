@@ -79,7 +79,9 @@ def stream(
 ) -> None:
     """Answer a continuous query on Spark, each answer once, whatever is killed on the way."""
     from streamgauge.engines.spark.pipeline import Job, check, interval, run
+    from streamgauge.spark.requirements import classic_only
 
+    classic_only(master, "`stream`")
     console = Terminal(stderr=True, highlight=False)
     with naming(file):
         text = fill(read_text(file), values(define))

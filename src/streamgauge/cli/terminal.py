@@ -65,6 +65,12 @@ class Tell(Protocol):
         """Tell; without a share the last one stands."""
 
 
+class Reason(str):
+    """Words about a choice, told once: what is being done goes on."""
+
+    __slots__ = ()
+
+
 class ProgressLog:
     """Lines about a command, at most one every ``every`` seconds of ``clock``, the first after as long.
 
@@ -81,13 +87,17 @@ class ProgressLog:
     ) -> None:
         self._command, self._write, self._clock, self._every, self._detail = command, write, clock, every, detail
         self._began = self._last = clock()
-        self._what, self._share = "", 0.0
+        self._what, self._share, self._reason = "", 0.0, ""
         self._lock = threading.Lock()
 
     def tell(self, what: str, share: float | None = None, /) -> None:
         """Remember what is being done; print a line if one is due."""
         with self._lock:
-            self._what, self._share = what, max(self._share, share or 0.0)
+            if isinstance(what, Reason):
+                self._reason = what
+            else:
+                self._what = what
+            self._share = max(self._share, share or 0.0)
             self._print()
 
     def beat(self) -> float:
@@ -101,7 +111,9 @@ class ProgressLog:
         if now - self._last < self._every:
             return
         self._last = now
-        parts = (self._what, f"{self._share:.0%}" if self._share else "", f"after {elapsed(now - self._began)}")
+        what = f"{self._what} by {self._reason}" if self._reason else self._what
+        self._reason = ""
+        parts = (what, f"{self._share:.0%}" if self._share else "", f"after {elapsed(now - self._began)}")
         detail = self._detail()
         self._write(f"{self._command}: {', '.join(filter(None, parts))}{f'; {detail}' if detail else ''}")
 

@@ -34,7 +34,7 @@ from streamgauge.cli.options import (
     values,
 )
 from streamgauge.cli.spark import spark, tell_unused
-from streamgauge.cli.terminal import Terminal, printing, table, telling
+from streamgauge.cli.terminal import Reason, Terminal, printing, table, telling
 from streamgauge.formats.run import (
     RunError,
     read_heads,
@@ -112,6 +112,7 @@ def check(
     recorded = asked(heads or read_run(run, parse))
     if query is not None:
         tell_notes(recorded.header.query)
+    _refuse_own(run, recorded, evaluator)
     console = Terminal(stderr=as_json)
     steps = "steps done" if rules or gracious else "candidates for t0 tried"
     with telling(Terminal(stderr=True), "check") as tell:
@@ -123,7 +124,7 @@ def check(
             progress=lambda tried, of: tell(f"{tried} of {of} {steps}", tried / max(1, of)),
             gracious=gracious,
             exact_datatypes=exact_datatypes,
-            chosen=tell,
+            chosen=lambda sentence: tell(Reason(sentence)),
             in_tasks=master is not None,
         )
         if rules is None:
@@ -141,6 +142,16 @@ def check(
     else:
         console.print(verdict_lines(recorded.header, verdict))
     raise typer.Exit(exit_code([(recorded, verdict)]))
+
+
+def _refuse_own(folder: Path, run: Run, evaluator: str | None) -> None:
+    """Refuse the evaluator that computed the answers; RefusedError names those that may judge them."""
+    if evaluator is not None and evaluator == run.header.evaluator:
+        others = " or ".join(f"--evaluator {name}" for name in EVALUATORS if name != evaluator)
+        raise RefusedError(
+            f"{folder}: the engine {run.header.engine} computed its answers by {evaluator}, which may not judge them: "
+            f"give {others}"
+        )
 
 
 def _asked(
@@ -221,7 +232,9 @@ def expect(
         table, course = stream_table(sources, asked.streams, reading, Path(scratch))
         facts = stream_facts(table, ", ".join(stream))
         refuse_window(asked, facts.triples, facts.span, memory_limit_mb)
-        means = Means(lambda: spark(master), cast("Evaluator | None", evaluator), chosen=tell)
+        means = Means(
+            lambda: spark(master), cast("Evaluator | None", evaluator), chosen=lambda said: tell(Reason(said))
+        )
         horizon: list[tuple[int, str]] = []
         tell("computing the expected answers")
         found = expected_reports(

@@ -44,7 +44,7 @@ def command(extra: str) -> str:
 def missing(extra: str) -> str:
     """The sentence about an extra that is not installed; empty where it is. None of its modules is imported."""
     use, package, modules = EXTRAS[extra]
-    return "" if all(map(_exists, modules)) else f"{use} needs {package}: {command(extra)}"
+    return "" if all(map(importable, modules)) else f"{use} needs {package}: {command(extra)}"
 
 
 def require(extra: str) -> None:
@@ -62,7 +62,8 @@ def missing_for(error: ImportError) -> str:
     return ""
 
 
-def _exists(module: str) -> bool:
+def importable(module: str) -> bool:
+    """Whether a module is installed; it is not imported."""
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # a package above it

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from heapq import heappop, heappush
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -21,7 +21,7 @@ from pyspark.sql import functions as fn
 from streamgauge.model.algebra import Aggregate, Call, Group, Var
 from streamgauge.model.terms import XSD, Term
 from streamgauge.spark.intervals import swept
-from streamgauge.spark.relation import Relation, column, number
+from streamgauge.spark.relation import Relation, block, column, number, refine
 from streamgauge.spark.scalars import DATA_BITS, Typed, computed, fast, integer_term, real_term, value
 from streamgauge.sparql.aggregates import aggregate as evaluated
 from streamgauge.sparql.aggregates import concatenation
@@ -317,16 +317,21 @@ class _Extreme:
         return (self.heap[0][2] if self.heap and not self.errors else None,)
 
 
-def groups(rows: Iterable[Cells], kinds: Sequence[TallyKind], keyed: bool, reports: int) -> Iterator[Cells]:
-    """One group's rows (lo, hi, then term and number of each aggregate) to its aggregates over intervals of reports.
+def groups(rows: Iterable[Cells], kinds: Sequence[TallyKind], keyed: bool, reports: int, width: int) -> Iterator[Cells]:
+    """The aggregates of a group in a block of ``width`` reports, from rows of lo, hi, and a term and number for each.
 
-    A group with a key is there while it has solutions; one without is in every report.
+    They hold over intervals of reports. A group with a key is there while it has solutions; one without is in every
+    report, and has a row without ``hi`` for a block in which there may be no solutions.
     """
     group = _Moving([kind.start() for kind in kinds], keyed)
-    for low, high, *given in rows:
-        yield from group.forward(low)
-        group.enter(high, [(given[2 * index], given[2 * index + 1]) for index in range(len(kinds))])
-    yield from group.forward(reports)
+    for place, (low, high, *given) in enumerate(rows):
+        if not place:
+            group.at = low - low % width
+            end = min(reports, group.at + width)
+        if high is not None:
+            yield from group.forward(low)
+            group.enter(high, [(given[2 * index], given[2 * index + 1]) for index in range(len(kinds))])
+    yield from group.forward(end)
     yield from group.rest()
 
 
@@ -395,8 +400,18 @@ class _RunningPlan:
     count: Column | None = None
 
 
+SWEPT_REPORTS: Final = 512
+"""Reports of one sweep at most, so that no row has a group's solutions of a whole run; chosen, not measured."""
+
+
 def running_group(inner: Relation, node: Group, reports: int) -> Relation | None:
-    """Group(keys, aggregates) over intervals; ``None`` when some aggregate needs every report's bag at once."""
+    """Group(keys, aggregates) over intervals; ``None`` when some aggregate needs every report's bag at once.
+
+    Worked example: an average over windows of 10 s every second has intervals of 10 reports. They are cut at the
+    borders of blocks of at most 512 reports; each block is swept from its first report, with what is there then.
+    """
+    width = min(inner.width, SWEPT_REPORTS, reports)
+    inner = refine(inner, width)
     found = [_running_plan(f"a{i}", var.name, aggregate, inner) for i, (var, aggregate) in enumerate(node.aggregates)]
     plans = [plan for plan in found if plan is not None]
     if len(plans) < len(found):
@@ -405,12 +420,23 @@ def running_group(inner: Relation, node: Group, reports: int) -> Relation | None
     given = [value(expression, inner).alias(column(var.name)) for var, expression in node.keys]
     brought = [item.alias(f"{name}{i}") for i, p in enumerate(plans) for name, item in (("t", p.term), ("v", p.value))]
     rows = inner.frame.select("lo", "hi", *brought, *given)
-    sweep = partial(groups, kinds=tuple(plan.kind for plan in plans), keyed=bool(keys), reports=reports)
+    if not keys:
+        rows = rows.unionByName(_first_rows(rows, -(-reports // width), width))
+    kinds = tuple(plan.kind for plan in plans)
+    sweep = partial(groups, kinds=kinds, keyed=bool(keys), reports=reports, width=width)
     said = {"lo": "int", "hi": "int"} | {k: v for i, plan in enumerate(plans) for k, v in plan.kind.columns(i).items()}
-    return _relation(node, plans, swept(rows, keys, sweep, said), reports)
+    blocks = rows.withColumn("block", block("lo", width))
+    return _relation(node, plans, swept(blocks, [*keys, "block"], sweep, said), width)
 
 
-def _relation(node: Group, plans: Sequence[_RunningPlan], frame: DataFrame, reports: int) -> Relation:
+def _first_rows(rows: DataFrame, blocks: int, width: int) -> DataFrame:
+    """A row at the first report of each block, without ``hi`` or anything else."""
+    starts = (fn.col("id") * width).cast("int").alias("lo")
+    others = [fn.lit(None).cast(field.dataType).alias(field.name) for field in rows.schema if field.name != "lo"]
+    return rows.sparkSession.range(blocks).select(starts, *others)
+
+
+def _relation(node: Group, plans: Sequence[_RunningPlan], frame: DataFrame, width: int) -> Relation:
     for index, plan in enumerate(plans):
         if plan.kind.function == "sum":
             frame = frame.withColumn("rows", fn.col(f"a{index}_rows"))
@@ -420,7 +446,7 @@ def _relation(node: Group, plans: Sequence[_RunningPlan], frame: DataFrame, repo
     counts = [plan.name for plan in plans if plan.count is not None]
     variables = (*(var.name for var, _ in node.keys), *(plan.name for plan in plans))
     kept = frame.select("lo", "hi", *map(column, variables), *map(number, counts))
-    return Relation(kept, variables, frozenset(counts), reports, dict.fromkeys(counts, "integer"))
+    return Relation(kept, variables, frozenset(counts), width, dict.fromkeys(counts, "integer"))
 
 
 def _running_plan(prefix: str, name: str, aggregate: Aggregate, inner: Relation) -> _RunningPlan | None:

@@ -10,7 +10,7 @@ from typing import Final
 
 import psutil
 
-from streamgauge.model.extras import missing
+from streamgauge.model.extras import importable, missing
 from streamgauge.model.mistake import MistakeError
 
 JAVA: Final = 17
@@ -93,6 +93,33 @@ def java_lack() -> str:
     if version is None or version >= JAVA:
         return ""
     return f"Spark needs Java {JAVA} or newer and {program} is Java {version}: {_INSTALL}"
+
+
+CONNECT: Final = "sc://"
+"""How the address of a Spark Connect server begins."""
+
+_CONNECT_PACKAGES: Final = ("pandas", "grpc", "grpc_status", "google.rpc", "zstandard")
+"""Modules that PySpark's client of Spark Connect imports; without them it ends the process."""
+
+
+def connect_address(master: str | None) -> str | None:
+    """The address of the Spark Connect server that is to be used (``master``, else ``SPARK_REMOTE``), or ``None``."""
+    return master if master is not None and master.startswith(CONNECT) else os.environ.get("SPARK_REMOTE")
+
+
+def connect_lack() -> str:
+    """What PySpark's client of Spark Connect lacks here, in a sentence; empty when it lacks nothing."""
+    absent = [name for name in _CONNECT_PACKAGES if not importable(name)]
+    return f"Spark Connect needs {' and '.join(absent)}: pip install 'pyspark[connect]'" if absent else ""
+
+
+def classic_only(master: str | None, use: str) -> None:
+    """Refuse (SparkStartError) what works on classic Spark alone, where a Spark Connect server is to be used."""
+    if address := connect_address(master):
+        raise SparkStartError(
+            f"{use} needs classic Spark, and {address} is Spark Connect: name a master such as spark://HOST:7077, yarn "
+            "or local[*], and leave SPARK_REMOTE out"
+        )
 
 
 def spark_lack() -> str:

@@ -37,6 +37,8 @@ from streamgauge.spark.requirements import (
     HEAP,
     JavaMissingError,
     SparkStartError,
+    connect_address,
+    connect_lack,
     heap,
     java,
     java_lack,
@@ -297,7 +299,7 @@ def session(
     app: str = "streamgauge",
     also: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """The Spark session: ``master`` (default ``local[*]``), or Spark Connect when ``SPARK_REMOTE`` is set.
+    """The Spark session: ``master`` (default ``local[*]``), or Spark Connect (``sc://``, ``SPARK_REMOTE``).
 
     Settings of the user (``settings.of_user``) go before ours, ``SPARK_DRIVER_MEMORY`` before ``memory``. ``shuffle``
     is the number of its partitions; unless given there is one for each core of a cluster, and ``settings.fit`` sets it
@@ -310,13 +312,15 @@ def session(
 
 
 def _session(master: str | None, memory: str, shuffle: int | None, app: str, also: Mapping[str, str]) -> SparkSession:
-    remote = os.environ.get("SPARK_REMOTE")
+    remote = connect_address(master)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     place = master or os.environ.get("MASTER", "local[*]")
     user = of_user()
     wanted = {"spark.driver.defaultJavaOptions": _LATE, **OURS, PARTITIONS: str(shuffle or MIN_PARTITIONS)}
     builder = SparkSession.builder.appName(app)
     if remote:
+        if lack := connect_lack():
+            raise SparkStartError(lack)
         connected = _created(_configured(builder.remote(remote), chosen(wanted, user)).getOrCreate, remote)
         ask(connected, remote)
         return connected
