@@ -106,13 +106,11 @@ def check(
         raise typer.BadParameter("-D gives values to the parameters of --query FILE: name the file")
 
     text = None if query is None else read_text(query)
-
     asked = partial(_asked, folder=run, semantics=semantics, query=query, text=text, define=define)
     heads = read_heads(run, parse) if rules is None else None
-    recorded = asked(heads or read_run(run, parse))
+    recorded = _judged_by(asked(heads or read_run(run, parse)), run, evaluator)
     if query is not None:
         tell_notes(recorded.header.query)
-    _refuse_own(run, recorded, evaluator)
     console = Terminal(stderr=as_json)
     steps = "steps done" if rules or gracious else "candidates for t0 tried"
     with telling(Terminal(stderr=True), "check") as tell:
@@ -144,14 +142,15 @@ def check(
     raise typer.Exit(exit_code([(recorded, verdict)]))
 
 
-def _refuse_own(folder: Path, run: Run, evaluator: str | None) -> None:
-    """Refuse the evaluator that computed the answers; RefusedError names those that may judge them."""
+def _judged_by(run: Run, folder: Path, evaluator: str | None) -> Run:
+    """The run, unless the evaluator is the one that computed the answers: RefusedError names those that may judge."""
     if evaluator is not None and evaluator == run.header.evaluator:
         others = " or ".join(f"--evaluator {name}" for name in EVALUATORS if name != evaluator)
         raise RefusedError(
             f"{folder}: the engine {run.header.engine} computed its answers by {evaluator}, which may not judge them: "
             f"give {others}"
         )
+    return run
 
 
 def _asked(

@@ -108,7 +108,7 @@ def connect_address(master: str | None) -> str | None:
 
 
 def connect_lack() -> str:
-    """What PySpark's client of Spark Connect lacks here, in a sentence; empty when it lacks nothing."""
+    """The packages that PySpark's client of Spark Connect lacks here, as a sentence; empty when it lacks none."""
     absent = [name for name in _CONNECT_PACKAGES if not importable(name)]
     return f"Spark Connect needs {' and '.join(absent)}: pip install 'pyspark[connect]'" if absent else ""
 
