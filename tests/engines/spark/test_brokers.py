@@ -4,7 +4,7 @@ import time
 
 import pyarrow.parquet as pq
 
-from streamgauge.engines.spark.landing import Landing
+from streamgauge.engines.spark.element_log import Landing
 from streamgauge.engines.spark.pipeline import ANY_ORDER
 from streamgauge.formats.lines import encode_element
 from streamgauge.sources import Delivery, open_sink, open_source

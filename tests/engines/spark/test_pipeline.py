@@ -13,8 +13,8 @@ from pyspark.errors import StreamingQueryException
 
 from streamgauge import check, verify, watch
 from streamgauge.engines.spark import pipeline
+from streamgauge.engines.spark.element_log import Landing
 from streamgauge.engines.spark.evaluation import ReportRows
-from streamgauge.engines.spark.landing import Landing
 from streamgauge.engines.spark.pipeline import LATE_WORKER, CheckpointError, Job, MessageSink, _answered, run
 from streamgauge.engines.spark.state import State
 from streamgauge.formats.run import read_run

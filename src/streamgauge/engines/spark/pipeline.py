@@ -22,8 +22,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming import StreamingQuery
 
 from streamgauge.engines.spark import refuse, topic
+from streamgauge.engines.spark.element_log import Landing
 from streamgauge.engines.spark.evaluation import ReportRows
-from streamgauge.engines.spark.landing import Landing
 from streamgauge.engines.spark.micro_batches import REHEARSALS, BatchAnswers, Batches, BatchSink, configured
 from streamgauge.engines.spark.panes import streaming
 from streamgauge.engines.spark.parts import PartFile
