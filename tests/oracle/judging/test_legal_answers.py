@@ -1,8 +1,9 @@
-"""Answers that SPARQL allows are right and all others wrong, case by case (two files of cases), on every evaluator."""
+"""Answers that SPARQL allows are right, all others wrong, case by case (three files of cases), on every evaluator."""
 
 import re
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ import pytest
 
 from streamgauge.formats.notation import term
 from streamgauge.formats.stream import to_table
-from streamgauge.model.algebra import Ask
+from streamgauge.model.algebra import Ask, QueryForm, Select
 from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Run, RunHeader
+from streamgauge.model.semantics import R2S
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.oracle.expected.reports import Header, definition
 from streamgauge.oracle.judging.oracle import JudgingRules, check
@@ -27,7 +29,7 @@ from tests.spark.conftest import tiny
 __all__ = ["tiny"]
 CASES: list[dict[str, Any]] = [
     case
-    for name in ("legal_answers.toml", "choices.toml")
+    for name in ("legal_answers.toml", "choices.toml", "recordings.toml")
     for case in tomllib.loads(Path(__file__).with_name(name).read_text())["case"]
 ]
 _CELL = re.compile(r"'[^']*'\S*|\S+")
@@ -45,10 +47,23 @@ def rows(text: str) -> tuple[tuple[str | None, ...], ...]:
 def run_of(case: dict[str, Any], answer: str) -> Run:
     form = parse_sparql("PREFIX : <urn:> " + case["query"])
     query = ContinuousQuery(form, (StreamWindow(STREAM, Window(5, 5)),))
-    header = RunHeader("e", query, case["query"], "rspql", RSPQL, advanced_to=5, started=0)
+    sends = R2S(case.get("sends", R2S.RSTREAM))
+    semantics = replace(RSPQL, r2s=sends, r2s_able=frozenset(R2S))
+    reports = answer.split("|")
+    until, ordered = 5 * len(reports), case.get("ordered", False)
+    header = RunHeader("e", query, case["query"], "rspql", semantics, until, started=0, ordered=ordered)
+    return Run(header, tuple(answer_of(form, sends, text, 5 * at) for at, text in enumerate(reports, 1)), ())
+
+
+def answer_of(form: QueryForm, sends: R2S, text: str, instant: int) -> Answer:
     if isinstance(form, Ask):
-        return Run(header, (Answer(("ask",), rows(answer), kind="boolean", instant=5),), ())
-    return Run(header, (Answer(form.variables, rows(answer), instant=5),), ())
+        return Answer(("ask",), rows(text), kind="boolean", instant=instant)
+    assert isinstance(form, Select)
+    if sends is not R2S.CHANGES:
+        return Answer(form.variables, rows(text), instant=instant)
+    signed = [row.strip() for row in text.split(";") if row.strip()]
+    came, went = (rows(" ; ".join(row[1:] for row in signed if row[0] == sign)) for sign in "+-")
+    return Answer(form.variables, came, went, instant=instant)
 
 
 def judgements(case: dict[str, Any]) -> list[tuple[str, Judgement]]:
@@ -112,4 +127,4 @@ def test_each_case_has_both_kinds_of_answers_or_a_reason() -> None:
     for case in CASES:
         assert case.get("unknown") or (case["right"] and case["wrong"]), case["name"]
         assert len(case["name"]) > 10
-    assert len({case["name"] for case in CASES}) == len(CASES)
+    assert len({case["name"] for case in CASES}) == len(CASES) > 150
